@@ -1,0 +1,56 @@
+//! Every number that compiler and runtime both check against. Sizes in bytes unless the name says otherwise.
+
+/// Size of a WebAssembly page.
+pub const PAGE_BYTES: u64 = 64 * 1024;
+
+/// Pages of a memory with 32-bit addresses: 4 GiB.
+pub const MEMORY32_PAGES_MAX: u64 = 1 << 16;
+
+/// The most bytes that one access touches: a 512-bit vector that LLVM may form from neighbouring accesses.
+pub const ACCESS_BYTES_MAX: u64 = 64;
+
+/// Address space behind a guarded memory's base that belongs to it: a 32-bit index plus a 32-bit constant offset plus the widest access
+/// stays inside, so that whatever the code touches is either this memory or faults.
+pub const GUARD_RESERVATION_BYTES: u64 = (1 << 33) + PAGE_BYTES;
+
+/// Elements of a table.
+pub const TABLE_ELEMENTS_MAX: u64 = 10_000_000;
+
+/// Functions of a module, imported and defined.
+pub const FUNCTIONS_MAX: usize = 1_000_000;
+
+/// Function types of a module.
+pub const TYPES_MAX: usize = 100_000;
+
+/// Parameters, and likewise results, of a function type.
+pub const PARAMS_MAX: usize = 1_000;
+
+/// Locals of a function, parameters included.
+pub const LOCALS_MAX: usize = 50_000;
+
+/// Body of a function.
+pub const FUNCTION_BYTES_MAX: usize = 7_654_321;
+
+/// Nesting of blocks in a function.
+pub const NESTING_MAX: usize = 10_000;
+
+/// Targets of one `br_table`.
+pub const BR_TABLE_TARGETS_MAX: usize = 65_520;
+
+/// Memories, and likewise tables, of a module.
+pub const MEMORIES_MAX: usize = 100;
+
+/// Globals of a module.
+pub const GLOBALS_MAX: usize = 1_000_000;
+
+/// A WebAssembly module.
+pub const MODULE_BYTES_MAX: u64 = 256 << 20;
+
+/// An artifact.
+pub const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
+
+/// An instance's vmctx.
+pub const VMCTX_BYTES_MAX: u32 = 64 << 20;
+
+/// Operators of a constant expression.
+pub const CONST_EXPR_OPERATORS_MAX: usize = 1_000;

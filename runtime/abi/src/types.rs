@@ -1,0 +1,146 @@
+//! WebAssembly's types as an artifact's descriptor carries them (core specification, section 2.3).
+
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// A value's type.
+///
+/// Generated code holds `i32`, `i64`, `f32`, `f64` as LLVM's types of that size, a `funcref` as an `i128` (see
+/// [`crate::vmctx::FuncRef`]) and an `externref` as an `i64` (zero is null, otherwise index + 1 into the sandbox's list).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ValType {
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// 32-bit IEEE 754 float.
+    F32,
+    /// 64-bit IEEE 754 float.
+    F64,
+    /// 128-bit vector.
+    V128,
+    /// Nullable reference to a function.
+    FuncRef,
+    /// Nullable reference to a host's value.
+    ExternRef,
+}
+
+impl ValType {
+    /// Whether this is a reference type.
+    #[must_use]
+    pub const fn is_reference(self) -> bool {
+        matches!(self, ValType::FuncRef | ValType::ExternRef)
+    }
+}
+
+impl fmt::Display for ValType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ValType::I32 => "i32",
+            ValType::I64 => "i64",
+            ValType::F32 => "f32",
+            ValType::F64 => "f64",
+            ValType::V128 => "v128",
+            ValType::FuncRef => "funcref",
+            ValType::ExternRef => "externref",
+        })
+    }
+}
+
+/// A function's type. Two are the same type when they are equal in structure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FuncType {
+    /// Parameter types, in order.
+    pub params: Vec<ValType>,
+    /// Result types, in order.
+    pub results: Vec<ValType>,
+}
+
+impl FuncType {
+    /// Number of [slots](crate::calls) that a call of this type through an entry or a host call needs.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.params.len().max(self.results.len())
+    }
+}
+
+impl fmt::Display for FuncType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, types: &[ValType]| {
+            f.write_str("(")?;
+            for (i, ty) in types.iter().enumerate() {
+                write!(f, "{}{ty}", if i == 0 { "" } else { ", " })?;
+            }
+            f.write_str(")")
+        };
+        list(f, &self.params)?;
+        f.write_str(" -> ")?;
+        list(f, &self.results)
+    }
+}
+
+/// A table's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableType {
+    /// Type of the elements; a reference type.
+    pub element: ValType,
+    /// Initial number of elements.
+    pub elements_min: u64,
+    /// Number of elements that it may grow to.
+    pub elements_max: Option<u64>,
+}
+
+/// A linear memory's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryType {
+    /// Initial size in pages of 64 KiB.
+    pub pages_min: u64,
+    /// Size in pages of 64 KiB that it may grow to.
+    pub pages_max: Option<u64>,
+    /// Whether addresses are 64 bits wide (memory64).
+    pub memory64: bool,
+    /// Whether it is shared between threads.
+    pub shared: bool,
+}
+
+/// A global's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalType {
+    /// Type of its value.
+    pub value: ValType,
+    /// Whether `global.set` may change it.
+    pub mutable: bool,
+}
+
+/// How generated code keeps accesses inside a linear memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Bounds {
+    /// No check in the code: everything that an access can reach is reserved address space, and what is not memory faults.
+    Guard,
+    /// As `Guard`, with the base of memory 0 in a segment register (x86-64).
+    Segment,
+    /// An explicit comparison with the memory's length before each access.
+    Software,
+    /// Nothing is checked or promised: for measurement only; loaders refuse it unless forced.
+    None,
+}
+
+impl Bounds {
+    /// The name used on command lines and in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bounds::Guard => "guard",
+            Bounds::Segment => "segment",
+            Bounds::Software => "software",
+            Bounds::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
