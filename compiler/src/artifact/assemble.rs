@@ -1,0 +1,35 @@
+//! Putting an artifact together.
+
+use awsm_abi::cpu::Arch;
+use awsm_abi::descriptor::{Text, encode};
+use awsm_abi::types::Bounds;
+
+use super::{CodeObject, describe, link, verify};
+use crate::error::CompileError;
+use crate::module::{Module, TypeIdx};
+use crate::options::OptLevel;
+
+/// What an artifact is made of, besides code.
+pub(crate) struct Parts<'a> {
+    pub(crate) module: &'a Module<'a>,
+    /// For each type the one whose entry it uses.
+    pub(crate) entry_types: &'a [Option<TypeIdx>],
+    pub(crate) bounds: &'a [Bounds],
+    pub(crate) opt_level: OptLevel,
+    pub(crate) arch: Arch,
+    pub(crate) cpu_features: &'a [String],
+}
+
+/// Links an artifact from the module's code and the helpers that it uses.
+pub(crate) fn assemble(parts: &Parts<'_>, code: &CodeObject, helpers: Option<&CodeObject>) -> Result<Vec<u8>, CompileError> {
+    let descriptor = describe::describe(parts, code)?;
+    let objects: Vec<&CodeObject> = std::iter::once(code).chain(helpers).collect();
+    let texts: Vec<Text> = objects.iter().map(|object| object.text.clone()).collect();
+    let encoded = encode(&descriptor, &texts, &parts.module.blob);
+    let descriptor = describe::object(&encoded, parts.arch)?;
+    let mut files: Vec<&[u8]> = objects.iter().map(|object| object.bytes.as_slice()).collect();
+    files.push(&descriptor);
+    let artifact = link::link(&files, parts.arch)?;
+    verify::verify(&artifact)?;
+    Ok(artifact)
+}

@@ -1,0 +1,177 @@
+//! `awsm compile`.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use awsm::frontend::{self, Language, ProducerOptions};
+use awsm::{CompileOptions, Cpu, Emit, OptLevel};
+use awsm_abi::types::Bounds;
+use clap::{Args, ValueEnum};
+
+use super::progress::Report;
+
+/// Compile INPUT to a native shared object
+///
+/// INPUT is a .wasm or .wat module, a .c file (through clang and wasi-libc), a .rs file, or the folder of a cargo package (through a Rust
+/// toolchain with the target wasm32-wasip1).
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Module, source file or cargo package
+    input: PathBuf,
+    /// Where to write; `-` for standard output [default: INPUT's name with the ending of what is emitted, in the current folder]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How accesses are kept inside the memory
+    #[arg(long, value_name = "MODE", default_value = "guard", value_parser = parse_bounds)]
+    bounds: Bounds,
+    /// Processor to compile for: native, baseline, or a name (x86-64-v3, znver4, ...)
+    #[arg(long, value_name = "CPU", default_value = "native", value_parser = parse_cpu)]
+    cpu: Cpu,
+    /// Optimisation level, 0 to 3
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
+    opt_level: u8,
+    /// What to write
+    #[arg(long, value_enum, default_value_t = Kind::So)]
+    emit: Kind,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+    /// Arguments for clang, rustc or cargo, after `--`
+    #[arg(last = true, value_name = "ARGUMENT")]
+    producer: Vec<String>,
+}
+
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// The WebAssembly module
+    Wasm,
+    /// LLVM's intermediate representation after optimisation
+    LlvmIr,
+    /// Assembly
+    Asm,
+    /// The object file before linking
+    Obj,
+    /// The shared object
+    So,
+}
+
+impl Kind {
+    const fn extension(self) -> &'static str {
+        match self {
+            Kind::Wasm => "wasm",
+            Kind::LlvmIr => "ll",
+            Kind::Asm => "s",
+            Kind::Obj => "o",
+            Kind::So => "so",
+        }
+    }
+
+    /// What the library has to produce; none for what exists before it is called.
+    const fn emit(self) -> Option<Emit> {
+        match self {
+            Kind::Wasm => None,
+            Kind::LlvmIr => Some(Emit::LlvmIr),
+            Kind::Asm => Some(Emit::Asm),
+            Kind::Obj => Some(Emit::Obj),
+            Kind::So => Some(Emit::So),
+        }
+    }
+}
+
+fn parse_bounds(name: &str) -> Result<Bounds, String> {
+    match name {
+        "mpx" => Err("MPX was withdrawn by Intel and its support removed in Linux 5.6; use guard or software".to_owned()),
+        "segment" => Err("segment is not implemented yet; use guard or software".to_owned()),
+        _ => [Bounds::Guard, Bounds::Software, Bounds::None]
+            .into_iter()
+            .find(|bounds| bounds.name() == name)
+            .ok_or_else(|| "expected guard, software or none".to_owned()),
+    }
+}
+
+fn parse_cpu(name: &str) -> Result<Cpu, String> {
+    match name {
+        "native" => Ok(Cpu::Native),
+        "baseline" => Ok(Cpu::Baseline),
+        _ if awsm::cpu_names().contains(&name) => Ok(Cpu::Named(name.to_owned())),
+        _ => {
+            let names = awsm::cpu_names().join(", ");
+            Err(format!("expected native, baseline, or one of {names}"))
+        }
+    }
+}
+
+/// Compiles and writes.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let input = &arguments.input;
+    let language = Language::of(input)?;
+    if !arguments.producer.is_empty() && !language.has_producer() {
+        bail!("{}: arguments after `--` go to clang, rustc or cargo, none of which is needed for this input", input.display());
+    }
+    let output = match &arguments.output {
+        Some(output) => output.clone(),
+        None => default_output(input, arguments.emit)?,
+    };
+    let report = Report::new(arguments.quiet);
+    if language.has_producer() {
+        report.producing(input);
+    }
+    let producer = ProducerOptions { opt_level: arguments.opt_level, arguments: arguments.producer.clone() };
+    let wasm = frontend::to_wasm(input, &producer)?;
+    let bytes = match arguments.emit.emit() {
+        None => wasm,
+        Some(emit) => {
+            let options = CompileOptions {
+                bounds: arguments.bounds,
+                cpu: arguments.cpu.clone(),
+                opt_level: OptLevel::from_number(arguments.opt_level).context("optimisation levels go from 0 to 3")?,
+                emit,
+            };
+            awsm::compile(&wasm, &options, &report).with_context(|| input.display().to_string())?
+        }
+    };
+    write(&output, &bytes)?;
+    report.done(&output, bytes.len());
+    Ok(())
+}
+
+/// `examples/fib.c` gives `fib.so` in the current folder, as compilers do.
+fn default_output(input: &Path, kind: Kind) -> Result<PathBuf> {
+    let full = input.canonicalize().with_context(|| input.display().to_string())?;
+    let stem = if full.is_dir() { full.file_name() } else { full.file_stem() };
+    let stem = stem.with_context(|| format!("{}: has no name to derive the output's from; give -o FILE", input.display()))?;
+    let mut name = stem.to_owned();
+    name.push(".");
+    name.push(kind.extension());
+    let output = PathBuf::from(name);
+    if output.canonicalize().is_ok_and(|existing| existing == full) {
+        bail!("{}: input and output would be the same file; give -o FILE", input.display());
+    }
+    Ok(output)
+}
+
+/// Writes the whole output or, on failure, leaves what stood there: beside it first, then renamed.
+fn write(output: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = || format!("{}: cannot write", output.display());
+    if output == Path::new("-") {
+        return std::io::stdout().lock().write_all(bytes).with_context(failed);
+    }
+    if fs::symlink_metadata(output).is_ok_and(|existing| !existing.is_file()) {
+        return fs::write(output, bytes).with_context(failed); // a device or a link is written through
+    }
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file =
+        tempfile::Builder::new().prefix(".awsm-").permissions(permissions()).tempfile_in(folder).with_context(failed)?;
+    file.write_all(bytes).with_context(failed)?;
+    file.persist(output).with_context(failed)?;
+    Ok(())
+}
+
+/// What a new file of a compiler gets; the user's umask takes its share.
+fn permissions() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(0o666)
+}

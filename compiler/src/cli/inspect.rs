@@ -1,0 +1,143 @@
+//! `awsm inspect`: an artifact's descriptor, for people.
+//!
+//! Reads the file as data only; whether it may be run is the loader's decision, not this command's.
+
+use std::fmt::{Display, Write as _};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use awsm_abi::descriptor::{ExternKind, Import, ImportType, ModuleDescriptor, Raw};
+use awsm_abi::types::{GlobalType, MemoryType, TableType};
+use awsm_abi::{ABI_VERSION, DESCRIPTOR_SECTION, Descriptor, limits};
+use clap::Args;
+use object::{Object, ObjectSection};
+
+/// Show what an artifact contains and requires
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// A shared object that awsm made
+    file: PathBuf,
+    /// List every function with the size of its code
+    #[arg(long)]
+    functions: bool,
+}
+
+/// Prints the descriptor on standard output.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let name = arguments.file.display().to_string();
+    let bytes = std::fs::read(&arguments.file).with_context(|| name.clone())?;
+    if bytes.len() as u64 > limits::ARTIFACT_BYTES_MAX {
+        bail!("{name}: larger than an artifact may be ({} bytes)", limits::ARTIFACT_BYTES_MAX);
+    }
+    let advice = || format!("{name}: not an artifact of awsm");
+    let file = object::File::parse(bytes.as_slice()).with_context(advice)?;
+    let Some(section) = file.section_by_name(DESCRIPTOR_SECTION) else {
+        bail!(
+            "{name}: not an artifact of awsm: it has no section {DESCRIPTOR_SECTION}; `awsm compile` makes one from a module or source"
+        );
+    };
+    let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
+    let descriptor = raw.decode().with_context(advice)?;
+    print!("{}", describe(&name, bytes.len(), &descriptor, &raw, arguments.functions));
+    Ok(())
+}
+
+/// The whole text.
+fn describe(name: &str, bytes: usize, descriptor: &Descriptor, raw: &Raw<'_>, functions: bool) -> String {
+    let mut text = String::new();
+    let mut line = |key: &str, value: &dyn Display| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{key:<13}{value}");
+    };
+    let code: u64 = raw.texts.iter().map(|range| range.bytes).sum();
+    let rows: usize = raw.texts.iter().map(|range| range.trap_rows().len()).sum();
+    line("artifact", &name);
+    line("compiler", &format!("{}, -O{}", descriptor.compiler, descriptor.opt_level));
+    line("abi version", &ABI_VERSION);
+    line("processor", &descriptor.arch.name());
+    line("features", &list(&descriptor.cpu_features));
+    line("file", &format!("{bytes} bytes"));
+    line("code", &format!("{code} bytes"));
+    line("data", &format!("{} bytes", raw.blob.len()));
+    line("trap table", &format!("{rows} rows"));
+    for (index, module) in descriptor.modules.iter().enumerate() {
+        line("module", &module.name.as_deref().map_or_else(|| index.to_string(), |name| format!("{index} {name:?}")));
+        describe_module(module, functions, &mut line);
+    }
+    text
+}
+
+fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl FnMut(&str, &dyn Display)) {
+    let mut memories = 0;
+    let mut memory = |ty: &MemoryType| {
+        let bounds = module.bounds.get(memories).map_or("?", |bounds| bounds.name());
+        memories += 1;
+        format!("{}, bounds {bounds}", memory_type(ty))
+    };
+    for import in &module.imports {
+        let Import { module: from, name, ty } = import;
+        let ty = match ty {
+            ImportType::Function { ty, .. } => {
+                let ty = module.types.get(*ty as usize).map_or_else(|| "?".to_owned(), |ty| ty.ty.to_string());
+                format!("function {ty}")
+            }
+            ImportType::Table(ty) => table_type(ty),
+            ImportType::Memory(ty) => memory(ty),
+            ImportType::Global(ty) => global_type(ty),
+        };
+        line("  import", &format!("{from:?} {name:?} {ty}"));
+    }
+    for defined in &module.memories {
+        line("  memory", &memory(&defined.ty));
+    }
+    for table in &module.tables {
+        line("  table", &table_type(&table.ty));
+    }
+    let compiled = module.functions.iter().filter(|function| function.code.is_some()).count();
+    line("  functions", &format!("{} ({compiled} with code of their own)", module.functions.len()));
+    line("  globals", &module.globals.len());
+    line("  segments", &format!("{} data, {} element", module.data.len(), module.elements.len()));
+    if let Some(start) = module.start {
+        line("  start", &format!("function {start}"));
+    }
+    for export in &module.exports {
+        line("  export", &format!("{:?} {} {}", export.name, export.kind, export_type(module, export.kind, export.index)));
+    }
+    if functions {
+        let first = module.imported_functions();
+        for (index, function) in (first..).zip(&module.functions) {
+            let name = function.name.as_deref().unwrap_or("");
+            line("  function", &format!("{index:<6} {:>8} bytes  {name}", function.code_bytes));
+        }
+    }
+}
+
+/// A function's type where it is known, otherwise the index.
+fn export_type(module: &ModuleDescriptor, kind: ExternKind, index: u32) -> String {
+    let defined = index.checked_sub(module.imported_functions()).and_then(|i| module.functions.get(i as usize));
+    match (kind, defined) {
+        (ExternKind::Function, Some(function)) => {
+            module.types.get(function.ty as usize).map_or_else(|| index.to_string(), |ty| ty.ty.to_string())
+        }
+        _ => index.to_string(),
+    }
+}
+
+fn memory_type(ty: &MemoryType) -> String {
+    let max = ty.pages_max.map_or_else(|| "no limit of its own".to_owned(), |max| format!("at most {max}"));
+    let kind = if ty.memory64 { "memory64" } else { "memory" };
+    format!("{kind} of {} pages of 64 KiB, {max}", ty.pages_min)
+}
+
+fn table_type(ty: &TableType) -> String {
+    let max = ty.elements_max.map_or_else(|| "no limit of its own".to_owned(), |max| format!("at most {max}"));
+    format!("table of {} {}, {max}", ty.elements_min, ty.element)
+}
+
+fn global_type(ty: &GlobalType) -> String {
+    format!("global {}{}", if ty.mutable { "mut " } else { "" }, ty.value)
+}
+
+fn list(items: &[String]) -> String {
+    if items.is_empty() { "none beyond the architecture's first version".to_owned() } else { items.join(" ") }
+}

@@ -1,0 +1,29 @@
+//! Command line of `awsm`: arguments in, files and messages out. What it does is done by the library.
+
+mod compile;
+mod inspect;
+mod progress;
+
+use clap::{Parser, Subcommand};
+
+/// Compiles WebAssembly, C and Rust functions to sandboxed native shared objects for sledge.
+#[derive(Debug, Parser)]
+#[command(name = "awsm", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compile(compile::Arguments),
+    Inspect(inspect::Arguments),
+}
+
+/// Reads the process's arguments and does what they say.
+pub(crate) fn run() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Compile(arguments) => compile::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+    }
+}

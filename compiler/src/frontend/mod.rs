@@ -1,0 +1,163 @@
+//! From what users have to a WebAssembly module: `.wasm` as it is, `.wat` through the text parser, C through clang and wasi-libc, Rust
+//! through rustc or cargo with the target `wasm32-wasip1`.
+//!
+//! Knows where to look for those tools and how to call them; knows nothing about what becomes of the module. Every error says what was
+//! looked for and how to get it.
+
+mod c;
+mod rust;
+mod tool;
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// What an input is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// A binary module, `.wasm`.
+    Wasm,
+    /// A module in the text format, `.wat`.
+    Wat,
+    /// A C source file, `.c`.
+    C,
+    /// A Rust source file, `.rs`.
+    Rust,
+    /// A folder with a `Cargo.toml`.
+    CargoPackage,
+}
+
+impl Language {
+    /// Tells an input's language from its path.
+    ///
+    /// # Errors
+    /// When the path does not exist, or is nothing that awsm compiles.
+    pub fn of(input: &Path) -> Result<Language, FrontendError> {
+        if input.is_dir() {
+            let manifest = input.join("Cargo.toml");
+            return if manifest.is_file() { Ok(Language::CargoPackage) } else { Err(FrontendError::NoManifest { manifest }) };
+        }
+        if !input.exists() {
+            return Err(FrontendError::Missing { path: input.to_owned() });
+        }
+        match input.extension().and_then(|extension| extension.to_str()) {
+            Some("wasm") => Ok(Language::Wasm),
+            Some("wat") => Ok(Language::Wat),
+            Some("c") => Ok(Language::C),
+            Some("rs") => Ok(Language::Rust),
+            _ => Err(FrontendError::UnknownLanguage { path: input.to_owned() }),
+        }
+    }
+
+    /// Whether another compiler turns it into WebAssembly.
+    #[must_use]
+    pub const fn has_producer(self) -> bool {
+        matches!(self, Language::C | Language::Rust | Language::CargoPackage)
+    }
+}
+
+/// Why an input did not become a WebAssembly module.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FrontendError {
+    /// The input does not exist.
+    #[error("{}: no such file or folder", path.display())]
+    Missing {
+        /// The input.
+        path: PathBuf,
+    },
+    /// A folder without a manifest.
+    #[error("{}: not found: a folder to compile must be a cargo package", manifest.display())]
+    NoManifest {
+        /// The manifest that was looked for.
+        manifest: PathBuf,
+    },
+    /// Neither of the known endings.
+    #[error("{}: cannot tell what this is: expected .wasm, .wat, .c, .rs, or the folder of a cargo package", path.display())]
+    UnknownLanguage {
+        /// The input.
+        path: PathBuf,
+    },
+    /// Reading or writing failed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text does not parse.
+    #[error("{}: {message}", path.display())]
+    Text {
+        /// The input.
+        path: PathBuf,
+        /// The parser's message, with line and column.
+        message: String,
+    },
+    /// A tool is not installed.
+    #[error("{what} not found: looked for {looked_for}. {advice}")]
+    ToolMissing {
+        /// What it is needed for.
+        what: &'static str,
+        /// Where it was looked for.
+        looked_for: String,
+        /// How to get it.
+        advice: &'static str,
+    },
+    /// A tool could not be started or ended with an error, which it has printed itself.
+    #[error("{command} failed: {outcome}")]
+    ToolFailed {
+        /// The command line.
+        command: String,
+        /// Exit status, or why it did not start.
+        outcome: String,
+    },
+    /// Cargo built no WebAssembly module, or more than one.
+    #[error("{}: cargo built {found}; {advice}", package.display())]
+    Modules {
+        /// The package.
+        package: PathBuf,
+        /// What it built.
+        found: String,
+        /// What to do.
+        advice: &'static str,
+    },
+}
+
+/// How a producer (clang, rustc, cargo) is to be called.
+#[derive(Clone, Debug, Default)]
+pub struct ProducerOptions {
+    /// Optimisation level, 0 to 3.
+    pub opt_level: u8,
+    /// Further arguments, handed on as they are.
+    pub arguments: Vec<String>,
+}
+
+/// Turns an input into the bytes of a WebAssembly module. Producers print their diagnostics on standard error.
+///
+/// # Errors
+/// When the input cannot be read or a producer is missing or fails.
+pub fn to_wasm(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>, FrontendError> {
+    match Language::of(input)? {
+        Language::Wasm => read(input),
+        Language::Wat => {
+            let text = read(input)?;
+            wat::Parser::new()
+                .parse_bytes(Some(input), &text)
+                .map(std::borrow::Cow::into_owned)
+                .map_err(|error| FrontendError::Text { path: input.to_owned(), message: error.to_string() })
+        }
+        Language::C => c::compile(input, options),
+        Language::Rust => rust::compile_file(input, options),
+        Language::CargoPackage => rust::compile_package(input, options),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, FrontendError> {
+    std::fs::read(path).map_err(|source| FrontendError::Io { path: path.to_owned(), source })
+}
+
+/// A folder for a producer's output, removed with the value.
+fn scratch() -> Result<tempfile::TempDir, FrontendError> {
+    tempfile::Builder::new().prefix("awsm-").tempdir().map_err(|source| FrontendError::Io { path: std::env::temp_dir(), source })
+}

@@ -1,0 +1,31 @@
+//! Ahead-of-time compiler from WebAssembly to sandboxed native shared objects, through LLVM.
+//!
+//! ```text
+//! bytes -> module: parse, validate -> translate: LLVM IR -> llvm: optimise, generate -> artifact: describe, link -> function.so
+//! ```
+//!
+//! [`compile`] is the one way in. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
+
+#![deny(unsafe_code)]
+
+mod artifact;
+mod compile;
+mod error;
+pub mod frontend;
+mod helpers;
+mod llvm;
+mod module;
+mod options;
+mod progress;
+mod translate;
+
+pub use compile::compile;
+pub use error::{CompileError, LinkerError};
+pub use options::{Bounds, CompileOptions, Cpu, Emit, OptLevel};
+pub use progress::{Phase, Progress};
+
+/// The names that [`Cpu::Named`] accepts on the architecture this runs on.
+#[must_use]
+pub fn cpu_names() -> Vec<&'static str> {
+    llvm::cpu_names()
+}

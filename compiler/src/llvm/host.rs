@@ -1,0 +1,48 @@
+//! Set-up of LLVM, once per process, and what it knows of the processor it runs on.
+
+use std::ffi::CString;
+use std::sync::Once;
+
+use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
+use inkwell::targets::{InitializationConfig, Target, TargetMachine};
+
+/// Options that LLVM offers nowhere else. Each keeps an access from losing its trap (see [`super::keep`]):
+/// sinking moves a load behind a branch that may not be taken, narrowing makes it touch fewer bytes.
+const OPTIONS: [&str; 8] = [
+    "awsm",
+    "-instcombine-code-sinking=false",
+    "-disable-select-optimize",
+    "-x86-cmov-converter-force-mem-operand=false", // would branch around loads that it finds in conditional moves
+    "-combiner-reduce-load-op-store-width=false",
+    "-combiner-shrink-load-replace-store-with-store=false",
+    "-disable-mergeicmps", // would call memcmp
+    "-simplifycfg-hoist-loads-stores-with-cond-faulting=false",
+];
+
+/// Makes LLVM ready. Cheap when it was called before.
+pub(super) fn initialise() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let config = InitializationConfig { disassembler: false, ..InitializationConfig::default() };
+        Target::initialize_x86(&config);
+        Target::initialize_aarch64(&config);
+        // None of these holds a NUL.
+        let options: Vec<CString> = OPTIONS.iter().filter_map(|option| CString::new(*option).ok()).collect();
+        let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        let overview = c"";
+        // SAFETY: `pointers` are as many NUL-terminated strings as given, alive during the call; LLVM copies what it keeps. The options are
+        // process-wide and not synchronised: `Once` lets nobody use LLVM through this crate before they are set.
+        unsafe { LLVMParseCommandLineOptions(pointers.len() as i32, pointers.as_ptr(), overview.as_ptr()) };
+    });
+}
+
+/// LLVM's name of this processor.
+pub(super) fn cpu_name() -> String {
+    TargetMachine::get_host_cpu_name().to_string()
+}
+
+/// LLVM's names of the features that this processor and its operating system have.
+pub(super) fn cpu_features() -> Vec<String> {
+    let features = TargetMachine::get_host_cpu_features().to_string();
+    features.split(',').filter_map(|feature| feature.strip_prefix('+')).map(str::to_owned).collect()
+}

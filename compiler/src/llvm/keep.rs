@@ -1,0 +1,103 @@
+//! Keeping the traps of accesses that fault, through optimisation.
+//!
+//! In guard mode an access out of bounds traps because its address is not mapped. LLVM does not count that as an effect: it deletes loads whose
+//! value nobody needs, moves them behind branches, and narrows them. WebAssembly does: whether the access traps must not change. A blanket
+//! `volatile` would keep all traps and all loops from vectorising. Instead, loads are protected in three ways, one after the other:
+//!
+//! 1. The translator makes every load of linear memory volatile. So they stay while functions are simplified and inlined into each other.
+//! 2. [`hold`] then makes them plain loads whose value goes to a call of `awsm.keep`, a function that LLVM knows nothing of but that it touches no
+//!    memory. Loads can be merged with equal ones, forwarded from stores and hoisted, but are needed where they are.
+//! 3. [`release`] deletes these calls. What then is not needed becomes volatile again; all others are free to be vectorised.
+//!
+//! Before code generation, which sinks and narrows once more, [`pin`] makes volatile what would lose its trap there. No pass that sinks loads out
+//! of loops runs after [`release`], and options in [`super::host`] turn off the sinking that can be turned off.
+//!
+//! Stores need none of this: LLVM deletes one only if it stores what was just loaded from there or is overwritten before anybody can look, and
+//! then the load (which is kept) or the later store traps instead.
+//!
+//! What remains: a load that loses its last use only through what passes after [`release`] find out (values that are equal only after
+//! vectorising or unrolling, say) is deleted; so is a lane of a vector load that instruction selection finds unused. A store that is
+//! overwritten after an explicit trap on another path may trap with that trap's code instead of its own. None of them lets code touch
+//! anything outside its memory.
+
+use std::collections::HashMap;
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::module::Module;
+use inkwell::types::{AnyTypeEnum, BasicMetadataTypeEnum};
+use inkwell::values::{AsValueRef, FunctionValue, InstructionOpcode, InstructionValue};
+
+use super::uses::{Classes, anchored, chosen, narrowable, stored_back, users, value_of};
+use crate::error::CompileError;
+
+/// Begins the names of the functions that hold values.
+const HOLD: &str = "awsm.keep.";
+
+fn failed(error: impl std::fmt::Debug) -> CompileError {
+    CompileError::llvm("keeping accesses", format!("{error:?}"))
+}
+
+/// Makes volatile loads plain, and holds their values.
+pub(super) fn hold(module: &Module<'_>) -> Result<(), CompileError> {
+    let builder = module.get_context().create_builder();
+    let mut holders = HashMap::new();
+    for load in loads(module, |load| load.get_volatile() == Ok(true)) {
+        load.set_volatile(false).map_err(failed)?;
+        let next = load.get_next_instruction().ok_or_else(|| failed("a load ends a block"))?;
+        let holder = *holders.entry(load.get_type().to_string()).or_insert_with(|| holder(module, load.get_type()));
+        builder.position_before(&next);
+        builder.build_call(holder, &[value_of(load).into()], "")?;
+    }
+    Ok(())
+}
+
+/// Declares the function that holds values of a type. It touches nothing that the module can see, and returns.
+fn holder<'ctx>(module: &Module<'ctx>, ty: AnyTypeEnum<'ctx>) -> FunctionValue<'ctx> {
+    let context = module.get_context();
+    let param: Vec<BasicMetadataTypeEnum<'ctx>> = BasicMetadataTypeEnum::try_from(ty).into_iter().collect();
+    let name = format!("{HOLD}{}", ty.to_string().trim_matches('"'));
+    let function = module.add_function(&name, context.void_type().fn_type(&param, false), None);
+    let inaccessible_memory = 3 << 2;
+    for (name, value) in
+        [("memory", inaccessible_memory), ("nounwind", 0), ("willreturn", 0), ("nocallback", 0), ("nofree", 0), ("nosync", 0)]
+    {
+        let attribute = context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
+        function.add_attribute(AttributeLoc::Function, attribute);
+    }
+    function
+}
+
+/// Lets values go, and makes volatile what nothing else needs.
+pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
+    for function in module.get_functions().collect::<Vec<_>>() {
+        if function.get_name().to_bytes().starts_with(HOLD.as_bytes()) {
+            let calls = users(function.as_global_value().as_value_ref());
+            calls.into_iter().for_each(InstructionValue::erase_from_basic_block);
+        }
+    }
+    let mut classes = Classes::new(module.get_context());
+    for load in loads(module, |_| true) {
+        if classes.is_guest_memory(load) && (users(load.as_value_ref()).is_empty() || stored_back(load)) {
+            load.set_volatile(true).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes volatile what code generation would delete, move behind a branch, or narrow.
+pub(super) fn pin(module: &Module<'_>) -> Result<(), CompileError> {
+    let mut classes = Classes::new(module.get_context());
+    for load in loads(module, |load| load.get_volatile() == Ok(false)) {
+        if classes.is_guest_memory(load) && (!anchored(load) || stored_back(load) || chosen(load) || narrowable(load)) {
+            load.set_volatile(true).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// All loads of the module that `wanted` accepts.
+fn loads<'ctx>(module: &Module<'ctx>, wanted: impl Fn(InstructionValue<'ctx>) -> bool) -> Vec<InstructionValue<'ctx>> {
+    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
+    let instructions = blocks.flat_map(|block| block.get_instructions());
+    instructions.filter(|&i| i.get_opcode() == InstructionOpcode::Load && wanted(i)).collect()
+}

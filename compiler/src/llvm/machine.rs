@@ -1,0 +1,65 @@
+//! The code generator for a target.
+
+use awsm_abi::cpu::Arch;
+use inkwell::OptimizationLevel;
+use inkwell::module::Module;
+use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, TargetTriple};
+
+use super::cpu::TargetCpu;
+use super::host;
+use crate::error::CompileError;
+use crate::options::OptLevel;
+
+/// A code generator.
+pub(crate) struct Machine {
+    pub(super) machine: TargetMachine,
+    pub(super) cpu: TargetCpu,
+}
+
+impl Machine {
+    /// Makes one for `cpu`.
+    pub(crate) fn new(cpu: &TargetCpu, level: OptLevel) -> Result<Machine, CompileError> {
+        host::initialise();
+        let doing = "choosing the target";
+        let triple = TargetTriple::create(match cpu.arch {
+            Arch::X86_64 => "x86_64-unknown-linux-gnu",
+            Arch::Aarch64 => "aarch64-unknown-linux-gnu",
+        });
+        let target = Target::from_triple(&triple).map_err(|error| CompileError::llvm(doing, error.to_string()))?;
+        let level = match level {
+            OptLevel::O0 => OptimizationLevel::None,
+            OptLevel::O1 => OptimizationLevel::Less,
+            OptLevel::O2 => OptimizationLevel::Default,
+            OptLevel::O3 => OptimizationLevel::Aggressive,
+        };
+        let features = cpu.feature_string();
+        let machine = target.create_target_machine(&triple, cpu.base(), &features, level, RelocMode::PIC, CodeModel::Small);
+        let machine = machine.ok_or_else(|| CompileError::llvm(doing, format!("no machine for {}", cpu.arch.name())))?;
+        Ok(Machine { machine, cpu: cpu.clone() })
+    }
+
+    /// Makes `module` one for this machine.
+    pub(crate) fn adopt(&self, module: &Module<'_>) {
+        module.set_triple(&self.machine.get_triple());
+        module.set_data_layout(&self.machine.get_target_data().get_data_layout());
+    }
+
+    /// Generates an object file's bytes.
+    pub(crate) fn object(&self, module: &Module<'_>) -> Result<Vec<u8>, CompileError> {
+        self.generate(module, FileType::Object)
+    }
+
+    /// Generates assembly as text.
+    pub(crate) fn assembly(&self, module: &Module<'_>) -> Result<Vec<u8>, CompileError> {
+        self.machine.set_asm_verbosity(true);
+        self.generate(module, FileType::Assembly)
+    }
+
+    fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>, CompileError> {
+        let buffer = self.machine.write_to_memory_buffer(module, kind);
+        let buffer = buffer.map_err(|error| CompileError::llvm("generating code", error.to_string()))?;
+        let bytes = buffer.as_slice();
+        // Assembly comes with the NUL that ends LLVM's buffers.
+        Ok(bytes.strip_suffix(b"\0").filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
+    }
+}

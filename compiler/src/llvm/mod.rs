@@ -1,0 +1,30 @@
+//! All that touches LLVM below the level of single instructions: contexts, targets, attributes, metadata, passes. The only place in this
+//! crate with `unsafe`.
+//!
+//! LLVM's C interface takes pointers whose types it does not check. inkwell closes most of that; what it leaves open is wrapped here, so that
+//! the translator is safe code. Nothing here knows WebAssembly's operators.
+
+#![allow(unsafe_code)]
+
+mod address;
+mod alias;
+mod attributes;
+mod cpu;
+mod debug;
+mod host;
+mod ir;
+mod keep;
+mod machine;
+mod passes;
+mod quiet;
+mod text;
+mod uses;
+
+pub(crate) use address::offset_pointer;
+pub(crate) use alias::Access;
+pub(crate) use cpu::{TargetCpu, names as cpu_names};
+pub(crate) use debug::Scope;
+pub(crate) use ir::{CallConv, Ir, Types, Visibility};
+pub(crate) use machine::Machine;
+pub(crate) use passes::optimise;
+pub(crate) use text::{parse_text, retain};

@@ -1,0 +1,168 @@
+//! What becomes of a load's value, as far as it decides whether code generation keeps the load as it is; see [`super::keep`].
+
+use std::collections::{HashMap, HashSet};
+
+use inkwell::context::ContextRef;
+use inkwell::llvm_sys::core::{LLVMGetFirstUse, LLVMGetNextUse, LLVMGetNumSuccessors, LLVMGetUser};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
+use inkwell::types::AnyTypeEnum;
+use inkwell::values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, InstructionOpcode, InstructionValue, MetadataValue};
+
+use super::alias::is_memory_class;
+
+/// Instructions looked at for one load before the answer is the careful one.
+const STEPS_MAX: usize = 64;
+
+/// The instructions that use a value.
+pub(super) fn users<'ctx>(value: LLVMValueRef) -> Vec<InstructionValue<'ctx>> {
+    let mut users = Vec::new();
+    // SAFETY: `value` comes from a live instruction or function of a module that is not changed during the walk. All users of such a value
+    // are instructions: no constant expression refers to a load, and the holders' addresses are not taken.
+    unsafe {
+        let mut next = LLVMGetFirstUse(value);
+        while !next.is_null() {
+            users.push(InstructionValue::new(LLVMGetUser(next)));
+            next = LLVMGetNextUse(next);
+        }
+    }
+    users
+}
+
+/// A load's value.
+pub(super) fn value_of(load: InstructionValue<'_>) -> BasicValueEnum<'_> {
+    // SAFETY: a load is a live instruction whose value is of a first-class type.
+    unsafe { BasicValueEnum::new(load.as_value_ref()) }
+}
+
+/// Tells loads of linear memories from others, by their alias class.
+pub(super) struct Classes {
+    kind: u32,
+    known: HashMap<LLVMValueRef, bool>,
+}
+
+impl Classes {
+    pub(super) fn new(context: ContextRef<'_>) -> Classes {
+        Classes { kind: context.get_kind_id("tbaa"), known: HashMap::new() }
+    }
+
+    /// Whether a load may be one of a linear memory. Loads whose class was lost when they were merged may be.
+    pub(super) fn is_guest_memory(&mut self, load: InstructionValue<'_>) -> bool {
+        let Some(tag) = load.get_metadata(self.kind) else { return true };
+        *self.known.entry(tag.as_value_ref()).or_insert_with(|| class_name(tag).is_none_or(|name| is_memory_class(&name)))
+    }
+}
+
+fn first(node: MetadataValue<'_>) -> Option<BasicMetadataValueEnum<'_>> {
+    node.get_node_values()?.first().copied()
+}
+
+fn class_name(tag: MetadataValue<'_>) -> Option<String> {
+    let BasicMetadataValueEnum::MetadataValue(class) = first(tag)? else { return None };
+    let BasicMetadataValueEnum::MetadataValue(name) = first(class)? else { return None };
+    Some(String::from_utf8_lossy(name.get_string_value()?).into_owned())
+}
+
+/// Whether a load's value is stored back where it came from: LLVM drops such a store, and then perhaps the load.
+pub(super) fn stored_back(load: InstructionValue<'_>) -> bool {
+    let operand = |instruction: InstructionValue<'_>, index| {
+        instruction.get_operand(index).and_then(|operand| operand.value()).map(|value| value.as_value_ref())
+    };
+    let (value, pointer) = (Some(load.as_value_ref()), operand(load, 0));
+    let mut stores = users(load.as_value_ref()).into_iter().filter(|user| user.get_opcode() == InstructionOpcode::Store);
+    stores.any(|store| operand(store, 0) == value && operand(store, 1) == pointer)
+}
+
+/// Whether something in the load's own block needs its value that cannot itself be moved behind the block's branch.
+pub(super) fn anchored(load: InstructionValue<'_>) -> bool {
+    let block = load.get_parent();
+    let branches = block.and_then(|block| block.get_terminator()).map_or(0, |terminator| {
+        // SAFETY: the terminator is a live instruction that ends a block.
+        unsafe { LLVMGetNumSuccessors(terminator.as_value_ref()) }
+    });
+    let mut seen = HashSet::new();
+    let mut pending = vec![load];
+    while let Some(instruction) = pending.pop() {
+        for user in users(instruction.as_value_ref()) {
+            let here = user.get_parent() == block;
+            match user.get_opcode() {
+                // A value for the next block is computed here, or on the way there if there are several.
+                InstructionOpcode::Phi if here || branches == 1 => return true,
+                InstructionOpcode::Phi => {}
+                _ if !here => {}
+                InstructionOpcode::Store => return true,
+                InstructionOpcode::Call if !matches!(user.get_type(), AnyTypeEnum::VoidType(_)) && is_intrinsic(user) => {
+                    pending.extend(seen.insert(user.as_value_ref()).then_some(user));
+                }
+                InstructionOpcode::Call => return true,
+                InstructionOpcode::Load if user.get_volatile() == Ok(true) => return true,
+                _ if user.is_terminator() => return true,
+                _ => pending.extend(seen.insert(user.as_value_ref()).then_some(user)),
+            }
+        }
+        if seen.len() > STEPS_MAX {
+            return false;
+        }
+    }
+    false
+}
+
+fn is_intrinsic(call: InstructionValue<'_>) -> bool {
+    let callee = call.get_operands().last().flatten().and_then(|operand| operand.value());
+    callee.is_some_and(|callee| {
+        let name = match callee {
+            BasicValueEnum::PointerValue(pointer) => pointer.get_name().to_bytes().starts_with(b"llvm."),
+            _ => false,
+        };
+        name
+    })
+}
+
+/// Whether a select chooses the load's value, perhaps after a change of width: instruction selection may load only what is chosen.
+pub(super) fn chosen(load: InstructionValue<'_>) -> bool {
+    let mut pending = vec![load];
+    while let Some(value) = pending.pop() {
+        for user in users(value.as_value_ref()) {
+            match user.get_opcode() {
+                InstructionOpcode::Select => return true,
+                InstructionOpcode::ZExt
+                | InstructionOpcode::SExt
+                | InstructionOpcode::Trunc
+                | InstructionOpcode::FPExt
+                | InstructionOpcode::BitCast
+                | InstructionOpcode::Freeze => pending.push(user),
+                _ => {}
+            }
+        }
+    }
+    false
+}
+
+/// Whether instruction selection may load fewer bytes, because only some bits are needed: a chain of single uses that ends in dropping bits.
+pub(super) fn narrowable(load: InstructionValue<'_>) -> bool {
+    match load.get_type() {
+        AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 8 => {}
+        _ => return false,
+    }
+    let mut value = load;
+    for _ in 0..STEPS_MAX {
+        let users = users(value.as_value_ref());
+        let [user] = users.as_slice() else { return false };
+        match user.get_opcode() {
+            InstructionOpcode::Trunc | InstructionOpcode::Shl | InstructionOpcode::LShr | InstructionOpcode::AShr => return true,
+            InstructionOpcode::And if has_constant(*user) => return true,
+            InstructionOpcode::And
+            | InstructionOpcode::Or
+            | InstructionOpcode::Xor
+            | InstructionOpcode::Add
+            | InstructionOpcode::Sub
+            | InstructionOpcode::Mul => value = *user,
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn has_constant(instruction: InstructionValue<'_>) -> bool {
+    let mut operands = instruction.get_operands().flatten().filter_map(|operand| operand.value());
+    operands.any(|operand| operand.is_int_value() && operand.into_int_value().is_const())
+}

@@ -1,0 +1,82 @@
+//! What a caller may choose about a compilation.
+
+pub use awsm_abi::types::Bounds;
+
+/// Choices for one compilation. The default is what `awsm compile` does without options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// How accesses to linear memory are checked.
+    pub bounds: Bounds,
+    /// The processor for which code is generated.
+    pub cpu: Cpu,
+    /// How hard to optimise.
+    pub opt_level: OptLevel,
+    /// What to produce.
+    pub emit: Emit,
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions { bounds: Bounds::Guard, cpu: Cpu::Native, opt_level: OptLevel::O3, emit: Emit::So }
+    }
+}
+
+/// The processor for which code is generated. Instructions that the choice does not promise are never used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cpu {
+    /// The one that `awsm` runs on.
+    #[default]
+    Native,
+    /// Any processor of the architecture.
+    Baseline,
+    /// One of [`cpu_names`](crate::cpu_names).
+    Named(String),
+}
+
+/// How hard to optimise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OptLevel {
+    /// Compile quickly; only locals are promoted to registers.
+    O0,
+    /// Simplify and inline.
+    O1,
+    /// As `O1`, more thoroughly, and vectorise.
+    O2,
+    /// All that LLVM has.
+    #[default]
+    O3,
+}
+
+impl OptLevel {
+    /// The level of that number.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<OptLevel> {
+        match number {
+            0 => Some(OptLevel::O0),
+            1 => Some(OptLevel::O1),
+            2 => Some(OptLevel::O2),
+            3 => Some(OptLevel::O3),
+            _ => None,
+        }
+    }
+
+    /// Its number, 0 to 3.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// What to produce.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Emit {
+    /// LLVM IR as text, after optimisation.
+    LlvmIr,
+    /// Assembly as text.
+    Asm,
+    /// The relocatable object that holds the functions' code, without descriptor and helpers.
+    Obj,
+    /// The artifact: a shared object with its descriptor.
+    #[default]
+    So,
+}

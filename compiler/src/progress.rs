@@ -1,0 +1,45 @@
+//! How a caller watches a compilation.
+
+/// The parts of a compilation, in their order. Those that a choice of [`Emit`](crate::Emit) does not need are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Parsing and validating the module.
+    Validate,
+    /// Translating functions to LLVM IR.
+    Translate,
+    /// Optimising.
+    Optimise,
+    /// Generating machine code.
+    Generate,
+    /// Writing the descriptor and linking.
+    Link,
+}
+
+impl Phase {
+    /// Its name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Validate => "validate",
+            Phase::Translate => "translate",
+            Phase::Optimise => "optimise",
+            Phase::Generate => "generate",
+            Phase::Link => "link",
+        }
+    }
+}
+
+/// Is told how far a compilation has come, from whatever thread does the work. `()` ignores it.
+pub trait Progress: Sync {
+    /// A phase begins. `total` is the number of steps (functions, mostly) that [`advance`](Progress::advance) will count, or zero where
+    /// the phase cannot tell.
+    fn begin(&self, phase: Phase, total: usize);
+
+    /// `done` steps of the current phase are done.
+    fn advance(&self, done: usize);
+}
+
+impl Progress for () {
+    fn begin(&self, _: Phase, _: usize) {}
+    fn advance(&self, _: usize) {}
+}

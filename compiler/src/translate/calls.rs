@@ -1,0 +1,131 @@
+//! Calls: direct, of imports, indirect, and of the host's builtins.
+
+use awsm_abi::calls::SLOT_BYTES;
+use awsm_abi::trap::TrapCode;
+use awsm_abi::vmctx::{self, funcref};
+use inkwell::IntPredicate::NE;
+use inkwell::types::FunctionType;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, IntValue, PointerValue};
+use wasmparser::Operator;
+
+use super::entries::{host_call_type, widen};
+use super::function::FunctionTranslator;
+use crate::error::CompileError;
+use crate::llvm::{Access, CallConv, Ir};
+use crate::module::{FuncIdx, TypeIdx};
+
+impl<'ctx> FunctionTranslator<'_, 'ctx> {
+    pub(super) fn call(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
+        match *op {
+            Operator::Call { function_index } => self.call_direct(FuncIdx(function_index))?,
+            Operator::CallIndirect { type_index, table_index } => self.call_indirect(TypeIdx(type_index), table_index)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn call_direct(&mut self, function: FuncIdx) -> Result<(), CompileError> {
+        let ty = self.unit.module.functions[function.0 as usize];
+        match self.unit.function(function) {
+            Some(callee) => {
+                let arguments = self.pop_arguments(self.vmctx, ty);
+                let call = self.builder.build_call(callee, &arguments, "")?;
+                self.finish_call(call, ty)
+            }
+            None => {
+                let entry = self.unit.layout.imported_function(function.0);
+                let code = self.context_pointer(entry + vmctx::function::CODE)?;
+                let callee = self.context_pointer(entry + vmctx::function::VMCTX)?;
+                self.call_pointer(code, callee, ty)
+            }
+        }
+    }
+
+    fn call_indirect(&mut self, ty: TypeIdx, table: u32) -> Result<(), CompileError> {
+        let element = self.checked_element(table, TrapCode::UndefinedElement)?;
+        let code = self.load(self.types.ptr.into(), self.at(element, funcref::CODE), Access::TableElement)?;
+        let code = code.into_pointer_value();
+        let null = self.builder.build_is_null(code, "")?;
+        self.trap_if(null, TrapCode::UninitializedElement)?;
+
+        let found = self.load(self.types.i32.into(), self.at(element, funcref::TYPE_ID), Access::TableElement)?;
+        let wanted = self.context_i32(self.unit.layout.type_id(ty.0))?;
+        let mismatch = self.builder.build_int_compare(NE, found.into_int_value(), wanted, "")?;
+        self.trap_if(mismatch, TrapCode::IndirectCallTypeMismatch)?;
+
+        let instance = self.load(self.types.i32.into(), self.at(element, funcref::INSTANCE), Access::TableElement)?;
+        let callee = self.instance(instance.into_int_value())?;
+        self.call_pointer(code, callee, ty)
+    }
+
+    /// The vmctx of the instance with that index.
+    fn instance(&mut self, index: IntValue<'ctx>) -> Result<PointerValue<'ctx>, CompileError> {
+        let instances = self.context_pointer(vmctx::INSTANCES)?;
+        let index = self.zext64(index)?;
+        let offset = self.builder.build_left_shift(index, self.const_i64(3), "")?;
+        let place = crate::llvm::offset_pointer(&self.builder, self.types.i8, instances, offset);
+        Ok(self.invariant_load(self.types.ptr.into(), place)?.into_pointer_value())
+    }
+
+    fn call_pointer(&mut self, code: PointerValue<'ctx>, callee: PointerValue<'ctx>, ty: TypeIdx) -> Result<(), CompileError> {
+        let arguments = self.pop_arguments(callee, ty);
+        let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
+        self.finish_call(call, ty)
+    }
+
+    fn pop_arguments(&mut self, vmctx: PointerValue<'ctx>, ty: TypeIdx) -> Vec<BasicMetadataValueEnum<'ctx>> {
+        let count = self.unit.module.types[ty.0 as usize].params.len();
+        let arguments = self.pop_many(count);
+        std::iter::once(vmctx.into()).chain(arguments.into_iter().map(Into::into)).collect()
+    }
+
+    fn finish_call(&mut self, call: CallSiteValue<'ctx>, ty: TypeIdx) -> Result<(), CompileError> {
+        self.ir.call(call, CallConv::Guest);
+        self.place_call(call);
+        match self.unit.module.types[ty.0 as usize].results.len() {
+            0 => {}
+            1 => self.push(Ir::result(call)?),
+            count => {
+                let results = Ir::result(call)?.into_struct_value();
+                for index in 0..count {
+                    let result = self.builder.build_extract_value(results, index as u32, "")?;
+                    self.push(result);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn place_call(&self, call: CallSiteValue<'ctx>) {
+        if let Some(instruction) = Ir::instruction(call) {
+            self.place(instruction, None);
+        }
+    }
+
+    /// A value as a slot holds it: zeros above.
+    pub(super) fn to_slot(&self, value: BasicValueEnum<'ctx>) -> Result<IntValue<'ctx>, CompileError> {
+        widen(&self.builder, self.types, value)
+    }
+
+    /// Asks the host for one of [`awsm_abi::calls::builtin`] and returns the first result slot, an `i64`.
+    pub(super) fn builtin(&mut self, number: u32, arguments: &[BasicValueEnum<'ctx>]) -> Result<IntValue<'ctx>, CompileError> {
+        let slots = self.slots()?;
+        for (index, &argument) in arguments.iter().enumerate() {
+            let slot = self.to_slot(argument)?;
+            self.builder.build_store(self.at(slots, index as u32 * SLOT_BYTES), slot)?;
+        }
+        let host_call = self.context_pointer(vmctx::HOST_CALL)?;
+        let ty: FunctionType<'ctx> = host_call_type(self.types);
+        let arguments = [self.vmctx.into(), self.const_i32(number).into(), slots.into()];
+        let call = self.builder.build_indirect_call(ty, host_call, &arguments, "")?;
+        self.ir.call(call, CallConv::C);
+        self.place_call(call);
+        Ok(self.builder.build_load(self.types.i64, slots, "")?.into_int_value())
+    }
+
+    /// As [`builtin`](Self::builtin), for those that return nothing.
+    pub(super) fn builtin_void(&mut self, number: u32, arguments: &[IntValue<'ctx>]) -> Result<(), CompileError> {
+        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.into()).collect();
+        self.builtin(number, &arguments).map(drop)
+    }
+}

@@ -1,0 +1,159 @@
+//! Entries, through which the host calls the guest, and thunks, through which the guest calls imports that the host provides; see
+//! [`awsm_abi::calls`].
+
+use std::collections::HashMap;
+
+use awsm_abi::calls::SLOT_BYTES;
+use awsm_abi::types::FuncType;
+use awsm_abi::vmctx;
+use inkwell::builder::Builder;
+use inkwell::types::FunctionType;
+use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, IntValue, PointerValue};
+
+use super::unit::{Unit, entry_symbol, thunk_symbol};
+use crate::error::CompileError;
+use crate::llvm::{CallConv, Ir, Types, Visibility, offset_pointer};
+use crate::module::{FuncIdx, ImportType, TypeIdx};
+
+/// For each type the one that stands for it in an artifact's entries: the first that is equal in structure. None where no function of
+/// the type can be called from outside.
+pub(crate) fn entry_types(unit: &Unit<'_, '_>) -> Vec<Option<TypeIdx>> {
+    let module = unit.module;
+    let mut first: HashMap<&FuncType, TypeIdx> = HashMap::new();
+    let canonical: Vec<_> =
+        module.types.iter().enumerate().map(|(i, ty)| *first.entry(ty).or_insert(TypeIdx(i as u32))).collect();
+    let mut wanted = vec![false; module.types.len()];
+    for (ty, escapes) in module.functions.iter().zip(&module.escapes) {
+        wanted[canonical[ty.0 as usize].0 as usize] |= escapes;
+    }
+    canonical.into_iter().map(|ty| wanted[ty.0 as usize].then_some(ty)).collect()
+}
+
+/// Builds all entries and thunks.
+pub(super) fn build(unit: &Unit<'_, '_>) -> Result<(), CompileError> {
+    for (index, entry) in entry_types(unit).into_iter().enumerate() {
+        let ty = TypeIdx(index as u32);
+        if entry == Some(ty) {
+            build_entry(unit, ty)?;
+        }
+    }
+    let functions = unit.module.imports.iter().filter(|import| matches!(import.ty, ImportType::Function(_)));
+    for (index, import) in functions.enumerate() {
+        let function = FuncIdx(index as u32);
+        build_thunk(unit, function, &thunk_symbol(function, &import.module, &import.name))?;
+    }
+    Ok(())
+}
+
+fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
+    let (ir, types) = (&unit.ir, unit.ir.types);
+    let pointer = types.ptr.into();
+    let signature = types.void.fn_type(&[pointer, pointer, pointer], false);
+    let entry = ir.function(&entry_symbol(ty), signature, CallConv::C, Visibility::Artifact);
+    let builder = ir.context.create_builder();
+    builder.position_at_end(ir.context.append_basic_block(entry, "entry"));
+    let params = entry.get_params();
+    let slots = Slots { builder: &builder, types, at: params[2].into_pointer_value() };
+    let func_type = &unit.module.types[ty.0 as usize];
+
+    let mut arguments: Vec<BasicMetadataValueEnum<'_>> = vec![params[0].into()];
+    for (index, &param) in func_type.params.iter().enumerate() {
+        arguments.push(slots.load(index, types.value(param))?.into());
+    }
+    let call = builder.build_indirect_call(unit.llvm_type(ty), params[1].into_pointer_value(), &arguments, "")?;
+    ir.call(call, CallConv::Guest);
+    for (index, result) in results(&builder, call, func_type.results.len())?.into_iter().enumerate() {
+        slots.store(index, result)?;
+    }
+    builder.build_return(None)?;
+    Ok(())
+}
+
+fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(), CompileError> {
+    let (ir, types) = (&unit.ir, unit.ir.types);
+    let ty = unit.module.functions[function.0 as usize];
+    let thunk = ir.function(symbol, unit.llvm_type(ty), CallConv::Guest, Visibility::Artifact);
+    ir.no_inline(thunk);
+    let builder = ir.context.create_builder();
+    builder.position_at_end(ir.context.append_basic_block(thunk, "entry"));
+    let params = thunk.get_params();
+    let vmctx = params[0].into_pointer_value();
+    let func_type = unit.module.function_type(function);
+    let at = builder.build_alloca(types.i128.array_type(func_type.slots() as u32), "slots")?;
+    let slots = Slots { builder: &builder, types, at };
+    for (index, &param) in params[1..].iter().enumerate() {
+        slots.store(index, param)?;
+    }
+    let offset = types.i64.const_int(u64::from(vmctx::HOST_CALL), false);
+    let host_call = builder.build_load(types.ptr, offset_pointer(&builder, types.i8, vmctx, offset), "")?;
+    let number = types.i32.const_int(u64::from(function.0), false);
+    let arguments = [vmctx.into(), number.into(), at.into()];
+    let call = builder.build_indirect_call(host_call_type(types), host_call.into_pointer_value(), &arguments, "")?;
+    ir.call(call, CallConv::C);
+    let results: Vec<_> =
+        func_type.results.iter().enumerate().map(|(index, &ty)| slots.load(index, types.value(ty))).collect::<Result<_, _>>()?;
+    match results.as_slice() {
+        [] => builder.build_return(None)?,
+        [result] => builder.build_return(Some(result as &dyn BasicValue<'_>))?,
+        results => builder.build_aggregate_return(results)?,
+    };
+    Ok(())
+}
+
+/// The type of `host_call`.
+pub(super) fn host_call_type(types: Types<'_>) -> FunctionType<'_> {
+    types.void.fn_type(&[types.ptr.into(), types.i32.into(), types.ptr.into()], false)
+}
+
+/// A value as a slot holds it: zeros above.
+pub(super) fn widen<'ctx>(
+    builder: &Builder<'ctx>,
+    types: Types<'ctx>,
+    value: BasicValueEnum<'ctx>,
+) -> Result<IntValue<'ctx>, CompileError> {
+    let bits = match value {
+        BasicValueEnum::FloatValue(value) if value.get_type() == types.f32 => builder.build_bit_cast(value, types.i32, "")?,
+        BasicValueEnum::FloatValue(value) => builder.build_bit_cast(value, types.i64, "")?,
+        BasicValueEnum::VectorValue(value) => builder.build_bit_cast(value, types.i128, "")?,
+        other => other,
+    };
+    Ok(builder.build_int_z_extend_or_bit_cast(bits.into_int_value(), types.i128, "")?)
+}
+
+fn results<'ctx>(
+    builder: &Builder<'ctx>,
+    call: CallSiteValue<'ctx>,
+    count: usize,
+) -> Result<Vec<BasicValueEnum<'ctx>>, CompileError> {
+    match count {
+        0 => Ok(Vec::new()),
+        1 => Ok(vec![Ir::result(call)?]),
+        _ => {
+            let results = Ir::result(call)?.into_struct_value();
+            Ok((0..count).map(|i| builder.build_extract_value(results, i as u32, "")).collect::<Result<_, _>>()?)
+        }
+    }
+}
+
+/// Slots that a host call or an entry uses.
+struct Slots<'a, 'ctx> {
+    builder: &'a Builder<'ctx>,
+    types: Types<'ctx>,
+    at: PointerValue<'ctx>,
+}
+
+impl<'ctx> Slots<'_, 'ctx> {
+    fn slot(&self, index: usize) -> PointerValue<'ctx> {
+        let bytes = self.types.i64.const_int(index as u64 * u64::from(SLOT_BYTES), false);
+        offset_pointer(self.builder, self.types.i8, self.at, bytes)
+    }
+
+    fn load(&self, index: usize, ty: inkwell::types::BasicTypeEnum<'ctx>) -> Result<BasicValueEnum<'ctx>, CompileError> {
+        Ok(self.builder.build_load(ty, self.slot(index), "")?)
+    }
+
+    fn store(&self, index: usize, value: BasicValueEnum<'ctx>) -> Result<(), CompileError> {
+        self.builder.build_store(self.slot(index), widen(self.builder, self.types, value)?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Control frames.
+
+use awsm_abi::types::ValType;
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{BasicValueEnum, PhiValue};
+
+/// An open block, loop or if, or the function's body.
+pub(super) struct Frame<'ctx> {
+    pub(super) kind: FrameKind<'ctx>,
+    /// Types of its results.
+    pub(super) results: Vec<ValType>,
+    /// Height of the operand stack below its parameters.
+    pub(super) height: usize,
+    /// Where control continues after it; made by the first branch there.
+    pub(super) join: Option<Join<'ctx>>,
+}
+
+/// Kinds of frames.
+pub(super) enum FrameKind<'ctx> {
+    /// The function's body.
+    Body,
+    Block,
+    Loop {
+        /// Where branches to it go.
+        header: Join<'ctx>,
+    },
+    /// The first arm of an if.
+    If {
+        /// Where the second arm begins.
+        otherwise: BasicBlock<'ctx>,
+        /// The parameters, for the second arm.
+        params: Vec<BasicValueEnum<'ctx>>,
+    },
+    /// The second arm of an if.
+    Else,
+}
+
+/// A block that several others branch to, with the values they bring.
+#[derive(Clone)]
+pub(super) struct Join<'ctx> {
+    pub(super) block: BasicBlock<'ctx>,
+    pub(super) values: Vec<PhiValue<'ctx>>,
+}
+
+impl<'ctx> Join<'ctx> {
+    /// Records that `from` branches here with `values`. To be called once per edge.
+    pub(super) fn add_edge(&self, from: BasicBlock<'ctx>, values: &[BasicValueEnum<'ctx>]) {
+        for (phi, value) in self.values.iter().zip(values) {
+            phi.add_incoming(&[(value, from)]);
+        }
+    }
+}
+
+impl Frame<'_> {
+    pub(super) fn body(results: &[ValType]) -> Self {
+        Frame { kind: FrameKind::Body, results: results.to_vec(), height: 0, join: None }
+    }
+}

@@ -1,0 +1,176 @@
+//! Loads and stores of linear memory, its size and growth (core specification, section 2.4.6).
+//!
+//! An effective address is the zero-extended index plus the constant offset, in 64 bits: it folds into the addressing mode and never wraps.
+
+use awsm_abi::calls::builtin;
+use awsm_abi::trap::TrapCode;
+use awsm_abi::types::Bounds;
+use awsm_abi::vmctx::memory;
+use inkwell::IntPredicate::UGT;
+use inkwell::types::{BasicTypeEnum, IntType};
+use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
+use wasmparser::{MemArg, MemArgTarget, Operator};
+
+use super::function::FunctionTranslator;
+use crate::error::CompileError;
+use crate::llvm::{Access, offset_pointer};
+
+/// How a loaded integer fills its type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    Signed,
+    Unsigned,
+}
+use Fill::{Signed, Unsigned};
+
+impl<'ctx> FunctionTranslator<'_, 'ctx> {
+    pub(super) fn memory(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
+        let t = self.types;
+        match op {
+            Operator::I32Load { memarg } => self.load_plain(memarg, t.i32.into())?,
+            Operator::I64Load { memarg } => self.load_plain(memarg, t.i64.into())?,
+            Operator::F32Load { memarg } => self.load_plain(memarg, t.f32.into())?,
+            Operator::F64Load { memarg } => self.load_plain(memarg, t.f64.into())?,
+            Operator::I32Load8S { memarg } => self.load_narrow(memarg, t.i8, t.i32, Signed)?,
+            Operator::I32Load8U { memarg } => self.load_narrow(memarg, t.i8, t.i32, Unsigned)?,
+            Operator::I32Load16S { memarg } => self.load_narrow(memarg, t.i16, t.i32, Signed)?,
+            Operator::I32Load16U { memarg } => self.load_narrow(memarg, t.i16, t.i32, Unsigned)?,
+            Operator::I64Load8S { memarg } => self.load_narrow(memarg, t.i8, t.i64, Signed)?,
+            Operator::I64Load8U { memarg } => self.load_narrow(memarg, t.i8, t.i64, Unsigned)?,
+            Operator::I64Load16S { memarg } => self.load_narrow(memarg, t.i16, t.i64, Signed)?,
+            Operator::I64Load16U { memarg } => self.load_narrow(memarg, t.i16, t.i64, Unsigned)?,
+            Operator::I64Load32S { memarg } => self.load_narrow(memarg, t.i32, t.i64, Signed)?,
+            Operator::I64Load32U { memarg } => self.load_narrow(memarg, t.i32, t.i64, Unsigned)?,
+            Operator::I32Store { memarg }
+            | Operator::I64Store { memarg }
+            | Operator::F32Store { memarg }
+            | Operator::F64Store { memarg } => {
+                let value = self.pop();
+                self.store_plain(memarg, value)?;
+            }
+            Operator::I32Store8 { memarg } | Operator::I64Store8 { memarg } => self.store_narrow(memarg, t.i8)?,
+            Operator::I32Store16 { memarg } | Operator::I64Store16 { memarg } => self.store_narrow(memarg, t.i16)?,
+            Operator::I64Store32 { memarg } => self.store_narrow(memarg, t.i32)?,
+            Operator::MemorySize { mem } => {
+                let length = self.memory_length(*mem)?;
+                let pages = self.builder.build_right_shift(length, self.const_i64(16), false, "")?;
+                let pages = self.builder.build_int_truncate(pages, t.i32, "")?;
+                self.push(pages);
+            }
+            Operator::MemoryGrow { mem } => {
+                let pages = self.pop_int();
+                let pages = self.zext64(pages)?;
+                let memory = self.const_i64(u64::from(*mem));
+                let previous = self.builtin(builtin::MEMORY_GROW, &[memory.into(), pages.into()])?;
+                let previous = self.builder.build_int_truncate(previous, t.i32, "")?;
+                self.push(previous);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn load_plain(&mut self, memarg: &MemArg, ty: BasicTypeEnum<'ctx>) -> Result<(), CompileError> {
+        let value = self.load_memory(memarg, ty)?;
+        self.push(value);
+        Ok(())
+    }
+
+    fn load_narrow(&mut self, memarg: &MemArg, from: IntType<'ctx>, to: IntType<'ctx>, fill: Fill) -> Result<(), CompileError> {
+        let value = self.load_memory(memarg, from.into())?.into_int_value();
+        let value = match fill {
+            Signed => self.builder.build_int_s_extend(value, to, "")?,
+            Unsigned => self.builder.build_int_z_extend(value, to, "")?,
+        };
+        self.push(value);
+        Ok(())
+    }
+
+    fn load_memory(&mut self, memarg: &MemArg, ty: BasicTypeEnum<'ctx>) -> Result<BasicValueEnum<'ctx>, CompileError> {
+        let memory = memory_index(memarg);
+        let pointer = self.address(memarg, bytes_of(ty))?;
+        let value = self.builder.build_load(ty, pointer, "")?;
+        if let Some(load) = value.as_instruction_value() {
+            self.finish_access(load, memory)?;
+            // Dead accesses must trap, too: `llvm::keep` takes it from here.
+            load.set_volatile(self.unit.bounds[memory as usize] == Bounds::Guard).map_err(access_error)?;
+        }
+        Ok(value)
+    }
+
+    fn store_narrow(&mut self, memarg: &MemArg, to: IntType<'ctx>) -> Result<(), CompileError> {
+        let value = self.pop_int();
+        let value = self.builder.build_int_truncate(value, to, "")?;
+        self.store_plain(memarg, value.into())
+    }
+
+    fn store_plain(&mut self, memarg: &MemArg, value: BasicValueEnum<'ctx>) -> Result<(), CompileError> {
+        let pointer = self.address(memarg, bytes_of(value.get_type()))?;
+        let store = self.builder.build_store(pointer, value)?;
+        self.finish_access(store, memory_index(memarg))
+    }
+
+    /// What loads and stores have in common. The alignment that a memory operator states is a hint that may be wrong.
+    fn finish_access(&self, access: InstructionValue<'ctx>, memory: u32) -> Result<(), CompileError> {
+        access.set_alignment(1).map_err(access_error)?;
+        self.ir.touches(access, self.unit.memory_access(memory))?;
+        self.place(access, Some(TrapCode::MemoryOutOfBounds));
+        Ok(())
+    }
+
+    /// Pops an index and makes the address of `bytes` bytes at it, checked as the memory's bounds mode wants.
+    fn address(&mut self, memarg: &MemArg, bytes: u64) -> Result<PointerValue<'ctx>, CompileError> {
+        let memory = memory_index(memarg);
+        let index = self.pop_int();
+        let index = self.zext64(index)?;
+        if self.unit.bounds[memory as usize] == Bounds::Software {
+            // Below 2^33: no sum wraps.
+            let end = self.builder.build_int_nuw_add(index, self.const_i64(memarg.offset + bytes), "")?;
+            self.trap_unless_within(memory, end)?;
+        }
+        let pointer = self.memory_pointer(memory, index)?;
+        if memarg.offset == 0 {
+            return Ok(pointer);
+        }
+        Ok(offset_pointer(&self.builder, self.types.i8, pointer, self.const_i64(memarg.offset)))
+    }
+
+    /// The address of the byte at `index`, unchecked.
+    pub(super) fn memory_pointer(&mut self, memory: u32, index: IntValue<'ctx>) -> Result<PointerValue<'ctx>, CompileError> {
+        let base = self.context_pointer(self.unit.layout.memory(memory) + memory::BASE)?;
+        Ok(offset_pointer(&self.builder, self.types.i8, base, index))
+    }
+
+    /// Traps when a range of a memory that ends before `end` is not inside.
+    pub(super) fn trap_unless_within(&mut self, memory: u32, end: IntValue<'ctx>) -> Result<(), CompileError> {
+        let length = self.memory_length(memory)?;
+        let outside = self.builder.build_int_compare(UGT, end, length, "")?;
+        self.trap_if(outside, TrapCode::MemoryOutOfBounds)
+    }
+
+    fn memory_length(&mut self, memory: u32) -> Result<IntValue<'ctx>, CompileError> {
+        let record = self.context_pointer(self.unit.layout.memory(memory) + memory::RECORD)?;
+        let length = self.at(record, memory::RECORD_LENGTH);
+        Ok(self.load(self.types.i64.into(), length, Access::MemoryRecord)?.into_int_value())
+    }
+}
+
+fn memory_index(memarg: &MemArg) -> u32 {
+    match memarg.target {
+        MemArgTarget::Memory(memory) => memory,
+        // Validation knows no arrays.
+        MemArgTarget::Array(_) => 0,
+    }
+}
+
+fn bytes_of(ty: BasicTypeEnum<'_>) -> u64 {
+    match ty {
+        BasicTypeEnum::IntType(ty) => u64::from(ty.get_bit_width() / 8),
+        BasicTypeEnum::FloatType(ty) => u64::from(ty.get_bit_width() / 8),
+        _ => awsm_abi::limits::ACCESS_BYTES_MAX,
+    }
+}
+
+fn access_error(error: inkwell::values::InstructionValueError) -> CompileError {
+    CompileError::llvm("building IR", format!("{error:?}"))
+}
