@@ -1,0 +1,199 @@
+//! The code arena: one reserved stretch of address space in which the code of all artifacts lies, so that a signal handler knows guest code by
+//! two comparisons.
+//!
+//! ```text
+//!   | artifact | free | artifact | artifact | free ...                    |
+//!   start                                                               end   (set once, never changed)
+//! ```
+//!
+//! An artifact's pages are written while they are not executable, and made executable when they are no longer writable. Freed pages are
+//! inaccessible again before their addresses are given to another artifact.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::limits::{ARENA_BYTES, ARENA_BYTES_MIN};
+use crate::sys::page::{Access, Pages, page_bytes};
+use crate::sys::{self};
+
+static START: AtomicUsize = AtomicUsize::new(0);
+static END: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether an address lies in the arena. For handlers: neither allocates nor locks.
+pub(crate) fn contains(address: usize) -> bool {
+    // Relaxed: both are written before the first artifact exists, and a thread that runs one has synchronised with its loader.
+    address >= START.load(Ordering::Relaxed) && address < END.load(Ordering::Relaxed)
+}
+
+struct Arena {
+    pages: Pages,
+    /// Free ranges by start, in bytes from the base; neighbours are merged.
+    free: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Arena {
+    fn get() -> io::Result<&'static Arena> {
+        static ARENA: OnceLock<Arena> = OnceLock::new();
+        static MAKING: Mutex<()> = Mutex::new(());
+        if let Some(arena) = ARENA.get() {
+            return Ok(arena);
+        }
+        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(arena) = ARENA.get() {
+            return Ok(arena);
+        }
+        let mut bytes = ARENA_BYTES;
+        let pages = loop {
+            match Pages::reserve(bytes, Access::None) {
+                Ok(pages) => break pages,
+                Err(error) if bytes / 2 < ARENA_BYTES_MIN => return Err(error),
+                Err(_) => bytes /= 2,
+            }
+        };
+        let Range { start, end } = pages.addresses();
+        START.store(start, Ordering::Relaxed);
+        END.store(end, Ordering::Relaxed);
+        let free = Mutex::new(BTreeMap::from([(0, pages.bytes())]));
+        Ok(ARENA.get_or_init(|| Arena { pages, free }))
+    }
+
+    fn free(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        // Nothing between lock and unlock leaves the map half changed.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, bytes: usize) -> Option<Range<usize>> {
+        let mut free = self.free();
+        let (&start, &end) = free.iter().find(|&(start, end)| end - start >= bytes)?;
+        free.remove(&start);
+        if end - start > bytes {
+            free.insert(start + bytes, end);
+        }
+        Some(start..start + bytes)
+    }
+
+    fn give_back(&self, range: Range<usize>) {
+        let mut free = self.free();
+        let Range { mut start, mut end } = range;
+        if let Some((&before, &before_end)) = free.range(..start).next_back()
+            && before_end == start
+        {
+            start = before;
+        }
+        if let Some(after_end) = free.remove(&end) {
+            end = after_end;
+        }
+        free.insert(start, end);
+    }
+}
+
+/// Part of the arena that belongs to one artifact; given back on drop.
+pub(crate) struct CodeRange {
+    arena: &'static Arena,
+    range: Range<usize>,
+}
+
+/// What becomes of a part of a [`CodeRange`]: bytes to be copied to `start`, and how they may be used from then on.
+pub(crate) struct Part<'a> {
+    pub(crate) start: usize,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) executable: bool,
+}
+
+impl CodeRange {
+    /// Copies the parts to where they belong in a new range of `bytes`. Parts begin at different pages and lie within the range.
+    pub(crate) fn map(bytes: usize, parts: &[Part<'_>]) -> io::Result<CodeRange> {
+        let arena = Arena::get()?;
+        let page = page_bytes();
+        let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
+        let range = arena.take(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let code = CodeRange { arena, range };
+        for part in parts {
+            let end = part.start.checked_add(part.bytes.len()).filter(|&end| end <= bytes).expect("parts lie within the range");
+            let pages = code.range.start + part.start / page * page..code.range.start + end.next_multiple_of(page);
+            // SAFETY: The range is ours, and nothing refers to it yet.
+            unsafe { arena.pages.protect(pages.clone(), Access::ReadWrite)? };
+            // SAFETY: Just made writable; the source is another allocation.
+            unsafe { code.at(part.start).copy_from_nonoverlapping(NonNull::from(part.bytes).cast(), part.bytes.len()) };
+            let access = if part.executable { Access::ReadExecute } else { Access::Read };
+            // SAFETY: As above.
+            unsafe { arena.pages.protect(pages, access)? };
+            if part.executable {
+                let address = code.address() + part.start;
+                sys::code_written(address..address + part.bytes.len());
+            }
+        }
+        Ok(code)
+    }
+
+    fn at(&self, offset: usize) -> NonNull<u8> {
+        assert!(offset <= self.range.len());
+        // SAFETY: Within the arena's mapping, since the range is and by the assertion.
+        unsafe { self.arena.pages.base().add(self.range.start + offset) }
+    }
+
+    /// Address of its first byte.
+    pub(crate) fn address(&self) -> usize {
+        self.at(0).as_ptr() as usize
+    }
+
+    /// Its size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Bytes that are mapped, readable and never change while the range lives.
+    ///
+    /// # Safety
+    /// `range` lies within one of the parts.
+    pub(crate) unsafe fn slice(&self, range: Range<usize>) -> &[u8] {
+        assert!(range.start <= range.end && range.end <= self.range.len());
+        // SAFETY: Readable by the caller's promise; nothing writes to it until drop.
+        unsafe { std::slice::from_raw_parts(self.at(range.start).as_ptr(), range.len()) }
+    }
+}
+
+impl Drop for CodeRange {
+    fn drop(&mut self) {
+        // SAFETY: Its artifact is being dropped: no sandbox uses it any more, so nothing runs or refers there.
+        let emptied = unsafe { self.arena.pages.reset(self.range.clone()) };
+        // Addresses whose old code could not be removed are never used again.
+        if emptied.is_ok() {
+            self.arena.give_back(self.range.clone());
+        }
+    }
+}
+
+impl std::fmt::Debug for CodeRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}..{:#x}", self.address(), self.address() + self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_ranges_merge_and_are_inaccessible() {
+        let page = page_bytes();
+        let part = [Part { start: 0, bytes: b"hello", executable: false }];
+        let first = CodeRange::map(3 * page, &part).unwrap();
+        assert!(contains(first.address()) && !contains(&raw const part as usize));
+        // SAFETY: Within the part.
+        assert_eq!(unsafe { first.slice(0..5) }, b"hello");
+        let range = first.range.clone();
+        drop(first);
+        let arena = Arena::get().unwrap();
+        let free = arena.free();
+        let holds = free.iter().any(|(&start, &end)| start <= range.start && range.end <= end);
+        assert!(holds || !free.is_empty(), "the range is free again, or already used by another test");
+        for (before, after) in free.iter().zip(free.iter().skip(1)) {
+            assert!(before.1 < after.0, "neighbours are merged");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a guest is, in terms of its WebAssembly modules.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use awsm_abi::descriptor::TrapRow;
+
+use crate::event::WasmLocation;
+use crate::limits::BACKTRACE_FRAMES_MAX;
+use crate::load::Loaded;
+use crate::sandbox::Sandbox;
+use crate::unwind;
+
+/// How execution came to a place: functions, innermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backtrace {
+    /// The functions.
+    pub frames: Vec<Frame>,
+    /// Whether more frames follow, which are not shown.
+    pub truncated: bool,
+}
+
+/// A function that was being executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which function, and which of its instructions.
+    pub location: WasmLocation,
+    /// Its name from the name section or an export, demangled.
+    pub name: Option<String>,
+    /// Whether its code had become part of another function's, whose own frame is then missing.
+    pub inlined: bool,
+}
+
+impl fmt::Display for Backtrace {
+    /// One line a frame, without a newline at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, frame) in self.frames.iter().enumerate() {
+            write!(f, "{}{i:>4}: {frame}", if i == 0 { "" } else { "\n" })?;
+        }
+        if self.truncated { f.write_str("\n      ...") } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            // Names come from the module: no control bytes of theirs reach a terminal.
+            Some(name) => write!(f, "{}", name.escape_debug())?,
+            None => write!(f, "function {}", self.location.function)?,
+        }
+        write!(f, " at wasm offset {:#x}{}", self.location.offset, if self.inlined { " (inlined)" } else { "" })
+    }
+}
+
+/// The artifact in whose code ranges an address lies.
+fn artifact_at(sandbox: &Sandbox, pc: usize) -> Option<&Loaded> {
+    let mut artifacts = sandbox.instances.iter().map(|instance| instance.artifact().loaded());
+    artifacts.find(|artifact| artifact.is_code(pc))
+}
+
+/// The row of the trap table for an instruction of guest code.
+pub(crate) fn trap_row(sandbox: &Sandbox, pc: usize) -> Option<TrapRow> {
+    artifact_at(sandbox, pc)?.trap_row(pc)
+}
+
+/// What an address in guest code stands for; none for code that belongs to no function, such as entries and helpers.
+fn frame_at(sandbox: &Sandbox, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
+    let artifact = artifact_at(sandbox, pc)?;
+    let native = artifact.function_at(pc)?;
+    let row = artifact.trap_row(pc);
+    let function = row.and_then(|row| Some((artifact.function_of_wasm_offset(native.module, row.wasm_offset)?, row.wasm_offset)));
+    let location = match function {
+        Some((function, offset)) => WasmLocation { module: native.module, function, offset },
+        // Before the first row of its function: in what prepares its frame.
+        None => {
+            let module = &artifact.descriptor.modules[native.module as usize];
+            let defined = native.function - module.imported_functions();
+            let offset = module.functions[defined as usize].wasm_start;
+            WasmLocation { module: native.module, function: native.function, offset }
+        }
+    };
+    Some((location, location.function != native.function, artifact))
+}
+
+/// Calls `each` with the address of each instruction that is being executed, innermost first.
+fn walk(sandbox: &Sandbox, mut each: impl FnMut(usize) -> ControlFlow<()>) {
+    let Some((mut registers, mut is_return)) = sandbox.position() else { return };
+    // More than frames that are shown: those of helpers and entries are passed over. A corrupt stack cannot make this longer.
+    for _ in 0..4 * BACKTRACE_FRAMES_MAX {
+        let pc = registers.pc().wrapping_sub(usize::from(is_return));
+        let Some(artifact) = artifact_at(sandbox, pc) else { return };
+        if each(pc).is_break() {
+            return;
+        }
+        match unwind::caller(artifact, &registers, pc, |address| sandbox.stack.read_word(address)) {
+            Some(caller) => (registers, is_return) = (caller, true),
+            None => return,
+        }
+    }
+}
+
+/// The innermost place in a WebAssembly function.
+pub(crate) fn innermost(sandbox: &Sandbox) -> Option<WasmLocation> {
+    let mut innermost = None;
+    walk(sandbox, |pc| match frame_at(sandbox, pc) {
+        Some((location, ..)) => {
+            innermost = Some(location);
+            ControlFlow::Break(())
+        }
+        None => ControlFlow::Continue(()),
+    });
+    innermost
+}
+
+/// Where the sandbox is.
+pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
+    let mut backtrace = Backtrace::default();
+    walk(sandbox, |pc| {
+        let Some((location, inlined, artifact)) = frame_at(sandbox, pc) else { return ControlFlow::Continue(()) };
+        if backtrace.frames.len() == BACKTRACE_FRAMES_MAX {
+            backtrace.truncated = true;
+            return ControlFlow::Break(());
+        }
+        let module = &artifact.descriptor.modules[location.module as usize];
+        let defined = (location.function - module.imported_functions()) as usize;
+        let name = module.functions[defined].name.as_deref().map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+        backtrace.frames.push(Frame { location, name, inlined });
+        ControlFlow::Continue(())
+    });
+    backtrace
+}

@@ -1,0 +1,384 @@
+//! A sandbox's call: prepared, resumed until it returns or traps, suspended in between.
+//!
+//! ```text
+//!                 prepare          resume
+//!   Fresh ---------------> Ready ----------> (runs) ----> Returned
+//!   Returned  ------^                         ^   |-----> Trapped
+//!   Trapped   ------|       host_results,     |   |-----> HostCall ---- finish ---> Finished
+//!   Finished  ------'       resume            |   '-----> Preempted       |
+//!                                             '---------------'-----------'
+//!   kill: from any state to Killed, which is the end
+//! ```
+
+use awsm_abi::TrapCode;
+use awsm_abi::calls::builtin;
+use awsm_abi::types::FuncType;
+
+use crate::backtrace::{self, Backtrace};
+use crate::builtins;
+use crate::context::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
+use crate::error::CallError;
+use crate::event::{Event, HostCall, Trap};
+use crate::instance::Vmctx;
+use crate::sandbox::Sandbox;
+use crate::sys::{self, Registers};
+use crate::value::{FunctionHandle, InstanceId, Slot, Value};
+use crate::{preempt, worker};
+
+/// Where a call stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// No call since the sandbox was made or reset. Next: Ready.
+    #[default]
+    Fresh,
+    /// Prepared, nothing run yet. Next: whatever `resume` leads to, or Ready for another call.
+    Ready,
+    /// Suspended in a call of an imported function. Next: whatever `resume` leads to, Finished.
+    HostCall {
+        call: HostCall,
+        /// Whether it may be resumed: the results are in place, or there are none.
+        answered: bool,
+    },
+    /// Suspended at the end of a quantum. Next: whatever `resume` leads to.
+    Preempted {
+        /// In the alarm handler; otherwise after a builtin.
+        in_handler: bool,
+    },
+    /// It returned. Next: Ready.
+    Returned,
+    /// It trapped. Next: Ready.
+    Trapped,
+    /// The host ended it in good order. Next: Ready.
+    Finished,
+    /// The end.
+    Killed,
+}
+
+/// A call and its values.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    state: State,
+    /// Arguments, then results. At a fixed address while the call lasts.
+    slots: Vec<Slot>,
+    /// Its function's type: instance, and the type's index in the instance's module.
+    ty: (u32, u32),
+}
+
+impl Call {
+    /// Whether no call is in progress and another may begin.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
+    }
+
+    /// Whether everything that the call did is known to have ended in good order.
+    pub(crate) fn is_clean(&self) -> bool {
+        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Finished)
+    }
+
+    /// As if there had been no call.
+    pub(crate) fn reset(&mut self) {
+        self.state = State::Fresh;
+    }
+
+    fn name(&self) -> &'static str {
+        match self.state {
+            State::Fresh => "new",
+            State::Ready => "ready to run",
+            State::HostCall { .. } => "suspended in a host call",
+            State::Preempted { .. } => "preempted",
+            State::Returned => "done",
+            State::Trapped => "trapped",
+            State::Finished => "finished",
+            State::Killed => "killed",
+        }
+    }
+}
+
+impl Sandbox {
+    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs. A call prepared before and not begun is forgotten.
+    ///
+    /// # Errors
+    /// When a call is in progress, the sandbox was killed, or the arguments are not of the function's types.
+    pub fn prepare(&mut self, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
+        if !self.call.is_idle() {
+            return Err(CallError::Busy { state: self.call.name() });
+        }
+        if function.sandbox != self.id() || args.iter().any(|value| value.is_foreign(self.id())) {
+            return Err(CallError::Foreign);
+        }
+        let instance = &self.instances[function.instance as usize];
+        let entry = instance.module().entry(function.type_id);
+        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
+        let ty = &instance.descriptor().types[entry.ty as usize].ty;
+        if !args.iter().map(Value::ty).eq(ty.params.iter().copied()) {
+            return Err(CallError::Types { wanted: ty.clone() });
+        }
+        let (slots, vmctx) = (ty.slots(), instance.vmctx.base());
+        self.call.slots.clear();
+        self.call.slots.extend(args.iter().map(|value| value.to_slot()));
+        self.call.slots.resize(slots, Slot::default());
+        self.call.ty = (function.instance, entry.ty);
+        self.call.state = State::Ready;
+        let record = self.record.get_mut();
+        record.entry = entry.address;
+        record.entry_vmctx = vmctx;
+        record.entry_code = function.code as usize;
+        record.entry_slots = self.call.slots.as_mut_ptr();
+        // SAFETY: This sandbox's stack; no call is in progress, so nothing is live on it.
+        self.record.get_mut().guest_sp = unsafe { sys::prepare_start(self.record.as_ptr(), self.stack.high()) };
+        Ok(())
+    }
+
+    /// Lets the guest run until it returns, traps, calls the host or is preempted.
+    ///
+    /// # Panics
+    /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
+    /// [`WorkerThread`](crate::WorkerThread).
+    pub fn resume(&mut self) -> Event {
+        match self.call.state {
+            State::Ready | State::Preempted { .. } | State::HostCall { answered: true, .. } => {}
+            State::HostCall { .. } => panic!("a host call was resumed without its results"),
+            _ => panic!("no call to resume: the sandbox is {}", self.call.name()),
+        }
+        worker::with_worker(|worker| {
+            if self.call.state == (State::Preempted { in_handler: true }) {
+                // SAFETY: It was suspended by the alarm handler, which left its frame's address.
+                unsafe { preempt::before_resumption(self.record.get().interrupted, worker) };
+            }
+            loop {
+                // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the sandbox or
+                // is kept alive by it, and `&mut self` excludes other borrows. The thread is a worker's; it runs no guest, since this is no
+                // handler and guests call no Rust code but those.
+                let event = unsafe { self.record.switch() };
+                match event {
+                    EVENT_RETURNED => {
+                        self.call.state = State::Returned;
+                        return Event::Returned;
+                    }
+                    EVENT_PREEMPTED => {
+                        preempt::after_suspension();
+                        self.call.state = State::Preempted { in_handler: true };
+                        return Event::Preempted;
+                    }
+                    EVENT_HOST_CALL => {
+                        if let Some(event) = self.on_host_call() {
+                            return event;
+                        }
+                        if preempt::take_tick() {
+                            self.call.state = State::Preempted { in_handler: false };
+                            return Event::Preempted;
+                        }
+                    }
+                    other => {
+                        debug_assert_eq!(other, EVENT_TRAPPED);
+                        sys::clear_vector_uppers();
+                        return self.trapped();
+                    }
+                }
+            }
+        })
+    }
+
+    /// Serves a builtin, or says what the worker has to do.
+    fn on_host_call(&mut self) -> Option<Event> {
+        let (call, caller) = (self.record.get().call, self.record.get().caller);
+        // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
+        let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
+        if call & builtin::FLAG == 0 {
+            let ty = self.instances.get(instance.index()).and_then(|instance| instance.import_type(call));
+            let Some((slots, results)) = ty.map(|ty| (ty.slots(), ty.results.len())) else {
+                return Some(self.trapped_in_host_call(TrapCode::Internal));
+            };
+            if !self.are_guest_slots(slots) {
+                return Some(self.trapped_in_host_call(TrapCode::Internal));
+            }
+            let call = HostCall { instance, import: call };
+            self.call.state = State::HostCall { call, answered: results == 0 };
+            return Some(Event::HostCall(call));
+        }
+        let count = builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < self.instances.len());
+        let Some(count) = count else {
+            return Some(self.trapped_in_host_call(TrapCode::Internal));
+        };
+        let mut slots = [Slot::default(); builtin::SLOTS_MAX];
+        slots[..count].copy_from_slice(self.guest_slots(count));
+        match self.builtin(instance, call, &slots[..count]) {
+            Ok(result) => {
+                if let Some(result) = result {
+                    self.guest_slots_mut(1)[0] = result;
+                }
+                None
+            }
+            Err(code) => Some(self.trapped_in_host_call(code)),
+        }
+    }
+
+    /// Whether the slots of the host call lie on the guest's stack, as they must.
+    fn are_guest_slots(&self, count: usize) -> bool {
+        if count == 0 {
+            return true;
+        }
+        let start = self.record.get().slots as usize;
+        let end = start.checked_add(count * size_of::<Slot>());
+        start >= self.stack.low() && end.is_some_and(|end| end <= self.stack.high()) && start.is_multiple_of(align_of::<Slot>())
+    }
+
+    /// The slots of the host call, which [`are_guest_slots`](Self::are_guest_slots) has checked.
+    fn guest_slots(&self, count: usize) -> &[Slot] {
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: On the guest's stack and aligned, as was checked when the call came; the guest is suspended while the sandbox is borrowed.
+        unsafe { std::slice::from_raw_parts(self.record.get().slots, count) }
+    }
+
+    fn guest_slots_mut(&mut self, count: usize) -> &mut [Slot] {
+        if count == 0 {
+            return &mut [];
+        }
+        // SAFETY: As for `guest_slots`; `&mut self` makes this the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.record.get().slots, count) }
+    }
+
+    /// A trap in a builtin: as if the guest had trapped where it called.
+    fn trapped_in_host_call(&mut self, code: TrapCode) -> Event {
+        let registers = self.suspended_registers().unwrap_or_default();
+        let record = self.record.get_mut();
+        record.trap = code.number();
+        record.registers = registers;
+        record.after_call = true;
+        self.trapped()
+    }
+
+    /// Ends the call as the record says.
+    fn trapped(&mut self) -> Event {
+        self.call.state = State::Trapped;
+        let (trap, registers) = (self.record.get().trap, self.record.get().registers);
+        let number = match trap {
+            0 => backtrace::trap_row(self, registers.pc()).map_or(0, |row| row.trap),
+            number => number,
+        };
+        let code = TrapCode::from_number(number).unwrap_or(TrapCode::Internal);
+        Event::Trapped(Trap { code, location: backtrace::innermost(self) })
+    }
+
+    /// Registers of a guest that a host call suspended: as they are on its return.
+    fn suspended_registers(&self) -> Option<Registers> {
+        Registers::from_suspended(self.record.get().guest_sp, |address| self.stack.read_word(address))
+    }
+
+    /// Where the guest is, if it is anywhere: its registers, and whether `pc` is a return address.
+    pub(crate) fn position(&self) -> Option<(Registers, bool)> {
+        match self.call.state {
+            State::HostCall { .. } | State::Preempted { in_handler: false } => Some((self.suspended_registers()?, true)),
+            State::Preempted { in_handler: true } => {
+                // SAFETY: The kernel's frame on the stack of the guest, which is suspended below it.
+                Some((unsafe { Registers::from_context(self.record.get().interrupted) }, false))
+            }
+            State::Trapped => Some((self.record.get().registers, self.record.get().after_call)),
+            State::Fresh | State::Ready | State::Returned | State::Finished | State::Killed => None,
+        }
+    }
+
+    /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned.
+    #[must_use]
+    pub fn backtrace(&self) -> Backtrace {
+        backtrace::backtrace(self)
+    }
+
+    fn call_type(&self) -> &FuncType {
+        let (instance, ty) = self.call.ty;
+        &self.instances[instance as usize].descriptor().types[ty as usize].ty
+    }
+
+    /// Results of the call that has returned; empty otherwise.
+    #[must_use]
+    pub fn results(&self) -> Vec<Value> {
+        if self.call.state != State::Returned {
+            return Vec::new();
+        }
+        let types = self.call_type().results.iter();
+        types.zip(&self.call.slots).map(|(&ty, &slot)| self.value(ty, slot)).collect()
+    }
+
+    /// Result number `index` of the call that has returned, as it stands.
+    #[must_use]
+    pub fn result(&self, index: usize) -> Option<Slot> {
+        let known = self.call.state == State::Returned && index < self.call_type().results.len();
+        known.then(|| self.call.slots[index])
+    }
+
+    /// The call of an imported function in which the guest is suspended.
+    #[must_use]
+    pub fn host_call(&self) -> Option<HostCall> {
+        match self.call.state {
+            State::HostCall { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The type of the imported function that the guest is calling.
+    #[must_use]
+    pub fn host_call_type(&self) -> Option<&FuncType> {
+        let call = self.host_call()?;
+        self.instances[call.instance.index()].import_type(call.import)
+    }
+
+    /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
+    #[must_use]
+    pub fn host_args(&self) -> &[Slot] {
+        match self.call.state {
+            // The results stand where the arguments stood.
+            State::HostCall { answered, call } => {
+                let ty = self.instances[call.instance.index()].import_type(call.import);
+                let params = ty.map_or(0, |ty| if answered && !ty.results.is_empty() { 0 } else { ty.params.len() });
+                self.guest_slots(params)
+            }
+            _ => &[],
+        }
+    }
+
+    /// As [`host_args`](Self::host_args), as values.
+    #[must_use]
+    pub fn host_values(&self) -> Vec<Value> {
+        let Some(ty) = self.host_call_type() else { return Vec::new() };
+        self.host_args().iter().zip(&ty.params).map(|(&slot, &ty)| self.value(ty, slot)).collect()
+    }
+
+    /// Answers the host call in which the guest is suspended; then resume. Where there are no results, that may be done at once.
+    ///
+    /// # Errors
+    /// When there is no such call, or the values are not of the imported function's result types.
+    pub fn host_results(&mut self, results: &[Value]) -> Result<(), CallError> {
+        let State::HostCall { call, .. } = self.call.state else {
+            return Err(CallError::Busy { state: self.call.name() });
+        };
+        if results.iter().any(|value| value.is_foreign(self.id())) {
+            return Err(CallError::Foreign);
+        }
+        let ty = self.host_call_type().expect("the call was checked when it came");
+        if !results.iter().map(Value::ty).eq(ty.results.iter().copied()) {
+            return Err(CallError::Types { wanted: ty.clone() });
+        }
+        for (slot, value) in self.guest_slots_mut(results.len()).iter_mut().zip(results) {
+            *slot = value.to_slot();
+        }
+        self.call.state = State::HostCall { call, answered: true };
+        Ok(())
+    }
+
+    /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other
+    /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill).
+    pub fn finish(&mut self) {
+        match self.call.state {
+            State::HostCall { .. } => self.call.state = State::Finished,
+            State::Preempted { .. } => self.kill(),
+            _ => {}
+        }
+    }
+
+    /// Ends whatever the sandbox does. It never runs again.
+    pub fn kill(&mut self) {
+        self.call.state = State::Killed;
+    }
+}

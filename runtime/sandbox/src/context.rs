@@ -1,0 +1,162 @@
+//! The record through which a guest, its worker and the signal handlers meet, and the switch between their stacks.
+//!
+//! ```text
+//!   worker's stack                      guest's stack
+//!   ...                                 [stack_high]  start stub's frame
+//!   Sandbox::resume                     entry(vmctx, code, slots)      of the artifact
+//!   sys: resume   --- guest_sp --->     guest functions ...
+//!      ^                                thunk -> host_call stub        suspended by a host call, or
+//!      +--------- worker_sp <---        kernel's frame, alarm handler  suspended by the timer, or
+//!                                       (nothing)                      trapped: the fault handler went straight to worker_sp
+//!                                       [stack_low]
+//!                                       guard, inaccessible
+//!                                       [guard_low]
+//! ```
+//!
+//! No frame of Rust code is ever live on a guest's stack but the alarm handler's, which owns nothing: a guest's stack may be forgotten at any
+//! suspension. Floating-point control words (MXCSR, x87) are not switched: guest code cannot change them and hosts do not.
+
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+
+use crate::sys::{self, Registers};
+use crate::value::Slot;
+
+/// [`Record::event`]: the entry returned.
+pub(crate) const EVENT_RETURNED: u32 = 1;
+/// [`Record::event`]: the guest called the host.
+pub(crate) const EVENT_HOST_CALL: u32 = 2;
+/// [`Record::event`]: the fault handler ended the call.
+pub(crate) const EVENT_TRAPPED: u32 = 3;
+/// [`Record::event`]: the alarm handler suspended the guest.
+pub(crate) const EVENT_PREEMPTED: u32 = 4;
+
+/// A range of addresses that belongs to a memory, as the fault handler reads it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct AddressRange {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer. Assembly and handlers know it by offsets.
+///
+/// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Record {
+    /// Where the worker's callee-saved registers lie while the guest runs.
+    pub(crate) worker_sp: usize,
+    /// Where the guest's callee-saved registers lie while it is suspended.
+    pub(crate) guest_sp: usize,
+    /// Why control came back: one of the `EVENT_` numbers.
+    pub(crate) event: u32,
+    /// Of a host call: which.
+    pub(crate) call: u32,
+    /// Of a host call: the calling instance's vmctx.
+    pub(crate) caller: *mut u8,
+    /// Of a host call: its slots, on the guest's stack.
+    pub(crate) slots: *mut Slot,
+    /// The call in progress: address of the entry...
+    pub(crate) entry: usize,
+    /// ...and its three arguments.
+    pub(crate) entry_vmctx: *mut u8,
+    pub(crate) entry_code: usize,
+    pub(crate) entry_slots: *mut Slot,
+    /// Bounds of the stack: `guard_low..stack_low` is inaccessible, `stack_low..stack_high` is the stack.
+    pub(crate) guard_low: usize,
+    pub(crate) stack_low: usize,
+    pub(crate) stack_high: usize,
+    /// What the guest's memories occupy, accessible or not.
+    pub(crate) ranges: *const AddressRange,
+    pub(crate) ranges_len: usize,
+    /// Of a preemption: the kernel's signal frame on the guest's stack.
+    pub(crate) interrupted: *mut libc::ucontext_t,
+    /// Of a trap: the number of its code, or zero where the trap table decides.
+    pub(crate) trap: u8,
+    /// Of a trap: whether the registers' `pc` is where a call returns to, not the trapping instruction.
+    pub(crate) after_call: bool,
+    /// Of a trap: registers at the fault. A `pc` of zero means that they are not known.
+    pub(crate) registers: Registers,
+}
+
+thread_local! {
+    /// The sandbox whose guest runs on this thread; null while none does.
+    static CURRENT: Cell<*mut Record> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The record of the guest that runs on this thread, or null. For handlers: neither allocates nor locks.
+pub(crate) fn current() -> *mut Record {
+    CURRENT.get()
+}
+
+/// A record that its sandbox owns. It never moves.
+#[derive(Debug)]
+pub(crate) struct RecordBox(NonNull<Record>);
+
+impl RecordBox {
+    /// A record for a guest with the stack `guard_low..stack_low..stack_high`.
+    pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> RecordBox {
+        let record = Box::new(Record {
+            worker_sp: 0,
+            guest_sp: 0,
+            event: 0,
+            call: 0,
+            caller: ptr::null_mut(),
+            slots: ptr::null_mut(),
+            entry: 0,
+            entry_vmctx: ptr::null_mut(),
+            entry_code: 0,
+            entry_slots: ptr::null_mut(),
+            guard_low,
+            stack_low,
+            stack_high,
+            ranges: ptr::null(),
+            ranges_len: 0,
+            interrupted: ptr::null_mut(),
+            trap: 0,
+            after_call: false,
+            registers: Registers::default(),
+        });
+        RecordBox(NonNull::from(Box::leak(record)))
+    }
+
+    /// Its address.
+    pub(crate) fn as_ptr(&self) -> *mut Record {
+        self.0.as_ptr()
+    }
+
+    /// Reads it.
+    pub(crate) fn get(&self) -> &Record {
+        // SAFETY: The pointer is valid until drop. The guest is not running while a reference exists: `switch` takes `&mut self`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Changes it.
+    pub(crate) fn get_mut(&mut self) -> &mut Record {
+        // SAFETY: As for `get`; `&mut self` makes this the only reference.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers.
+    ///
+    /// # Safety
+    /// * `guest_sp` leads to a suspension of this guest or to a frame that [`sys::prepare_start`] made, and everything that the guest may
+    ///   reach through it (artifacts, instances, memories, tables, slots) is alive and not borrowed.
+    /// * This thread is a [`WorkerThread`](crate::WorkerThread), and runs no other guest.
+    pub(crate) unsafe fn switch(&mut self) -> u32 {
+        let record = self.0.as_ptr();
+        CURRENT.set(record);
+        // SAFETY: By this function's contract.
+        unsafe { sys::resume(record) };
+        CURRENT.set(ptr::null_mut());
+        self.get().event
+    }
+}
+
+impl Drop for RecordBox {
+    fn drop(&mut self) {
+        // SAFETY: Made by `Box::leak` in `new`; the guest is not running, since its sandbox is being dropped by its owner.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}

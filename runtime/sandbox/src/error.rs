@@ -1,0 +1,159 @@
+//! What can go wrong before a guest runs. A trap is not among these: it is an outcome, [`Event::Trapped`](crate::Event::Trapped).
+
+use std::io;
+use std::path::PathBuf;
+
+use awsm_abi::types::FuncType;
+use awsm_abi::{ABI_VERSION, TrapCode};
+
+/// Why an artifact was not loaded. Nothing of it was mapped executable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file could not be read.
+    #[error("cannot read the artifact: {0}")]
+    Read(#[source] io::Error),
+    /// One of the other errors, in this file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<LoadError>,
+    },
+    /// It does not begin as an ELF file does.
+    #[error("not an artifact: it is no ELF shared object{hint}")]
+    NotElf {
+        /// What it is instead, where that is known, and what to do.
+        hint: &'static str,
+    },
+    /// An ELF file, but not one that this machine and runtime are for.
+    #[error("a foreign file: {what}; give a .so made by `awsm compile` for this machine")]
+    Foreign {
+        /// What tells it apart.
+        what: String,
+    },
+    /// Made for another version of the contract between compiler and runtime.
+    #[error(
+        "made for ABI version {found}, this runtime has version {ABI_VERSION}: compile it again with the awsm of the same release"
+    )]
+    AbiVersion {
+        /// The artifact's version.
+        found: u32,
+    },
+    /// It needs a processor feature that this machine has not, or that this runtime cannot check.
+    #[error(
+        "needs the processor feature `{name}`, which {why}: compile it on this machine, or with `awsm compile --cpu baseline`"
+    )]
+    CpuFeature {
+        /// LLVM's name of the feature.
+        name: String,
+        /// What is the matter with it.
+        why: &'static str,
+    },
+    /// Shorter than its own headers say.
+    #[error("truncated: {what} ends after the file's {bytes} bytes; copy or compile it again")]
+    Truncated {
+        /// The part that is missing.
+        what: &'static str,
+        /// Size of what there is.
+        bytes: usize,
+    },
+    /// Memory accesses are not checked in it.
+    #[error(
+        "compiled with `--bounds none`, which isolates nothing: it is for measurements only and is refused unless unchecked code is allowed"
+    )]
+    Unchecked,
+    /// A part contradicts the rules for artifacts or another part.
+    #[error("refused: {what}; compile it again, and report this if awsm made it so")]
+    Rejected {
+        /// What is wrong.
+        what: String,
+    },
+    /// There is no memory or address space left for its code.
+    #[error("no memory for its code: {0}")]
+    OutOfMemory(#[source] io::Error),
+}
+
+impl LoadError {
+    /// Something contradicts the rules.
+    pub(crate) fn rejected(what: impl Into<String>) -> LoadError {
+        LoadError::Rejected { what: what.into() }
+    }
+}
+
+/// Why a sandbox or an instance was not made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstantiateError {
+    /// An import has no counterpart.
+    #[error("unknown import: `{module}` `{name}` ({kind})")]
+    UnknownImport {
+        /// Module name of the import.
+        module: String,
+        /// Field name of the import.
+        name: String,
+        /// Kind of the import.
+        kind: &'static str,
+    },
+    /// An import's counterpart has another type.
+    #[error("incompatible import type: `{module}` `{name}` wants {wanted}, was given {given}")]
+    IncompatibleImport {
+        /// Module name of the import.
+        module: String,
+        /// Field name of the import.
+        name: String,
+        /// The type it is declared with.
+        wanted: String,
+        /// The type of what it was given.
+        given: String,
+    },
+    /// More imports were given than the module has, or a handle belongs to another sandbox, or there is no such module.
+    #[error("{0}")]
+    Misuse(&'static str),
+    /// An active segment does not fit. Effects of earlier segments remain, as the specification wants it.
+    #[error("{0} while the initial contents were written")]
+    Trap(TrapCode),
+    /// It would need more than the sandbox may have.
+    #[error("{what} needs {wanted}, the limit is {limit}")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How much it needs.
+        wanted: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// The system has no memory or address space left.
+    #[error("no memory for {what}: {source}")]
+    OutOfMemory {
+        /// What for.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// Why a function was not called, or a host call not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The sandbox is in the middle of another call, or was killed.
+    #[error("the sandbox is {state}: it takes no call now")]
+    Busy {
+        /// Its state.
+        state: &'static str,
+    },
+    /// The values do not have the function's types.
+    #[error("the function is of type {wanted}: these values do not match")]
+    Types {
+        /// The function's type.
+        wanted: FuncType,
+    },
+    /// The handle or a reference among the values belongs to another sandbox.
+    #[error("a handle of another sandbox")]
+    Foreign,
+    /// The artifact has no entry for functions of this type, since none of them is exported.
+    #[error("the artifact has no entry for functions of type {0}")]
+    NoEntry(FuncType),
+}

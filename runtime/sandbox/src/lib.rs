@@ -1,0 +1,52 @@
+//! Loading artifacts and running them in sandboxes: all of the runtime's `unsafe` code, behind an interface that is entirely safe.
+//!
+//! ```text
+//!   bytes -> Artifact -> Template -> Pool -> Sandbox -- resume --> Event -> ... -> Returned | Trapped -> back to the Pool
+//! ```
+//!
+//! * [`Artifact`]: a `.so` of `awsm`, parsed and checked on a private copy, then mapped into the [code arena](arena);
+//! * [`Template`]: what every sandbox of an artifact begins as; [`Pool`]: a worker's idle sandboxes of that kind;
+//! * [`Sandbox`]: instances, memories, tables, a stack: one guest thread of execution. [`Sandbox::resume`] switches to the guest's stack
+//!   and comes back with an [`Event`];
+//! * [`WorkerThread`]: what a thread needs before it may resume guests: signal stack, quantum timer, handlers.
+//!
+//! Guests run on their own stacks, hosts on theirs ([`context`]). The handlers of signals ([`fault`], [`preempt`]) neither allocate nor
+//! lock nor format. Nothing here knows WASI, HTTP or scheduling.
+
+mod arena;
+mod backtrace;
+mod builtins;
+mod call;
+mod constexpr;
+mod context;
+mod error;
+mod event;
+mod fault;
+mod instance;
+pub mod limits;
+mod link;
+mod load;
+mod memory;
+mod pool;
+mod preempt;
+mod sandbox;
+mod stack;
+mod sys;
+mod table;
+mod template;
+mod types;
+mod unwind;
+mod value;
+mod worker;
+
+pub use awsm_abi::TrapCode;
+pub use backtrace::{Backtrace, Frame};
+pub use error::{CallError, InstantiateError, LoadError};
+pub use event::{Event, HostCall, Trap, WasmLocation};
+pub use load::{Artifact, LoadPolicy};
+pub use memory::{GuestMemory, OutOfBounds};
+pub use pool::{Pool, PoolLimits};
+pub use sandbox::{Sandbox, SandboxLimits};
+pub use template::Template;
+pub use value::{Extern, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
+pub use worker::{WorkerThread, affinity};

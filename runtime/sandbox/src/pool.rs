@@ -1,0 +1,94 @@
+//! Idle sandboxes, kept for the next request of their template.
+
+use std::collections::HashMap;
+
+use crate::error::InstantiateError;
+use crate::limits::POOL_IDLE_MAX;
+use crate::sandbox::Sandbox;
+use crate::template::Template;
+
+/// What a pool may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Idle sandboxes, of all templates together; at most [`POOL_IDLE_MAX`].
+    pub idle_max: usize,
+}
+
+impl Default for PoolLimits {
+    fn default() -> PoolLimits {
+        PoolLimits { idle_max: 64 }
+    }
+}
+
+/// A worker's idle sandboxes.
+///
+/// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill.
+#[derive(Debug)]
+pub struct Pool {
+    limits: PoolLimits,
+    /// By the template's key, which is unique while the entry holds the template.
+    shelves: HashMap<usize, Shelf>,
+    idle: usize,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    template: Template,
+    sandboxes: Vec<Sandbox>,
+}
+
+impl Pool {
+    /// An empty pool.
+    #[must_use]
+    pub fn new(limits: PoolLimits) -> Pool {
+        let limits = PoolLimits { idle_max: limits.idle_max.min(POOL_IDLE_MAX) };
+        Pool { limits, shelves: HashMap::new(), idle: 0 }
+    }
+
+    /// A sandbox as the template says: an idle one, or else a new one.
+    ///
+    /// # Errors
+    /// When the system has no memory for a new one.
+    pub fn take(&mut self, template: &Template) -> Result<Sandbox, InstantiateError> {
+        if let Some(sandbox) = self.shelves.get_mut(&template.key()).and_then(|shelf| shelf.sandboxes.pop()) {
+            self.idle -= 1;
+            return Ok(sandbox);
+        }
+        template.instantiate()
+    }
+
+    /// Takes a sandbox back. It is reset and kept when it was made from a template, its call returned or was
+    /// [finished](Sandbox::finish), and there is room; otherwise everything of it is given back to the system.
+    pub fn put(&mut self, mut sandbox: Sandbox) {
+        if self.idle >= self.limits.idle_max || !sandbox.call.is_clean() {
+            return;
+        }
+        let Some(template) = sandbox.template.clone() else { return };
+        if template.restore(&mut sandbox).is_err() {
+            return;
+        }
+        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf { template, sandboxes: Vec::new() });
+        shelf.sandboxes.push(sandbox);
+        self.idle += 1;
+    }
+
+    /// Number of idle sandboxes.
+    #[must_use]
+    pub fn idle(&self) -> usize {
+        self.idle
+    }
+
+    /// Gives the idle sandboxes of a template back to the system: of a function that is served no longer.
+    pub fn forget(&mut self, template: &Template) {
+        if let Some(shelf) = self.shelves.remove(&template.key()) {
+            debug_assert_eq!(shelf.template.key(), template.key());
+            self.idle -= shelf.sandboxes.len();
+        }
+    }
+
+    /// Gives all idle sandboxes back to the system.
+    pub fn clear(&mut self) {
+        self.shelves.clear();
+        self.idle = 0;
+    }
+}

@@ -1,0 +1,81 @@
+//! The handler of SIGALRM: suspends the guest that it interrupted, and nothing else.
+//!
+//! It runs on the stack it interrupted, not on an alternate one: so the kernel's frame with all registers stays on the guest's stack, and
+//! resuming is switching back into the handler, which returns through that frame. SIGALRM stays blocked while the handler is active; after a
+//! switch away from it the worker unblocks it, and blocks it again before it switches back: signals never nest on a guest's stack.
+//!
+//! Only where the interrupted program counter lies in guest code is there anything to suspend. In the switch itself, in the host or in another
+//! handler the tick is noted for whoever asks next.
+
+use std::cell::Cell;
+
+use crate::context::{self, EVENT_PREEMPTED};
+use crate::worker::WorkerState;
+use crate::{arena, sys};
+
+thread_local! {
+    static TICKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a tick came while no guest code ran on this thread, since the last question.
+pub(crate) fn take_tick() -> bool {
+    TICKED.replace(false)
+}
+
+/// The handler, behind the trampoline in `sys`, which made sure of enough stack.
+///
+/// After the switch it may be on another thread: it reads nothing of the thread's then.
+pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    let record = context::current();
+    // SAFETY: The kernel gave us the context of its frame.
+    if record.is_null() || !arena::contains(unsafe { sys::context_pc(context) }) {
+        TICKED.set(true);
+        return;
+    }
+    // SAFETY: The record is that of the guest running on this thread, and guest code was interrupted: so this is the guest's stack.
+    unsafe {
+        (*record).interrupted = context;
+        (*record).event = EVENT_PREEMPTED;
+        sys::suspend(record);
+    }
+}
+
+/// What a worker does after a guest was suspended by [`on_alarm`].
+pub(crate) fn after_suspension() {
+    block_alarm(false);
+    sys::clear_vector_uppers();
+}
+
+/// What a worker does before a guest suspended by [`on_alarm`] goes on. The frame it returns through was made by the kernel for the thread
+/// that was interrupted; the return would give that thread's signal stack and mask to this one.
+///
+/// # Safety
+/// `context` is the frame of a guest so suspended.
+pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, worker: &WorkerState) {
+    block_alarm(true);
+    // SAFETY: The frame lies on the suspended guest's stack, by the caller's contract.
+    unsafe {
+        (*context).uc_stack = worker.signal_stack();
+        // The kernel's set is 64 bits and ends the structure; libc's type is longer.
+        (&raw mut (*context).uc_sigmask).cast::<u64>().write((worker.mask() as *const libc::sigset_t).cast::<u64>().read());
+    }
+}
+
+/// Blocks or unblocks SIGALRM for this thread.
+fn block_alarm(block: bool) {
+    let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    let set = alarm_set();
+    // SAFETY: A valid set; the old one is not asked for. It cannot fail with these arguments.
+    unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
+}
+
+/// The set that holds nothing but SIGALRM.
+pub(crate) fn alarm_set() -> libc::sigset_t {
+    // SAFETY: All zero is a sigset_t, the functions only set bits in it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGALRM);
+        set
+    }
+}

@@ -1,0 +1,55 @@
+//! A guest's stack with an inaccessible guard below it.
+
+use std::io;
+
+use crate::limits::{STACK_BYTES_MAX, STACK_BYTES_MIN, STACK_GUARD_BYTES};
+use crate::sys::page::{Access, Pages, page_bytes};
+
+/// A stack.
+///
+/// ```text
+///   guard_low      low                    high
+///   | inaccessible | <- grows downwards   |
+/// ```
+#[derive(Debug)]
+pub(crate) struct Stack {
+    pages: Pages,
+    guard_bytes: usize,
+}
+
+impl Stack {
+    /// A stack of about `bytes`, between the limits.
+    pub(crate) fn new(bytes: usize) -> io::Result<Stack> {
+        let page = page_bytes();
+        let bytes = bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX).next_multiple_of(page);
+        let guard_bytes = STACK_GUARD_BYTES.next_multiple_of(page);
+        let pages = Pages::reserve(guard_bytes + bytes, Access::None)?;
+        // SAFETY: Fresh pages, to which no reference exists.
+        unsafe { pages.protect(guard_bytes..guard_bytes + bytes, Access::ReadWrite)? };
+        Ok(Stack { pages, guard_bytes })
+    }
+
+    /// Lowest address of the guard.
+    pub(crate) fn guard_low(&self) -> usize {
+        self.pages.addresses().start
+    }
+
+    /// Lowest accessible address.
+    pub(crate) fn low(&self) -> usize {
+        self.guard_low() + self.guard_bytes
+    }
+
+    /// Where the stack begins; a page border.
+    pub(crate) fn high(&self) -> usize {
+        self.pages.addresses().end
+    }
+
+    /// The word at an address of the stack; none when the address lies elsewhere or is not aligned.
+    ///
+    /// The guest must not be running: whoever has the sandbox knows that.
+    pub(crate) fn read_word(&self, address: usize) -> Option<usize> {
+        let within = address >= self.low() && address.checked_add(size_of::<usize>())? <= self.high();
+        // SAFETY: An aligned word of the accessible part; plain memory, in which any bits are a word.
+        (within && address.is_multiple_of(align_of::<usize>())).then(|| unsafe { *(address as *const usize) })
+    }
+}

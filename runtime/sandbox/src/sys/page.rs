@@ -1,0 +1,185 @@
+//! Reserved address space: pages that are mapped, made accessible, emptied and given back.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+
+/// Size of the system's pages.
+pub(crate) fn page_bytes() -> usize {
+    static BYTES: AtomicUsize = AtomicUsize::new(0);
+    match BYTES.load(Ordering::Relaxed) {
+        0 => {
+            let bytes = rustix::param::page_size();
+            BYTES.store(bytes, Ordering::Relaxed);
+            bytes
+        }
+        bytes => bytes,
+    }
+}
+
+/// What may be done with pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    None,
+    Read,
+    ReadWrite,
+    ReadExecute,
+}
+
+impl Access {
+    fn flags(self) -> MprotectFlags {
+        match self {
+            Access::None => MprotectFlags::empty(),
+            Access::Read => MprotectFlags::READ,
+            Access::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+            Access::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
+        }
+    }
+}
+
+/// Private anonymous pages, owned: unmapped on drop. Nothing is committed before it is touched.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: Address space belongs to the process, not to a thread; who may access it is up to the owner.
+unsafe impl Send for Pages {}
+// SAFETY: As above; `&Pages` only gives out addresses.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Reserves at least `bytes`, accessible as `access` says.
+    pub(crate) fn reserve(bytes: usize, access: Access) -> io::Result<Pages> {
+        let bytes = bytes.max(1).checked_next_multiple_of(page_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let protection = match access {
+            Access::None => ProtFlags::empty(),
+            Access::Read => ProtFlags::READ,
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+            Access::ReadExecute => ProtFlags::READ | ProtFlags::EXEC,
+        };
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: A new anonymous mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, protection, flags)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Pages { base, bytes })
+    }
+
+    /// Address of the first byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Size.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// All its addresses.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        let start = self.base.as_ptr() as usize;
+        start..start + self.bytes
+    }
+
+    fn part(&self, range: &Range<usize>) -> *mut c_void {
+        assert!(range.start <= range.end && range.end <= self.bytes, "a range within the pages");
+        // SAFETY: Within the mapping, by the assertion.
+        unsafe { self.base.as_ptr().add(range.start).cast() }
+    }
+
+    /// Changes what may be done with `range`, given in bytes from the base, both ends at page borders.
+    ///
+    /// # Safety
+    /// No reference into the range exists that this would break.
+    pub(crate) unsafe fn protect(&self, range: Range<usize>, access: Access) -> io::Result<()> {
+        let start = self.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: The pages are ours; the rest is the caller's promise.
+        Ok(unsafe { rustix::mm::mprotect(start, range.len(), access.flags()) }?)
+    }
+
+    /// Gives the pages of `range` back: they are zero when next touched.
+    ///
+    /// # Safety
+    /// No reference into the range exists.
+    pub(crate) unsafe fn discard(&self, range: Range<usize>) -> io::Result<()> {
+        let start = self.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: The pages are ours; the rest is the caller's promise.
+        Ok(unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) }?)
+    }
+
+    /// Replaces `range` by fresh inaccessible pages.
+    ///
+    /// # Safety
+    /// No reference into the range exists, and nothing runs there.
+    pub(crate) unsafe fn reset(&self, range: Range<usize>) -> io::Result<()> {
+        let start = self.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: Replaces only our own pages, which nobody uses, by the caller's promise.
+        unsafe { rustix::mm::mmap_anonymous(start, range.len(), ProtFlags::empty(), flags)? };
+        Ok(())
+    }
+
+    /// Calls `each` with every run of pages in `range` that may have been touched since they were mapped or discarded: all others are zero.
+    pub(crate) fn for_each_touched(&self, range: Range<usize>, mut each: impl FnMut(Range<usize>)) {
+        const CHUNK_PAGES: usize = 512;
+        /// Of an entry: the page is in memory, or swapped out.
+        const TOUCHED: u64 = 0b11 << 62;
+        let page = page_bytes();
+        let mut entries = [0u64; CHUNK_PAGES];
+        let mut run: Option<usize> = None;
+        let mut at = range.start;
+        while at < range.end {
+            let pages = (range.end - at).div_ceil(page).min(CHUNK_PAGES);
+            let first = (self.part(&(at..at)) as usize / page) as u64;
+            let known = pagemap(first, &mut entries[..pages]);
+            for (i, &entry) in entries[..pages].iter().enumerate() {
+                let here = at + i * page;
+                if !known || entry & TOUCHED != 0 {
+                    run.get_or_insert(here);
+                } else if let Some(start) = run.take() {
+                    each(start..here);
+                }
+            }
+            at += pages * page;
+        }
+        if let Some(start) = run {
+            each(start..range.end);
+        }
+    }
+}
+
+/// Reads the kernel's entries for pages from number `first` on (`Documentation/admin-guide/mm/pagemap.rst`); false when it does not say.
+fn pagemap(first: u64, entries: &mut [u64]) -> bool {
+    // A file opened before a fork tells of the parent.
+    static FILE: OnceLock<Option<(u32, File)>> = OnceLock::new();
+    let file = FILE.get_or_init(|| Some((std::process::id(), File::open("/proc/self/pagemap").ok()?)));
+    let Some((process, file)) = file else { return false };
+    let bytes = size_of_val(entries);
+    // SAFETY: Any bytes are an array of u64.
+    let to = unsafe { std::slice::from_raw_parts_mut(entries.as_mut_ptr().cast::<u8>(), bytes) };
+    *process == std::process::id() && file.read_at(to, first * size_of::<u64>() as u64).is_ok_and(|read| read == bytes)
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: Our own mapping, which its owner gives up. An error would only leak it.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}

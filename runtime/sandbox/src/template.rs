@@ -1,0 +1,142 @@
+//! What every sandbox of an artifact begins as.
+
+use std::sync::Arc;
+
+use awsm_abi::descriptor::{ImportSource, ImportType};
+
+use crate::error::InstantiateError;
+use crate::instance::Dropped;
+use crate::link;
+use crate::load::Artifact;
+use crate::memory::MemoryImage;
+use crate::sandbox::{Sandbox, SandboxLimits};
+use crate::table::TableImage;
+use crate::value::{Extern, InstanceId, Slot};
+
+/// The images of memories, tables and globals from which sandboxes of an artifact are made. Cheap to clone, shared by threads.
+#[derive(Clone, Debug)]
+pub struct Template(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    artifact: Artifact,
+    limits: SandboxLimits,
+    memories: Vec<MemoryImage>,
+    tables: Vec<TableImage>,
+    instances: Vec<InstanceImage>,
+}
+
+/// What an instance begins as. References to functions in there hold for every sandbox, since they name instances by index.
+#[derive(Debug)]
+struct InstanceImage {
+    globals: Box<[Slot]>,
+    dropped: Dropped,
+}
+
+impl Template {
+    /// Instantiates the artifact's plan once, start functions apart. Imported functions that the plan takes from the host are served as host
+    /// calls; other things it does not take from there.
+    ///
+    /// # Errors
+    /// When the limits do not suffice, an active segment does not fit, or the host is asked for something other than functions.
+    pub fn new(artifact: &Artifact, limits: &SandboxLimits) -> Result<Template, InstantiateError> {
+        let mut sandbox = Sandbox::with_capacity(limits, artifact.descriptor().plan.len())?;
+        instantiate_plan(&mut sandbox, artifact, Sandbox::instantiate)?;
+        Ok(Template::of(artifact, limits, &sandbox))
+    }
+
+    /// What `sandbox`, made by the artifact's plan, holds now.
+    fn of(artifact: &Artifact, limits: &SandboxLimits, sandbox: &Sandbox) -> Template {
+        let instances = sandbox.instances.iter();
+        Template(Arc::new(Inner {
+            artifact: artifact.clone(),
+            limits: *limits,
+            memories: sandbox.memories.iter().map(|memory| memory.image()).collect(),
+            tables: sandbox.tables.iter().map(|table| table.image()).collect(),
+            instances: instances
+                .map(|instance| InstanceImage { globals: instance.vmctx.globals().into(), dropped: instance.dropped.clone() })
+                .collect(),
+        }))
+    }
+
+    /// The artifact.
+    #[must_use]
+    pub fn artifact(&self) -> &Artifact {
+        &self.0.artifact
+    }
+
+    /// What its sandboxes may use.
+    #[must_use]
+    pub fn limits(&self) -> &SandboxLimits {
+        &self.0.limits
+    }
+
+    /// What tells it from other templates while it exists.
+    pub(crate) fn key(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// A new sandbox.
+    ///
+    /// # Errors
+    /// When the system has no memory left.
+    pub fn instantiate(&self) -> Result<Sandbox, InstantiateError> {
+        let inner = &*self.0;
+        let mut sandbox = Sandbox::with_capacity(&inner.limits, inner.instances.len())?;
+        instantiate_plan(&mut sandbox, &inner.artifact, Sandbox::instantiate_bare)?;
+        for (memory, image) in sandbox.memories.iter_mut().zip(&inner.memories) {
+            memory.begin(image).map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
+        }
+        self.restore_rest(&mut sandbox).map_err(|source| InstantiateError::OutOfMemory { what: "a table", source })?;
+        sandbox.template = Some(self.clone());
+        Ok(sandbox)
+    }
+
+    /// Makes a sandbox of this template, whatever it did, what it was when new. On an error it is not usable any more.
+    pub(crate) fn restore(&self, sandbox: &mut Sandbox) -> std::io::Result<()> {
+        for (memory, image) in sandbox.memories.iter_mut().zip(&self.0.memories) {
+            memory.restore(image)?;
+        }
+        self.restore_rest(sandbox)
+    }
+
+    fn restore_rest(&self, sandbox: &mut Sandbox) -> std::io::Result<()> {
+        for (table, image) in sandbox.tables.iter_mut().zip(&self.0.tables) {
+            table.restore(image)?;
+        }
+        for (instance, image) in sandbox.instances.iter_mut().zip(&self.0.instances) {
+            instance.vmctx.globals_mut().copy_from_slice(&image.globals);
+            if instance.dropped != image.dropped {
+                instance.dropped.clone_from(&image.dropped);
+            }
+        }
+        sandbox.limit_hit = false;
+        sandbox.call.reset();
+        Ok(())
+    }
+}
+
+/// Makes the instances of an artifact's plan.
+fn instantiate_plan(
+    sandbox: &mut Sandbox,
+    artifact: &Artifact,
+    instantiate: fn(&mut Sandbox, &Artifact, usize, &[Extern]) -> Result<InstanceId, InstantiateError>,
+) -> Result<(), InstantiateError> {
+    let descriptor = artifact.descriptor();
+    for step in &descriptor.plan {
+        let module = &descriptor.modules[step.module as usize];
+        let mut imports = Vec::with_capacity(step.imports.len());
+        for (import, source) in module.imports.iter().zip(&step.imports) {
+            let given = match (source, import.ty) {
+                (ImportSource::Host, ImportType::Function { ty, .. }) => {
+                    Some(Extern::HostFunction(module.types[ty as usize].ty.clone()))
+                }
+                (ImportSource::Host, _) => None,
+                (ImportSource::Instance { instance, export }, _) => sandbox.export(InstanceId(*instance), export),
+            };
+            imports.push(given.ok_or_else(|| link::unknown(import))?);
+        }
+        instantiate(sandbox, artifact, step.module as usize, &imports)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! The timer: endless loops are suspended and killed, results do not change however often a guest is preempted, ticks elsewhere do no harm.
+
+use std::time::{Duration, Instant};
+
+use sledge_sandbox::*;
+
+use crate::guest::{LIMITS, artifact, call, prepare, resume, template, who, worker};
+
+fn ticking(quantum_us: u64) -> WorkerThread {
+    let worker = WorkerThread::enter(Duration::from_micros(quantum_us)).unwrap();
+    worker.arm();
+    worker
+}
+
+#[test]
+fn an_endless_loop_is_preempted_at_every_quantum_and_can_be_killed() {
+    for quantum_us in [20, 100, 500] {
+        let worker = ticking(quantum_us);
+        let template = template();
+        let mut endless = template.instantiate().unwrap();
+        prepare(&mut endless, "spin", &[]);
+        for _ in 0..200 {
+            assert_eq!(endless.resume(), Event::Preempted);
+            // Another's quick call between any two of its quanta.
+            let mut quick = template.instantiate().unwrap();
+            assert_eq!(call(&mut quick, "add", &[1, 2]), Ok(vec![Value::I32(3)]));
+        }
+        assert_eq!(endless.backtrace().frames[0].name.as_deref(), Some("spin"));
+        endless.kill();
+        drop(endless);
+        worker.disarm();
+    }
+}
+
+#[test]
+fn a_disarmed_timer_does_not_tick() {
+    let worker = ticking(100);
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    worker.disarm();
+    let _ = worker.take_tick();
+    let start = Instant::now();
+    prepare(&mut template().instantiate().unwrap(), "nothing", &[]);
+    while start.elapsed() < Duration::from_millis(5) {}
+    assert!(!worker.take_tick());
+    worker.arm();
+    while !worker.take_tick() {}
+}
+
+#[test]
+fn results_are_bit_for_bit_the_same_under_preemption() {
+    const ROUNDS: i64 = 300_000;
+    let expected = {
+        let _worker = worker();
+        let mut sandbox = template().instantiate().unwrap();
+        prepare(&mut sandbox, "mix", &[Value::I64(ROUNDS)]);
+        assert_eq!(sandbox.resume(), Event::Returned);
+        sandbox.results()
+    };
+    let _worker = ticking(20);
+    let template = template();
+    let mut sandboxes: Vec<_> = (0..4).map(|_| template.instantiate().unwrap()).collect();
+    let mut preemptions = 0u32;
+    for sandbox in &mut sandboxes {
+        prepare(sandbox, "mix", &[Value::I64(ROUNDS)]);
+    }
+    let mut done = 0;
+    while done < sandboxes.len() {
+        for sandbox in &mut sandboxes {
+            if !sandbox.results().is_empty() {
+                continue;
+            }
+            match sandbox.resume() {
+                Event::Preempted => {
+                    preemptions += 1;
+                    // What a scheduler would do with vector registers of its own.
+                    std::hint::black_box([1.5f64; 64].iter().sum::<f64>());
+                }
+                Event::Returned => {
+                    assert_eq!(sandbox.results(), expected);
+                    done += 1;
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+    }
+    assert!(preemptions > 100, "{preemptions} preemptions");
+}
+
+#[test]
+fn preempted_guests_move_between_threads() {
+    const ROUNDS: i64 = 100_000;
+    let template = template();
+    let expected = {
+        let _worker = worker();
+        let mut sandbox = template.instantiate().unwrap();
+        prepare(&mut sandbox, "mix", &[Value::I64(ROUNDS)]);
+        assert_eq!(sandbox.resume(), Event::Returned);
+        sandbox.results()
+    };
+    // Two workers hand eight sandboxes to each other after every quantum.
+    let (to_right, from_left) = std::sync::mpsc::channel::<Sandbox>();
+    let (to_left, from_right) = std::sync::mpsc::channel::<Sandbox>();
+    for i in 0..8 {
+        let mut sandbox = template.instantiate().unwrap();
+        prepare(&mut sandbox, "mix", &[Value::I64(ROUNDS)]);
+        if i % 2 == 0 { to_right.send(sandbox).unwrap() } else { to_left.send(sandbox).unwrap() }
+    }
+    let left_to_do = std::sync::atomic::AtomicI32::new(8);
+    let work = |from: std::sync::mpsc::Receiver<Sandbox>, to: std::sync::mpsc::Sender<Sandbox>| {
+        let _worker = ticking(30);
+        let mut moves = 0;
+        while left_to_do.load(std::sync::atomic::Ordering::SeqCst) > 0 {
+            let Ok(mut sandbox) = from.recv_timeout(Duration::from_millis(1)) else { continue };
+            match sandbox.resume() {
+                Event::Preempted => {
+                    moves += 1;
+                    // A fault on a guest's stack right after a move would use a wrong signal stack, if that were not put right.
+                    let _ = to.send(sandbox);
+                }
+                Event::Returned => {
+                    assert_eq!(sandbox.results(), expected);
+                    left_to_do.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+        moves
+    };
+    let moves = std::thread::scope(|scope| {
+        let right = scope.spawn(|| work(from_left, to_left));
+        let left = scope.spawn(|| work(from_right, to_right));
+        right.join().unwrap() + left.join().unwrap()
+    });
+    assert!(moves > 50, "{moves} moves");
+}
+
+#[test]
+fn a_guest_that_moved_uses_the_new_threads_signal_stack() {
+    let template = template();
+    let (mut endless, mut deep) = (template.instantiate().unwrap(), template.instantiate().unwrap());
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let _worker = ticking(50);
+            prepare(&mut endless, "spin", &[]);
+            assert_eq!(endless.resume(), Event::Preempted);
+        });
+        first.join().unwrap();
+    });
+    // The first thread's signal stack is gone. Resuming returns through a frame that names it; the next fault must not land there.
+    let _worker = ticking(50);
+    assert_eq!(endless.resume(), Event::Preempted);
+    assert_eq!(call(&mut deep, "recurse", &[0]).unwrap_err().code, TrapCode::StackExhausted);
+    assert_eq!(endless.resume(), Event::Preempted);
+}
+
+#[test]
+fn ticks_during_host_calls_traps_and_resets_do_no_harm() {
+    let worker = ticking(20);
+    let template = template();
+    let mut pool = Pool::new(PoolLimits::default());
+    let end = Instant::now() + Duration::from_millis(1500);
+    let (mut calls, mut ticks) = (0u64, 0u64);
+    while Instant::now() < end {
+        let mut sandbox = pool.take(&template).unwrap();
+        prepare(&mut sandbox, "many_host", &[Value::I64(50)]);
+        loop {
+            match resume(&mut sandbox) {
+                Event::HostCall(_) => sandbox.host_results(&[Value::I32(2)]).unwrap(),
+                Event::Returned => break,
+                event => panic!("{event:?}"),
+            }
+            ticks += u64::from(worker.take_tick());
+        }
+        assert_eq!(sandbox.results(), [Value::I64(100)]);
+        for (name, code) in [
+            ("unreachable", TrapCode::Unreachable),
+            ("recurse", TrapCode::StackExhausted),
+            ("recurse_host", TrapCode::StackExhausted),
+            ("load", TrapCode::MemoryOutOfBounds),
+        ] {
+            let args = if name == "unreachable" { &[][..] } else { &[Value::I32(-1)] };
+            prepare(&mut sandbox, name, args);
+            let trap = loop {
+                match resume(&mut sandbox) {
+                    Event::HostCall(_) => sandbox.host_results(&[Value::I32(2)]).unwrap(),
+                    Event::Trapped(trap) => break trap,
+                    event => panic!("{event:?}"),
+                }
+            };
+            assert_eq!(trap.code, code, "{name}");
+        }
+        assert_eq!(call(&mut sandbox, "add", &[1, 2]), Ok(vec![Value::I32(3)]));
+        pool.put(sandbox);
+        calls += 1;
+    }
+    assert!(calls > 10 && ticks > 10, "{calls} calls, {ticks} ticks");
+}
+
+#[test]
+fn a_signal_at_a_known_instruction_suspends_the_guest_right_there() {
+    let _worker = worker();
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "tick", &[who()]);
+    for _ in 0..1000 {
+        assert_eq!(sandbox.resume(), Event::Preempted);
+        assert_eq!(sandbox.backtrace().frames.len(), 1);
+    }
+}
+
+#[test]
+fn a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows() {
+    let _worker = worker();
+    for pages in 0..20 {
+        let limits = SandboxLimits { stack_bytes: (64 << 10) + pages * 4096, ..LIMITS };
+        let template = Template::new(artifact(), &limits).unwrap();
+        for name in ["recurse_tick", "leap_tick"] {
+            let mut sandbox = template.instantiate().unwrap();
+            prepare(&mut sandbox, name, &[who()]);
+            let mut depth = 0;
+            let trap = loop {
+                match sandbox.resume() {
+                    Event::Preempted => depth += 1,
+                    Event::Trapped(trap) => break trap,
+                    event => panic!("{event:?}"),
+                }
+            };
+            assert_eq!(trap.code, TrapCode::StackExhausted, "{name} at depth {depth}");
+            assert_eq!(sandbox.backtrace().frames[0].name.as_deref(), Some(name), "at depth {depth}");
+            // The signal is not blocked afterwards.
+            prepare(&mut sandbox, "tick", &[who()]);
+            assert_eq!(sandbox.resume(), Event::Preempted);
+        }
+    }
+}
+
+#[test]
+fn a_timer_set_for_later_leaves_the_guest_alone_until_then() {
+    let worker = WorkerThread::enter(Duration::from_micros(100)).unwrap();
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    let start = Instant::now();
+    worker.arm_after(Duration::from_millis(20));
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    let start = Instant::now();
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert!(start.elapsed() < Duration::from_millis(20));
+}
+
+#[test]
+fn a_loop_of_builtins_is_preempted_too() {
+    let worker = ticking(200);
+    let mut sandbox = template().instantiate().unwrap();
+    // A tick that comes while the worker serves a builtin counts for the guest that asked for it.
+    prepare(&mut sandbox, "grow", &[Value::I32(0)]);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(1) {}
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert_eq!(resume(&mut sandbox), Event::Returned);
+    assert_eq!(sandbox.results(), [Value::I32(2)]);
+    drop(worker);
+}
