@@ -1,0 +1,142 @@
+//! `sledge invoke`: one request to a running server.
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpStream as StdStream, ToSocketAddrs as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+
+use super::{FAILURE, fail, usage};
+use crate::config::LISTEN_DEFAULT;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Call a function of a running server.
+#[derive(Debug, Args)]
+pub(super) struct InvokeArgs {
+    /// The function's name, or its route if it begins with /
+    name: String,
+    /// The request's body: text, @FILE, or @- for standard input [default: empty]
+    #[arg(long, value_name = "@FILE|TEXT")]
+    data: Option<String>,
+    /// The server
+    #[arg(long, value_name = "URL", default_value_t = format!("http://{LISTEN_DEFAULT}"))]
+    server: String,
+}
+
+enum InvokeError {
+    Url { url: String, what: &'static str },
+    Connect { url: String, source: io::Error },
+    Http(hyper::Error),
+    Io(io::Error),
+}
+
+impl fmt::Display for InvokeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvokeError::Url { url, what } => write!(f, "--server {url}: {what}; give a URL such as http://{LISTEN_DEFAULT}"),
+            InvokeError::Connect { url, source } if source.kind() == io::ErrorKind::ConnectionRefused => write!(
+                f,
+                "no server listens at {url}: start one with `sledge serve FUNCTION.so`, or say where it is with --server URL"
+            ),
+            InvokeError::Connect { url, source } => write!(f, "cannot connect to {url}: {source}"),
+            InvokeError::Http(error) => write!(f, "the server gave no proper answer: {error}"),
+            InvokeError::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+pub(super) fn invoke(args: InvokeArgs) -> ExitCode {
+    let body = match data(args.data.as_deref()) {
+        Ok(body) => body,
+        Err(message) => return fail(message),
+    };
+    let path = if args.name.starts_with('/') { args.name } else { format!("/{}", args.name) };
+    let Ok(path) = path.parse::<Uri>() else {
+        return usage(format_args!("{path}: no function can have this name"));
+    };
+    match request(&args.server, &path, body) {
+        Ok(StatusCode::OK) => ExitCode::SUCCESS,
+        Ok(status) if status.is_success() => ExitCode::SUCCESS,
+        Ok(_) => FAILURE.into(),
+        Err(error @ InvokeError::Url { .. }) => usage(error),
+        Err(error) => fail(error),
+    }
+}
+
+fn data(given: Option<&str>) -> Result<Bytes, String> {
+    match given.map(|given| given.strip_prefix('@').ok_or(given)) {
+        None => Ok(Bytes::new()),
+        Some(Err(text)) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+        Some(Ok("-")) => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map_err(|error| format!("cannot read standard input: {error}"))?;
+            Ok(bytes.into())
+        }
+        Some(Ok(file)) => std::fs::read(file).map(Bytes::from).map_err(|error| format!("--data @{file}: {error}")),
+    }
+}
+
+/// Host and port of a server's URL.
+fn authority(server: &str) -> Result<(String, u16), InvokeError> {
+    let wrong = |what| InvokeError::Url { url: server.to_owned(), what };
+    let url: Uri = server.parse().map_err(|_| wrong("is no URL"))?;
+    if url.scheme_str() != Some("http") {
+        return Err(wrong("only http is spoken"));
+    }
+    if url.path() != "/" || url.query().is_some() {
+        return Err(wrong("has a path"));
+    }
+    let host = url.host().ok_or_else(|| wrong("names no host"))?;
+    Ok((host.trim_matches(['[', ']']).to_owned(), url.port_u16().unwrap_or(80)))
+}
+
+fn connect(server: &str) -> Result<StdStream, InvokeError> {
+    let (host, port) = authority(server)?;
+    let connect = |source| InvokeError::Connect { url: server.to_owned(), source };
+    let mut last = io::Error::other("the name has no address");
+    for address in (host.as_str(), port).to_socket_addrs().map_err(connect)? {
+        match StdStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(connect(last))
+}
+
+/// Sends the request; the reply's body goes to standard output if it is a success, else to standard error below its status.
+fn request(server: &str, path: &Uri, body: Bytes) -> Result<StatusCode, InvokeError> {
+    let stream = connect(server)?;
+    stream.set_nonblocking(true).map_err(InvokeError::Io)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(InvokeError::Io)?;
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::from_std(stream).map_err(InvokeError::Io)?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(InvokeError::Http)?;
+        tokio::spawn(connection);
+        let mut request = Request::post(path.clone()).body(Full::new(body)).unwrap_or_default();
+        let host = server.trim_start_matches("http://").trim_end_matches('/');
+        request.headers_mut().insert(HOST, HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static("localhost")));
+        let response = sender.send_request(request).await.map_err(InvokeError::Http)?;
+        let status = response.status();
+        if !status.is_success() {
+            eprintln!("sledge: {status}");
+        }
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(InvokeError::Http)?;
+            let Some(data) = frame.data_ref() else { continue };
+            if status.is_success() { io::stdout().write_all(data) } else { io::stderr().write_all(data) }
+                .map_err(InvokeError::Io)?;
+        }
+        io::stdout().flush().map_err(InvokeError::Io)?;
+        Ok(status)
+    })
+}

@@ -1,0 +1,121 @@
+//! The command line. Exit status: 0 for success, 1 for failure, 2 for wrong usage; `run` passes on the function's own.
+
+mod invoke;
+mod run;
+mod serve;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::config;
+
+/// Status of a command that failed.
+const FAILURE: u8 = 1;
+/// Status of a command that was used wrongly.
+const USAGE: u8 = 2;
+/// Environment variable that says what is logged, such as `debug` or `sledge=info`.
+const LOG_VARIABLE: &str = "SLEDGE_LOG";
+
+#[derive(Debug, Parser)]
+#[command(name = "sledge", version, about = "Runs WebAssembly functions, compiled by awsm, in sandboxes of microseconds")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a function once: standard input and output are its own, and so is the exit status
+    Run(run::RunArgs),
+    /// Serve functions over HTTP
+    Serve(serve::ServeArgs),
+    /// Call a function of a running server
+    Invoke(invoke::InvokeArgs),
+    /// Describe or check configuration files
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print the JSON Schema of configuration files
+    Schema,
+    /// Check a configuration file, and load its functions
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// The configuration, TOML or (when its name ends in .json) JSON
+    file: PathBuf,
+}
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Serve(args) => serve::serve(args),
+        Command::Invoke(args) => invoke::invoke(args),
+        Command::Config(ConfigCommand::Schema) => schema(),
+        Command::Config(ConfigCommand::Check(args)) => check(&args),
+    }
+}
+
+fn schema() -> ExitCode {
+    let schema = serde_json::to_string_pretty(&config::schema()).unwrap_or_default();
+    print_line(&schema)
+}
+
+fn check(args: &CheckArgs) -> ExitCode {
+    log("warn");
+    let checked = config::read(&args.file).and_then(|config| config::check(&config, Some(&args.file)).map(|()| config));
+    let config = match checked {
+        Ok(config) => config,
+        Err(error) => return fail(error),
+    };
+    match crate::server::load_functions(&config) {
+        Ok(_) => print_line(&format!("{}: good; functions: {}", args.file.display(), config.functions.len())),
+        Err(error) => fail(format_args!("{}: {error}", args.file.display())),
+    }
+}
+
+/// Writes a line to standard output. A reader that has gone is no failure of ours to report.
+fn print_line(line: &str) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => FAILURE.into(),
+    }
+}
+
+/// Says what went wrong.
+fn fail(error: impl std::fmt::Display) -> ExitCode {
+    eprintln!("sledge: {error}");
+    FAILURE.into()
+}
+
+/// Says that the command line is wrong.
+fn usage(message: impl std::fmt::Display) -> ExitCode {
+    eprintln!("sledge: {message}");
+    USAGE.into()
+}
+
+/// Sends the log to standard error.
+fn log(level: &str) {
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
+    let colours = std::io::stderr().is_terminal();
+    // Fails where a log is set up already; then that one is used.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).try_init();
+}

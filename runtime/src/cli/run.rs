@@ -1,0 +1,155 @@
+//! `sledge run`: one invocation, on this thread.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
+
+use super::{FAILURE, fail, log, usage};
+use crate::config::{self, FunctionConfig};
+use crate::execution::{Execution, Progress};
+use crate::function::Function;
+use crate::host::{Context, Input, Output};
+use crate::load;
+use crate::outcome::Failure;
+
+/// Exit status after a trap, as after SIGABRT.
+const TRAPPED: u8 = 134;
+/// Exit status after the time ran out, as of timeout(1).
+const TIMED_OUT: u8 = 124;
+/// How often the time is looked at.
+const QUANTUM: Duration = Duration::from_millis(5);
+/// A stack as large as that of a program's main thread.
+const STACK_BYTES: u64 = 8 << 20;
+/// All that a memory with 32-bit addresses can have.
+const MEMORY_BYTES_MAX: u64 = 4 << 30;
+
+/// Run a function once.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The function, .so or .wasm
+    file: PathBuf,
+    /// Set an environment variable; nothing else is in the environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Kill it after this time: seconds, or with a unit as in 500ms, 2s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+    /// Arguments for the function
+    #[arg(last = true)]
+    args: Vec<String>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * unit).filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "give seconds, or 500ms, 2s".to_owned())
+}
+
+pub(super) fn run(args: RunArgs) -> ExitCode {
+    log("warn");
+    let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
+    config.args = args.args;
+    config.stack_bytes = STACK_BYTES;
+    config.memory_bytes_max = MEMORY_BYTES_MAX;
+    for variable in &args.env {
+        match variable.split_once('=') {
+            Some((name, value)) if !name.is_empty() => config.env.insert(name.to_owned(), value.to_owned()),
+            _ => return usage(format_args!("--env {variable}: give NAME=VALUE")),
+        };
+    }
+    let function = match load::function(&config) {
+        Ok(function) => Arc::new(function),
+        Err(error) => return fail(error),
+    };
+    let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
+    match invoke(&function, deadline) {
+        Ok((Ok(()), _)) => ExitCode::SUCCESS,
+        Ok((Err(failure), backtrace)) => failed(&function, &failure, &backtrace),
+        Err(error) => fail(format_args!("{}: {error}", args.file.display())),
+    }
+}
+
+/// Runs it to its end; how it ended, and the backtrace if that says something.
+fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Result<(), Failure>, String)> {
+    let file = |stream: &dyn Stream| stream.duplicate().map(File::from);
+    let input = Input::File { file: file(&io::stdin())?, deadline };
+    let output = Output::File(file(&io::stdout())?);
+    let errors = Output::File(file(&io::stderr())?);
+    let context = Context::new(Arc::clone(&function.process), input, output, errors);
+
+    let thread = WorkerThread::enter(QUANTUM)?;
+    let mut pool = Pool::new(PoolLimits { idle_max: 0 });
+    let sandbox = pool.take(&function.template).map_err(io::Error::other)?;
+    let mut execution = Execution::new(Arc::clone(function), sandbox, context);
+    if deadline.is_some() {
+        thread.arm();
+    }
+    let result = loop {
+        match execution.run() {
+            Progress::Ended(result) => break result,
+            Progress::Preempted if deadline.is_some_and(|deadline| deadline <= Instant::now()) => break Err(Failure::Deadline),
+            Progress::Preempted => {}
+        }
+    };
+    thread.disarm();
+    let backtrace = execution.backtrace().to_string();
+    drop(execution);
+    Ok((result, backtrace))
+}
+
+fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {
+    let name = function.name();
+    match failure {
+        // Systems keep eight bits of a status; one that would become zero stays a failure.
+        Failure::Exit(status) => match (status & 0xff) as u8 {
+            0 => FAILURE.into(),
+            status => status.into(),
+        },
+        Failure::Trap(_) | Failure::MemoryLimit => {
+            eprintln!("sledge: {name}: {failure}\n{}", backtrace.trim_end());
+            TRAPPED.into()
+        }
+        Failure::Deadline => {
+            eprintln!("sledge: {name}: killed after the time given with --timeout\n{}", backtrace.trim_end());
+            TIMED_OUT.into()
+        }
+        other => fail(format_args!("{name}: {other}")),
+    }
+}
+
+/// A standard stream that can be written to or read from without the buffer that Rust puts before it.
+trait Stream {
+    fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd>;
+}
+
+impl<T: AsFd> Stream for T {
+    fn duplicate(&self) -> io::Result<std::os::fd::OwnedFd> {
+        self.as_fd().try_clone_to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_unless_they_say_otherwise() {
+        assert_eq!(time("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(time("0.25s"), Ok(Duration::from_millis(250)));
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "s", "-1", "0", "1h", "nan", "inf"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

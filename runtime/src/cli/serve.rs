@@ -1,0 +1,70 @@
+//! `sledge serve`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{fail, log, print_line, usage};
+use crate::config::{self, Config, ConfigError, FunctionConfig, LISTEN_DEFAULT};
+use crate::server;
+
+/// Serve functions over HTTP.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Configuration, TOML or (when its name ends in .json) JSON; `sledge config schema` describes it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", help = format!("Address to listen on; port 0 takes a free one [default: {LISTEN_DEFAULT}]"))]
+    listen: Option<String>,
+    /// Worker threads [default: one for every core]
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// How long a function runs before others get their turn, in microseconds [default: 500]
+    #[arg(long, value_name = "N")]
+    quantum_us: Option<u64>,
+    /// Functions (.so or .wasm) to serve besides those of the configuration, each at /NAME for a file NAME.so
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub(super) fn serve(args: ServeArgs) -> ExitCode {
+    if args.config.is_none() && args.files.is_empty() {
+        return usage("nothing to serve: give a configuration with --config FILE, or functions (.so or .wasm)");
+    }
+    log("info");
+    let config = match configure(args) {
+        Ok(config) => config,
+        Err(error) => return fail(error),
+    };
+    let router = match server::load_functions(&config) {
+        Ok(router) => router,
+        Err(error) => return fail(error),
+    };
+    let ready = |address| {
+        print_line(&format!("listening on http://{address}"));
+    };
+    match server::serve(&config, router, ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(error),
+    }
+}
+
+/// The configuration file, with what the command line says otherwise or besides.
+fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
+    let mut config = args.config.as_deref().map(config::read).transpose()?.unwrap_or_default();
+    if let Some(listen) = args.listen {
+        config.listen = listen;
+    }
+    if let Some(workers) = args.workers {
+        config.workers = Some(workers.get());
+    }
+    if let Some(quantum_us) = args.quantum_us {
+        config.quantum_us = quantum_us;
+    }
+    config.functions.extend(args.files.into_iter().map(|file| FunctionConfig::new(config::stem_name(&file), file)));
+    config::check(&config, args.config.as_deref())?;
+    Ok(config)
+}

@@ -1,0 +1,237 @@
+//! What is wrong with a configuration beyond the types of its values. Everything that is found is reported, not only the first.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use awsm_abi::limits::PAGE_BYTES;
+use hyper::Method;
+use hyper::header::HeaderValue;
+
+use super::{BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX, Problem};
+use super::{QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
+
+/// Checks a configuration; `file` is where it came from, for the messages.
+///
+/// # Errors
+/// Every problem found: addresses, limits, names, routes, methods, and files that do not exist.
+pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
+    let mut problems = Problems { file, list: Vec::new() };
+    server(config, &mut problems);
+    for (index, function) in config.functions.iter().enumerate() {
+        self::function(&format!("functions[{index}]"), function, &mut problems);
+    }
+    unique(config, "name", |function| function.name.clone(), &mut problems);
+    unique(config, "route", FunctionConfig::route, &mut problems);
+    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
+}
+
+/// The name under which a file given on the command line is served: its name without the extension, characters that a name may not have
+/// replaced by `-`.
+#[must_use]
+pub fn stem_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.chars().map(|c| if is_name_char(c) { c } else { '-' }).collect()
+}
+
+struct Problems<'a> {
+    file: Option<&'a Path>,
+    list: Vec<Problem>,
+}
+
+impl Problems<'_> {
+    fn push(&mut self, key: impl Into<String>, message: impl Into<String>) {
+        self.list.push(Problem { file: self.file.map(Path::to_owned), key: key.into(), message: message.into() });
+    }
+
+    fn range(&mut self, key: impl Into<String>, value: u64, min: u64, max: u64) {
+        if value < min || value > max {
+            self.push(key, format!("{value} is out of range; give {min} to {max}"));
+        }
+    }
+}
+
+fn server(config: &Config, problems: &mut Problems<'_>) {
+    if config.listen.parse::<SocketAddr>().is_err() {
+        problems.push("listen", format!("`{}` is no address; give IP:PORT, such as {}", config.listen, super::LISTEN_DEFAULT));
+    }
+    if let Some(workers) = config.workers {
+        problems.range("workers", workers as u64, 1, WORKERS_MAX as u64);
+    }
+    problems.range("quantum_us", config.quantum_us, QUANTUM_US_MIN, QUANTUM_US_MAX);
+    problems.range("body_bytes_max", config.body_bytes_max, 1, BODY_BYTES_MAX);
+    problems.range("reply_bytes_max", config.reply_bytes_max, 1, BODY_BYTES_MAX);
+    problems.range("requests_max", config.requests_max as u64, 1, u64::from(u32::MAX));
+    problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
+    if config.functions.len() > FUNCTIONS_MAX {
+        problems.push("functions", format!("{} functions; a server has at most {FUNCTIONS_MAX}", config.functions.len()));
+    }
+}
+
+fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
+    let key = |name: &str| format!("{at}.{name}");
+    let name = &function.name;
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_name_char) || name.starts_with('.') {
+        let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not beginning with `.`");
+        problems.push(key("name"), format!("`{}` is no name for a function; {rule}", name.escape_default()));
+    }
+    if let Some(route) = &function.route {
+        self::route(key("route"), route, problems);
+    }
+    methods(&key("methods"), &function.methods, problems);
+    if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
+        problems.push(key("content_type"), format!("`{}` is no content type", function.content_type.escape_default()));
+    }
+    for (index, arg) in function.args.iter().enumerate().filter(|(_, arg)| arg.contains('\0')) {
+        problems.push(format!("{at}.args[{index}]"), format!("`{}` contains a zero byte", arg.escape_default()));
+    }
+    for (name, value) in &function.env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let shown = name.escape_default();
+            problems
+                .push(key("env"), format!("`{shown}`: names must not be empty nor contain `=`, nothing may contain a zero byte"));
+        }
+    }
+    problems.range(key("memory_bytes_max"), function.memory_bytes_max, PAGE_BYTES, u64::MAX);
+    problems.range(key("deadline_ms"), function.deadline_ms, 1, DEADLINE_MS_MAX);
+    let (stack_min, stack_max) = (sledge_sandbox::limits::STACK_BYTES_MIN as u64, sledge_sandbox::limits::STACK_BYTES_MAX as u64);
+    problems.range(key("stack_bytes"), function.stack_bytes, stack_min, stack_max);
+    match function.path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => problems.push(key("path"), format!("{} is not a file", function.path.display())),
+        Err(error) => problems.push(key("path"), format!("{}: {error}", function.path.display())),
+    }
+}
+
+fn route(key: String, route: &str, problems: &mut Problems<'_>) {
+    let is_path =
+        |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
+    if !route.starts_with('/') || route.len() > NAME_BYTES_MAX || !route.chars().all(is_path) {
+        let rule = format!("give a path such as /name, of at most {NAME_BYTES_MAX} ASCII characters, without `?` and `#`");
+        problems.push(key, format!("`{}` is no route; {rule}", route.escape_default()));
+    }
+}
+
+fn methods(key: &str, methods: &[String], problems: &mut Problems<'_>) {
+    if methods.is_empty() {
+        problems.push(key, "is empty; give at least one method, such as [\"POST\"]");
+    }
+    for (index, method) in methods.iter().enumerate() {
+        let known = Method::from_bytes(method.as_bytes()).is_ok_and(|method| KNOWN_METHODS.contains(&method));
+        if !known {
+            let known = KNOWN_METHODS.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+            problems.push(format!("{key}[{index}]"), format!("`{}` is no method; known are {known}", method.escape_default()));
+        } else if methods[..index].contains(method) {
+            problems.push(format!("{key}[{index}]"), format!("`{method}` stands twice"));
+        }
+    }
+}
+
+/// Methods that a function may answer. CONNECT asks for a proxy, TRACE for an echo by the server itself.
+const KNOWN_METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+
+fn unique(config: &Config, what: &str, value: impl Fn(&FunctionConfig) -> String, problems: &mut Problems<'_>) {
+    let mut first = HashMap::new();
+    for (index, function) in config.functions.iter().enumerate() {
+        let value = value(function);
+        if let Some(other) = first.get(&value) {
+            problems.push(format!("functions[{index}].{what}"), format!("`{value}` is that of functions[{other}] too"));
+        } else {
+            first.insert(value, index);
+        }
+    }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Config {
+        let this_file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let functions = vec![FunctionConfig::new("a", this_file), FunctionConfig::new("b", this_file)];
+        Config { functions, ..Config::default() }
+    }
+
+    fn problems(change: impl FnOnce(&mut Config)) -> Vec<String> {
+        let mut config = good();
+        change(&mut config);
+        match check(&config, Some(Path::new("s.toml"))) {
+            Ok(()) => Vec::new(),
+            Err(ConfigError::Problems(list)) => list.iter().map(ToString::to_string).collect(),
+            Err(other) => vec![other.to_string()],
+        }
+    }
+
+    #[test]
+    fn defaults_are_good() {
+        assert_eq!(problems(|_| {}), [""; 0]);
+    }
+
+    #[test]
+    fn duplicates_are_named_with_both_places() {
+        let found = problems(|config| config.functions[1].name = "a".to_owned());
+        assert_eq!(
+            found,
+            [
+                "s.toml: functions[1].name: `a` is that of functions[0] too",
+                "s.toml: functions[1].route: `/a` is that of functions[0] too"
+            ]
+        );
+    }
+
+    #[test]
+    fn zero_limits_are_refused() {
+        let found = problems(|config| {
+            config.body_bytes_max = 0;
+            config.reply_bytes_max = 0;
+            config.workers = Some(0);
+            config.quantum_us = 0;
+            config.requests_max = 0;
+            config.functions[0].deadline_ms = 0;
+            config.functions[0].memory_bytes_max = 0;
+            config.functions[0].stack_bytes = 0;
+        });
+        assert_eq!(found.len(), 8, "{found:#?}");
+        assert!(found.iter().all(|line| line.contains("0 is out of range; give ")), "{found:#?}");
+    }
+
+    #[test]
+    fn bad_methods_routes_names_and_addresses_are_refused() {
+        let found = problems(|config| {
+            config.listen = "localhost".to_owned();
+            config.functions[0].methods = vec!["post".to_owned(), "GET".to_owned(), "GET".to_owned()];
+            config.functions[0].route = Some("no slash".to_owned());
+            config.functions[1].name = "a/b".to_owned();
+            config.functions[1].methods.clear();
+            config.functions[1].content_type = "a\nb".to_owned();
+        });
+        let keys: Vec<_> = found.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
+        let f = |index: usize, key: &str| format!("functions[{index}].{key}");
+        let expected = [
+            "listen".to_owned(),
+            f(0, "route"),
+            f(0, "methods[0]"),
+            f(0, "methods[2]"),
+            f(1, "name"),
+            f(1, "methods"),
+            f(1, "content_type"),
+        ];
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let found = problems(|config| config.functions[0].path = "/nonexistent/f.so".into());
+        assert_eq!(found, ["s.toml: functions[0].path: /nonexistent/f.so: No such file or directory (os error 2)"]);
+    }
+
+    #[test]
+    fn a_file_on_the_command_line_is_served_under_its_stem() {
+        assert_eq!(stem_name(Path::new("/x/gps ekf.v2.so")), "gps-ekf.v2");
+    }
+}

@@ -1,0 +1,174 @@
+//! What an operator can set: the configuration of `sledge serve`, the same keys in TOML and in JSON.
+//!
+//! [`read`] turns a file into a [`Config`] whose every key is known and whose every value has the right type; [`check`] finds what is
+//! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
+
+mod check;
+mod error;
+mod read;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use check::{check, stem_name};
+pub use error::{ConfigError, Problem};
+pub use read::{read, schema};
+
+/// Where a server listens unless told otherwise.
+pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
+/// The shortest quantum: below it a worker does little but take signals.
+pub const QUANTUM_US_MIN: u64 = 20;
+/// The longest quantum.
+pub const QUANTUM_US_MAX: u64 = 1_000_000;
+/// Worker threads of one server.
+pub const WORKERS_MAX: usize = 1_024;
+/// Functions of one server.
+pub const FUNCTIONS_MAX: usize = 10_000;
+/// Bytes of a function's name, and likewise of its route.
+pub const NAME_BYTES_MAX: usize = 200;
+/// The longest deadline: a day.
+pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+/// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
+pub const BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// A server's configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Address and port to listen on; port 0 takes a free one.
+    pub listen: String,
+    /// Worker threads, each pinned to a core. Default: one for every core the process may use.
+    #[schemars(range(min = 1, max = 1024))]
+    pub workers: Option<usize>,
+    /// How long a function runs before others get their turn, in microseconds.
+    #[schemars(range(min = 20, max = 1_000_000))]
+    pub quantum_us: u64,
+    /// Who accepts connections.
+    pub listeners: Listeners,
+    /// The largest request body in bytes; larger ones are answered with 413.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub body_bytes_max: u64,
+    /// The largest reply of a function in bytes; a larger one is answered with 500.
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub reply_bytes_max: u64,
+    /// Requests that may wait and run at the same time in the whole server; further ones are answered with 503.
+    #[schemars(range(min = 1))]
+    pub requests_max: usize,
+    /// How long running requests may take to finish after SIGTERM, in milliseconds.
+    pub drain_timeout_ms: u64,
+    /// The functions to serve.
+    pub functions: Vec<FunctionConfig>,
+}
+
+/// Who accepts connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Listeners {
+    /// Every worker accepts, and runs what it accepted; idle workers steal.
+    #[default]
+    PerCore,
+    /// One core accepts, the workers on the others run.
+    Dedicated,
+}
+
+/// A function to serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionConfig {
+    /// Its name, in logs and errors: letters, digits, `.`, `-` and `_`.
+    #[schemars(length(min = 1, max = 200))]
+    pub name: String,
+    /// The artifact, or a WebAssembly module to be compiled at start. Relative to the configuration file's folder.
+    pub path: PathBuf,
+    /// Path of its requests. Default: `/NAME`.
+    #[schemars(length(min = 1, max = 200))]
+    pub route: Option<String>,
+    /// Methods it answers.
+    #[serde(default = "methods_default")]
+    pub methods: Vec<String>,
+    /// Arguments, after the function's name which is argument 0.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Environment variables; nothing is inherited.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The reply's content type.
+    #[serde(default = "content_type_default")]
+    pub content_type: String,
+    /// The most linear memory that a request may use, in bytes; `memory.grow` fails beyond.
+    #[serde(default = "memory_bytes_max_default")]
+    #[schemars(range(min = 65536))]
+    pub memory_bytes_max: u64,
+    /// Time from a request's arrival to its reply, waiting included, in milliseconds; then it is killed and answered with 504.
+    #[serde(default = "deadline_ms_default")]
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub deadline_ms: u64,
+    /// Size of its native stack, in bytes.
+    #[serde(default = "stack_bytes_default")]
+    #[schemars(range(min = 65536, max = 1_073_741_824))]
+    pub stack_bytes: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: LISTEN_DEFAULT.to_owned(),
+            workers: None,
+            quantum_us: 500,
+            listeners: Listeners::default(),
+            body_bytes_max: 8 << 20,
+            reply_bytes_max: 8 << 20,
+            requests_max: 4_096,
+            drain_timeout_ms: 10_000,
+            functions: Vec::new(),
+        }
+    }
+}
+
+impl FunctionConfig {
+    /// A function with defaults for everything but its name and file.
+    #[must_use]
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> FunctionConfig {
+        FunctionConfig {
+            name: name.into(),
+            path: path.into(),
+            route: None,
+            methods: methods_default(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            content_type: content_type_default(),
+            memory_bytes_max: memory_bytes_max_default(),
+            deadline_ms: deadline_ms_default(),
+            stack_bytes: stack_bytes_default(),
+        }
+    }
+
+    /// The path of its requests.
+    #[must_use]
+    pub fn route(&self) -> String {
+        self.route.clone().unwrap_or_else(|| format!("/{}", self.name))
+    }
+}
+
+fn methods_default() -> Vec<String> {
+    vec!["POST".to_owned()]
+}
+
+fn content_type_default() -> String {
+    "application/octet-stream".to_owned()
+}
+
+const fn memory_bytes_max_default() -> u64 {
+    256 << 20
+}
+
+const fn deadline_ms_default() -> u64 {
+    30_000
+}
+
+const fn stack_bytes_default() -> u64 {
+    1 << 20
+}

@@ -1,0 +1,202 @@
+//! From a file to a [`Config`].
+//!
+//! Both formats become one tree of values; the tree's keys are compared with the JSON Schema, which is generated from the types, so that an
+//! unknown key can be answered with the nearest known one; then the tree is decoded, and an error says at which key.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Config, ConfigError, Problem};
+
+/// The largest configuration file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// How alike an unknown key must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
+const LIKENESS_MIN: f64 = 0.75;
+
+/// The JSON Schema of a configuration.
+#[must_use]
+pub fn schema() -> Value {
+    schemars::schema_for!(Config).to_value()
+}
+
+/// Reads a configuration file: JSON when its name ends in `.json`, TOML otherwise. Paths of functions are taken relative to its folder.
+///
+/// # Errors
+/// When it cannot be read or parsed, or a key or the type of a value is wrong.
+pub fn read(path: &Path) -> Result<Config, ConfigError> {
+    let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let mut config = parse(path, &text)?;
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    for function in &mut config.functions {
+        function.path = folder.join(&function.path);
+    }
+    Ok(config)
+}
+
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(std::io::Error::other(format!("larger than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let syntax = |format, message: String| ConfigError::Syntax { path: path.to_owned(), format, message };
+    let tree: Value = if is_json {
+        serde_json::from_str(text).map_err(|error| syntax("JSON", error.to_string()))?
+    } else {
+        let table: toml::Table = toml::from_str(text).map_err(|error| syntax("TOML", error.to_string()))?;
+        serde_json::to_value(table).map_err(|error| syntax("TOML", error.to_string()))?
+    };
+
+    let schema = schema();
+    let mut problems = Vec::new();
+    unknown_keys(&schema, &schema, &tree, &mut String::new(), &mut problems);
+    if problems.is_empty() {
+        match serde_path_to_error::deserialize(&tree) {
+            Ok(config) => return Ok(config),
+            Err(error) => problems.push((key_of(&error), error.inner().to_string())),
+        }
+    }
+    let problem = |(key, message)| Problem { file: Some(path.to_owned()), key, message };
+    Err(ConfigError::Problems(problems.into_iter().map(problem).collect()))
+}
+
+fn key_of(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let key = error.path().to_string();
+    if key == "." { String::new() } else { key }
+}
+
+/// Walks a tree beside its schema and notes every key that the schema does not have.
+fn unknown_keys(root: &Value, schema: &Value, tree: &Value, at: &mut String, problems: &mut Vec<(String, String)>) {
+    let schema = resolve(root, schema);
+    let length = at.len();
+    match tree {
+        Value::Object(entries) => {
+            // A map with free keys, such as `env`, has no `properties`.
+            let Some(known) = schema.get("properties").and_then(Value::as_object) else { return };
+            for (key, value) in entries {
+                match known.get(key) {
+                    Some(schema) => {
+                        if !at.is_empty() {
+                            at.push('.');
+                        }
+                        at.push_str(key);
+                        unknown_keys(root, schema, value, at, problems);
+                        at.truncate(length);
+                    }
+                    None => problems.push((String::new(), unknown(key, at, known.keys().map(String::as_str)))),
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else { return };
+            for (index, item) in items.iter().enumerate() {
+                at.push_str(&format!("[{index}]"));
+                unknown_keys(root, schema, item, at, problems);
+                at.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Follows a `$ref` to a definition.
+fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let pointer = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+fn unknown<'a>(key: &str, at: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
+    let nearest = known
+        .clone()
+        .map(|candidate| (strsim::jaro_winkler(key, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((_, nearest)) => format!("unknown key `{key}`{place}; did you mean `{nearest}`?"),
+        None => format!("unknown key `{key}`{place}; known are: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Listeners;
+
+    fn error(name: &str, text: &str) -> String {
+        parse(Path::new(name), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn toml_and_json_have_the_same_keys() {
+        let toml = "listen = '0.0.0.0:1'\nlisteners = 'dedicated'\nquantum_us = 50\n\
+                    [[functions]]\nname = 'f'\npath = 'f.so'\nenv = { A = 'b' }\n";
+        let json = r#"{"listen": "0.0.0.0:1", "listeners": "dedicated", "quantum_us": 50,
+                       "functions": [{"name": "f", "path": "f.so", "env": {"A": "b"}}]}"#;
+        let config = parse(Path::new("a.toml"), toml).unwrap();
+        assert_eq!(config, parse(Path::new("a.json"), json).unwrap());
+        assert_eq!(config.listeners, Listeners::Dedicated);
+        assert_eq!(config.functions[0].route(), "/f");
+        assert_eq!(config.functions[0].methods, ["POST"]);
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(parse(Path::new("a.toml"), "").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_unknown_key_is_answered_with_its_place_and_the_nearest_known_one() {
+        let text = "functions = [{ name = 'a', path = 'a.so' }, { name = 'b', path = 'b.so', deadlin_ms = 3 }]";
+        assert_eq!(error("s.toml", text), "s.toml: unknown key `deadlin_ms` at functions[1]; did you mean `deadline_ms`?");
+        assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
+        let far = error("s.toml", "xyzzy = 1");
+        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known are: body_bytes_max, "), "{far}");
+    }
+
+    #[test]
+    fn every_unknown_key_is_reported() {
+        let all = error("s.toml", "lisen = 1\nworker = 2\n");
+        assert_eq!(all.lines().count(), 2, "{all}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_named_by_its_key() {
+        let text = "[[functions]]\nname = 'a'\npath = 'a.so'\ndeadline_ms = 'soon'\n";
+        let message = error("s.toml", text);
+        assert!(
+            message.starts_with("s.toml: functions[0].deadline_ms: invalid type: string \"soon\", expected u64"),
+            "{message}"
+        );
+        let message = error("s.toml", "listeners = 'both'");
+        assert!(
+            message.starts_with("s.toml: listeners: unknown variant `both`, expected `per-core` or `dedicated`"),
+            "{message}"
+        );
+        let message = error("s.toml", "[[functions]]\nname = 'a'\n");
+        assert_eq!(message, "s.toml: functions[0]: missing field `path`");
+    }
+
+    #[test]
+    fn what_does_not_parse_is_named_with_its_line() {
+        assert!(error("s.toml", "listen = \n").starts_with("s.toml: not valid TOML: TOML parse error at line 1"));
+        assert!(error("s.json", "{\n,").contains("line 2"));
+    }
+
+    #[test]
+    fn the_schema_forbids_unknown_keys_and_describes_every_one() {
+        let schema = schema();
+        assert_eq!(schema["additionalProperties"], Value::Bool(false));
+        for (key, value) in schema["properties"].as_object().unwrap() {
+            assert!(value["description"].is_string(), "{key} has no description");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What belongs to one invocation on the host's side: its arguments and environment, its standard streams, work that a host call has
+//! begun.
+
+use std::sync::Arc;
+
+use super::stdio::{Input, Output};
+
+/// Zero-terminated strings, as a process gets its arguments and its environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strings {
+    /// The strings, one after the other, each with its zero.
+    pub bytes: Vec<u8>,
+    /// Where each begins.
+    pub starts: Vec<u32>,
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Strings {
+    fn from_iter<I: IntoIterator<Item = S>>(strings: I) -> Strings {
+        let mut all = Strings::default();
+        for string in strings {
+            // Larger than the guest's address space: leave it out rather than wrap around.
+            let Ok(start) = u32::try_from(all.bytes.len()) else { break };
+            all.starts.push(start);
+            all.bytes.extend_from_slice(string.as_ref().as_bytes());
+            all.bytes.push(0);
+        }
+        all
+    }
+}
+
+/// What every invocation of a function begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// The function's name, for the log.
+    pub name: String,
+    /// Arguments; the first is the function's name.
+    pub args: Strings,
+    /// Environment, each `NAME=VALUE`.
+    pub env: Strings,
+}
+
+/// An invocation's side of the outside world.
+#[derive(Debug)]
+pub struct Context {
+    /// Name, arguments and environment.
+    pub process: Arc<Process>,
+    /// File descriptor 0.
+    pub input: Input,
+    /// File descriptor 1.
+    pub output: Output,
+    /// File descriptor 2.
+    pub errors: Output,
+    /// Which of the three are open.
+    pub(super) open: [bool; 3],
+    /// Bytes that the pending host call has moved, when it has begun and is to be called again.
+    pub(super) progress: Option<u64>,
+    /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
+    pub(super) buffers: Vec<(u64, u64)>,
+}
+
+impl Context {
+    /// The context of a new invocation.
+    #[must_use]
+    pub fn new(process: Arc<Process>, input: Input, output: Output, errors: Output) -> Context {
+        Context { process, input, output, errors, open: [true; 3], progress: None, buffers: Vec::new() }
+    }
+
+    /// The reply that the guest wrote to file descriptor 1. For an invocation that is over: the log's last line is written, too.
+    #[must_use]
+    pub fn into_reply(self) -> Vec<u8> {
+        match self.output {
+            Output::Reply { bytes, .. } => bytes,
+            Output::File(_) | Output::Log(_) => Vec::new(),
+        }
+    }
+}

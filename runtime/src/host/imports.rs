@@ -1,0 +1,244 @@
+//! From an artifact's imports to host functions, once per loaded function.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
+use awsm_abi::types::FuncType;
+
+use super::{HostFunction, wasi};
+
+/// Every host function there is, by interface.
+const OFFERED: &[&[HostFunction]] = &[wasi::FUNCTIONS];
+/// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
+const LIKENESS_MIN: f64 = 0.85;
+
+/// Why an artifact's imports cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// Nobody offers that.
+    #[error("imports {kind} `{module}` `{name}`, which this server does not offer; {offer}")]
+    Unknown {
+        /// Its kind.
+        kind: &'static str,
+        /// Module name.
+        module: String,
+        /// Field name.
+        name: String,
+        /// What is on offer instead.
+        offer: String,
+    },
+    /// It is offered with another signature.
+    #[error("imports `{module}` `{name}` as {wanted}, but it is {offered}")]
+    Signature {
+        /// Module name.
+        module: String,
+        /// Field name.
+        name: String,
+        /// The signature that the artifact wants.
+        wanted: FuncType,
+        /// The signature on offer.
+        offered: FuncType,
+    },
+}
+
+/// A host function as one artifact imports it.
+#[derive(Debug)]
+pub struct ImportedFunction {
+    /// The host function.
+    pub function: &'static HostFunction,
+    warned: AtomicBool,
+}
+
+impl ImportedFunction {
+    fn new(function: &'static HostFunction) -> ImportedFunction {
+        ImportedFunction { function, warned: AtomicBool::new(false) }
+    }
+
+    /// Says once per loaded function that the guest relies on something that is not there.
+    pub(super) fn warn_unimplemented(&self, function: &str) {
+        // Relaxed: nothing else depends on the flag; two lines instead of one would do no harm.
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            let name = self.function.name;
+            tracing::warn!(function, import = name, "called a function of WASI that is not implemented yet; it gets ENOSYS");
+        }
+    }
+}
+
+/// The host functions that an artifact imports: for each instance of its plan a table indexed by imported function.
+#[derive(Debug)]
+pub struct Imports {
+    instances: Vec<Vec<Option<ImportedFunction>>>,
+}
+
+impl Imports {
+    /// Resolves every import that comes from the host.
+    ///
+    /// # Errors
+    /// At the first import that is not on offer, or has another signature.
+    pub fn resolve(descriptor: &Descriptor) -> Result<Imports, ImportError> {
+        let mut instances = Vec::with_capacity(descriptor.plan.len());
+        for step in &descriptor.plan {
+            let Some(module) = descriptor.modules.get(step.module as usize) else { continue };
+            let mut functions = Vec::new();
+            for (import, source) in module.imports.iter().zip(&step.imports) {
+                let resolved = match source {
+                    ImportSource::Host => Some(ImportedFunction::new(find(module, import)?)),
+                    ImportSource::Instance { .. } => None,
+                };
+                if matches!(import.ty, ImportType::Function { .. }) {
+                    functions.push(resolved);
+                }
+            }
+            instances.push(functions);
+        }
+        Ok(Imports { instances })
+    }
+
+    /// The host function behind an instance's imported function.
+    #[must_use]
+    pub fn get(&self, instance: usize, import: u32) -> Option<&ImportedFunction> {
+        self.instances.get(instance)?.get(import as usize)?.as_ref()
+    }
+}
+
+fn find(module: &ModuleDescriptor, import: &Import) -> Result<&'static HostFunction, ImportError> {
+    let unknown = |kind| ImportError::Unknown {
+        kind,
+        module: import.module.clone(),
+        name: import.name.clone(),
+        offer: offer(&import.module, &import.name),
+    };
+    let ty = match import.ty {
+        ImportType::Function { ty, .. } => ty,
+        ImportType::Table(_) => return Err(unknown("the table")),
+        ImportType::Memory(_) => return Err(unknown("the memory")),
+        ImportType::Global(_) => return Err(unknown("the global")),
+    };
+    let wanted = module.types.get(ty as usize).map(|row| &row.ty).ok_or_else(|| unknown("a function without a type,"))?;
+    let found =
+        OFFERED.iter().copied().flatten().find(|function| function.module == import.module && function.name == import.name);
+    let function = found.ok_or_else(|| unknown("the function"))?;
+    if wanted.params == function.params && wanted.results == function.results {
+        return Ok(function);
+    }
+    Err(ImportError::Signature {
+        module: import.module.clone(),
+        name: import.name.clone(),
+        wanted: wanted.clone(),
+        offered: FuncType { params: function.params.to_vec(), results: function.results.to_vec() },
+    })
+}
+
+/// What to tell somebody who wants something that is not there.
+fn offer(module: &str, name: &str) -> String {
+    let Some(functions) = OFFERED.iter().find(|functions| functions.iter().any(|function| function.module == module)) else {
+        let mut text = "on offer are the modules".to_owned();
+        for functions in OFFERED {
+            let name = functions.first().map_or("", |function| function.module);
+            let _ = write!(text, " `{name}` ({} functions)", functions.len());
+        }
+        return text;
+    };
+    let nearest = functions
+        .iter()
+        .map(|function| (strsim::jaro_winkler(name, function.name), function.name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = nearest.map_or_else(String::new, |(_, nearest)| format!("the nearest is `{nearest}`, "));
+    let names = functions.iter().map(|function| function.name).collect::<Vec<_>>().join(", ");
+    format!("{hint}on offer from `{module}` are: {names}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use awsm_abi::cpu::Arch;
+    use awsm_abi::descriptor::{CodeRef, Instantiation, TypeDescriptor};
+    use awsm_abi::types::{MemoryType, ValType};
+
+    fn importing(module: &str, name: &str, ty: Option<FuncType>) -> Descriptor {
+        let thunk = CodeRef { text: 0, offset: 0 };
+        let memory = MemoryType { pages_min: 1, pages_max: None, memory64: false, shared: false };
+        let import = Import {
+            module: module.to_owned(),
+            name: name.to_owned(),
+            ty: if ty.is_some() { ImportType::Function { ty: 0, thunk } } else { ImportType::Memory(memory) },
+        };
+        let module = ModuleDescriptor {
+            name: None,
+            types: ty.into_iter().map(|ty| TypeDescriptor { ty, entry: None }).collect(),
+            imports: vec![import],
+            functions: Vec::new(),
+            tables: Vec::new(),
+            memories: Vec::new(),
+            bounds: Vec::new(),
+            globals: Vec::new(),
+            exports: Vec::new(),
+            start: None,
+            elements: Vec::new(),
+            data: Vec::new(),
+        };
+        Descriptor {
+            compiler: String::new(),
+            opt_level: 0,
+            arch: Arch::HOST,
+            cpu_features: Vec::new(),
+            modules: vec![module],
+            plan: vec![Instantiation { module: 0, imports: vec![ImportSource::Host] }],
+        }
+    }
+
+    fn ty(params: &[ValType], results: &[ValType]) -> Option<FuncType> {
+        Some(FuncType { params: params.to_vec(), results: results.to_vec() })
+    }
+
+    fn error(descriptor: &Descriptor) -> String {
+        Imports::resolve(descriptor).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_known_import_is_found_by_instance_and_index() {
+        let descriptor = importing("wasi_snapshot_preview1", "sched_yield", ty(&[], &[ValType::I32]));
+        let imports = Imports::resolve(&descriptor).unwrap();
+        assert_eq!(imports.get(0, 0).unwrap().function.name, "sched_yield");
+        assert!(imports.get(0, 1).is_none());
+        assert!(imports.get(1, 0).is_none());
+    }
+
+    #[test]
+    fn an_unknown_module_is_named_with_what_is_on_offer() {
+        let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
+        let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
+                        on offer are the modules `wasi_snapshot_preview1` (46 functions)";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let message = error(&importing("wasi_snapshot_preview1", "fd_wrte", ty(&[], &[])));
+        assert!(
+            message.contains("the nearest is `fd_write`, on offer from `wasi_snapshot_preview1` are: args_get, "),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_signature_and_a_wrong_kind_are_refused() {
+        let message = error(&importing("wasi_snapshot_preview1", "fd_close", ty(&[ValType::I64], &[ValType::I32])));
+        assert_eq!(message, "imports `wasi_snapshot_preview1` `fd_close` as (i64) -> (i32), but it is (i32) -> (i32)");
+        let message = error(&importing("env", "memory", None));
+        assert!(message.starts_with("imports the memory `env` `memory`, which this server does not offer; "), "{message}");
+    }
+
+    #[test]
+    fn no_host_function_has_too_many_parameters_or_stands_twice() {
+        let all: Vec<_> = OFFERED.iter().copied().flatten().collect();
+        for (index, function) in all.iter().enumerate() {
+            assert!(function.params.len() <= super::super::PARAMS_MAX, "{}", function.name);
+            assert!(function.results.len() <= 1, "{}", function.name);
+            assert!(all[..index].iter().all(|other| (other.module, other.name) != (function.module, function.name)));
+        }
+    }
+}

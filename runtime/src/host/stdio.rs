@@ -1,0 +1,181 @@
+//! The standard streams: a request's body or a real file goes in, a reply, a real file or the log comes out.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::time::Instant;
+
+use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{LogLines, Stop};
+use crate::host::wasi::Errno;
+
+/// A request's body, in the pieces in which it came.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    pieces: VecDeque<Bytes>,
+}
+
+impl Body {
+    /// Adds a piece at the end.
+    pub fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// Fills `into` from the start as far as the body goes, and drops what was read.
+    pub fn read(&mut self, into: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < into.len()
+            && let Some(piece) = self.pieces.front_mut()
+        {
+            let count = piece.len().min(into.len() - done);
+            into[done..done + count].copy_from_slice(&piece.split_to(count));
+            done += count;
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+        done
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Body {
+        let mut body = Body::default();
+        body.push(bytes);
+        body
+    }
+}
+
+/// Where standard input comes from.
+#[derive(Debug)]
+pub enum Input {
+    /// A request's body.
+    Body(Body),
+    /// A file of this process, for `sledge run`. Reading may wait, until the deadline.
+    File {
+        /// The file.
+        file: File,
+        /// When to stop waiting.
+        deadline: Option<Instant>,
+    },
+}
+
+impl Input {
+    /// Reads into `into`; zero at the end.
+    ///
+    /// # Errors
+    /// What the system says, or [`Stop::Deadline`].
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Stop> {
+        match self {
+            Input::Body(body) => Ok(body.read(into)),
+            Input::File { file, deadline } => {
+                if let Some(deadline) = deadline {
+                    wait_readable(file, *deadline)?;
+                }
+                retry(|| file.read(into))
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read, or the other side closed.
+fn wait_readable(file: &File, deadline: Instant) -> Result<(), Stop> {
+    loop {
+        let left = deadline.checked_duration_since(Instant::now()).ok_or(Stop::Deadline)?;
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            // Not to be waited for, such as a regular file on some systems: reading decides.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// Where standard output or standard error goes.
+#[derive(Debug)]
+pub enum Output {
+    /// A reply, kept until the invocation is over.
+    Reply {
+        /// What was written.
+        bytes: Vec<u8>,
+        /// How much may be.
+        bytes_max: usize,
+    },
+    /// A file of this process, for `sledge run`.
+    File(File),
+    /// The log.
+    Log(LogLines),
+}
+
+impl Output {
+    /// Takes some of `bytes`, all of them except where a file takes less.
+    ///
+    /// # Errors
+    /// What the system says, or [`Stop::ReplyTooLarge`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+        match self {
+            Output::Reply { bytes: reply, bytes_max } => {
+                if bytes.len() > *bytes_max - reply.len() {
+                    return Err(Stop::ReplyTooLarge);
+                }
+                reply.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            Output::File(file) => retry(|| file.write(bytes)),
+            Output::Log(lines) => {
+                lines.write(bytes);
+                Ok(bytes.len())
+            }
+        }
+    }
+}
+
+/// Does it again when a signal (of the quantum's timer) came in between, and turns errors into error numbers of WASI.
+fn retry(mut operation: impl FnMut() -> io::Result<usize>) -> Result<usize, Stop> {
+    loop {
+        match operation() {
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(errno(&error).into()),
+        }
+    }
+}
+
+fn errno(error: &io::Error) -> Errno {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Errno::PIPE,
+        io::ErrorKind::WouldBlock => Errno::AGAIN,
+        io::ErrorKind::StorageFull => Errno::NOSPC,
+        _ => Errno::IO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_read_across_its_pieces() {
+        let mut body = Body::default();
+        for piece in ["ab", "", "cde", "f"] {
+            body.push(Bytes::from_static(piece.as_bytes()));
+        }
+        let mut into = [0; 4];
+        assert_eq!((body.read(&mut into), &into), (4, b"abcd"));
+        assert_eq!((body.read(&mut into), &into[..2]), (2, &b"ef"[..]));
+        assert_eq!(body.read(&mut into), 0);
+    }
+
+    #[test]
+    fn a_reply_ends_at_its_limit() {
+        let mut reply = Output::Reply { bytes: Vec::new(), bytes_max: 4 };
+        assert_eq!(reply.write(b"abc"), Ok(3));
+        assert_eq!(reply.write(b"de"), Err(Stop::ReplyTooLarge));
+        assert_eq!(reply.write(b"d"), Ok(1));
+    }
+}

@@ -1,0 +1,286 @@
+//! Host functions called as a guest would call them, on a real linear memory, without a guest.
+
+use std::sync::Arc;
+
+use awsm_abi::types::MemoryType;
+use bytes::Bytes;
+use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
+
+use super::{Errno, FUNCTIONS, fd, random};
+use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, Stop};
+
+const PAGE: u32 = 64 << 10;
+/// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
+const AWKWARD: [u32; 9] = [0, 1, 2 * PAGE - 8, 2 * PAGE - 4, 2 * PAGE - 1, 2 * PAGE, i32::MAX as u32, u32::MAX - 7, u32::MAX];
+
+struct World {
+    sandbox: Sandbox,
+    memory: MemoryHandle,
+    context: Context,
+}
+
+impl World {
+    fn new(body: &'static [u8]) -> World {
+        let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
+        let ty = MemoryType { pages_min: 2, pages_max: Some(2), memory64: false, shared: false };
+        let memory = sandbox.new_memory(ty).unwrap();
+        let process = Arc::new(Process {
+            name: "f".to_owned(),
+            args: ["f", "one", ""].into_iter().collect(),
+            env: ["A=b"].into_iter().collect(),
+        });
+        let output = Output::Reply { bytes: Vec::new(), bytes_max: 4 << 20 };
+        let errors = Output::Log(LogLines::new(Arc::clone(&process)));
+        let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
+        World { sandbox, memory, context }
+    }
+
+    fn memory(&mut self) -> GuestMemory<'_> {
+        self.sandbox.memory_of(self.memory)
+    }
+
+    /// Calls a function as often as it wants to go on.
+    fn call(&mut self, name: &str, args: &[u64]) -> Result<(), Stop> {
+        loop {
+            match self.step(name, args) {
+                Err(Stop::Again) => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn step(&mut self, name: &str, args: &[u64]) -> Result<(), Stop> {
+        let function = FUNCTIONS.iter().find(|function| function.name == name).unwrap();
+        let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
+        let memory = Some(self.sandbox.memory_of(self.memory));
+        match function.code {
+            Code::Wasi(code) => code(&mut Call { args: Args::new(&slots), memory, context: &mut self.context }),
+            Code::WasiStub => Err(Errno::NOSYS.into()),
+        }
+    }
+
+    /// Writes a list of buffers, each address and length.
+    fn buffers(&mut self, at: u32, list: &[(u32, u32)]) {
+        let mut memory = self.memory();
+        for (index, (address, bytes)) in list.iter().enumerate() {
+            let at = u64::from(at) + 8 * index as u64;
+            memory.write_u32(at, *address).unwrap();
+            memory.write_u32(at + 4, *bytes).unwrap();
+        }
+    }
+
+    fn reply(&self) -> &[u8] {
+        match &self.context.output {
+            Output::Reply { bytes, .. } => bytes,
+            _ => panic!("the output is a reply"),
+        }
+    }
+
+    fn u32(&mut self, at: u64) -> u32 {
+        self.memory().read_u32(at).unwrap()
+    }
+}
+
+fn errno(errno: Errno) -> Result<(), Stop> {
+    Err(Stop::Errno(errno))
+}
+
+#[test]
+fn arguments_and_environment_are_strings_with_pointers() {
+    let mut world = World::new(b"");
+    world.call("args_sizes_get", &[0, 4]).unwrap();
+    assert_eq!((world.u32(0), world.u32(4)), (3, 7));
+    world.call("args_get", &[16, 100]).unwrap();
+    assert_eq!([world.u32(16), world.u32(20), world.u32(24)], [100, 102, 106]);
+    assert_eq!(world.memory().slice(100, 7).unwrap(), b"f\0one\0\0");
+    world.call("environ_sizes_get", &[0, 4]).unwrap();
+    assert_eq!((world.u32(0), world.u32(4)), (1, 4));
+    world.call("environ_get", &[16, 100]).unwrap();
+    assert_eq!(world.memory().slice(100, 4).unwrap(), b"A=b\0");
+}
+
+#[test]
+fn a_body_is_read_into_several_buffers() {
+    let mut world = World::new(b"hello world");
+    world.buffers(0, &[(100, 4), (200, 0), (300, 100)]);
+    world.call("fd_read", &[0, 0, 3, 64]).unwrap();
+    assert_eq!(world.u32(64), 11);
+    assert_eq!(world.memory().slice(100, 4).unwrap(), b"hell");
+    assert_eq!(world.memory().slice(300, 7).unwrap(), b"o world");
+    world.call("fd_read", &[0, 0, 3, 64]).unwrap();
+    assert_eq!(world.u32(64), 0, "the end of the body");
+}
+
+#[test]
+fn reading_over_the_list_of_buffers_reads_where_the_list_said_before() {
+    let mut world = World::new(&[0xff; 40]);
+    world.buffers(0, &[(0, 16), (100, 24)]);
+    world.call("fd_read", &[0, 0, 2, 64]).unwrap();
+    assert_eq!(world.u32(64), 40);
+    assert_eq!(world.memory().slice(100, 24).unwrap(), [0xff; 24]);
+}
+
+#[test]
+fn a_reply_is_written_from_several_buffers_even_if_they_overlap() {
+    let mut world = World::new(b"");
+    world.memory().write(100, b"abcdef").unwrap();
+    world.buffers(0, &[(100, 4), (102, 4), (0, 0)]);
+    world.call("fd_write", &[1, 0, 3, 64]).unwrap();
+    assert_eq!(world.u32(64), 8);
+    assert_eq!(world.reply(), b"abcdcdef");
+}
+
+#[test]
+fn large_transfers_go_in_steps_and_come_out_whole() {
+    let mut world = World::new(b"");
+    world.memory().slice_mut(0, 2 * u64::from(PAGE)).unwrap().fill(7);
+    let list: Vec<_> = (0..30).map(|_| (4096, 2 * PAGE - 4096)).collect();
+    world.buffers(0, &list);
+    assert_eq!(world.step("fd_write", &[1, 0, 30, 1024]), Err(Stop::Again));
+    assert_eq!(world.reply().len() as u64, fd::STEP_BYTES);
+    world.call("fd_write", &[1, 0, 30, 1024]).unwrap();
+    assert_eq!(world.u32(1024), 30 * (2 * PAGE - 4096));
+    assert_eq!(world.reply(), vec![7; 30 * (2 * PAGE as usize - 4096)]);
+}
+
+#[test]
+fn a_reply_beyond_its_limit_ends_the_invocation() {
+    let mut world = World::new(b"");
+    let list: Vec<_> = (0..100).map(|_| (0, 2 * PAGE)).collect();
+    world.buffers(0, &list);
+    assert_eq!(world.call("fd_write", &[1, 0, 100, 1024]), Err(Stop::ReplyTooLarge));
+}
+
+#[test]
+fn more_buffers_than_are_served_at_once_are_cut_off() {
+    let mut world = World::new(b"");
+    let list = vec![(0, 1); 2000];
+    world.buffers(4096, &list);
+    world.call("fd_write", &[1, 4096, 2000, 0]).unwrap();
+    assert_eq!(world.u32(0), fd::BUFFERS_MAX);
+    let list = vec![(0, 0); 2000];
+    world.buffers(4096, &list);
+    assert_eq!(world.call("fd_write", &[1, 4096, 2000, 0]), errno(Errno::INVAL));
+}
+
+#[test]
+fn file_descriptors_that_are_not_open_for_it_are_refused() {
+    let mut world = World::new(b"x");
+    for (name, fd) in
+        [("fd_read", 1), ("fd_read", 2), ("fd_read", 3), ("fd_write", 0), ("fd_write", 3), ("fd_write", 0xffff_ffff)]
+    {
+        assert_eq!(world.call(name, &[fd, 0, 0, 64]), errno(Errno::BADF), "{name} {fd}");
+    }
+    assert_eq!(world.call("fd_prestat_get", &[3, 0]), errno(Errno::BADF));
+    for fd in 0..3 {
+        assert_eq!(world.call("fd_seek", &[fd, 0, 0, 64]), errno(Errno::SPIPE));
+        world.call("fd_close", &[fd]).unwrap();
+        assert_eq!(world.call("fd_close", &[fd]), errno(Errno::BADF));
+        assert_eq!(world.call("fd_seek", &[fd, 0, 0, 64]), errno(Errno::BADF));
+    }
+    assert_eq!(world.call("fd_close", &[u64::from(u32::MAX)]), errno(Errno::BADF));
+}
+
+#[test]
+fn what_was_written_before_closing_remains_the_reply() {
+    let mut world = World::new(b"");
+    world.buffers(0, &[(0, 3)]);
+    world.call("fd_write", &[1, 0, 1, 64]).unwrap();
+    world.call("fd_close", &[1]).unwrap();
+    assert_eq!(world.call("fd_write", &[1, 0, 1, 64]), errno(Errno::BADF));
+    assert_eq!(world.context.into_reply().len(), 3);
+}
+
+#[test]
+fn streams_are_no_terminals() {
+    let mut world = World::new(b"");
+    for fd in 0..3 {
+        world.call("fd_fdstat_get", &[fd, 0]).unwrap();
+        assert_eq!(world.u32(0) & 0xff, 0, "filetype unknown");
+        assert_eq!(world.memory().read_u64(8).unwrap() & 0b100, 0, "no right to seek");
+        world.call("fd_fdstat_set_flags", &[fd, 4]).unwrap();
+        assert_eq!(world.call("fd_fdstat_set_flags", &[fd, 0x20]), errno(Errno::INVAL));
+    }
+    assert_eq!(world.call("fd_fdstat_get", &[3, 0]), errno(Errno::BADF));
+}
+
+#[test]
+fn random_bytes_are_made_in_steps_to_the_last() {
+    let mut world = World::new(b"");
+    let bytes = random::STEP_BYTES + 5000;
+    assert_eq!(world.step("random_get", &[8, bytes]), Err(Stop::Again));
+    world.call("random_get", &[8, bytes]).unwrap();
+    let memory = world.memory();
+    assert_eq!(memory.read_u64(0).unwrap(), 0);
+    assert_eq!(memory.read_u64(8 + bytes).unwrap(), 0);
+    for at in (8..bytes).step_by(1000) {
+        assert_ne!(memory.read_u64(at).unwrap(), 0, "at {at}");
+    }
+    // The next call begins anew.
+    world.call("random_get", &[8, 4]).unwrap();
+}
+
+#[test]
+fn clocks_go_forward_and_only_two_exist() {
+    let mut world = World::new(b"");
+    for clock in [0, 1] {
+        world.call("clock_time_get", &[clock, 1, 0]).unwrap();
+        let first = world.memory().read_u64(0).unwrap();
+        world.call("clock_time_get", &[clock, 1, 0]).unwrap();
+        assert!(first > 0 && world.memory().read_u64(0).unwrap() >= first);
+        world.call("clock_res_get", &[clock, 0]).unwrap();
+    }
+    assert_eq!(world.call("clock_time_get", &[2, 0, 0]), errno(Errno::INVAL));
+    assert_eq!(world.call("clock_res_get", &[u64::from(u32::MAX), 0]), errno(Errno::INVAL));
+}
+
+#[test]
+fn an_exit_ends_the_invocation_with_its_status() {
+    assert_eq!(World::new(b"").call("proc_exit", &[3]), Err(Stop::Exit(3)));
+}
+
+/// Every function with every combination of awkward arguments: an error number or success, never a panic, nothing outside the memory.
+#[test]
+fn awkward_arguments_never_panic() {
+    let mut world = World::new(b"some body");
+    world.buffers(0, &[(0, 8), (2 * PAGE - 1, 1), (u32::MAX, u32::MAX)]);
+    for function in FUNCTIONS {
+        let count = function.params.len().min(4);
+        for combination in 0..AWKWARD.len().pow(count as u32) {
+            let arg = |index: usize| u64::from(AWKWARD[combination / AWKWARD.len().pow(index as u32) % AWKWARD.len()]);
+            let args: Vec<u64> = (0..function.params.len()).map(arg).collect();
+            let _ = world.call(function.name, &args);
+            if world.reply().len() > 1 << 20 {
+                world = World::new(b"some body");
+                world.buffers(0, &[(0, 8), (2 * PAGE - 1, 1), (u32::MAX, u32::MAX)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn addresses_outside_the_memory_are_faults() {
+    let mut world = World::new(b"some body");
+    let outside = u64::from(2 * PAGE - 3);
+    let end = u64::from(u32::MAX);
+    let calls: [(&str, &[u64]); 12] = [
+        ("args_get", &[outside, 0]),
+        ("args_get", &[0, end]),
+        ("args_sizes_get", &[0, outside]),
+        ("environ_sizes_get", &[end, 0]),
+        ("clock_time_get", &[0, 0, outside]),
+        ("clock_res_get", &[0, end]),
+        ("random_get", &[outside, 4]),
+        ("random_get", &[8, end]),
+        ("fd_read", &[0, outside, 1, 0]),
+        ("fd_read", &[0, 0, 0x2000_0001, 0]),
+        ("fd_write", &[1, 0, end, 0]),
+        ("fd_fdstat_get", &[0, outside]),
+    ];
+    for (name, args) in calls {
+        assert_eq!(world.call(name, args), errno(Errno::FAULT), "{name} {args:?}");
+    }
+    world.buffers(0, &[(100, 4), (2 * PAGE - 1, 2)]);
+    assert_eq!(world.call("fd_read", &[0, 0, 2, 64]), errno(Errno::FAULT));
+    assert_eq!(world.memory().read_u32(100).unwrap(), 0, "nothing is read when a buffer is wrong");
+}

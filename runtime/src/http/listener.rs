@@ -1,0 +1,122 @@
+//! Sockets that listen, and the loop that accepts.
+//!
+//! Per core, every worker has a socket of its own on the same port (SO_REUSEPORT) and the kernel spreads connections over them.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::{Door, Open, connection};
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 4_096;
+/// How long to wait after accepting failed, for want of file descriptors or memory.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a connection that was made while the server stopped has to send a request.
+const LATE: Duration = Duration::from_millis(50);
+
+/// Opens `count` sockets that listen on the same address; a port of 0 becomes a free one.
+///
+/// # Errors
+/// When the address cannot be had: also when another process of the same user listens there with SO_REUSEPORT, which alone the kernel
+/// would allow.
+pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<StdListener>> {
+    if address.port() != 0 {
+        drop(socket(address, false)?);
+    }
+    let first = socket(address, true)?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..count {
+        listeners.push(socket(address, true)?);
+    }
+    Ok(listeners)
+}
+
+fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuse_port)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then are
+/// served too, if a request comes with them.
+pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    let _open = Open::new(Rc::clone(&door));
+    let stopped = stop.clone();
+    let serve = |stream| connection::serve(Rc::clone(&door), stream, stopped.clone());
+    let mut paused = false;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                paused = false;
+                tokio::task::spawn_local(serve(stream));
+            }
+            // The client has gone again.
+            Err(error) if is_of_connection(&error) => {}
+            Err(error) => {
+                if !paused {
+                    tracing::error!(%error, "cannot accept connections; trying again");
+                }
+                paused = true;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    for _ in 0..BACKLOG {
+        let next = poll_fn(|task| match listener.poll_accept(task) {
+            Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
+            Poll::Pending => Poll::Ready(None),
+        });
+        let Some((stream, _)) = next.await else { return };
+        tokio::task::spawn_local(late(Rc::clone(&door), stream, stopped.clone()));
+    }
+}
+
+async fn late(door: Rc<Door>, stream: TcpStream, stop: watch::Receiver<bool>) {
+    let _open = Open::new(Rc::clone(&door));
+    if tokio::time::timeout(LATE, stream.readable()).await.is_ok() {
+        connection::serve(door, stream, stop).await;
+    }
+}
+
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_sockets_share_one_free_port() {
+        let listeners = bind("127.0.0.1:0".parse().unwrap(), 3).unwrap();
+        let ports: Vec<_> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+        assert_ne!(ports[0], 0);
+        assert!(ports.iter().all(|port| *port == ports[0]));
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_refused_although_it_could_be_shared() {
+        let listeners = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        let error = bind(listeners[0].local_addr().unwrap(), 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}

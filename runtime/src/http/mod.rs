@@ -1,0 +1,102 @@
+//! HTTP: from a socket to a job, and from a reply to a socket.
+//!
+//! ```text
+//!   listener -> connection (hyper) -> router -> body -> Job ... Reply -> response
+//! ```
+//!
+//! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
+//! * [`connection`]: one connection's life;
+//! * [`router`]: path and method to function;
+//! * [`request`]: one request's life; [`body`]: reading what comes with it;
+//! * [`response`]: what is answered.
+
+pub mod body;
+pub mod connection;
+mod linger;
+pub mod listener;
+pub mod request;
+pub mod response;
+pub mod router;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::scheduler::{Crew, Job, Queue};
+
+pub use router::Router;
+
+/// What all connections of one thread share.
+#[derive(Debug)]
+pub struct Door {
+    /// Where requests go.
+    pub router: Arc<Router>,
+    /// Who runs them.
+    pub crew: Arc<Crew>,
+    /// This thread's own queue, where the thread is a worker.
+    pub queue: Option<Rc<Queue>>,
+    /// The largest request body.
+    pub body_bytes_max: u64,
+    open: Cell<usize>,
+    closed: Notify,
+}
+
+impl Door {
+    /// A door without connections.
+    #[must_use]
+    pub fn new(router: Arc<Router>, crew: Arc<Crew>, queue: Option<Rc<Queue>>, body_bytes_max: u64) -> Door {
+        Door { router, crew, queue, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
+    }
+
+    /// Whether this thread accepts no more connections and has none.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.open.get() == 0
+    }
+
+    /// Waits until [`Door::is_closed`].
+    pub async fn closed(&self) {
+        while !self.is_closed() {
+            self.closed.notified().await;
+        }
+    }
+
+    /// Hands a job to whoever runs it.
+    fn submit(&self, job: Job) {
+        match &self.queue {
+            Some(queue) => queue.push(job),
+            None => self.crew.inject(job),
+        }
+    }
+}
+
+/// Something through which requests can come: a connection, or the loop that accepts them.
+#[derive(Debug)]
+pub struct Open {
+    door: Rc<Door>,
+}
+
+impl Open {
+    /// Counts it as open until this is dropped.
+    #[must_use]
+    pub fn new(door: Rc<Door>) -> Open {
+        door.open.set(door.open.get() + 1);
+        Open { door }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let door = &self.door;
+        door.open.set(door.open.get() - 1);
+        if door.is_closed() {
+            door.closed.notify_one();
+            if let Some(queue) = &door.queue {
+                // The worker may be waiting for exactly this to leave.
+                queue.wake();
+            }
+        }
+    }
+}

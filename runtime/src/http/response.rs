@@ -1,0 +1,75 @@
+//! What is answered.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+
+use super::router::Route;
+use crate::outcome::Failure;
+use crate::scheduler::Reply;
+
+/// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
+pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// The answer to a request that its function handled.
+#[must_use]
+pub fn success(bytes: Vec<u8>, content_type: &HeaderValue) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(bytes)));
+    response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+    response
+}
+
+/// The answer to a request that failed; `route` is what it was for, where it came so far.
+#[must_use]
+pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Full<Bytes>> {
+    let mut json = failure.to_json(route.map(|route| route.function.name()));
+    json.push('\n');
+    let mut response = Response::new(Full::new(Bytes::from(json)));
+    *response.status_mut() = failure.status();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    match (failure, route) {
+        (Failure::MethodNotAllowed, Some(route)) => {
+            headers.insert(ALLOW, route.allow.clone());
+        }
+        // What is left of the body is not worth reading.
+        (Failure::BodyTooLarge | Failure::BodyBroken | Failure::BodyTimeout, _) => {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        _ if failure.is_temporary() => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        _ => {}
+    }
+    debug_assert_ne!(response.status(), StatusCode::OK);
+    response
+}
+
+/// Adds how long a request waited and ran, in milliseconds (<https://www.w3.org/TR/server-timing/>).
+pub fn add_timing(response: &mut Response<Full<Bytes>>, reply: &Reply) {
+    let mut text = String::with_capacity(48);
+    let milliseconds = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
+    let _ = write!(text, "queue;dur={:.4}, run;dur={:.4}", milliseconds(reply.queued), milliseconds(reply.ran));
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().insert(SERVER_TIMING, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn timing_is_in_milliseconds() {
+        let mut response = success(Vec::new(), &HeaderValue::from_static("text/plain"));
+        let reply =
+            Reply { result: Ok(Vec::new()), queued: Duration::from_nanos(12_300), ran: Duration::from_nanos(1_000_456_700) };
+        add_timing(&mut response, &reply);
+        assert_eq!(response.headers()["server-timing"], "queue;dur=0.0123, run;dur=1000.4567");
+    }
+}

@@ -1,0 +1,27 @@
+//! Sledge: a serverless runtime for one machine. It loads functions that `awsm` compiled, and runs each request in a fresh sandbox.
+//!
+//! ```text
+//!   socket -> http -> scheduler -> execution -> sledge-sandbox
+//!                                      ~> host     (calls of the guest, carried out on the worker's stack)
+//! ```
+//!
+//! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life;
+//! * [`load`] and [`function`]: from a file to something that can be invoked;
+//! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
+//! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
+//! * [`outcome`]: how requests end, and what clients are told.
+//!
+//! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod execution;
+pub mod function;
+pub mod host;
+pub mod http;
+pub mod load;
+pub mod outcome;
+pub mod scheduler;
+pub mod server;

@@ -1,0 +1,192 @@
+//! How a request ends, whose fault that is, and what the client is told.
+//!
+//! [`Failure::status`] is the one place where errors become HTTP statuses. Details that only the operator should see (addresses,
+//! backtraces, errors of the system) are in the log, never here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use hyper::StatusCode;
+use serde::Serialize;
+use sledge_sandbox::TrapCode;
+
+/// Why a request got no reply from its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No function has this route.
+    NotFound,
+    /// The route's function does not answer this method.
+    MethodNotAllowed,
+    /// The body is larger than `body_bytes_max`.
+    BodyTooLarge,
+    /// The body ended early or was malformed.
+    BodyBroken,
+    /// The body came too slowly.
+    BodyTimeout,
+    /// The server has as many requests as it takes.
+    Busy,
+    /// The server is stopping.
+    Stopping,
+    /// No sandbox could be made.
+    NoSandbox,
+    /// The deadline passed, waiting included.
+    Deadline,
+    /// The guest trapped.
+    Trap(TrapCode),
+    /// The guest gave up (trapped or exited) after it was refused memory.
+    MemoryLimit,
+    /// The guest ended with this status, which is not zero.
+    Exit(u32),
+    /// The reply is larger than `reply_bytes_max`.
+    ReplyTooLarge,
+    /// The client went away.
+    Cancelled,
+    /// A bug of the host, contained.
+    Internal,
+}
+
+/// Whose fault a failure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request is wrong.
+    Client,
+    /// The function is wrong.
+    Function,
+    /// The server cannot, or not now.
+    Host,
+}
+
+impl Failure {
+    /// Whose fault it is.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Failure::NotFound
+            | Failure::MethodNotAllowed
+            | Failure::BodyTooLarge
+            | Failure::BodyBroken
+            | Failure::BodyTimeout
+            | Failure::Cancelled => Fault::Client,
+            Failure::Deadline | Failure::Trap(_) | Failure::MemoryLimit | Failure::Exit(_) | Failure::ReplyTooLarge => {
+                Fault::Function
+            }
+            Failure::Busy | Failure::Stopping | Failure::NoSandbox | Failure::Internal => Fault::Host,
+        }
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Failure::NotFound => StatusCode::NOT_FOUND,
+            Failure::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Failure::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
+            Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Failure::Busy | Failure::Stopping | Failure::NoSandbox => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Trap(_) | Failure::MemoryLimit | Failure::Exit(_) | Failure::ReplyTooLarge | Failure::Internal => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// Whether the same request may succeed when it is tried again in a moment.
+    #[must_use]
+    pub const fn is_temporary(&self) -> bool {
+        matches!(self, Failure::Busy | Failure::Stopping | Failure::NoSandbox)
+    }
+
+    /// The kind of failure, for machines.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Failure::NotFound => "not_found",
+            Failure::MethodNotAllowed => "method_not_allowed",
+            Failure::BodyTooLarge => "body_too_large",
+            Failure::BodyBroken => "bad_request",
+            Failure::BodyTimeout => "request_timeout",
+            Failure::Busy | Failure::Stopping | Failure::NoSandbox => "unavailable",
+            Failure::Deadline => "deadline",
+            Failure::Trap(_) | Failure::MemoryLimit => "trap",
+            Failure::Exit(_) => "exit",
+            Failure::ReplyTooLarge => "reply_too_large",
+            Failure::Cancelled => "cancelled",
+            Failure::Internal => "internal",
+        }
+    }
+
+    /// What happened within that kind, for machines.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Failure::NotFound => "no_such_route",
+            Failure::MethodNotAllowed => "see_allow",
+            Failure::BodyTooLarge => "body_bytes_max",
+            Failure::BodyBroken => "body_incomplete",
+            Failure::BodyTimeout => "body_too_slow",
+            Failure::Busy => "requests_max",
+            Failure::Stopping => "stopping",
+            Failure::NoSandbox => "no_memory",
+            Failure::Deadline => "deadline_exceeded",
+            Failure::Trap(code) => code.identifier(),
+            Failure::MemoryLimit => "memory_limit",
+            Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
+            Failure::ReplyTooLarge => "reply_bytes_max",
+            Failure::Cancelled => "client_gone",
+            Failure::Internal => "internal",
+        })
+    }
+
+    /// The body of the answer: `{"code": ..., "reason": ..., "function": ...}`, the last one only where there is a function.
+    #[must_use]
+    pub fn to_json(&self, function: Option<&str>) -> String {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            code: &'a str,
+            reason: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            function: Option<&'a str>,
+        }
+        // Three strings always serialise.
+        serde_json::to_string(&Body { code: self.code(), reason: &self.reason(), function }).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Trap(code) => write!(f, "trap: {code}"),
+            Failure::MemoryLimit => f.write_str("gave up after it was refused memory"),
+            Failure::Exit(status) => write!(f, "exit status {status}"),
+            other => write!(f, "{}: {}", other.code(), other.reason()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_names_kind_reason_and_function() {
+        let trap = Failure::Trap(TrapCode::MemoryOutOfBounds);
+        assert_eq!(trap.to_json(Some("f")), r#"{"code":"trap","reason":"memory_out_of_bounds","function":"f"}"#);
+        assert_eq!(Failure::Exit(3).to_json(Some("f")), r#"{"code":"exit","reason":"status_3","function":"f"}"#);
+        assert_eq!(Failure::NotFound.to_json(None), r#"{"code":"not_found","reason":"no_such_route"}"#);
+    }
+
+    #[test]
+    fn statuses_say_whose_fault_it_is() {
+        for failure in [Failure::NotFound, Failure::MethodNotAllowed, Failure::BodyTooLarge, Failure::BodyTimeout] {
+            assert_eq!(failure.fault(), Fault::Client);
+            assert!(failure.status().is_client_error());
+        }
+        for failure in
+            [Failure::Trap(TrapCode::Unreachable), Failure::Exit(1), Failure::Deadline, Failure::Busy, Failure::Internal]
+        {
+            assert_ne!(failure.fault(), Fault::Client);
+            assert!(failure.status().is_server_error());
+        }
+    }
+}
