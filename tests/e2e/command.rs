@@ -1,0 +1,129 @@
+//! `sledge run` and `sledge invoke`.
+
+use crate::{entry, entry_with};
+use serde_json::json;
+use sledge_tests::process::{self, Finished};
+use sledge_tests::programs::{self, run_awsm, sledge_command};
+use sledge_tests::server::Server;
+use std::path::Path;
+use std::time::Duration;
+
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+fn run(file: &Path, stdin: &[u8], arguments: &[&str]) -> Finished {
+    let mut command = sledge_command(&["run"]);
+    command.arg(file);
+    if !arguments.is_empty() {
+        command.arg("--").args(arguments);
+    }
+    process::run(&mut command, stdin, TIME_MAX)
+}
+
+#[test]
+fn run_copies_standard_input_and_output_and_the_exit_status() {
+    let exit = programs::function("exit.c");
+    let done = run(&exit, b"shout", &[]);
+    assert_eq!((done.code(), done.text().as_str()), (0, "SHOUT"), "{}", done.stderr);
+    assert!(done.stderr.contains("to the log"), "{}", done.stderr);
+    for status in [1, 7, 42] {
+        let done = run(&exit, b"x", &[&status.to_string()]);
+        assert_eq!((done.code(), done.text().as_str()), (status, "X"), "{}", done.stderr);
+    }
+    let large = vec![b'a'; 3_000_000];
+    let done = run(&programs::function("echo.wat"), &large, &[]);
+    assert!(done.code() == 0 && done.stdout == large, "{} bytes, {}", done.stdout.len(), done.stderr);
+}
+
+#[test]
+fn run_gives_arguments() {
+    let done = run(&programs::function("args.c"), b"", &["one", "--two", "three four"]);
+    let text = done.text();
+    assert!(text.ends_with("\narg one\narg --two\narg three four\n"), "{text}");
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+}
+
+#[test]
+fn run_of_a_trap_ends_with_134_and_a_backtrace() {
+    // Without optimisation every function has a frame of its own; with it, the innermost at least is named.
+    for (level, names) in [("-O0", ["innermost", "middle", "outer", "_start"].as_slice()), ("-O3", &["innermost"])] {
+        let done = run(&programs::function_with("traps.wat", &[level]), b"u", &[]);
+        assert_eq!(done.code(), 134, "{}", done.stderr);
+        let mut rest = done.stderr.as_str();
+        for word in ["unreachable"].iter().chain(names) {
+            let at = rest.find(word).unwrap_or_else(|| panic!("{word} is missing, or not in its place, in:\n{}", done.stderr));
+            rest = &rest[at + word.len()..];
+        }
+    }
+    let traps = programs::function("traps.wat");
+    for (body, message) in [("m", "out of bounds memory access"), ("r", "call stack exhausted"), ("d", "integer divide by zero")]
+    {
+        let done = run(&traps, body.as_bytes(), &[]);
+        assert_eq!(done.code(), 134, "{}", done.stderr);
+        assert!(done.stderr.contains(message), "{}", done.stderr);
+    }
+    assert_eq!(run(&traps, b"-", &[]).code(), 0);
+}
+
+#[test]
+fn run_compiles_a_module() {
+    let wasm = programs::folder().join("echo-module.wasm");
+    let source = programs::tests_folder().join("e2e/functions/echo.wat");
+    let path = |path: &Path| path.to_str().expect("a path in UTF-8").to_string();
+    let made = run_awsm(&["compile", &path(&source), "--emit", "wasm", "-o", &path(&wasm)]);
+    assert_eq!(made.code(), 0, "{}", made.stderr);
+    let done = run(&wasm, b"through the compiler", &[]);
+    assert_eq!((done.code(), done.text().as_str()), (0, "through the compiler"), "{}", done.stderr);
+    // A module that does not compile: the compiler's words, and exit status 1.
+    let broken = programs::folder().join("broken-module.wasm");
+    std::fs::write(&broken, b"\0asm\x01\0\0\0\x0b\x7f").expect("write a file");
+    let done = run(&broken, b"", &[]);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains("invalid module"), "{}", done.stderr);
+}
+
+#[test]
+fn invoke_calls_a_function_of_a_running_server() {
+    let server = Server::start(json!({ "functions": [
+        entry("echo", "echo.wat"),
+        entry("traps", "traps.wat"),
+        entry_with("elsewhere", "exit.c", &json!({ "route": "/api/elsewhere" })),
+    ] }));
+    let invoke = |arguments: &[&str], stdin: &[u8]| {
+        let mut command = sledge_command(&["invoke", "--server", &format!("http://{}", server.address)]);
+        process::run(command.args(arguments), stdin, TIME_MAX)
+    };
+    let file = programs::folder().join("invoke-data");
+    std::fs::write(&file, b"from a file\0\xff").expect("write a file");
+    let done = invoke(&["echo", "--data", &format!("@{}", file.display())], b"");
+    assert_eq!((done.code(), done.stdout.as_slice()), (0, b"from a file\0\xff".as_slice()), "{}", done.stderr);
+    let done = invoke(&["echo", "--data", "as it stands"], b"");
+    assert_eq!((done.code(), done.text().as_str()), (0, "as it stands"), "{}", done.stderr);
+    let done = invoke(&["traps", "--data", "u"], b"");
+    assert_ne!(done.code(), 0);
+    assert!(done.stderr.contains("unreachable"), "{}", done.stderr);
+    let done = invoke(&["nobody", "--data", ""], b"");
+    assert_ne!(done.code(), 0);
+    assert!(done.stderr.contains("404"), "{}", done.stderr);
+    server.stop();
+}
+
+#[test]
+fn serve_takes_files_and_serves_each_under_its_stem() {
+    let mut command = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--workers", "1", "--quantum-us", "200"]);
+    let server = Server::start_with(command.arg(programs::function("echo.wat")).arg(programs::function("traps.wat")));
+    let client = server.client();
+    assert_eq!(client.post("/echo", "x").text(), "x");
+    assert_eq!(client.post("/traps", "-").text(), "ok");
+    server.stop();
+}
+
+#[test]
+fn serve_of_a_taken_address_says_so() {
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let address = server.address.to_string();
+    let mut command = sledge_command(&["serve", "--listen", &address]);
+    let done = process::run(command.arg(programs::function("echo.wat")), b"", TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains(&address), "{}", done.stderr);
+    server.stop();
+}

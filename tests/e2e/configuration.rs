@@ -1,0 +1,118 @@
+//! Configuration files: right ones in both formats, wrong ones with an error that names the key.
+
+use crate::entry;
+use serde_json::{Value, json};
+use sledge_tests::process::{self, Finished};
+use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+fn write(name: &str, text: &str) -> PathBuf {
+    let path = programs::folder().join(name);
+    std::fs::write(&path, text).expect("write a file");
+    path
+}
+
+fn check(name: &str, text: &str) -> Finished {
+    process::run(sledge_command(&["config", "check"]).arg(write(name, text)), b"", TIME_MAX)
+}
+
+/// `config check` and `serve` both refuse it, with exit status 1 and all of `words`.
+#[track_caller]
+fn assert_refused(name: &str, config: &str, words: &[&str]) {
+    let serve = process::run(sledge_command(&["serve", "--config"]).arg(write(name, config)), b"", TIME_MAX);
+    for (how, done) in [("config check", check(name, config)), ("serve", serve)] {
+        assert_eq!(done.code(), 1, "{how}: {}{}", done.text(), done.stderr);
+        for word in words.iter().chain([&name]) {
+            assert!(done.stderr.contains(word), "{how}: {word:?} is missing in: {}", done.stderr);
+        }
+    }
+}
+
+#[test]
+fn toml_and_json_say_the_same() {
+    let path = programs::function("echo.wat");
+    let toml = format!(
+        "listen = \"127.0.0.1:0\"\nworkers = 1\nquantum_us = 300\nbody_bytes_max = 5000\n\n\
+         [[functions]]\nname = \"copy\"\npath = {path:?}\nroute = \"/api/copy\"\nmethods = [\"PUT\", \"POST\"]\n"
+    );
+    let done = check("good.toml", &toml);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    let server = Server::start_with(sledge_command(&["serve", "--config"]).arg(write("good.toml", &toml)));
+    let client = server.client();
+    assert_eq!(client.post("/api/copy", "x").text(), "x");
+    assert_eq!(client.post("/api/copy", [0; 5001]).status, 413);
+    assert_eq!(client.get("/api/copy").header("allow"), Some("PUT, POST"));
+    server.stop();
+}
+
+/// Options of the command line win over the file; files beside it are served as well.
+#[test]
+fn the_command_line_wins() {
+    let config = json!({ "listen": "127.0.0.1:1", "functions": [entry("one", "echo.wat")] });
+    let file = write("overridden.json", &config.to_string());
+    let mut command = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--config"]);
+    let server = Server::start_with(command.arg(&file).arg(programs::function("traps.wat")));
+    let client = server.client();
+    assert_eq!(client.post("/one", "x").text(), "x");
+    assert_eq!(client.post("/traps", "-").text(), "ok");
+    server.stop();
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_nearest() {
+    let mut config = json!({ "functions": [entry("echo", "echo.wat")] });
+    config["quantum_ms"] = 5.into();
+    assert_refused("unknown.json", &config.to_string(), &["quantum_ms", "quantum_us"]);
+    let mut config = json!({ "functions": [entry("echo", "echo.wat")] });
+    config["functions"][0]["deadlin_ms"] = 5.into();
+    assert_refused("unknown-inner.json", &config.to_string(), &["functions[0]", "deadlin_ms", "deadline_ms"]);
+    assert_refused("unknown.toml", "wrokers = 3\n", &["wrokers", "workers"]);
+}
+
+#[test]
+fn wrong_values_are_named() {
+    let good = || json!({ "functions": [entry("a", "echo.wat"), entry("b", "echo.wat")] });
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut config = good();
+        change(&mut config);
+        config.to_string()
+    };
+    let route = with(&|config| {
+        config["functions"][0]["route"] = "/same".into();
+        config["functions"][1]["route"] = "/same".into();
+    });
+    assert_refused("route.json", &route, &["functions[1].route", "/same", "functions[0]"]);
+    assert_refused("name.json", &with(&|config| config["functions"][1]["name"] = "a".into()), &["functions[1].name"]);
+    assert_refused("type.json", &with(&|config| config["workers"] = "two".into()), &["workers"]);
+    assert_refused("range.json", &with(&|config| config["quantum_us"] = 1.into()), &["quantum_us", "20"]);
+    assert_refused("method.json", &with(&|config| config["functions"][0]["methods"] = json!(["FETCH"])), &["methods", "FETCH"]);
+    assert_refused("listen.json", &with(&|config| config["listen"] = "nowhere".into()), &["listen", "nowhere"]);
+    let missing = with(&|config| config["functions"][0]["path"] = "/nonexistent/f.so".into());
+    assert_refused("path.json", &missing, &["functions[0].path", "/nonexistent/f.so"]);
+    assert_refused("syntax.json", "{ \"functions\": [", &["line"]);
+    assert_refused("syntax.toml", "functions = [", &["line"]);
+    assert_refused("empty-function.toml", "[[functions]]\n", &["functions[0]"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let done = process::run(&mut sledge_command(&["serve", "--config", "/nonexistent/sledge.toml"]), b"", TIME_MAX);
+    assert_eq!(done.code(), 1);
+    assert!(done.stderr.contains("/nonexistent/sledge.toml"), "{}", done.stderr);
+}
+
+#[test]
+fn the_schema_describes_every_key() {
+    let done = process::run(&mut sledge_command(&["config", "schema"]), b"", TIME_MAX);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    let schema: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    for key in
+        ["listen", "workers", "quantum_us", "listeners", "body_bytes_max", "reply_bytes_max", "drain_timeout_ms", "functions"]
+    {
+        assert!(schema["properties"][key]["description"].is_string(), "{key}");
+    }
+}

@@ -1,0 +1,15 @@
+;; A reactor: replies with what `_initialize` has set, a byte, and returns the first byte of its input less "0" as its status.
+(module
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (global $initialized (mut i32) (i32.const 0x40))
+  (func (export "_initialize") (global.set $initialized (i32.add (global.get $initialized) (i32.const 1))))
+  (func (export "sledge_handle") (result i32)
+    (i32.store8 (i32.const 64) (global.get $initialized))
+    (i32.store (i32.const 0) (i32.const 64))
+    (i32.store (i32.const 4) (i32.const 1))
+    (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (i32.store (i32.const 0) (i32.const 32))
+    (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (i32.sub (i32.load8_u (i32.const 32)) (i32.const 0x30))))

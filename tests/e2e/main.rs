@@ -1,0 +1,41 @@
+//! End to end: the real `sledge`, functions made by the real `awsm`, real sockets.
+//!
+//! Every test has a server of its own and waits for events with a deadline; none depends on how fast the machine is.
+
+mod artifacts;
+mod command;
+mod configuration;
+mod isolation;
+mod protocol;
+mod replies;
+mod scheduling;
+mod shutdown;
+
+use serde_json::{Value, json};
+use sledge_tests::programs;
+
+/// A function's entry in a configuration, by its name and its file in `functions/`.
+fn entry(name: &str, file: &str) -> Value {
+    json!({ "name": name, "path": programs::function(file) })
+}
+
+/// The same with more keys.
+fn entry_with(name: &str, file: &str, more: &Value) -> Value {
+    let mut entry = entry(name, file);
+    for (key, value) in more.as_object().expect("an object") {
+        entry[key] = value.clone();
+    }
+    entry
+}
+
+/// A reply must be that failure, told as JSON.
+#[track_caller]
+fn assert_failure(reply: &sledge_tests::http::Reply, status: u16, code: &str, reason: &str, function: Option<&str>) {
+    assert_eq!(reply.status, status, "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("application/json"), "{reply:?}");
+    let mut expected = json!({ "code": code, "reason": reason });
+    if let Some(function) = function {
+        expected["function"] = function.into();
+    }
+    assert_eq!(reply.json(), expected);
+}

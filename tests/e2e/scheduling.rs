@@ -1,0 +1,98 @@
+//! Preemption, deadlines, idleness.
+
+use crate::{assert_failure, entry, entry_with};
+use serde_json::json;
+use sledge_tests::http::{Raw, post_bytes};
+use sledge_tests::server::Server;
+use std::time::{Duration, Instant};
+
+/// Time in which something must have happened that usually takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn an_endless_loop_keeps_nobody_waiting() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 4000 }));
+    let server =
+        Server::start(json!({ "workers": 1, "functions": [spin, entry("echo", "echo.wat"), entry("traps", "traps.wat")] }));
+    let client = server.client();
+    let mut loops: Vec<Raw> = (0..3).map(|_| Raw::connect(server.address)).collect();
+    let start = Instant::now();
+    loops.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+    // Until the loops have had the only worker for a while.
+    let before = server.cpu_time();
+    let (mut answered, mut slowest) = (0, Duration::ZERO);
+    while server.cpu_time() - before < Duration::from_millis(500) || answered < 50 {
+        assert!(start.elapsed() < PATIENCE, "the loops do not run: {answered} quick requests were answered");
+        let sent = Instant::now();
+        assert_eq!(client.post("/echo", "quick").text(), "quick");
+        slowest = slowest.max(sent.elapsed());
+        answered += 1;
+    }
+    assert_failure(&client.post("/traps", "m"), 500, "trap", "memory_out_of_bounds", Some("traps"));
+    assert!(start.elapsed() < Duration::from_secs(4), "the loops were over before the quick requests were");
+    assert!(slowest < Duration::from_secs(1), "a quick request took {slowest:?}");
+    for raw in &mut loops {
+        assert_failure(&raw.reply().expect("a reply"), 504, "deadline", "deadline_exceeded", Some("spin"));
+    }
+    assert!(start.elapsed() >= Duration::from_secs(4), "a loop was stopped before its deadline");
+    server.stop();
+}
+
+#[test]
+fn a_deadline_that_passes_is_a_504() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 200 }));
+    let server = Server::start(json!({ "workers": 1, "functions": [spin, entry("echo", "echo.wat")] }));
+    let client = server.client();
+    for _ in 0..3 {
+        let start = Instant::now();
+        assert_failure(&client.post("/spin", ""), 504, "deadline", "deadline_exceeded", Some("spin"));
+        assert!(start.elapsed() >= Duration::from_millis(200), "too early: {:?}", start.elapsed());
+        assert!(start.elapsed() < PATIENCE, "too late: {:?}", start.elapsed());
+        assert_eq!(client.post("/echo", "x").text(), "x");
+    }
+    // Nothing of them runs on.
+    assert_idle(&server);
+    server.stop();
+}
+
+/// A client that goes away takes its function with it: nothing runs for nobody.
+#[test]
+fn a_client_that_is_gone_is_not_computed_for() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 }));
+    let server = Server::start(json!({ "workers": 1, "functions": [spin] }));
+    let mut raw = Raw::connect(server.address);
+    raw.send(post_bytes("/spin", b"", ""));
+    let before = server.cpu_time();
+    let start = Instant::now();
+    while server.cpu_time() - before < Duration::from_millis(50) {
+        assert!(start.elapsed() < PATIENCE, "the loop does not run");
+        std::thread::yield_now();
+    }
+    drop(raw);
+    // Quiet for 300 ms is stopped; there is no event to wait for.
+    while busy(&server, Duration::from_millis(300)) > Duration::from_millis(30) {
+        assert!(start.elapsed() < PATIENCE, "it runs on after its client has gone");
+    }
+    server.stop();
+}
+
+#[test]
+fn an_idle_server_uses_no_cpu() {
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    assert_idle(&server);
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    assert_idle(&server);
+    server.stop();
+}
+
+/// The processor time of one second, which for an idle server is none; the clock's resolution is 10 ms.
+fn assert_idle(server: &Server) {
+    let used = busy(server, Duration::from_secs(1));
+    assert!(used <= Duration::from_millis(20), "{used:?} of processor time in a second of idleness");
+}
+
+fn busy(server: &Server, time: Duration) -> Duration {
+    let before = server.cpu_time();
+    std::thread::sleep(time);
+    server.cpu_time() - before
+}

@@ -1,0 +1,231 @@
+//! Compiling with `awsm`, running in `sledge-sandbox`: the only file here that knows either.
+
+use crate::values::Val;
+use anyhow::Context;
+use awsm::{Bounds, CompileError, CompileOptions, OptLevel};
+use awsm_abi::descriptor::ImportType;
+use sledge_sandbox::{
+    Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, Value,
+    WorkerThread,
+};
+use sledge_tests::spec::Mode;
+use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// For one call of a guest. The suite's longest take milliseconds.
+const CALL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often a running guest hands back control, to have the time looked at.
+const QUANTUM: Duration = Duration::from_millis(20);
+
+/// Scripts make many memories that they hardly touch: this is address space.
+const MEMORY_BYTES_MAX: u64 = 1 << 40;
+
+/// Imports of `spectest` that are the host's: it prints nothing.
+const HOST_MODULE: &str = "spectest-host";
+
+/// A compiled module.
+pub(crate) type Module = Artifact;
+
+/// An instance in a store.
+pub(crate) type Instance = InstanceId;
+
+/// Why something did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The text does not parse.
+    Text(String),
+    /// The module is malformed, invalid or beyond a limit.
+    Invalid(String),
+    /// The compiler or this harness does not do this.
+    Unsupported(String),
+    /// The compiler or the sandbox failed.
+    Internal(String),
+    /// An import is missing or of another type.
+    Unlinkable(String),
+    /// The guest trapped.
+    Trap(String),
+    /// It ran for too long.
+    Timeout,
+    /// An earlier directive failed, or the script names what there is not.
+    Missing(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Text(message) => write!(f, "text refused: {message}"),
+            Failure::Invalid(message) => write!(f, "module refused: {message}"),
+            Failure::Unsupported(message) => write!(f, "unsupported: {message}"),
+            Failure::Internal(message) => write!(f, "internal error: {message}"),
+            Failure::Unlinkable(message) => write!(f, "link error: {message}"),
+            Failure::Trap(message) => write!(f, "trap: {message}"),
+            Failure::Timeout => write!(f, "timeout: killed after {CALL_TIME_MAX:?}"),
+            Failure::Missing(message) => f.write_str(message),
+        }
+    }
+}
+
+impl From<CompileError> for Failure {
+    fn from(error: CompileError) -> Failure {
+        match error {
+            CompileError::Invalid { .. } | CompileError::Limit { .. } => Failure::Invalid(error.to_string()),
+            CompileError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+            _ => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<InstantiateError> for Failure {
+    fn from(error: InstantiateError) -> Failure {
+        match error {
+            InstantiateError::UnknownImport { .. } | InstantiateError::IncompatibleImport { .. } => {
+                Failure::Unlinkable(error.to_string())
+            }
+            InstantiateError::Trap(code) => Failure::Trap(code.to_string()),
+            _ => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
+/// What a script's modules live in: one sandbox.
+pub(crate) struct Store {
+    options: CompileOptions,
+    sandbox: Sandbox,
+    worker: WorkerThread,
+    /// A guest ran too long: the sandbox will never run again.
+    killed: bool,
+    pub(crate) modules_compiled: usize,
+    pub(crate) compile_time: Duration,
+}
+
+impl Store {
+    pub(crate) fn new(mode: Mode) -> anyhow::Result<Store> {
+        let bounds = match mode.bounds {
+            "guard" => Bounds::Guard,
+            "segment" => Bounds::Segment,
+            "software" => Bounds::Software,
+            _ => Bounds::None,
+        };
+        let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
+        let limits = SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() };
+        Ok(Store {
+            options: CompileOptions { bounds, opt_level, ..CompileOptions::default() },
+            sandbox: Sandbox::new(&limits)?,
+            worker: WorkerThread::enter(QUANTUM)?,
+            killed: false,
+            modules_compiled: 0,
+            compile_time: Duration::ZERO,
+        })
+    }
+
+    /// Adds the module that scripts import from.
+    pub(crate) fn spectest(&mut self) -> Result<Instance, Failure> {
+        let wasm = wat::parse_str(include_str!("spectest.wat")).map_err(|error| Failure::Text(error.to_string()))?;
+        let module = self.compile(&wasm)?;
+        self.instantiate(&module, &HashMap::new())
+    }
+
+    pub(crate) fn compile(&mut self, wasm: &[u8]) -> Result<Module, Failure> {
+        let start = Instant::now();
+        let compiled = awsm::compile(wasm, &self.options, &());
+        self.compile_time += start.elapsed();
+        let artifact = compiled?;
+        self.modules_compiled += 1;
+        let policy = LoadPolicy { allow_unchecked: self.options.bounds == Bounds::None };
+        Artifact::load(&artifact, &policy).map_err(|error| Failure::Internal(error.to_string()))
+    }
+
+    /// Links a module with what was registered, instantiates it and runs its start function.
+    pub(crate) fn instantiate(&mut self, module: &Module, registered: &HashMap<String, Instance>) -> Result<Instance, Failure> {
+        self.check_alive()?;
+        let [descriptor] = module.descriptor().modules.as_slice() else {
+            return Err(Failure::Internal("the artifact does not hold exactly one module".to_string()));
+        };
+        let mut imports = Vec::new();
+        for import in &descriptor.imports {
+            imports.push(match &import.ty {
+                ImportType::Function { ty, .. } if import.module == HOST_MODULE => {
+                    Extern::HostFunction(descriptor.types[*ty as usize].ty.clone())
+                }
+                _ => {
+                    let exporter = registered.get(&import.module);
+                    let given = exporter.and_then(|instance| self.sandbox.export(*instance, &import.name));
+                    given.ok_or_else(|| Failure::Unlinkable(format!("unknown import {} {}", import.module, import.name)))?
+                }
+            });
+        }
+        let instance = self.sandbox.instantiate(module, 0, &imports)?;
+        if let Some(start) = self.sandbox.start_function(instance) {
+            self.call(start, &[])?;
+        }
+        Ok(instance)
+    }
+
+    pub(crate) fn invoke(&mut self, instance: Instance, name: &str, arguments: &[Val]) -> Result<Vec<Val>, Failure> {
+        let function = self.sandbox.export_function(instance, name);
+        let function = function.ok_or_else(|| Failure::Missing(format!("no exported function {name}")))?;
+        let arguments = arguments.iter().copied().map(to_value).collect::<Result<Vec<_>, _>>()?;
+        self.call(function, &arguments)
+    }
+
+    pub(crate) fn global(&mut self, instance: Instance, name: &str) -> Result<Val, Failure> {
+        match self.sandbox.export(instance, name) {
+            Some(Extern::Global(global)) => Ok(from_value(self.sandbox.global_get(global))),
+            _ => Err(Failure::Missing(format!("no exported global {name}"))),
+        }
+    }
+
+    fn call(&mut self, function: FunctionHandle, arguments: &[Value]) -> Result<Vec<Val>, Failure> {
+        self.check_alive()?;
+        self.sandbox.prepare(function, arguments).map_err(|error| Failure::Internal(error.to_string()))?;
+        let deadline = Instant::now() + CALL_TIME_MAX;
+        self.worker.arm();
+        let end = loop {
+            match self.sandbox.resume() {
+                Event::Returned => break Ok(self.sandbox.results().into_iter().map(from_value).collect()),
+                Event::Trapped(trap) => break Err(Failure::Trap(trap.code.to_string())),
+                // The printing functions have no results.
+                Event::HostCall(_) => {}
+                Event::Preempted if Instant::now() < deadline => {}
+                Event::Preempted => {
+                    self.killed = true;
+                    self.sandbox.kill();
+                    break Err(Failure::Timeout);
+                }
+            }
+        };
+        self.worker.disarm();
+        end
+    }
+
+    fn check_alive(&self) -> Result<(), Failure> {
+        if self.killed { Err(Failure::Missing("the sandbox was killed by an earlier timeout".to_string())) } else { Ok(()) }
+    }
+}
+
+fn to_value(value: Val) -> Result<Value, Failure> {
+    Ok(match value {
+        Val::I32(value) => Value::I32(value.cast_signed()),
+        Val::I64(value) => Value::I64(value.cast_signed()),
+        Val::F32(bits) => Value::F32(bits),
+        Val::F64(bits) => Value::F64(bits),
+        Val::V128(bits) => Value::V128(bits),
+        Val::Func { null: true } => Value::FuncRef(None),
+        Val::Func { null: false } => return Err(Failure::Unsupported("a function as an argument".to_string())),
+        Val::Extern(value) => Value::ExternRef(value),
+    })
+}
+
+fn from_value(value: Value) -> Val {
+    match value {
+        Value::I32(value) => Val::I32(value.cast_unsigned()),
+        Value::I64(value) => Val::I64(value.cast_unsigned()),
+        Value::F32(bits) => Val::F32(bits),
+        Value::F64(bits) => Val::F64(bits),
+        Value::V128(bits) => Val::V128(bits),
+        Value::FuncRef(function) => Val::Func { null: function.is_none() },
+        Value::ExternRef(value) => Val::Extern(value),
+    }
+}

@@ -1,0 +1,188 @@
+//! Two clients: [`Client`] for requests as anybody would send them, [`Raw`] for bytes as nobody should. Both give up at a deadline.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// For a whole exchange, when a test says nothing else.
+pub const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// A header's first value; its name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A client that keeps connections alive.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: ureq::Agent,
+    server: String,
+}
+
+impl Client {
+    /// A client of that server; each exchange fails after `time`.
+    #[must_use]
+    pub fn new(server: SocketAddr, time: Duration) -> Client {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(time))
+            .http_status_as_error(false)
+            .allow_non_standard_methods(true)
+            .proxy(None)
+            .build();
+        Client { agent: config.into(), server: format!("http://{server}") }
+    }
+
+    /// POST.
+    ///
+    /// # Errors
+    /// When there is no reply in time.
+    pub fn try_post(&self, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<Reply, ureq::Error> {
+        let mut request = self.agent.post(format!("{}{path}", self.server));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        reply(request.send(body)?)
+    }
+
+    /// POST.
+    ///
+    /// # Panics
+    /// When there is no reply in time.
+    #[must_use]
+    pub fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.try_post(path, body.as_ref(), &[]).unwrap_or_else(|error| panic!("POST {path}: {error}"))
+    }
+
+    /// GET.
+    ///
+    /// # Panics
+    /// When there is no reply in time.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Reply {
+        let got = self.agent.get(format!("{}{path}", self.server)).call().and_then(reply);
+        got.unwrap_or_else(|error| panic!("GET {path}: {error}"))
+    }
+}
+
+fn reply(response: ureq::http::Response<ureq::Body>) -> Result<Reply, ureq::Error> {
+    let (head, body) = response.into_parts();
+    let headers = head
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str().to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+    let headers = headers.collect();
+    Ok(Reply { status: head.status.as_u16(), headers, body: body.into_with_config().limit(u64::MAX).read_to_vec()? })
+}
+
+/// One connection and whatever bytes a test wants to send.
+#[derive(Debug)]
+pub struct Raw {
+    stream: BufReader<TcpStream>,
+}
+
+impl Raw {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When that fails.
+    #[must_use]
+    pub fn connect(server: SocketAddr) -> Raw {
+        let stream = TcpStream::connect_timeout(&server, TIME_MAX).expect("connect");
+        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream.set_write_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Raw { stream: BufReader::new(stream) }
+    }
+
+    /// Sends bytes. A server that has closed its side already is no failure here: its reply is what counts.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.get_mut().write_all(bytes.as_ref());
+    }
+
+    /// Says that nothing more will be sent.
+    ///
+    /// # Panics
+    /// When the system refuses.
+    pub fn shut_down_writing(&mut self) {
+        self.stream.get_mut().shutdown(std::net::Shutdown::Write).expect("shutdown");
+    }
+
+    /// Reads one reply; none when the connection was closed before its first byte.
+    ///
+    /// # Panics
+    /// When what comes is no whole reply.
+    pub fn reply(&mut self) -> Option<Reply> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+            Err(error) => panic!("no reply: {error}"),
+        }
+        let status =
+            line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {line:?}"));
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).expect("a header");
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
+        }
+        let mut reply = Reply { status, headers, body: Vec::new() };
+        let bytes = reply.header("content-length").map(|length| length.parse().expect("a length"));
+        if status >= 200 {
+            reply.body.resize(bytes.unwrap_or(0), 0);
+            self.stream.read_exact(&mut reply.body).expect("the body, whole");
+        }
+        Some(reply)
+    }
+
+    /// Whether the server has closed the connection, nothing more being sent: waits for it.
+    ///
+    /// # Panics
+    /// When the server does neither in time.
+    pub fn is_closed(&mut self) -> bool {
+        match self.stream.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => true,
+            Err(error) => panic!("neither closed nor a reply: {error}"),
+        }
+    }
+}
+
+/// A POST request as bytes.
+#[must_use]
+pub fn post_bytes(path: &str, body: &[u8], headers: &str) -> Vec<u8> {
+    let mut bytes = format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n{headers}\r\n", body.len()).into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}

@@ -1,0 +1,8 @@
+//! What several of this crate's tests share. Knows the programs under test only by their files, output and sockets.
+
+pub mod golden;
+pub mod http;
+pub mod process;
+pub mod programs;
+pub mod server;
+pub mod spec;

@@ -1,0 +1,161 @@
+//! A `sledge` of one's own, on a free port, gone with the test.
+
+use crate::http::{Client, TIME_MAX};
+use crate::process;
+use crate::programs::sledge_command;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// From the start of the program to the line that says where it listens.
+const START_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What stands before the address in that line.
+const LISTENING: &str = "listening on http://";
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    log: Arc<Mutex<String>>,
+    ends: Mutex<[Receiver<SocketAddr>; 2]>,
+    config: Option<tempfile::TempDir>,
+}
+
+impl Server {
+    /// Starts one with a configuration (JSON; `listen` is added) and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not come to that.
+    #[must_use]
+    pub fn start(mut config: Value) -> Server {
+        config["listen"] = "127.0.0.1:0".into();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("sledge.json");
+        std::fs::write(&file, config.to_string()).expect("write the configuration");
+        let mut server = Self::start_with(sledge_command(&["serve", "--config"]).arg(&file));
+        server.config = Some(folder);
+        server
+    }
+
+    /// Starts one by a command of one's own, which must listen on 127.0.0.1:0.
+    ///
+    /// # Panics
+    /// When it does not come to listen.
+    #[must_use]
+    pub fn start_with(command: &mut Command) -> Server {
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let stdout = child.stdout.take().expect("standard output is piped");
+        let stderr = child.stderr.take().expect("standard error is piped");
+        let addresses = follow(stdout, Arc::clone(&log));
+        let errors = follow(stderr, Arc::clone(&log));
+        let deadline = Instant::now() + START_TIME_MAX;
+        // Either the address comes, or both streams end because the program has, or the time is over.
+        let address = addresses.recv_timeout(START_TIME_MAX);
+        let address = address.or_else(|_| errors.recv_timeout(deadline.saturating_duration_since(Instant::now())));
+        let Ok(address) = address else {
+            process::kill(&mut child);
+            panic!("{command:?} does not listen:\n{}", log.lock().unwrap_or_else(PoisonError::into_inner));
+        };
+        Server { child, address, log, ends: Mutex::new([addresses, errors]), config: None }
+    }
+
+    /// A client with the usual deadline.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(self.address, TIME_MAX)
+    }
+
+    /// Everything it has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Everything it has written, after it has ended.
+    ///
+    /// # Panics
+    /// When its output does not end.
+    #[must_use]
+    pub fn whole_log(self) -> String {
+        for end in self.ends.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            // Each thread that follows a stream drops its sender at the stream's end.
+            let ended = end.recv_timeout(TIME_MAX);
+            assert_ne!(ended, Err(mpsc::RecvTimeoutError::Timeout), "the output of a program that has ended does not end");
+        }
+        self.log()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        process::signal(&self.child, signal);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When that is not there in time.
+    pub fn wait(&mut self, time: Duration) -> ExitStatus {
+        process::wait(&mut self.child, time).unwrap_or_else(|| panic!("still running after {time:?}:\n{}", self.log()))
+    }
+
+    /// Stops it as an operator does and expects a good end.
+    ///
+    /// # Panics
+    /// When it does not end, or not well.
+    pub fn stop(mut self) {
+        self.signal(Signal::TERM);
+        let status = self.wait(TIME_MAX);
+        assert!(status.success(), "{status}:\n{}", self.log());
+    }
+
+    /// Processor time it has used, of all its threads.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("/proc");
+        // proc_pid_stat(5): fields 14 and 15, counted from behind the name, which may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+        let ticks: u64 = fields[11].parse::<u64>().expect("utime") + fields[12].parse::<u64>().expect("stime");
+        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        process::kill(&mut self.child);
+        if std::thread::panicking() {
+            eprintln!("the server's log:\n{}", self.log());
+        }
+    }
+}
+
+/// Collects a stream's lines; sends the address it announces.
+fn follow(stream: impl Read + Send + 'static, log: Arc<Mutex<String>>) -> Receiver<SocketAddr> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if let Some((_, address)) = line.split_once(LISTENING)
+                && let Ok(address) = address.trim_end_matches('/').parse()
+            {
+                // Nobody waits for a second announcement.
+                let _ = sender.send(address);
+            }
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push_str(&line);
+            log.push('\n');
+        }
+    });
+    receiver
+}

