@@ -1,0 +1,18 @@
+//! What `make demo`, `make promises` and `make bench` share: the two example functions with their right
+//! answers, both programs as child processes, an HTTP client, and the arithmetic of latencies.
+//!
+//! Sits outside the product: it knows `awsm` and `sledge` only by their command lines and over HTTP, as a
+//! user does, and neither knows it. Every reply is checked before anything about it is timed or printed.
+#![forbid(unsafe_code)]
+
+pub mod checkout;
+pub mod client;
+pub mod compiler;
+pub mod example;
+pub mod gps;
+pub mod latency;
+pub mod measure;
+pub mod photograph;
+pub mod promise;
+pub mod server;
+pub mod steps;

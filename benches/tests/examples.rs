@@ -1,0 +1,75 @@
+//! The example functions as native programs: the same sources, the same inputs, the same answers.
+//!
+//! What the sandbox makes of them is checked end to end elsewhere; a difference between the two shows whose it is.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use sledge_benches::example::{GPS_EKF, IMAGE_RESIZE};
+
+fn native_gps_ekf(folder: &Path) -> PathBuf {
+    let program = folder.join("gps-ekf");
+    let run = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O3", "-o"])
+        .arg(&program)
+        .arg(GPS_EKF.source())
+        .arg("-lm")
+        .output()
+        .expect("cc runs");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    program
+}
+
+fn run(program: &Path, body: &[u8]) -> Output {
+    let mut child =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // It may end before it has read everything: that is for the caller to judge.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(body);
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn gps_ekf_agrees_with_the_independent_computation() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native_gps_ekf(folder.path());
+    let body = GPS_EKF.input().unwrap();
+    let output = run(&program, &body);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    GPS_EKF.judge(&body, &output.stdout).unwrap();
+}
+
+#[test]
+fn gps_ekf_refuses_bodies_that_make_no_sense() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native_gps_ekf(folder.path());
+    let body = GPS_EKF.input().unwrap();
+    let with_number = |index: usize, number: f64| {
+        let mut changed = body.clone();
+        changed[index * 8..index * 8 + 8].copy_from_slice(&number.to_le_bytes());
+        changed
+    };
+    let cases = [
+        (body[..0].to_vec(), "has 0 bytes"),
+        (body[..711].to_vec(), "has 711 bytes"),
+        ([&body[..], b"x"].concat(), "has more than 712 bytes"),
+        (with_number(3, f64::NAN), "not finite"),
+        (with_number(72, -1.0), "negative"),
+        (with_number(8, -1e9), "not positive definite"),
+    ];
+    for (body, reason) in cases {
+        let output = run(&program, &body);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{reason}: {message}");
+        assert!(output.stdout.is_empty(), "{reason}");
+        assert!(message.starts_with("gps-ekf: ") && message.contains(reason), "{reason}: {message}");
+    }
+}
+
+#[test]
+fn image_resize_answers_its_own_input() {
+    let body = IMAGE_RESIZE.input().unwrap();
+    let reply = image_resize::halve(&body).unwrap();
+    IMAGE_RESIZE.judge(&body, &reply).unwrap();
+}
