@@ -1,0 +1,73 @@
+# Everything that is done with this repository, each with the set-up that it needs (scripts/setup).
+#
+# One profile, release, for what is shipped, shown, tested and measured: nothing is built twice.
+# CARGO, JOBS (parallel jobs of cargo) and GROUP (for promises) may be given on the command line.
+
+CARGO ?= cargo
+JOBS ?=
+GROUP ?=
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Packages that are no members of the workspace: built as their users would, each with its own lock file.
+OUTSIDE := examples/image-resize sdk/rust
+
+# A toolchain that scripts/setup installed may be in no other place.
+export PATH := $(PATH):/usr/bin:/bin
+
+target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
+outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
+
+.PHONY: help setup build demo test test-all bench promises audit fmt lint clean
+
+help: ## these lines
+	@echo "make TARGET; the targets are:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+setup: ## install what building and testing need, if it is missing
+	@scripts/setup
+
+build: setup ## awsm and sledge, in target/release
+	@$(CARGO) build $(build_flags) --bins
+
+demo: build ## compile the two example functions, serve them, check and time their replies
+	@$(target)/release/demo
+
+test: build ## what continuous integration runs, within 25 minutes
+	@$(CARGO) test $(build_flags)
+	@for package in $(OUTSIDE); do \
+		echo "testing $$package"; \
+		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
+	done
+
+test-all: test ## and what takes longer: all kernels at a larger size, whole drives, benchmarks once
+	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
+
+bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
+	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))
+
+promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
+	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))
+
+audit: ## known vulnerabilities, licences and sources of what we depend on
+	@CARGO=$(CARGO) scripts/audit . $(OUTSIDE)
+
+fmt: ## format all code
+	@$(CARGO) fmt --all
+	@for package in $(OUTSIDE); do $(CARGO) fmt --manifest-path $$package/Cargo.toml; done
+
+lint: setup ## rustfmt and clippy; warnings are errors
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy $(build_flags) --all-targets -- -D warnings
+	@for package in $(OUTSIDE); do \
+		$(CARGO) fmt --manifest-path $$package/Cargo.toml --check; \
+		$(CARGO) clippy --manifest-path $$package/Cargo.toml $(outside_flags) --all-targets -- -D warnings; \
+	done
+
+clean: ## remove everything that was built
+	@$(CARGO) clean
+	@for package in $(OUTSIDE); do rm -rf $$package/target; done
