@@ -4,13 +4,13 @@
 //!   bytes -> Artifact -> Template -> Pool -> Sandbox -- resume --> Event -> ... -> Returned | Trapped -> back to the Pool
 //! ```
 //!
-//! * [`Artifact`]: a `.so` of `awsm`, parsed and checked on a private copy, then mapped into the [code arena](arena);
+//! * [`Artifact`]: a `.so` of `awsm`, parsed and checked on a private copy, then mapped into the code arena (`arena.rs`);
 //! * [`Template`]: what every sandbox of an artifact begins as; [`Pool`]: a worker's idle sandboxes of that kind;
 //! * [`Sandbox`]: instances, memories, tables, a stack: one guest thread of execution. [`Sandbox::resume`] switches to the guest's stack
 //!   and comes back with an [`Event`];
 //! * [`WorkerThread`]: what a thread needs before it may resume guests: signal stack, quantum timer, handlers.
 //!
-//! Guests run on their own stacks, hosts on theirs ([`context`]). The handlers of signals ([`fault`], [`preempt`]) neither allocate nor
+//! Guests run on their own stacks, hosts on theirs (`context.rs`). The handlers of signals (`fault.rs`, `preempt.rs`) neither allocate nor
 //! lock nor format. Nothing here knows WASI, HTTP or scheduling.
 
 mod arena;
@@ -21,8 +21,10 @@ mod constexpr;
 mod context;
 mod error;
 mod event;
+mod externs;
 mod fault;
 mod instance;
+mod instantiate;
 pub mod limits;
 mod link;
 mod load;

@@ -190,3 +190,33 @@ fn the_memory_of_an_artifact_outlives_its_handle_while_a_sandbox_uses_it() {
     drop((artifact, template));
     assert_eq!(call(&mut sandbox, "add", &[1, 2]), Ok(vec![Value::I32(3)]));
 }
+
+#[test]
+fn artifacts_come_and_go_while_others_run() {
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let worker = worker();
+            worker.arm();
+            let mut sandbox = template().instantiate().unwrap();
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                assert_eq!(call(&mut sandbox, "outer", &[-1]).unwrap_err().code, TrapCode::MemoryOutOfBounds);
+                assert_eq!(call(&mut sandbox, "recurse_to", &[100]), Ok(vec![Value::I32(100)]));
+            }
+        });
+        let loading = || {
+            let _worker = worker();
+            for i in 0..200 {
+                let artifact = Artifact::load(crate::guest::bytes(), &LoadPolicy::default()).unwrap();
+                let template = Template::new(&artifact, &crate::guest::LIMITS).unwrap();
+                drop(artifact);
+                let mut sandbox = template.instantiate().unwrap();
+                assert_eq!(call(&mut sandbox, "add", &[i, 1]), Ok(vec![Value::I32(i + 1)]));
+            }
+        };
+        let loaders = [scope.spawn(loading), scope.spawn(loading)];
+        let ended: Vec<_> = loaders.into_iter().map(|loader| loader.join()).collect();
+        done.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(ended.iter().all(Result::is_ok) && running.join().is_ok());
+    });
+}

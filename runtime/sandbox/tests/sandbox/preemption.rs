@@ -1,5 +1,7 @@
 //! The timer: endless loops are suspended and killed, results do not change however often a guest is preempted, ticks elsewhere do no harm.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use sledge_sandbox::*;
@@ -60,32 +62,28 @@ fn results_are_bit_for_bit_the_same_under_preemption() {
     };
     let _worker = ticking(20);
     let template = template();
-    let mut sandboxes: Vec<_> = (0..4).map(|_| template.instantiate().unwrap()).collect();
     let mut preemptions = 0u32;
-    for sandbox in &mut sandboxes {
-        prepare(sandbox, "mix", &[Value::I64(ROUNDS)]);
-    }
-    let mut done = 0;
-    while done < sandboxes.len() {
+    while preemptions < 500 {
+        let mut sandboxes: Vec<_> = (0..4).map(|_| template.instantiate().unwrap()).collect();
         for sandbox in &mut sandboxes {
-            if !sandbox.results().is_empty() {
-                continue;
-            }
-            match sandbox.resume() {
+            prepare(sandbox, "mix", &[Value::I64(ROUNDS)]);
+        }
+        while !sandboxes.is_empty() {
+            sandboxes.retain_mut(|sandbox| match sandbox.resume() {
                 Event::Preempted => {
                     preemptions += 1;
                     // What a scheduler would do with vector registers of its own.
                     std::hint::black_box([1.5f64; 64].iter().sum::<f64>());
+                    true
                 }
                 Event::Returned => {
                     assert_eq!(sandbox.results(), expected);
-                    done += 1;
+                    false
                 }
                 event => panic!("{event:?}"),
-            }
+            });
         }
     }
-    assert!(preemptions > 100, "{preemptions} preemptions");
 }
 
 #[test]
@@ -99,41 +97,46 @@ fn preempted_guests_move_between_threads() {
         assert_eq!(sandbox.resume(), Event::Returned);
         sandbox.results()
     };
-    // Two workers hand eight sandboxes to each other after every quantum.
-    let (to_right, from_left) = std::sync::mpsc::channel::<Sandbox>();
-    let (to_left, from_right) = std::sync::mpsc::channel::<Sandbox>();
+    let mut moves = 0;
+    while moves < 200 {
+        moves += exchange(&template, ROUNDS, &expected);
+    }
+}
+
+/// Two workers hand eight sandboxes to each other after every quantum, until all are done: the number of moves.
+fn exchange(template: &Template, rounds: i64, expected: &[Value]) -> u32 {
+    let (to_right, from_left) = mpsc::channel::<Sandbox>();
+    let (to_left, from_right) = mpsc::channel::<Sandbox>();
     for i in 0..8 {
         let mut sandbox = template.instantiate().unwrap();
-        prepare(&mut sandbox, "mix", &[Value::I64(ROUNDS)]);
+        prepare(&mut sandbox, "mix", &[Value::I64(rounds)]);
         if i % 2 == 0 { to_right.send(sandbox).unwrap() } else { to_left.send(sandbox).unwrap() }
     }
-    let left_to_do = std::sync::atomic::AtomicI32::new(8);
-    let work = |from: std::sync::mpsc::Receiver<Sandbox>, to: std::sync::mpsc::Sender<Sandbox>| {
+    let left_to_do = AtomicI32::new(8);
+    let work = |from: mpsc::Receiver<Sandbox>, to: mpsc::Sender<Sandbox>| {
         let _worker = ticking(30);
         let mut moves = 0;
-        while left_to_do.load(std::sync::atomic::Ordering::SeqCst) > 0 {
+        while left_to_do.load(Ordering::SeqCst) > 0 {
             let Ok(mut sandbox) = from.recv_timeout(Duration::from_millis(1)) else { continue };
             match sandbox.resume() {
                 Event::Preempted => {
                     moves += 1;
-                    // A fault on a guest's stack right after a move would use a wrong signal stack, if that were not put right.
-                    let _ = to.send(sandbox);
+                    to.send(sandbox).unwrap();
                 }
                 Event::Returned => {
                     assert_eq!(sandbox.results(), expected);
-                    left_to_do.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    left_to_do.fetch_sub(1, Ordering::SeqCst);
                 }
                 event => panic!("{event:?}"),
             }
         }
         moves
     };
-    let moves = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let right = scope.spawn(|| work(from_left, to_left));
         let left = scope.spawn(|| work(from_right, to_right));
         right.join().unwrap() + left.join().unwrap()
-    });
-    assert!(moves > 50, "{moves} moves");
+    })
 }
 
 #[test]
@@ -160,9 +163,8 @@ fn ticks_during_host_calls_traps_and_resets_do_no_harm() {
     let worker = ticking(20);
     let template = template();
     let mut pool = Pool::new(PoolLimits::default());
-    let end = Instant::now() + Duration::from_millis(1500);
     let (mut calls, mut ticks) = (0u64, 0u64);
-    while Instant::now() < end {
+    while calls < 20 || ticks < 20 {
         let mut sandbox = pool.take(&template).unwrap();
         prepare(&mut sandbox, "many_host", &[Value::I64(50)]);
         loop {
@@ -195,7 +197,6 @@ fn ticks_during_host_calls_traps_and_resets_do_no_harm() {
         pool.put(sandbox);
         calls += 1;
     }
-    assert!(calls > 10 && ticks > 10, "{calls} calls, {ticks} ticks");
 }
 
 #[test]

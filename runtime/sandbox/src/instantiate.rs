@@ -1,0 +1,161 @@
+//! Making an instance in a sandbox (core specification, section 4.5.4), the call of its start function apart.
+
+use awsm_abi::descriptor::SegmentMode;
+use awsm_abi::{TrapCode, vmctx};
+
+use crate::constexpr;
+use crate::error::InstantiateError;
+use crate::instance::Instance;
+use crate::link::{self, Linked};
+use crate::load::Artifact;
+use crate::memory::Reservation;
+use crate::sandbox::{GlobalCell, Sandbox, check_limit, no_memory};
+use crate::sys;
+use crate::value::{Extern, InstanceId};
+
+impl Sandbox {
+    /// Adds an instance of a module of `artifact`. `imports` stand for the module's imports in their order. Active segments are applied; the
+    /// start function is not run: see [`start_function`](Self::start_function).
+    ///
+    /// # Errors
+    /// When imports do not match, a limit is reached, or an active segment does not fit. In the last case the effects of earlier segments remain,
+    /// and functions that they put into tables stay callable, as the specification wants it.
+    pub fn instantiate(
+        &mut self,
+        artifact: &Artifact,
+        module: usize,
+        imports: &[Extern],
+    ) -> Result<InstanceId, InstantiateError> {
+        let instance = self.instantiate_bare(artifact, module, imports)?;
+        self.fill_tables_and_memories(instance).map_err(InstantiateError::Trap)?;
+        Ok(instance)
+    }
+
+    /// As `instantiate`, without segments and initial values of tables.
+    pub(crate) fn instantiate_bare(
+        &mut self,
+        artifact: &Artifact,
+        module: usize,
+        imports: &[Extern],
+    ) -> Result<InstanceId, InstantiateError> {
+        if module >= artifact.descriptor().modules.len() {
+            return Err(InstantiateError::Misuse("the artifact has no module with that index"));
+        }
+        if !self.call.is_idle() {
+            return Err(InstantiateError::Misuse("an instance cannot be added while the sandbox runs"));
+        }
+        let index = self.instances.len();
+        check_limit("the number of instances", index as u64 + 1, self.instance_table.len() as u64)?;
+        let instance = Instance::new(artifact.clone(), module as u32, index as u32);
+        let mut instance = instance.ok_or_else(|| no_memory("an instance"))?;
+        let mut linked = link::link(self, &instance, imports)?;
+        self.define_memories_and_tables(&instance, &mut linked)?;
+        self.fill_vmctx(&mut instance, &linked);
+        self.define_globals(&mut instance, linked.globals);
+        instance.functions = linked.functions.into();
+        instance.memories = linked.memories.into();
+        instance.tables = linked.tables.into();
+        self.instance_table[index] = instance.vmctx.base();
+        self.instances.push(instance);
+        Ok(InstanceId(index as u32))
+    }
+
+    fn define_memories_and_tables(&mut self, instance: &Instance, linked: &mut Linked) -> Result<(), InstantiateError> {
+        let descriptor = instance.descriptor();
+        for memory in &descriptor.memories {
+            let bounds = descriptor.bounds[linked.memories.len()];
+            linked.memories.push(self.add_memory(memory.ty, Reservation::for_bounds(bounds))?);
+        }
+        for table in &descriptor.tables {
+            linked.tables.push(self.add_table(table.ty)?);
+        }
+        Ok(())
+    }
+
+    /// Everything but globals that the instance defines.
+    fn fill_vmctx(&self, instance: &mut Instance, linked: &Linked) {
+        let layout = instance.vmctx.layout;
+        let own = instance.vmctx.base();
+        let type_ids = instance.module().type_ids.clone();
+        let vmctx = &mut instance.vmctx;
+        vmctx.write_pointer(vmctx::HOST_CALL, sys::host_call_address() as *const u8);
+        vmctx.write_pointer(vmctx::SANDBOX, self.record.as_ptr());
+        vmctx.write_pointer(vmctx::INSTANCES, self.instance_table.as_ptr());
+        vmctx.write_u32(vmctx::INSTANCE_INDEX, instance.index);
+        for (i, &memory) in linked.memories.iter().enumerate() {
+            let memory = &self.memories[memory as usize];
+            vmctx.write_pointer(layout.memory(i as u32) + vmctx::memory::BASE, memory.base());
+            vmctx.write_pointer(layout.memory(i as u32) + vmctx::memory::RECORD, memory.record());
+        }
+        for (i, &table) in linked.tables.iter().enumerate() {
+            vmctx.write_pointer(layout.table(i as u32), self.tables[table as usize].record());
+        }
+        for (i, function) in linked.functions.iter().enumerate() {
+            let callee = if function.instance == instance.index { own } else { self.instance_table[function.instance as usize] };
+            let at = layout.imported_function(i as u32);
+            vmctx.write_pointer(at + vmctx::function::CODE, function.code as *const u8);
+            vmctx.write_pointer(at + vmctx::function::VMCTX, callee);
+        }
+        for (i, &global) in linked.globals.iter().enumerate() {
+            vmctx.write_pointer(layout.imported_global(i as u32), self.globals[global as usize].cell);
+        }
+        for (i, &id) in type_ids.iter().enumerate() {
+            vmctx.write_u32(layout.type_id(i as u32), id);
+        }
+    }
+
+    fn define_globals(&mut self, instance: &mut Instance, mut linked: Vec<u32>) {
+        // References to functions need the instance's imports, which are known; `functions` is set for `constexpr` meanwhile.
+        let layout = instance.vmctx.layout;
+        for i in 0..instance.descriptor().globals.len() {
+            let ty = instance.descriptor().globals[i].ty;
+            let cell = instance.vmctx.slot_address(layout.global(i as u32));
+            linked.push(self.globals.len() as u32);
+            self.globals.push(GlobalCell { cell, ty });
+        }
+        instance.globals = linked.into();
+    }
+
+    /// Initial values of globals and tables, then active segments: elements first, then data, each in order.
+    fn fill_tables_and_memories(&mut self, id: InstanceId) -> Result<(), TrapCode> {
+        let (sandbox, at) = (self.id(), id.index());
+        let layout = self.instances[at].vmctx.layout;
+        for i in 0..self.instances[at].descriptor().globals.len() {
+            let instance = &mut self.instances[at];
+            let value = constexpr::evaluate(instance, sandbox, &instance.descriptor().globals[i].init);
+            instance.vmctx.write_slot(layout.global(i as u32), value);
+        }
+        let instance = &self.instances[at];
+        let imported_tables = instance.tables.len() - instance.descriptor().tables.len();
+        for (i, table) in instance.descriptor().tables.iter().enumerate() {
+            if let Some(init) = &table.init {
+                let value = constexpr::evaluate(instance, sandbox, init);
+                self.tables[instance.tables[imported_tables + i] as usize].elements_mut().fill(value);
+            }
+        }
+        for segment in 0..self.instances[at].descriptor().elements.len() {
+            let instance = &self.instances[at];
+            match &instance.descriptor().elements[segment].mode {
+                SegmentMode::Active { target, offset } => {
+                    let start = constexpr::evaluate(instance, sandbox, offset).u32();
+                    let (target, length) = (*target, instance.elements(segment as u32).unwrap_or(0));
+                    self.table_init(id, target, segment as u32, u64::from(start), 0, length)?;
+                }
+                SegmentMode::Passive => continue,
+                SegmentMode::Declared => {}
+            }
+            self.instances[at].dropped.elements[segment] = true;
+        }
+        for segment in 0..self.instances[at].descriptor().data.len() {
+            let instance = &self.instances[at];
+            if let SegmentMode::Active { target, offset } = &instance.descriptor().data[segment].mode {
+                // An i32 is zero-extended in its slot, so that this serves both kinds of addresses.
+                let start = constexpr::evaluate(instance, sandbox, offset).u64();
+                let (target, length) = (*target, instance.descriptor().data[segment].bytes);
+                self.memory_init(id, target, segment as u32, start, 0, length)?;
+                self.instances[at].dropped.data[segment] = true;
+            }
+        }
+        Ok(())
+    }
+}
