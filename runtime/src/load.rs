@@ -68,7 +68,7 @@ pub enum OpenError {
         /// The file that was given.
         path: PathBuf,
         /// What is wrong with it.
-        source: LoadError,
+        source: Box<LoadError>,
     },
     /// The artifact is not a function.
     #[error("{}: {source}", path.display())]
@@ -76,7 +76,7 @@ pub enum OpenError {
         /// The file that was given.
         path: PathBuf,
         /// What is wrong with it.
-        source: FunctionError,
+        source: Box<FunctionError>,
     },
 }
 
@@ -86,7 +86,7 @@ pub enum OpenError {
 /// Names the file, what is wrong and what to do.
 pub fn function(config: &FunctionConfig) -> Result<Function, OpenError> {
     let artifact = artifact(&config.path)?;
-    Function::new(&artifact, config).map_err(|source| OpenError::Function { path: config.path.clone(), source })
+    Function::new(&artifact, config).map_err(|error| OpenError::Function { path: config.path.clone(), source: Box::new(error) })
 }
 
 /// Opens an artifact, or compiles a module to one.
@@ -110,8 +110,8 @@ fn load(artifact: &Path, given: &Path) -> Result<Artifact, OpenError> {
     Artifact::open(artifact, &LoadPolicy::default()).map_err(|error| {
         let source = match error {
             // The file that the user knows is named already.
-            LoadError::File { source, .. } => *source,
-            other => other,
+            LoadError::File { source, .. } => source,
+            other => Box::new(other),
         };
         OpenError::Load { path: given.to_owned(), source }
     })

@@ -18,7 +18,8 @@ use tokio::sync::watch;
 use crate::config::{Config, ConfigError, Listeners};
 use crate::http::{Door, Router, listener};
 use crate::load::{self, OpenError};
-use crate::scheduler::{Crew, Job, Phase, Queue, Worker, WorkerSettings};
+use crate::scheduler::worker::before_wait;
+use crate::scheduler::{Crew, Job, Local, Phase, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -105,8 +106,8 @@ pub fn serve(config: &Config, router: Router, ready: impl FnOnce(SocketAddr)) ->
     let signal = wait(&signals);
     tracing::info!(signal, requests = running.crew.requests(), "stopping");
     exit_at_second_signal(signals);
-    let _ = stop.send(true);
     running.crew.advance(Phase::Draining);
+    let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
     Ok(())
 }
@@ -179,7 +180,7 @@ fn start(
     listeners: Vec<TcpListener>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
-    let (crew, deques) = Crew::new(plan.workers, config.requests_max);
+    let (crew, deques) = Crew::new(plan.workers, plan.listeners(), config.requests_max);
     let router = Arc::new(router);
     let settings = WorkerSettings {
         quantum: Duration::from_micros(config.quantum_us),
@@ -244,10 +245,9 @@ impl Thread {
 
     fn live(&mut self, work: Option<(usize, Deque<Job>, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime()?;
-        let queue = work.map(|(index, deque, settings)| (Rc::new(Queue::new(deque, Arc::clone(&self.crew), index)), settings));
-        let own = queue.as_ref().map(|(queue, _)| Rc::clone(queue));
-        let door = Rc::new(Door::new(Arc::clone(&self.router), Arc::clone(&self.crew), own, self.body_bytes_max));
-        let worker = queue.map(|(queue, settings)| Worker::new(queue, settings)).transpose()?;
+        let crew = || Arc::clone(&self.crew);
+        let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings)).transpose()?;
+        let door = Rc::new(Door::new(Arc::clone(&self.router), crew(), local.clone(), self.body_bytes_max));
         pin(core);
         if let Some(listener) = self.listener.take() {
             let _inside = runtime.enter();
@@ -255,22 +255,21 @@ impl Thread {
             runtime.spawn_local(listener::accept(Rc::clone(&door), listener, self.stopped.clone()));
         }
         let _ = self.ready.send(Ok(()));
-        let mut stopped = self.stopped.clone();
-        runtime.block_on(async {
-            match worker {
-                Some(worker) => worker.work(|| door.is_closed()).await,
-                None => {
-                    let _ = stopped.wait_for(|stop| *stop).await;
-                    door.closed().await;
-                }
+        let life = async move {
+            match local {
+                Some(local) => local.work().await,
+                None => door.closed().await,
             }
-        });
-        Ok(())
+        };
+        // A task like the others, which takes its turn after those that are ready; the main future would always be first.
+        runtime.block_on(runtime.spawn_local(life)).map_err(io::Error::other)
     }
 }
 
 fn runtime() -> io::Result<LocalRuntime> {
-    Builder::new_current_thread().enable_all().event_interval(EVENT_INTERVAL).build_local(LocalOptions::default())
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().event_interval(EVENT_INTERVAL).on_thread_park(before_wait);
+    builder.build_local(LocalOptions::default())
 }
 
 /// Binds this thread to a core; not worth failing for.

@@ -1,6 +1,6 @@
 //! Every request has a sandbox as new, and gets its own answer.
 
-use crate::{entry, entry_with};
+use crate::{LISTENERS, entry, entry_with};
 use serde_json::json;
 use sledge_tests::server::Server;
 use std::collections::HashSet;
@@ -54,6 +54,12 @@ fn nothing_is_left_of_a_request_that_failed() {
 
 #[test]
 fn concurrent_clients_get_their_own_answers() {
+    for listeners in LISTENERS {
+        concurrent_clients(listeners);
+    }
+}
+
+fn concurrent_clients(listeners: &str) {
     const CLIENTS: usize = 24;
     const REQUESTS: usize = 60;
     let functions = json!([
@@ -62,7 +68,7 @@ fn concurrent_clients_get_their_own_answers() {
         entry("traps", "traps.wat"),
         entry_with("spin", "spin.wat", &json!({ "deadline_ms": 30 })),
     ]);
-    let server = Server::start(json!({ "workers": 2, "functions": functions }));
+    let server = Server::start(json!({ "listeners": listeners, "workers": 2, "functions": functions }));
     let answered = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for client_number in 0..CLIENTS {

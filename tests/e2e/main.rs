@@ -14,6 +14,9 @@ mod shutdown;
 use serde_json::{Value, json};
 use sledge_tests::programs;
 
+/// Who may accept connections: what concerns connections and workers is tried with each.
+const LISTENERS: [&str; 2] = ["per-core", "dedicated"];
+
 /// A function's entry in a configuration, by its name and its file in `functions/`.
 fn entry(name: &str, file: &str) -> Value {
     json!({ "name": name, "path": programs::function(file) })

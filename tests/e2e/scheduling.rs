@@ -1,6 +1,6 @@
 //! Preemption, deadlines, idleness.
 
-use crate::{assert_failure, entry, entry_with};
+use crate::{LISTENERS, assert_failure, entry, entry_with};
 use serde_json::json;
 use sledge_tests::http::{Raw, post_bytes};
 use sledge_tests::server::Server;
@@ -11,9 +11,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn an_endless_loop_keeps_nobody_waiting() {
+    for listeners in LISTENERS {
+        endless_loops_and_quick_requests(listeners);
+    }
+}
+
+fn endless_loops_and_quick_requests(listeners: &str) {
     let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 4000 }));
-    let server =
-        Server::start(json!({ "workers": 1, "functions": [spin, entry("echo", "echo.wat"), entry("traps", "traps.wat")] }));
+    let functions = json!([spin, entry("echo", "echo.wat"), entry("traps", "traps.wat")]);
+    let server = Server::start(json!({ "listeners": listeners, "workers": 1, "functions": functions }));
     let client = server.client();
     let mut loops: Vec<Raw> = (0..3).map(|_| Raw::connect(server.address)).collect();
     let start = Instant::now();
@@ -21,7 +27,7 @@ fn an_endless_loop_keeps_nobody_waiting() {
     // Until the loops have had the only worker for a while.
     let before = server.cpu_time();
     let (mut answered, mut slowest) = (0, Duration::ZERO);
-    while server.cpu_time() - before < Duration::from_millis(500) || answered < 50 {
+    while server.cpu_time() - before < Duration::from_millis(200) || answered < 50 {
         assert!(start.elapsed() < PATIENCE, "the loops do not run: {answered} quick requests were answered");
         let sent = Instant::now();
         assert_eq!(client.post("/echo", "quick").text(), "quick");
@@ -52,6 +58,31 @@ fn a_deadline_that_passes_is_a_504() {
     }
     // Nothing of them runs on.
     assert_idle(&server);
+    server.stop();
+}
+
+/// One request too many is told so at once, and told when to come again.
+#[test]
+fn a_saturated_server_answers_503() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000 }));
+    let server = Server::start(json!({ "requests_max": 2, "functions": [spin, entry("echo", "echo.wat")] }));
+    let mut loops: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
+    let start = Instant::now();
+    loops.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+    let client = server.client();
+    let refused = loop {
+        assert!(start.elapsed() < PATIENCE, "never saturated");
+        let reply = client.post("/echo", "x");
+        if reply.status != 200 {
+            break reply;
+        }
+    };
+    assert_failure(&refused, 503, "unavailable", "requests_max", Some("echo"));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    for raw in &mut loops {
+        assert_eq!(raw.reply().expect("a reply").status, 504);
+    }
+    assert_eq!(client.post("/echo", "x").text(), "x");
     server.stop();
 }
 

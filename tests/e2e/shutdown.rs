@@ -1,6 +1,6 @@
 //! SIGTERM: what was accepted is answered, nothing more is, the end comes in time and with status 0.
 
-use crate::{entry, entry_with};
+use crate::{LISTENERS, entry, entry_with};
 use rustix::process::Signal;
 use serde_json::json;
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
@@ -16,8 +16,16 @@ fn work(iterations: u64, text: &str) -> Vec<u8> {
 
 #[test]
 fn accepted_requests_are_answered_after_sigterm() {
+    for listeners in LISTENERS {
+        accepted_requests_are_answered(listeners);
+    }
+}
+
+fn accepted_requests_are_answered(listeners: &str) {
     const CONNECTIONS: usize = 16;
-    let mut server = Server::start(json!({ "workers": 2, "drain_timeout_ms": 30_000, "functions": [entry("busy", "busy.wat")] }));
+    let config =
+        json!({ "listeners": listeners, "workers": 2, "drain_timeout_ms": 30_000, "functions": [entry("busy", "busy.wat")] });
+    let mut server = Server::start(config);
     let bodies: Vec<Vec<u8>> = (0..CONNECTIONS).map(|i| work(20_000_000, &format!("request {i}"))).collect();
     let mut accepted: Vec<Raw> = bodies
         .iter()
@@ -112,10 +120,24 @@ fn an_idle_server_stops_at_once() {
     let mut raw = Raw::connect(server.address);
     raw.send(post_bytes("/echo", b"x", ""));
     assert_eq!(raw.reply().expect("a reply").text(), "x");
-    for _ in 0..2 {
-        server.signal(Signal::TERM);
-    }
+    server.signal(Signal::TERM);
     let status = server.wait(Duration::from_secs(5));
     assert!(status.success(), "{status}");
     assert!(raw.is_closed());
+}
+
+/// Who does not want to wait for the rest sends the signal again.
+#[test]
+fn a_second_sigterm_ends_it_at_once() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 }));
+    let mut server =
+        Server::start(json!({ "workers": 1, "drain_timeout_ms": 600_000, "functions": [spin, entry("echo", "echo.wat")] }));
+    let mut raw = Raw::connect(server.address);
+    raw.send(post_bytes("/spin", b"", ""));
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    server.signal(Signal::TERM);
+    server.wait_for_log("stopping");
+    server.signal(Signal::TERM);
+    let status = server.wait(Duration::from_secs(10));
+    assert_eq!(status.code(), Some(130));
 }

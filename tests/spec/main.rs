@@ -4,6 +4,7 @@
 //! `SPEC_FILTER=text` runs the scripts only whose name contains the text; `SPEC_FAILURES=file` appends the failures to a file as well.
 //! One script alone: `cargo run --release -p sledge-tests --bin spec-runner guard-O3 wasm-v2/i32.wast --text`.
 
+mod effects;
 mod endless;
 mod expected;
 mod summary;

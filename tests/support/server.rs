@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// From the start of the program to the line that says where it listens.
@@ -18,13 +18,26 @@ const START_TIME_MAX: Duration = Duration::from_secs(30);
 /// What stands before the address in that line.
 const LISTENING: &str = "listening on http://";
 
+/// What a server has written, and the event that there is more.
+#[derive(Debug, Default)]
+struct Log {
+    text: Mutex<String>,
+    more: Condvar,
+}
+
+impl Log {
+    fn text(&self) -> String {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
-    log: Arc<Mutex<String>>,
+    log: Arc<Log>,
     ends: Mutex<[Receiver<SocketAddr>; 2]>,
     config: Option<tempfile::TempDir>,
 }
@@ -53,7 +66,7 @@ impl Server {
     pub fn start_with(command: &mut Command) -> Server {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let log = Arc::new(Mutex::new(String::new()));
+        let log = Arc::new(Log::default());
         let stdout = child.stdout.take().expect("standard output is piped");
         let stderr = child.stderr.take().expect("standard error is piped");
         let addresses = follow(stdout, Arc::clone(&log));
@@ -64,7 +77,7 @@ impl Server {
         let address = address.or_else(|_| errors.recv_timeout(deadline.saturating_duration_since(Instant::now())));
         let Ok(address) = address else {
             process::kill(&mut child);
-            panic!("{command:?} does not listen:\n{}", log.lock().unwrap_or_else(PoisonError::into_inner));
+            panic!("{command:?} does not listen:\n{}", log.text());
         };
         Server { child, address, log, ends: Mutex::new([addresses, errors]), config: None }
     }
@@ -78,7 +91,21 @@ impl Server {
     /// Everything it has written so far.
     #[must_use]
     pub fn log(&self) -> String {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log.text()
+    }
+
+    /// Waits until it has written that.
+    ///
+    /// # Panics
+    /// When it does not in time.
+    pub fn wait_for_log(&self, words: &str) {
+        let deadline = Instant::now() + TIME_MAX;
+        let mut text = self.log.text.lock().unwrap_or_else(PoisonError::into_inner);
+        while !text.contains(words) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{words:?} is not in the log:\n{text}");
+            text = self.log.more.wait_timeout(text, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Everything it has written, after it has ended.
@@ -142,7 +169,7 @@ impl Drop for Server {
 }
 
 /// Collects a stream's lines; sends the address it announces.
-fn follow(stream: impl Read + Send + 'static, log: Arc<Mutex<String>>) -> Receiver<SocketAddr> {
+fn follow(stream: impl Read + Send + 'static, log: Arc<Log>) -> Receiver<SocketAddr> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -152,9 +179,10 @@ fn follow(stream: impl Read + Send + 'static, log: Arc<Mutex<String>>) -> Receiv
                 // Nobody waits for a second announcement.
                 let _ = sender.send(address);
             }
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.push_str(&line);
-            log.push('\n');
+            let mut text = log.text.lock().unwrap_or_else(PoisonError::into_inner);
+            text.push_str(&line);
+            text.push('\n');
+            log.more.notify_all();
         }
     });
     receiver

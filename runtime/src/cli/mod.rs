@@ -119,3 +119,21 @@ fn log(level: &str) {
     // Fails where a log is set up already; then that one is used.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).try_init();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_two_dashes_belongs_to_the_function() {
+        let cli = Cli::try_parse_from(["sledge", "run", "f.so", "--env", "A=b", "--", "--env", "x"]).unwrap();
+        let Command::Run(args) = cli.command else { panic!("it is run") };
+        assert_eq!(format!("{args:?}").matches("--env").count(), 1);
+    }
+}

@@ -37,9 +37,9 @@ pub enum ImportError {
         /// Field name.
         name: String,
         /// The signature that the artifact wants.
-        wanted: FuncType,
+        wanted: String,
         /// The signature on offer.
-        offered: FuncType,
+        offered: String,
     },
 }
 
@@ -126,8 +126,8 @@ fn find(module: &ModuleDescriptor, import: &Import) -> Result<&'static HostFunct
     Err(ImportError::Signature {
         module: import.module.clone(),
         name: import.name.clone(),
-        wanted: wanted.clone(),
-        offered: FuncType { params: function.params.to_vec(), results: function.results.to_vec() },
+        wanted: wanted.to_string(),
+        offered: FuncType { params: function.params.to_vec(), results: function.results.to_vec() }.to_string(),
     })
 }
 

@@ -2,11 +2,9 @@
 //!
 //! Per core, every worker has a socket of its own on the same port (SO_REUSEPORT) and the kernel spreads connections over them.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -19,8 +17,6 @@ use super::{Door, Open, connection};
 const BACKLOG: i32 = 4_096;
 /// How long to wait after accepting failed, for want of file descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a connection that was made while the server stopped has to send a request.
-const LATE: Duration = Duration::from_millis(50);
 
 /// Opens `count` sockets that listen on the same address; a port of 0 becomes a free one.
 ///
@@ -55,7 +51,8 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<StdListener> {
 pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
     let _open = Open::new(Rc::clone(&door));
     let stopped = stop.clone();
-    let serve = |stream| connection::serve(Rc::clone(&door), stream, stopped.clone());
+    // Open before its task first runs, so that the door is not taken for closed in between.
+    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream, stopped.clone());
     let mut paused = false;
     loop {
         let accepted = tokio::select! {
@@ -79,20 +76,19 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
             }
         }
     }
+    // Past tokio, which only knows what it was told when the thread last looked.
+    let Ok(listener) = listener.into_std() else { return };
     for _ in 0..BACKLOG {
-        let next = poll_fn(|task| match listener.poll_accept(task) {
-            Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
-            Poll::Pending => Poll::Ready(None),
-        });
-        let Some((stream, _)) = next.await else { return };
-        tokio::task::spawn_local(late(Rc::clone(&door), stream, stopped.clone()));
-    }
-}
-
-async fn late(door: Rc<Door>, stream: TcpStream, stop: watch::Receiver<bool>) {
-    let _open = Open::new(Rc::clone(&door));
-    if tokio::time::timeout(LATE, stream.readable()).await.is_ok() {
-        connection::serve(door, stream, stop).await;
+        match listener.accept() {
+            Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
+                if let Ok(stream) = TcpStream::from_std(stream) {
+                    tokio::task::spawn_local(serve(stream));
+                }
+            }
+            Ok(_) => {}
+            Err(error) if is_of_connection(&error) => {}
+            Err(_) => return,
+        }
     }
 }
 

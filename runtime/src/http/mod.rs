@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::scheduler::{Crew, Job, Queue};
+use crate::scheduler::{Crew, Job, Local};
 
 pub use router::Router;
 
@@ -35,8 +35,8 @@ pub struct Door {
     pub router: Arc<Router>,
     /// Who runs them.
     pub crew: Arc<Crew>,
-    /// This thread's own queue, where the thread is a worker.
-    pub queue: Option<Rc<Queue>>,
+    /// This thread's worker, if it is one.
+    pub local: Option<Rc<Local>>,
     /// The largest request body.
     pub body_bytes_max: u64,
     open: Cell<usize>,
@@ -46,33 +46,26 @@ pub struct Door {
 impl Door {
     /// A door without connections.
     #[must_use]
-    pub fn new(router: Arc<Router>, crew: Arc<Crew>, queue: Option<Rc<Queue>>, body_bytes_max: u64) -> Door {
-        Door { router, crew, queue, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
+    pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, body_bytes_max: u64) -> Door {
+        Door { router, crew, local, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
     }
 
-    /// Whether this thread accepts no more connections and has none.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.open.get() == 0
-    }
-
-    /// Waits until [`Door::is_closed`].
+    /// Waits until this thread accepts no more connections and has none.
     pub async fn closed(&self) {
-        while !self.is_closed() {
-            self.closed.notified().await;
-        }
+        self.closed.notified().await;
     }
 
     /// Hands a job to whoever runs it.
     fn submit(&self, job: Job) {
-        match &self.queue {
-            Some(queue) => queue.push(job),
+        match &self.local {
+            Some(local) => local.submit(job),
             None => self.crew.inject(job),
         }
     }
 }
 
-/// Something through which requests can come: a connection, or the loop that accepts them.
+/// Something through which requests can come: a connection, or the loop that accepts them, which is the first and outlived by none that it
+/// did not accept. So the last one to be dropped closes the door.
 #[derive(Debug)]
 pub struct Open {
     door: Rc<Door>,
@@ -85,18 +78,21 @@ impl Open {
         door.open.set(door.open.get() + 1);
         Open { door }
     }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn door(&self) -> &Rc<Door> {
+        &self.door
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         let door = &self.door;
         door.open.set(door.open.get() - 1);
-        if door.is_closed() {
+        if door.open.get() == 0 {
+            door.crew.close_door();
             door.closed.notify_one();
-            if let Some(queue) = &door.queue {
-                // The worker may be waiting for exactly this to leave.
-                queue.wake();
-            }
         }
     }
 }

@@ -68,6 +68,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Arrival,
+    /// An arrival that runs before the worker's next turn.
+    AtOnce,
     Started,
 }
 
@@ -81,7 +83,11 @@ pub struct Core {
     /// How long arrivals may still run before the started, in nanoseconds; negative after an arrival ran for longer.
     credit: i64,
     running: Class,
+    /// How long arrivals ran since the last turn, or since the worker last waited.
+    at_once: Duration,
     turn_began: Option<Instant>,
+    /// Whether something ended in this turn: a reply waits to be written.
+    answered: bool,
     /// Whether there was no arrival when last asked for in this turn.
     dry: bool,
 }
@@ -96,7 +102,9 @@ impl Core {
             earliest: None,
             credit: nanoseconds(quantum),
             running: Class::Arrival,
+            at_once: Duration::ZERO,
             turn_began: None,
+            answered: false,
             dry: false,
         }
     }
@@ -109,20 +117,45 @@ impl Core {
 
     /// Takes note of what happened and decides what to do next.
     pub fn step(&mut self, event: Event, now: Instant) -> Action {
+        self.note(event, now);
+        self.decide(now)
+    }
+
+    /// Whether a request that has just arrived may run at once, before the worker's next turn; `queued` says whether others wait. If so,
+    /// [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
+    pub fn may_run_at_once(&mut self, queued: bool) -> bool {
+        let free = !queued && self.started.is_empty() && self.at_once < IO_INTERVAL;
+        if free {
+            self.running = Class::AtOnce;
+        }
+        free
+    }
+
+    /// Takes note that the worker is about to wait: nobody needs it.
+    pub fn rest(&mut self) {
+        self.at_once = Duration::ZERO;
+    }
+
+    /// Takes note of what happened.
+    pub fn note(&mut self, event: Event, now: Instant) {
         match event {
             Event::Turn => {
                 self.turn_began = Some(now);
+                self.at_once = Duration::ZERO;
+                self.answered = false;
                 self.dry = false;
             }
             Event::NoArrival => self.dry = true,
-            Event::Ended { ran } => self.charge(ran),
+            Event::Ended { ran } => {
+                self.charge(ran);
+                self.answered = true;
+            }
             Event::Preempted { id, deadline, ran } => {
                 self.charge(ran);
                 self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
                 self.started.push_back(Entry { id, deadline });
             }
         }
-        self.decide(now)
     }
 
     /// The next started sandbox, for a worker that ends them all.
@@ -133,6 +166,10 @@ impl Core {
     fn charge(&mut self, ran: Duration) {
         match self.running {
             Class::Arrival => self.credit = self.credit.saturating_sub(nanoseconds(ran)),
+            Class::AtOnce => {
+                self.at_once += ran;
+                self.credit = self.credit.saturating_sub(nanoseconds(ran));
+            }
             Class::Started => self.credit = self.credit.saturating_add(nanoseconds(ran)).min(nanoseconds(self.quantum)),
         }
     }
@@ -155,6 +192,10 @@ impl Core {
         if !self.dry && self.credit > 0 {
             self.running = Class::Arrival;
             return Action::Take { steal: self.started.is_empty() };
+        }
+        if self.answered && !self.started.is_empty() {
+            // No reply waits for a quantum of somebody else.
+            return Action::Io;
         }
         match self.started.pop_front() {
             Some(entry) => {
@@ -345,6 +386,53 @@ mod tests {
             played.arrive("short", 30, SOON);
         });
         assert!(played.turns > 500);
+    }
+
+    #[test]
+    fn no_reply_waits_for_a_quantum_of_another() {
+        let mut core = Core::new(QUANTUM);
+        let now = Instant::now();
+        let late = now + SOON;
+        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: true });
+        let preempted = Event::Preempted { id: StartedId(7), deadline: late, ran: QUANTUM };
+        assert_eq!(core.step(preempted, now + QUANTUM), Action::Io);
+        assert_eq!(core.step(Event::Turn, now), Action::Resume(StartedId(7)), "the arrival used the credit up");
+        let preempted = Event::Preempted { id: StartedId(7), deadline: late, ran: QUANTUM };
+        assert_eq!(core.step(preempted, now), Action::Take { steal: false });
+        assert_eq!(core.step(Event::Ended { ran: Duration::from_micros(1) }, now), Action::Take { steal: false });
+        assert_eq!(core.step(Event::NoArrival, now), Action::Io);
+        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: false });
+        assert_eq!(core.step(Event::NoArrival, now), Action::Resume(StartedId(7)));
+    }
+
+    #[test]
+    fn a_request_runs_at_once_only_if_nothing_waits() {
+        let mut core = Core::new(QUANTUM);
+        let now = Instant::now();
+        assert!(!core.may_run_at_once(true));
+        assert!(core.may_run_at_once(false));
+        core.note(Event::Ended { ran: Duration::from_micros(3) }, now);
+        assert!(core.may_run_at_once(false));
+        core.note(Event::Preempted { id: StartedId(0), deadline: now + SOON, ran: QUANTUM }, now);
+        assert!(!core.may_run_at_once(false));
+    }
+
+    #[test]
+    fn running_at_once_ends_when_connections_have_waited_long_enough() {
+        let mut core = Core::new(QUANTUM);
+        let now = Instant::now();
+        let mut count = 0;
+        while core.may_run_at_once(false) {
+            count += 1;
+            core.note(Event::Ended { ran: Duration::from_micros(30) }, now);
+        }
+        assert_eq!(count, 4);
+        core.rest();
+        assert!(core.may_run_at_once(false));
+        core.note(Event::Ended { ran: IO_INTERVAL }, now);
+        assert!(!core.may_run_at_once(false));
+        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: true });
+        assert!(core.may_run_at_once(false));
     }
 
     /// Whatever arrives: nothing is lost, nothing ends twice, and a deadline is kept to within a quantum.

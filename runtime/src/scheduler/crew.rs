@@ -34,6 +34,8 @@ pub struct Crew {
     /// Requests admitted and not over.
     requests: AtomicUsize,
     requests_max: usize,
+    /// Threads through which requests may still come.
+    doors: AtomicUsize,
     phase: AtomicU8,
 }
 
@@ -54,9 +56,9 @@ impl fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// A crew of so many workers, with the queue of each, in order.
+    /// A crew of so many workers, with the queue of each, in order; requests come through as many threads as `doors` says.
     #[must_use]
-    pub fn new(workers: usize, requests_max: usize) -> (Arc<Crew>, Vec<Deque<Job>>) {
+    pub fn new(workers: usize, doors: usize, requests_max: usize) -> (Arc<Crew>, Vec<Deque<Job>>) {
         let deques: Vec<Deque<Job>> = (0..workers).map(|_| Deque::new_fifo()).collect();
         let seat = |deque: &Deque<Job>| Seat {
             stealer: deque.stealer(),
@@ -69,6 +71,7 @@ impl Crew {
             seats: deques.iter().map(seat).collect(),
             requests: AtomicUsize::new(0),
             requests_max,
+            doors: AtomicUsize::new(doors),
             phase: AtomicU8::new(Phase::Serving as u8),
         };
         (Arc::new(crew), deques)
@@ -88,8 +91,20 @@ impl Crew {
     /// Requests admitted and not over.
     #[must_use]
     pub fn requests(&self) -> usize {
-        // Acquire, with the Release of Admission's drop: who sees zero sees what those requests did.
-        self.requests.load(Ordering::Acquire)
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Says that through one of the doors no more requests will come.
+    pub fn close_door(&self) {
+        // Release, with the Acquire of is_over: who sees the last door closed sees all requests that came through it.
+        if self.doors.fetch_sub(1, Ordering::Release) == 1 {
+            self.wake_all();
+        }
+    }
+
+    /// Whether there is nothing more to do, now and ever.
+    pub(super) fn is_over(&self) -> bool {
+        self.doors.load(Ordering::Acquire) == 0 && self.requests.load(Ordering::Acquire) == 0
     }
 
     /// How far the server is with stopping.
@@ -116,7 +131,7 @@ impl Crew {
 
     /// Registers how a worker is woken.
     pub(super) fn seat(&self, index: usize, waker: &Waker) {
-        // The main future of a runtime has one waker for its whole life.
+        // A task has one waker for its whole life.
         self.seats[index].waker.get_or_init(|| waker.clone());
     }
 
@@ -216,7 +231,7 @@ pub struct Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        // Release: see Crew::requests.
+        // Release, with the Acquire of is_over.
         if self.crew.requests.fetch_sub(1, Ordering::Release) == 1 && self.crew.phase() != Phase::Serving {
             // Workers may be waiting for exactly this to leave.
             self.crew.wake_all();
@@ -230,7 +245,7 @@ mod tests {
 
     #[test]
     fn no_more_requests_are_admitted_than_the_limit() {
-        let (crew, _deques) = Crew::new(1, 2);
+        let (crew, _deques) = Crew::new(1, 1, 2);
         let first = crew.admit().expect("there is room");
         let _second = crew.admit().expect("there is room");
         assert!(crew.admit().is_none());
@@ -241,15 +256,27 @@ mod tests {
 
     #[test]
     fn stopping_goes_forward_only() {
-        let (crew, _deques) = Crew::new(2, 2);
+        let (crew, _deques) = Crew::new(2, 2, 2);
         crew.advance(Phase::Killing);
         crew.advance(Phase::Draining);
         assert_eq!(crew.phase(), Phase::Killing);
     }
 
     #[test]
+    fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
+        let (crew, _deques) = Crew::new(1, 2, 2);
+        let request = crew.admit();
+        crew.close_door();
+        assert!(!crew.is_over());
+        crew.close_door();
+        assert!(!crew.is_over());
+        drop(request);
+        assert!(crew.is_over());
+    }
+
+    #[test]
     fn a_worker_does_not_wait_while_another_has_a_backlog() {
-        let (crew, _deques) = Crew::new(2, 2);
+        let (crew, _deques) = Crew::new(2, 2, 2);
         assert!(crew.try_idle(0));
         crew.busy(0);
         crew.set_backlog(1, true);

@@ -17,4 +17,4 @@ pub mod worker;
 
 pub use crew::{Admission, Crew, Phase};
 pub use job::{Job, Reply};
-pub use worker::{Queue, Worker, WorkerSettings};
+pub use worker::{Local, WorkerSettings};

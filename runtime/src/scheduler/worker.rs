@@ -1,16 +1,23 @@
-//! One worker: carries out what [`Core`] decides, as the main future of its thread's tokio runtime.
+//! One worker: carries out what [`Core`] decides.
 //!
-//! Each poll of that future is a *turn*: it runs guests for about [`IO_INTERVAL`](super::core::IO_INTERVAL) or one quantum, whichever is
-//! longer, and then gives the thread to the runtime, which looks after connections and comes back at once if there is more to run. An idle
-//! worker waits in the runtime's epoll.
+//! It works in two places, both on its own thread, never one inside the other:
 //!
-//! Invariants: the timer runs only while there are guests to run; a sandbox is reset after its reply was handed over, and before the next
-//! job is taken; what has started here stays here.
+//! * In the task of the connection that brought a request, if nothing else waits: the request runs there and then, and the reply is written
+//!   in the same breath ([`Local::submit`]).
+//! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](super::core::IO_INTERVAL) or one
+//!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
+//!   something to do before it comes back.
+//!
+//! An idle worker waits in the runtime's epoll.
+//!
+//! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
+//! while there are guests to run, and for at most two ticks longer; what has started here stays here.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -38,42 +45,18 @@ pub struct WorkerSettings {
     pub reply_bytes_max: usize,
 }
 
-/// A worker's own queue, as its connections see it.
-pub struct Queue {
-    deque: Deque<Job>,
+/// A worker, as the other tasks of its thread see it.
+pub struct Local {
+    worker: RefCell<Worker>,
     crew: Arc<Crew>,
     index: usize,
 }
 
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("index", &self.index).field("jobs", &self.deque.len()).finish_non_exhaustive()
-    }
-}
-
-impl Queue {
-    /// The queue of the crew's worker with that index.
-    #[must_use]
-    pub fn new(deque: Deque<Job>, crew: Arc<Crew>, index: usize) -> Queue {
-        Queue { deque, crew, index }
-    }
-
-    /// Queues a job and wakes the worker, on whose thread this is.
-    pub fn push(&self, job: Job) {
-        self.deque.push(job);
-        self.crew.wake(self.index);
-    }
-
-    /// Wakes the worker, because something other than the queue changed.
-    pub fn wake(&self) {
-        self.crew.wake(self.index);
-    }
-}
-
-/// A worker.
-pub struct Worker {
+struct Worker {
     core: Core,
-    queue: Rc<Queue>,
+    deque: Deque<Job>,
+    crew: Arc<Crew>,
+    index: usize,
     started: Vec<Option<Started>>,
     /// Free places in `started`.
     free: Vec<u32>,
@@ -94,38 +77,115 @@ struct Started {
     deadline: Instant,
 }
 
-impl fmt::Debug for Worker {
+thread_local! {
+    /// For the runtime's hook, which is not told whose it is.
+    static LOCAL: RefCell<Option<Rc<Local>>> = const { RefCell::new(None) };
+}
+
+impl fmt::Debug for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("queue", &self.queue).field("core", &self.core).finish_non_exhaustive()
+        f.debug_struct("Local").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
-impl Worker {
-    /// Makes this thread a worker.
+impl Local {
+    /// Makes this thread the crew's worker with that index, which owns `deque`.
     ///
     /// # Errors
     /// When the system refuses the timer or the signal stack.
-    pub fn new(queue: Rc<Queue>, settings: WorkerSettings) -> io::Result<Worker> {
-        Ok(Worker {
+    pub fn new(crew: Arc<Crew>, index: usize, deque: Deque<Job>, settings: WorkerSettings) -> io::Result<Rc<Local>> {
+        let worker = Worker {
             core: Core::new(settings.quantum),
-            queue,
+            deque,
+            crew: Arc::clone(&crew),
+            index,
             started: Vec::new(),
             free: Vec::new(),
             pool: Pool::new(PoolLimits { idle_max: POOL_IDLE_MAX }),
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
             finished: None,
+        };
+        let local = Rc::new(Local { worker: RefCell::new(worker), crew, index });
+        LOCAL.set(Some(Rc::clone(&local)));
+        Ok(local)
+    }
+
+    /// Runs a job at once if nothing else waits, else queues it.
+    pub fn submit(&self, job: Job) {
+        let mut worker = self.worker.borrow_mut();
+        let queued = !worker.deque.is_empty();
+        if worker.core.may_run_at_once(queued) {
+            self.crew.busy(self.index);
+            let event = worker.begin(job);
+            worker.core.note(event, Instant::now());
+            if worker.core.started() == 0 {
+                return;
+            }
+        } else {
+            worker.deque.push(job);
+        }
+        self.wake();
+    }
+
+    /// Makes the worker take a turn.
+    fn wake(&self) {
+        self.crew.wake(self.index);
+    }
+
+    /// Works until the server has stopped.
+    pub async fn work(&self) {
+        poll_fn(|task| {
+            self.crew.seat(self.index, task.waker());
+            Poll::Ready(())
         })
+        .await;
+        loop {
+            let next = self.worker.borrow_mut().turn();
+            match next {
+                Next::Turn => tokio::task::yield_now().await,
+                Next::Wait => {
+                    let mut woken = false;
+                    poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+                }
+                Next::Leave => return,
+            }
+        }
     }
+}
 
-    /// Works until the server has stopped; `may_leave` says whether this thread's connections are all closed.
-    pub async fn work(mut self, may_leave: impl Fn() -> bool) {
-        poll_fn(|task| self.turn(task, &may_leave)).await;
-    }
+/// What comes after a turn.
+enum Next {
+    /// Another one, after connections were looked after.
+    Turn,
+    /// Another one, when the worker is woken.
+    Wait,
+    /// Nothing: the server has stopped.
+    Leave,
+}
 
-    fn turn(&mut self, task: &mut TaskContext<'_>, may_leave: &impl Fn() -> bool) -> Poll<()> {
-        let (crew, index) = (Arc::clone(&self.queue.crew), self.queue.index);
-        crew.seat(index, task.waker());
+/// To be called whenever the runtime of a thread is about to wait.
+pub fn before_wait() {
+    LOCAL.with_borrow(|local| {
+        if let Some(local) = local {
+            let mut worker = local.worker.borrow_mut();
+            worker.put_back();
+            worker.core.rest();
+            if !local.crew.try_idle(local.index) {
+                local.wake();
+            }
+            // Stopping the timer after every request would cost more than a tick that comes while nobody runs. That tick also ends the
+            // wait, so that this is called again.
+            if worker.thread.take_tick() {
+                worker.thread.disarm();
+            }
+        }
+    });
+}
+
+impl Worker {
+    fn turn(&mut self) -> Next {
+        let (crew, index) = (Arc::clone(&self.crew), self.index);
         crew.busy(index);
         self.put_back();
         if crew.phase() == Phase::Killing {
@@ -135,7 +195,7 @@ impl Worker {
         loop {
             event = match self.core.step(event, Instant::now()) {
                 Action::Take { .. } if self.started.len() - self.free.len() >= STARTED_MAX => Event::NoArrival,
-                Action::Take { steal } => match crew.take(index, &self.queue.deque, steal) {
+                Action::Take { steal } => match crew.take(index, &self.deque, steal) {
                     Some(job) => self.begin(job),
                     None => {
                         crew.set_backlog(index, false);
@@ -145,25 +205,14 @@ impl Worker {
                 Action::Resume(id) => self.resume(id),
                 Action::Kill(id) => self.kill(id, Failure::Deadline),
                 Action::Io => {
-                    crew.set_backlog(index, !self.queue.deque.is_empty());
-                    task.waker().wake_by_ref();
-                    return Poll::Pending;
+                    crew.set_backlog(index, !self.deque.is_empty());
+                    return Next::Turn;
                 }
-                Action::Wait => return self.wait(&crew, task, may_leave),
+                Action::Wait if !crew.try_idle(index) => return Next::Turn,
+                Action::Wait if crew.is_over() => return Next::Leave,
+                Action::Wait => return Next::Wait,
             };
         }
-    }
-
-    fn wait(&mut self, crew: &Crew, task: &TaskContext<'_>, may_leave: &impl Fn() -> bool) -> Poll<()> {
-        if self.finished.is_some() || !crew.try_idle(self.queue.index) {
-            task.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.thread.disarm();
-        if crew.phase() != Phase::Serving && crew.requests() == 0 && may_leave() {
-            return Poll::Ready(());
-        }
-        Poll::Pending
     }
 
     /// Takes a job and runs its first quantum.
@@ -171,7 +220,7 @@ impl Worker {
         let taken = Instant::now();
         let Job { function, body, reply, arrived, deadline, admission } = job;
         if reply.is_closed() {
-            tracing::debug!(function = function.name(), "the client went away before the request began");
+            tracing::debug!(function = function.name(), "nobody waits for the request any more");
             return Event::Ended { ran: Duration::ZERO };
         }
         self.put_back();
@@ -201,10 +250,12 @@ impl Worker {
 
     fn resume(&mut self, id: StartedId) -> Event {
         let Some(started) = self.remove(id) else { return Event::Ended { ran: Duration::ZERO } };
-        if started.reply.is_closed() {
-            return self.end_early(started, Failure::Cancelled);
-        }
         let now = Instant::now();
+        if started.reply.is_closed() {
+            // Its connection keeps the deadline too, and may have looked at the time first.
+            let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
+            return self.end_early(started, failure);
+        }
         self.run(started, now)
     }
 
@@ -216,19 +267,23 @@ impl Worker {
     }
 
     /// Runs a quantum.
-    fn run(&mut self, mut started: Started, now: Instant) -> Event {
+    fn run(&mut self, mut started: Started, begin: Instant) -> Event {
         self.thread.arm();
-        let progress = started.execution.run();
-        let end = Instant::now();
-        let ran = end - now;
-        match progress {
-            Progress::Preempted => {
-                let deadline = started.deadline;
-                Event::Preempted { id: self.insert(started), deadline, ran }
-            }
-            Progress::Ended(result) => {
-                self.end(started, result, end);
-                Event::Ended { ran }
+        loop {
+            let progress = started.execution.run();
+            let now = Instant::now();
+            let ran = now - begin;
+            match progress {
+                // The timer ran already when this one began; it gets at least half of its quantum.
+                Progress::Preempted if ran < self.settings.quantum / 2 => self.thread.restart(),
+                Progress::Preempted => {
+                    let deadline = started.deadline;
+                    return Event::Preempted { id: self.insert(started), deadline, ran };
+                }
+                Progress::Ended(result) => {
+                    self.end(started, result, now);
+                    return Event::Ended { ran };
+                }
             }
         }
     }
@@ -287,7 +342,7 @@ impl Worker {
         while let Some(id) = self.core.drain() {
             self.kill(id, Failure::Stopping);
         }
-        while let Some(job) = self.queue.crew.take(self.queue.index, &self.queue.deque, true) {
+        while let Some(job) = self.crew.take(self.index, &self.deque, true) {
             let _ = job.reply.send(Reply { result: Err(Failure::Stopping), queued: job.arrived.elapsed(), ran: Duration::ZERO });
         }
     }

@@ -192,7 +192,8 @@ impl Runner {
         }
     }
 
-    /// `assert_malformed` and `assert_invalid`. Messages are not compared: each implementation has its own.
+    /// `assert_malformed` and `assert_invalid`. Messages are not compared: each implementation has its own. Malformed text is refused by the
+    /// crate `wast`, which is awsm's own parser of text; everything else by awsm.
     fn refused(&mut self, mut module: QuoteWat<'_>, message: &str) -> Outcome {
         match encode(&mut module).and_then(|bytes| self.store.compile(&bytes)) {
             Err(Failure::Text(_) | Failure::Invalid(_) | Failure::Unsupported(_)) => Outcome::Pass,

@@ -63,16 +63,21 @@ pub(super) fn parse(data: &[u8]) -> Result<Elf<'_>, LoadError> {
     if program_headers.len() > PROGRAM_HEADERS_MAX {
         return Err(LoadError::rejected("too many program headers"));
     }
+    let sections = header.sections(LE, data).map_err(|_| truncated("the section header table", data))?;
+    if sections.len() > SECTIONS_MAX {
+        return Err(LoadError::rejected("too many sections"));
+    }
+    // Before anything is called wrong with it: is it awsm's at all?
+    let is_descriptor = |section| sections.section_name(LE, section).is_ok_and(|name| name == DESCRIPTOR_SECTION.as_bytes());
+    if !sections.iter().any(is_descriptor) {
+        return Err(LoadError::Foreign { what: format!("an ELF file without awsm's section `{DESCRIPTOR_SECTION}`") });
+    }
     for program_header in program_headers {
         check_program_header(program_header, data)?;
     }
     let segments = segments(program_headers, data)?;
     let span = segments.last().map_or(0, |segment| segment.addresses().end);
 
-    let sections = header.sections(LE, data).map_err(|_| truncated("the section header table", data))?;
-    if sections.len() > SECTIONS_MAX {
-        return Err(LoadError::rejected("too many sections"));
-    }
     let mut elf = Elf { segments, span, descriptor: (0, &[]), eh_frame: None, eh_frame_hdr: None };
     let mut descriptor = None;
     for section in sections.iter() {
