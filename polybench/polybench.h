@@ -86,6 +86,28 @@ static inline void *pb_array(size_t elements, size_t element_bytes) {
     return memory;
 }
 
+/* Fills the n x n matrix `a`, row by row, with the symmetric positive definite matrix L L', the initial value of the kernels that
+ * factor a matrix. L[i][j] = 1 - j/n below the diagonal, 1 on it, 0 above. */
+static inline void pb_positive_definite(size_t n, double *a) {
+    double *l = pb_array(n * n, sizeof(double));
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++) {
+            l[i * n + j] = j < i ? -(double)j / (double)n + 1.0 : j == i ? 1.0 : 0.0;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            double sum = 0.0;
+            for (size_t k = 0; k <= j; k++) {
+                sum += l[i * n + k] * l[j * n + k];
+            }
+            a[i * n + j] = sum;
+            a[j * n + i] = sum;
+        }
+    }
+    free(l);
+}
+
 static inline void pb_start(pb_run *run) {
     clock_gettime(CLOCK_MONOTONIC, &run->start);
 }
