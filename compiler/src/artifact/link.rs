@@ -10,7 +10,10 @@ use awsm_abi::cpu::Arch;
 use crate::error::{CompileError, LinkerError};
 
 /// Linkers, in the order in which they are tried.
-const LINKERS: [&str; 3] = ["ld.lld-22", "ld.lld", "rust-lld"];
+const LINKERS: [&str; 3] = ["ld.lld-22", "ld.lld", RUST_LLD];
+
+/// The linker that comes with Rust; it wants to be told whom to imitate.
+const RUST_LLD: &str = "rust-lld";
 
 /// What makes a shared object an artifact: nothing undefined, nothing writable, nothing that wants relocating, no stack that can be
 /// executed; symbols of functions for debuggers and profilers, but no debug sections: their line table meant something else.
@@ -50,19 +53,34 @@ fn run(inputs: &[PathBuf], output: &Path, arch: Arch) -> Result<(), CompileError
         Arch::Aarch64 => "-maarch64elf",
     };
     for name in LINKERS {
-        let mut command = Command::new(name);
-        if name == "rust-lld" {
-            command.args(["-flavor", "gnu"]);
-        }
-        command.args(FLAGS).arg(emulation).arg("-o").arg(output).args(inputs);
-        match command.output() {
-            Ok(done) if done.status.success() => return Ok(()),
-            Ok(done) => return Err(failed(name, &done).into()),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(CompileError::io("starting the linker")(error)),
+        for program in programs(name) {
+            let mut command = Command::new(&program);
+            if name == RUST_LLD {
+                command.args(["-flavor", "gnu"]);
+            }
+            command.args(FLAGS).arg(emulation).arg("-o").arg(output).args(inputs);
+            match command.output() {
+                Ok(done) if done.status.success() => return Ok(()),
+                Ok(done) => return Err(failed(name, &done).into()),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(CompileError::io("starting the linker")(error)),
+            }
         }
     }
     Err(LinkerError::NotFound { looked_for: LINKERS.map(str::to_owned).to_vec() }.into())
+}
+
+/// Where a linker may be: in PATH, and Rust's own also inside its toolchain.
+fn programs(name: &str) -> Vec<PathBuf> {
+    let mut programs = vec![PathBuf::from(name)];
+    if name == RUST_LLD
+        && let Ok(done) = Command::new("rustc").args(["--print", "sysroot"]).output()
+    {
+        let sysroot = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim());
+        let host = format!("{}-unknown-linux-gnu", Arch::HOST.name());
+        programs.push(sysroot.join("lib/rustlib").join(host).join("bin").join(name));
+    }
+    programs
 }
 
 fn failed(linker: &str, done: &Output) -> LinkerError {
@@ -70,5 +88,22 @@ fn failed(linker: &str, done: &Output) -> LinkerError {
         linker: linker.to_owned(),
         status: done.status.to_string(),
         output: String::from_utf8_lossy(&done.stderr).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_linker_is_named_with_where_to_get_one() {
+        let error = LinkerError::NotFound { looked_for: LINKERS.map(str::to_owned).to_vec() }.to_string();
+        assert!(error.contains("ld.lld-22, ld.lld, rust-lld") && error.contains("apt install lld-22"), "{error}");
+    }
+
+    #[test]
+    fn a_linker_that_fails_is_quoted() {
+        let error = link(&[b"not an object"], Arch::HOST).unwrap_err().to_string();
+        assert!(error.contains("ld") && error.contains("0.o"), "{error}");
     }
 }

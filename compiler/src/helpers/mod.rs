@@ -65,3 +65,31 @@ fn text(arch: Arch) -> String {
     };
     [include_str!("memory.ll"), big, &fill(double), &fill(float)].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llvm::TargetCpu;
+    use crate::options::OptLevel;
+
+    #[test]
+    fn all_helpers_stand_on_their_own_on_both_architectures() {
+        let wanted: Vec<_> = NAMES.iter().map(|&name| name.to_owned()).collect();
+        for arch in [Arch::X86_64, Arch::Aarch64] {
+            let tune = if arch == Arch::X86_64 { "x86-64" } else { "generic" };
+            let cpu = TargetCpu { arch, tune: tune.to_owned(), features: Vec::new() };
+            let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
+            let object = build(&wanted, &machine, arch).unwrap().unwrap();
+            assert!(object.undefined.is_empty(), "{arch:?}: {:?}", object.undefined);
+            assert!(NAMES.iter().all(|name| object.function(name).is_some()));
+        }
+    }
+
+    #[test]
+    fn an_unknown_helper_is_an_error_that_names_it() {
+        let cpu = TargetCpu { arch: Arch::HOST, tune: "generic".to_owned(), features: Vec::new() };
+        let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
+        let error = build(&["fmod".to_owned()], &machine, Arch::HOST).err().unwrap().to_string();
+        assert!(error.contains("fmod"), "{error}");
+    }
+}

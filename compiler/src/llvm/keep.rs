@@ -9,25 +9,28 @@
 //!    memory. Loads can be merged with equal ones, forwarded from stores and hoisted, but are needed where they are.
 //! 3. [`release`] deletes these calls. What then is not needed becomes volatile again; all others are free to be vectorised.
 //!
-//! Before code generation, which sinks and narrows once more, [`pin`] makes volatile what would lose its trap there. No pass that sinks loads out
+//! Before code generation, which deletes, sinks and narrows once more, [`pin`] makes volatile what would lose its trap there, and fences off
+//! what would become the operand of an instruction with a mask, which does not fault in lanes that are masked. No pass that sinks loads out
 //! of loops runs after [`release`], and options in [`super::host`] turn off the sinking that can be turned off.
 //!
 //! Stores need none of this: LLVM deletes one only if it stores what was just loaded from there or is overwritten before anybody can look, and
 //! then the load (which is kept) or the later store traps instead.
 //!
-//! What remains: a load that loses its last use only through what passes after [`release`] find out (values that are equal only after
-//! vectorising or unrolling, say) is deleted; so is a lane of a vector load that instruction selection finds unused. A store that is
-//! overwritten after an explicit trap on another path may trap with that trap's code instead of its own. None of them lets code touch
-//! anything outside its memory.
+//! What remains: a load that loses its last use only through what the passes after [`release`] find out (values that are equal only after
+//! vectorising or unrolling, say) is deleted; so is a lane of a vector load that instruction selection finds unused. Of two stores to one
+//! place with an explicit trap on a way out between them, the first may go, and that way out then traps with its own code instead of that of the
+//! access. None of this lets code touch anything outside its memory.
 
 use std::collections::HashMap;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::builder::Builder;
+use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
-use inkwell::types::{AnyTypeEnum, BasicMetadataTypeEnum};
-use inkwell::values::{AsValueRef, FunctionValue, InstructionOpcode, InstructionValue};
+use inkwell::types::{AnyTypeEnum, BasicMetadataTypeEnum, BasicTypeEnum};
+use inkwell::values::{AsValueRef, BasicValue, FunctionValue, InstructionOpcode, InstructionValue};
 
-use super::uses::{Classes, anchored, chosen, narrowable, stored_back, users, value_of};
+use super::uses::{Classes, anchored, carried_away, chosen, narrowable, stored_back, users, value_of};
 use crate::error::CompileError;
 
 /// Begins the names of the functions that hold values.
@@ -77,7 +80,8 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
     }
     let mut classes = Classes::new(module.get_context());
     for load in loads(module, |_| true) {
-        if classes.is_guest_memory(load) && (users(load.as_value_ref()).is_empty() || stored_back(load)) {
+        let unneeded = users(load.as_value_ref()).is_empty() || stored_back(load) || carried_away(load);
+        if unneeded && classes.is_guest_memory(load) {
             load.set_volatile(true).map_err(failed)?;
         }
     }
@@ -86,13 +90,58 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
 
 /// Makes volatile what code generation would delete, move behind a branch, or narrow.
 pub(super) fn pin(module: &Module<'_>) -> Result<(), CompileError> {
+    let builder = module.get_context().create_builder();
     let mut classes = Classes::new(module.get_context());
-    for load in loads(module, |load| load.get_volatile() == Ok(false)) {
-        if classes.is_guest_memory(load) && (!anchored(load) || stored_back(load) || chosen(load) || narrowable(load)) {
+    for load in loads(module, |_| true) {
+        if !classes.is_guest_memory(load) {
+            continue;
+        }
+        if chosen(load) {
+            separate(module, &builder, load)?;
+            load.set_volatile(true).map_err(failed)?;
+        } else if !anchored(load) || stored_back(load) || narrowable(load) {
             load.set_volatile(true).map_err(failed)?;
         }
     }
     Ok(())
+}
+
+/// Puts a fence between a load of a float or vector and its use, so that it does not become the operand of an instruction with a mask;
+/// x86-64's instruction selection does that to volatile loads, too.
+fn separate<'ctx>(module: &Module<'ctx>, builder: &Builder<'ctx>, load: InstructionValue<'ctx>) -> Result<(), CompileError> {
+    let value = value_of(load);
+    let Some(ty) = fence_type(module, value.get_type()) else { return Ok(()) };
+    let next = load.get_next_instruction().ok_or_else(|| failed("a load ends a block"))?;
+    let fence = Intrinsic::find("llvm.arithmetic.fence").and_then(|fence| fence.get_declaration(module, &[ty]));
+    builder.position_before(&next);
+    let bits = if value.get_type() == ty { value } else { builder.build_bit_cast(value, ty, "")? };
+    let call = builder.build_call(fence.ok_or_else(|| failed("no fence"))?, &[bits.into()], "")?;
+    let fenced = call.try_as_basic_value().basic().ok_or_else(|| failed("a fence without result"))?;
+    let result = if value.get_type() == ty { fenced } else { builder.build_bit_cast(fenced, value.get_type(), "")? };
+    let (Some(first), Some(last)) = (load.get_next_instruction(), result.as_instruction_value()) else {
+        return Err(failed("a fence that folded"));
+    };
+    load.replace_all_uses_with(&last);
+    first.set_operand(0, value);
+    Ok(())
+}
+
+/// A floating-point type with the bits of `ty`: fences are for floats. None for scalar integers, which no instruction masks, and for vectors
+/// that have no such type.
+fn fence_type<'ctx>(module: &Module<'ctx>, ty: BasicTypeEnum<'ctx>) -> Option<BasicTypeEnum<'ctx>> {
+    let context = module.get_context();
+    let BasicTypeEnum::VectorType(vector) = ty else { return ty.is_float_type().then_some(ty) };
+    let element_bits = match vector.get_element_type() {
+        BasicTypeEnum::IntType(element) => element.get_bit_width(),
+        BasicTypeEnum::FloatType(_) => return Some(ty),
+        _ => return None,
+    };
+    match vector.get_size() * element_bits {
+        32 => Some(context.f32_type().into()),
+        64 => Some(context.f64_type().into()),
+        bits if bits % 64 == 0 => Some(context.f64_type().vec_type(bits / 64).into()),
+        _ => None,
+    }
 }
 
 /// All loads of the module that `wanted` accepts.

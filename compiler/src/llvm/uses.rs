@@ -72,13 +72,25 @@ pub(super) fn stored_back(load: InstructionValue<'_>) -> bool {
     stores.any(|store| operand(store, 0) == value && operand(store, 1) == pointer)
 }
 
+/// Number of blocks to which the load's block may branch.
+fn branches(load: InstructionValue<'_>) -> u32 {
+    let terminator = load.get_parent().and_then(|block| block.get_terminator());
+    // SAFETY: the terminator is a live instruction that ends a block.
+    terminator.map_or(0, |terminator| unsafe { LLVMGetNumSuccessors(terminator.as_value_ref()) })
+}
+
+/// Whether the value is only brought to another block, on one of several ways: LLVM would load it there, if all others who go there bring
+/// loaded values, too.
+pub(super) fn carried_away(load: InstructionValue<'_>) -> bool {
+    let elsewhere =
+        |user: &InstructionValue<'_>| user.get_opcode() == InstructionOpcode::Phi && user.get_parent() != load.get_parent();
+    matches!(users(load.as_value_ref()).as_slice(), [user] if elsewhere(user)) && branches(load) > 1
+}
+
 /// Whether something in the load's own block needs its value that cannot itself be moved behind the block's branch.
 pub(super) fn anchored(load: InstructionValue<'_>) -> bool {
     let block = load.get_parent();
-    let branches = block.and_then(|block| block.get_terminator()).map_or(0, |terminator| {
-        // SAFETY: the terminator is a live instruction that ends a block.
-        unsafe { LLVMGetNumSuccessors(terminator.as_value_ref()) }
-    });
+    let branches = branches(load);
     let mut seen = HashSet::new();
     let mut pending = vec![load];
     while let Some(instruction) = pending.pop() {
@@ -108,54 +120,44 @@ pub(super) fn anchored(load: InstructionValue<'_>) -> bool {
 
 fn is_intrinsic(call: InstructionValue<'_>) -> bool {
     let callee = call.get_operands().last().flatten().and_then(|operand| operand.value());
-    callee.is_some_and(|callee| {
-        let name = match callee {
-            BasicValueEnum::PointerValue(pointer) => pointer.get_name().to_bytes().starts_with(b"llvm."),
-            _ => false,
-        };
-        name
-    })
+    match callee {
+        Some(BasicValueEnum::PointerValue(pointer)) => pointer.get_name().to_bytes().starts_with(b"llvm."),
+        _ => false,
+    }
 }
 
-/// Whether a select chooses the load's value, perhaps after a change of width: instruction selection may load only what is chosen.
+/// Whether all that is made of a load's value ends in a select: instruction selection may then load only what is chosen, be it by a branch
+/// or by an instruction with a mask, which does not fault in lanes that it masks.
 pub(super) fn chosen(load: InstructionValue<'_>) -> bool {
-    let mut pending = vec![load];
-    while let Some(value) = pending.pop() {
-        for user in users(value.as_value_ref()) {
-            match user.get_opcode() {
-                InstructionOpcode::Select => return true,
-                InstructionOpcode::ZExt
-                | InstructionOpcode::SExt
-                | InstructionOpcode::Trunc
-                | InstructionOpcode::FPExt
-                | InstructionOpcode::BitCast
-                | InstructionOpcode::Freeze => pending.push(user),
-                _ => {}
-            }
+    let mut value = load;
+    for _ in 0..STEPS_MAX {
+        match users(value.as_value_ref()).as_slice() {
+            [user] if user.get_opcode() == InstructionOpcode::Select => return true,
+            [user] if !matches!(user.get_type(), AnyTypeEnum::VoidType(_)) => value = *user,
+            _ => return false,
         }
     }
-    false
+    true
 }
 
 /// Whether instruction selection may load fewer bytes, because only some bits are needed: a chain of single uses that ends in dropping bits.
 pub(super) fn narrowable(load: InstructionValue<'_>) -> bool {
-    match load.get_type() {
-        AnyTypeEnum::IntType(ty) if ty.get_bit_width() > 8 => {}
-        _ => return false,
+    use InstructionOpcode as Op;
+    if matches!(load.get_type(), AnyTypeEnum::IntType(ty) if ty.get_bit_width() <= 8) {
+        return false;
     }
     let mut value = load;
     for _ in 0..STEPS_MAX {
         let users = users(value.as_value_ref());
         let [user] = users.as_slice() else { return false };
         match user.get_opcode() {
-            InstructionOpcode::Trunc | InstructionOpcode::Shl | InstructionOpcode::LShr | InstructionOpcode::AShr => return true,
-            InstructionOpcode::And if has_constant(*user) => return true,
-            InstructionOpcode::And
-            | InstructionOpcode::Or
-            | InstructionOpcode::Xor
-            | InstructionOpcode::Add
-            | InstructionOpcode::Sub
-            | InstructionOpcode::Mul => value = *user,
+            Op::Trunc | Op::Shl | Op::LShr | Op::AShr | Op::ExtractElement => return true,
+            Op::And if has_constant(*user) => return true,
+            // Bytes may be swapped or bits counted.
+            Op::Call => return is_intrinsic(*user) && matches!(user.get_type(), AnyTypeEnum::IntType(_)),
+            Op::And | Op::Or | Op::Xor | Op::Add | Op::Sub | Op::Mul | Op::BitCast | Op::ZExt | Op::SExt | Op::Freeze => {
+                value = *user;
+            }
             _ => return false,
         }
     }

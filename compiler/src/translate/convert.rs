@@ -27,10 +27,10 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             Operator::I64TruncSatF32S | Operator::I64TruncSatF64S => self.saturate("llvm.fptosi.sat", t.i64)?,
             Operator::I64TruncSatF32U | Operator::I64TruncSatF64U => self.saturate("llvm.fptoui.sat", t.i64)?,
 
-            Operator::F32ConvertI32S | Operator::F32ConvertI64S => self.from_int(t.f32, true)?,
-            Operator::F32ConvertI32U | Operator::F32ConvertI64U => self.from_int(t.f32, false)?,
-            Operator::F64ConvertI32S | Operator::F64ConvertI64S => self.from_int(t.f64, true)?,
-            Operator::F64ConvertI32U | Operator::F64ConvertI64U => self.from_int(t.f64, false)?,
+            Operator::F32ConvertI32S | Operator::F32ConvertI64S => self.int_to_float(t.f32, true)?,
+            Operator::F32ConvertI32U | Operator::F32ConvertI64U => self.int_to_float(t.f32, false)?,
+            Operator::F64ConvertI32S | Operator::F64ConvertI64S => self.int_to_float(t.f64, true)?,
+            Operator::F64ConvertI32U | Operator::F64ConvertI64U => self.int_to_float(t.f64, false)?,
 
             Operator::F32DemoteF64 => {
                 let value = self.pop_float();
@@ -75,7 +75,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         Ok(())
     }
 
-    fn from_int(&mut self, to: FloatType<'ctx>, signed: bool) -> Result<(), CompileError> {
+    fn int_to_float(&mut self, to: FloatType<'ctx>, signed: bool) -> Result<(), CompileError> {
         let value = self.pop_int();
         let result = if signed {
             self.builder.build_signed_int_to_float(value, to, "")?

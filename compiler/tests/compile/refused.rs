@@ -1,0 +1,95 @@
+//! What is refused, and how the refusal reads.
+
+use awsm::{Bounds, CompileError, CompileOptions, Cpu};
+
+use super::{options, try_compile};
+
+/// The name of the feature that a refusal names, after a check that it names a place, too.
+fn unsupported(text: &str) -> String {
+    match try_compile(text, &options()) {
+        Err(CompileError::Unsupported { feature, offset }) => {
+            assert!(offset > 0, "{text}");
+            feature
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn proposals_that_are_not_compiled_are_named() {
+    for (feature, text) in [
+        ("simd", "(module (func (drop (v128.const i64x2 0 0))))"),
+        ("simd", "(module (func (param v128)))"),
+        ("tail-call", "(module (func $f (return_call $f)))"),
+        ("threads", "(module (memory 1 1 shared))"),
+        ("threads", "(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))"),
+        ("memory64", "(module (memory i64 1))"),
+        ("multi-memory", "(module (memory 1) (memory 1))"),
+        ("exceptions", "(module (tag))"),
+        ("extended-const", "(module (global i32 (i32.add (i32.const 1) (i32.const 2))))"),
+        ("gc", "(module (type (struct)))"),
+        ("function-references", "(module (type $t (func)) (func (param (ref $t))))"),
+        ("wide-arithmetic", "(module (func (param i64) (drop (drop (i64.mul_wide_u (local.get 0) (local.get 0))))))"),
+    ] {
+        let text = text.replace(
+            "(drop (drop (i64.mul_wide_u (local.get 0) (local.get 0))))",
+            "(i64.mul_wide_u (local.get 0) (local.get 0)) drop drop",
+        );
+        let named = unsupported(&text);
+        assert!(named.contains(feature), "{text}: {named}, not {feature}");
+    }
+}
+
+#[test]
+fn components_are_refused() {
+    let error = try_compile("(component)", &options()).unwrap_err();
+    assert!(matches!(&error, CompileError::Unsupported { feature, .. } if feature.contains("component-model")), "{error}");
+}
+
+#[test]
+fn invalid_modules_say_where() {
+    let error = try_compile("(module (func (result i32) (i64.const 1)))", &options()).unwrap_err();
+    let CompileError::Invalid { offset, message } = &error else { panic!("{error:?}") };
+    assert!(*offset > 8 && message.contains("type mismatch"), "{error}");
+    assert!(error.to_string().contains("at offset 0x"));
+}
+
+#[test]
+fn rubbish_is_invalid_and_so_is_every_truncation() {
+    let wasm =
+        wat::parse_str("(module (memory 1) (func (export \"f\") (param i32) (result i32) (i32.load (local.get 0))))").unwrap();
+    assert!(awsm::compile(b"not wasm", &options(), &()).is_err());
+    for end in 0..wasm.len() {
+        // Between sections a module may end; before the code it then lacks its bodies.
+        match awsm::compile(&wasm[..end], &options(), &()) {
+            Err(CompileError::Invalid { .. }) => {}
+            Ok(_) => assert!(end <= 8 || wasm[..end].len() < wasm.len() / 2, "accepted at {end}"),
+            Err(error) => panic!("{end}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn limits_are_named_with_what_was_found() {
+    let nested = format!("(module (func {} {}))", "(block ".repeat(10_001), ")".repeat(10_001));
+    for (what, text) in [
+        ("table elements", "(module (table 10000001 funcref))".to_owned()),
+        ("nested blocks", nested),
+        ("targets of a br_table", format!("(module (func (block (br_table {} (i32.const 0)))))", "0 ".repeat(70_000))),
+    ] {
+        match try_compile(&text, &options()) {
+            Err(CompileError::Limit { what: named, found, limit, .. }) => assert!(named == what && found > limit),
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn options_that_are_not_known_are_refused_with_what_is() {
+    let text = "(module)";
+    let error = try_compile(text, &CompileOptions { cpu: Cpu::Named("z80".to_owned()), ..options() }).unwrap_err().to_string();
+    assert!(error.contains("z80") && error.contains("skylake-avx512"), "{error}");
+    let error = try_compile(text, &CompileOptions { bounds: Bounds::Segment, ..options() }).unwrap_err().to_string();
+    assert!(error.contains("segment") && error.contains("guard"), "{error}");
+    assert!(awsm::cpu_names().contains(&"x86-64-v3"));
+}
