@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use awsm_abi::limits::VMCTX_BYTES_MAX;
-use awsm_abi::types::Bounds;
+use awsm_abi::types::{Bounds, MemoryType};
 use awsm_abi::vmctx::Layout;
 use inkwell::context::Context;
 
@@ -49,7 +49,7 @@ fn compile_here(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) 
     let context = Context::create();
     let ir = Ir::new(&context, &machine, layout.size());
     ir.define_at_start(&artifact::text_symbol(0));
-    let bounds = vec![options.bounds; module.memories.len()];
+    let bounds = module.memories.iter().map(|memory| bounds_of(memory, options.bounds)).collect();
     let unit = Unit::new(&module, ir, layout, bounds);
     translate::translate(&unit, progress)?;
     let entry_types = translate::entry_types(&unit);
@@ -81,6 +81,11 @@ fn compile_here(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) 
     let code = CodeObject::read(object, 0, DefaultRow::Call)?;
     let helpers = helpers::build(&code.undefined, &machine, cpu.arch)?;
     artifact::assemble(&parts, &code, helpers.as_ref())
+}
+
+/// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold.
+fn bounds_of(memory: &MemoryType, chosen: Bounds) -> Bounds {
+    if memory.memory64 { Bounds::Software } else { chosen }
 }
 
 fn check(options: &CompileOptions) -> Result<(), CompileError> {

@@ -131,7 +131,8 @@ fn memory_type(ty: &MemoryType) -> String {
 
 fn table_type(ty: &TableType) -> String {
     let max = ty.elements_max.map_or_else(|| "no limit of its own".to_owned(), |max| format!("at most {max}"));
-    format!("table of {} {}, {max}", ty.elements_min, ty.element)
+    let kind = if ty.table64 { "table64" } else { "table" };
+    format!("{kind} of {} {}, {max}", ty.elements_min, ty.element)
 }
 
 fn global_type(ty: &GlobalType) -> String {

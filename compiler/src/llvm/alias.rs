@@ -24,6 +24,10 @@ pub(crate) enum Access {
     TableRecord,
     /// A table's elements. Two imported tables may be one, so that all tables share the class.
     TableElement,
+    /// Arguments of a call that are passed in memory.
+    Arguments,
+    /// Results of a call that are returned in memory.
+    Results,
     /// Contents of a linear memory that the instance defines.
     Memory(u32),
     /// Contents of an imported linear memory. Two imported ones may be one.

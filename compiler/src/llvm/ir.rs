@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use awsm_abi::cpu::Arch;
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::ValType;
 use inkwell::AddressSpace;
@@ -17,6 +18,7 @@ use inkwell::{DLLStorageClass, GlobalVisibility};
 
 use super::alias::{Access, AliasTags};
 use super::attributes::Attributes;
+use super::cpu::TargetCpu;
 use super::debug::{DebugInfo, Scope};
 use super::machine::Machine;
 use crate::error::CompileError;
@@ -27,6 +29,7 @@ pub(crate) struct Ir<'ctx> {
     pub(crate) context: &'ctx Context,
     pub(crate) module: Module<'ctx>,
     pub(crate) types: Types<'ctx>,
+    cpu: TargetCpu,
     attributes: Attributes,
     alias: AliasTags<'ctx>,
     invariant: MetadataValue<'ctx>,
@@ -97,8 +100,10 @@ impl<'ctx> Types<'ctx> {
 pub(crate) enum CallConv {
     /// The host's.
     C = 0,
-    /// Between guest functions.
-    Guest = 8,
+    /// Of guest functions that only direct calls of their own module reach: LLVM's `fastcc`.
+    Direct = 8,
+    /// Of all other guest functions, which may be called from anywhere and tail-called: LLVM's `tailcc`.
+    Guest = 18,
 }
 
 /// Who can see a function. None is visible outside the artifact.
@@ -123,6 +128,7 @@ impl<'ctx> Ir<'ctx> {
         Ir {
             debug: DebugInfo::new(context, &module),
             types: Types::new(context),
+            cpu: machine.cpu.clone(),
             attributes: Attributes::new(context, &machine.cpu, vmctx_bytes),
             alias: AliasTags::new(context),
             invariant: context.metadata_node(&[]),
@@ -136,6 +142,16 @@ impl<'ctx> Ir<'ctx> {
             context,
             module,
         }
+    }
+
+    /// The instruction set of the code.
+    pub(crate) fn arch(&self) -> Arch {
+        self.cpu.arch
+    }
+
+    /// Whether the code may use a processor feature, by LLVM's name.
+    pub(crate) fn has(&self, feature: &str) -> bool {
+        self.cpu.features.iter().any(|known| known == feature)
     }
 
     /// Defines a symbol at the start of the module's code.
@@ -217,6 +233,12 @@ impl<'ctx> Ir<'ctx> {
     pub(crate) fn call(&self, call: CallSiteValue<'ctx>, convention: CallConv) {
         call.set_call_convention(convention as u32);
         call.set_tail_call_kind(LLVMTailCallKind::LLVMTailCallKindNoTail);
+    }
+
+    /// Marks a call of guest code that gives up its caller's frame; a return of its result must follow.
+    pub(crate) fn tail_call(&self, call: CallSiteValue<'ctx>) {
+        call.set_call_convention(CallConv::Guest as u32);
+        call.set_tail_call_kind(LLVMTailCallKind::LLVMTailCallKindMustTail);
     }
 
     /// A call as an instruction.

@@ -7,7 +7,8 @@
 //! 1. The translator makes every load of linear memory volatile. So they stay while functions are simplified and inlined into each other.
 //! 2. [`hold`] then makes them plain loads whose value goes to a call of `awsm.keep`, a function that LLVM knows nothing of but that it touches no
 //!    memory. Loads can be merged with equal ones, forwarded from stores and hoisted, but are needed where they are.
-//! 3. [`release`] deletes these calls. What then is not needed becomes volatile again; all others are free to be vectorised.
+//! 3. [`release`] deletes these calls. What then is not needed becomes volatile again, as do vectors of which only some lanes may be
+//!    needed ([`super::lanes`]); all others are free to be vectorised.
 //!
 //! Before code generation, which deletes, sinks and narrows once more, [`pin`] makes volatile what would lose its trap there, and fences off
 //! what would become the operand of an instruction with a mask, which does not fault in lanes that are masked. No pass that sinks loads out
@@ -30,6 +31,7 @@ use inkwell::module::Module;
 use inkwell::types::{AnyTypeEnum, BasicMetadataTypeEnum, BasicTypeEnum};
 use inkwell::values::{AsValueRef, BasicValue, FunctionValue, InstructionOpcode, InstructionValue};
 
+use super::lanes::{divisible, taken_apart};
 use super::uses::{Classes, anchored, carried_away, chosen, narrowable, stored_back, users, value_of};
 use crate::error::CompileError;
 
@@ -70,7 +72,7 @@ fn holder<'ctx>(module: &Module<'ctx>, ty: AnyTypeEnum<'ctx>) -> FunctionValue<'
     function
 }
 
-/// Lets values go, and makes volatile what nothing else needs.
+/// Lets values go, and makes volatile what nothing else needs, or not as a whole.
 pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
     for function in module.get_functions().collect::<Vec<_>>() {
         if function.get_name().to_bytes().starts_with(HOLD.as_bytes()) {
@@ -79,8 +81,10 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
         }
     }
     let mut classes = Classes::new(module.get_context());
+    let vectors = has_vectors(module);
     for load in loads(module, |_| true) {
-        let unneeded = users(load.as_value_ref()).is_empty() || stored_back(load) || carried_away(load);
+        let unneeded =
+            users(load.as_value_ref()).is_empty() || stored_back(load) || carried_away(load) || (vectors && divisible(load));
         if unneeded && classes.is_guest_memory(load) {
             load.set_volatile(true).map_err(failed)?;
         }
@@ -96,7 +100,7 @@ pub(super) fn pin(module: &Module<'_>) -> Result<(), CompileError> {
         if !classes.is_guest_memory(load) {
             continue;
         }
-        if chosen(load) {
+        if chosen(load) || (load.get_volatile() == Ok(true) && taken_apart(load)) {
             separate(module, &builder, load)?;
             load.set_volatile(true).map_err(failed)?;
         } else if !anchored(load) || stored_back(load) || narrowable(load) {
@@ -142,6 +146,12 @@ fn fence_type<'ctx>(module: &Module<'ctx>, ty: BasicTypeEnum<'ctx>) -> Option<Ba
         bits if bits % 64 == 0 => Some(context.f64_type().vec_type(bits / 64).into()),
         _ => None,
     }
+}
+
+/// Whether anything in the module is a vector.
+fn has_vectors(module: &Module<'_>) -> bool {
+    let blocks = module.get_functions().flat_map(|function| function.get_basic_block_iter());
+    blocks.flat_map(|block| block.get_instructions()).any(|i| matches!(i.get_type(), AnyTypeEnum::VectorType(_)))
 }
 
 /// All loads of the module that `wanted` accepts.

@@ -14,6 +14,7 @@ mod debug;
 mod host;
 mod ir;
 mod keep;
+mod lanes;
 mod machine;
 mod passes;
 mod quiet;

@@ -11,7 +11,7 @@ use inkwell::values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, Instru
 use super::alias::is_memory_class;
 
 /// Instructions looked at for one load before the answer is the careful one.
-const STEPS_MAX: usize = 64;
+pub(super) const STEPS_MAX: usize = 64;
 
 /// The instructions that use a value.
 pub(super) fn users<'ctx>(value: LLVMValueRef) -> Vec<InstructionValue<'ctx>> {
@@ -119,10 +119,17 @@ pub(super) fn anchored(load: InstructionValue<'_>) -> bool {
 }
 
 fn is_intrinsic(call: InstructionValue<'_>) -> bool {
+    intrinsic_name(call).is_some()
+}
+
+/// The name of the intrinsic that is called; none when it is no intrinsic.
+pub(super) fn intrinsic_name(call: InstructionValue<'_>) -> Option<String> {
     let callee = call.get_operands().last().flatten().and_then(|operand| operand.value());
     match callee {
-        Some(BasicValueEnum::PointerValue(pointer)) => pointer.get_name().to_bytes().starts_with(b"llvm."),
-        _ => false,
+        Some(BasicValueEnum::PointerValue(pointer)) => {
+            pointer.get_name().to_str().ok().filter(|name| name.starts_with("llvm.")).map(str::to_owned)
+        }
+        _ => None,
     }
 }
 

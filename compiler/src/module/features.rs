@@ -3,9 +3,15 @@
 use crate::error::CompileError;
 use wasmparser::{Error, Validator, WasmFeatures};
 
-/// What is accepted: WebAssembly 2.0 without SIMD.
-pub(super) const ACCEPTED: WasmFeatures =
-    WasmFeatures::WASM2.difference(WasmFeatures::SIMD).union(WasmFeatures::FLOATS).union(WasmFeatures::GC_TYPES);
+/// What is accepted: WebAssembly 2.0, and of the proposals that became 3.0 those named here.
+pub(super) const ACCEPTED: WasmFeatures = WasmFeatures::WASM2
+    .union(WasmFeatures::RELAXED_SIMD)
+    .union(WasmFeatures::FLOATS)
+    .union(WasmFeatures::GC_TYPES)
+    .union(WasmFeatures::EXTENDED_CONST)
+    .union(WasmFeatures::MULTI_MEMORY)
+    .union(WasmFeatures::TAIL_CALL)
+    .union(WasmFeatures::MEMORY64);
 
 /// Says why `wasm`, which failed with `error`, is refused: because it needs a proposal that is not accepted, or because it is invalid.
 pub(super) fn refusal(wasm: &[u8], error: &Error) -> CompileError {

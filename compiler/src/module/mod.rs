@@ -12,6 +12,7 @@ pub(crate) use parse::parse;
 pub(crate) use types::null_type;
 pub(crate) use types::val_type;
 
+use awsm_abi::calls;
 use awsm_abi::descriptor::{ConstExpr, ConstOp, DataSegment, ElementItems, ElementSegment, Export, ExternKind, SegmentMode};
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 use awsm_abi::vmctx;
@@ -44,6 +45,8 @@ pub(crate) struct Module<'a> {
     pub(crate) function_names: Vec<Option<String>>,
     /// Whether anything but calls of this module can reach the function.
     pub(crate) escapes: Vec<bool>,
+    /// Whether the function makes tail calls, or is the target of a direct one.
+    pub(crate) tail_calls: Vec<bool>,
     /// Types of tables.
     pub(crate) tables: Vec<TableType>,
     /// How many of them are imported.
@@ -115,6 +118,7 @@ impl Module<'_> {
     /// What the layout of an instance's vmctx follows from.
     pub(crate) fn counts(&self) -> vmctx::Counts {
         vmctx::Counts {
+            arguments: self.types.iter().map(calls::memory_params).max().unwrap_or(0),
             memories: self.memories.len() as u32,
             tables: self.tables.len() as u32,
             imported_functions: self.imported_functions,
@@ -128,9 +132,8 @@ impl Module<'_> {
     pub(crate) fn constant_global(&self, index: u32) -> Option<ConstOp> {
         let defined = index.checked_sub(self.imported_globals)? as usize;
         match (self.globals[index as usize].mutable, self.global_inits[defined].as_slice()) {
-            (false, &[op @ (ConstOp::I32Const(_) | ConstOp::I64Const(_) | ConstOp::F32Const(_) | ConstOp::F64Const(_))]) => {
-                Some(op)
-            }
+            (false, &[ConstOp::GlobalGet(_) | ConstOp::RefNull(_) | ConstOp::RefFunc(_)]) => None,
+            (false, &[op]) => Some(op),
             _ => None,
         }
     }

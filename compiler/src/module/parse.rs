@@ -71,6 +71,7 @@ impl<'a> Reader<'a> {
             names::read(&mut self.module, reader);
         }
         names::complete(&mut self.module);
+        self.module.tail_calls.resize(self.module.functions.len(), false);
         self.module.find_escapes();
         Ok(self.module)
     }
@@ -108,7 +109,10 @@ impl<'a> Reader<'a> {
             Payload::StartSection { func, .. } => self.module.start = Some(FuncIdx(func)),
             Payload::ElementSection(section) => self.elements(section)?,
             Payload::DataSection(section) => self.data(section)?,
-            Payload::CodeSectionStart { count, .. } => progress.begin(Phase::Validate, count as usize),
+            Payload::CodeSectionStart { count, .. } => {
+                self.module.tail_calls = vec![false; self.module.functions.len()];
+                progress.begin(Phase::Validate, count as usize);
+            }
             Payload::CustomSection(section) => {
                 if let KnownCustom::Name(reader) = section.as_known() {
                     self.name_section = Some(reader);
@@ -134,12 +138,26 @@ impl<'a> Reader<'a> {
                 limits::check("targets of a br_table", u64::from(targets.len()), max::BR_TABLE_TARGETS_MAX as u64, offset)?;
             }
             validator.op(offset, &op)?;
+            self.note_tail_call(&op);
             limits::check("nested blocks", u64::from(validator.control_stack_height()), max::NESTING_MAX as u64, offset)?;
         }
         operators.finish()?;
         self.allocations = validator.into_allocations();
         self.module.bodies.push(body);
         Ok(())
+    }
+
+    /// Remembers a tail call in the body that is being read.
+    fn note_tail_call(&mut self, op: &Operator<'_>) {
+        let module = &mut self.module;
+        let caller = module.imported_functions as usize + module.bodies.len();
+        let callee = match op {
+            Operator::ReturnCall { function_index } => *function_index as usize,
+            Operator::ReturnCallIndirect { .. } | Operator::ReturnCallRef { .. } => caller,
+            _ => return,
+        };
+        module.tail_calls[caller] = true;
+        module.tail_calls[callee] = true;
     }
 
     fn imports(&mut self, section: wasmparser::ImportSectionReader<'a>) -> Result<(), Failure> {

@@ -16,7 +16,7 @@ pub(crate) fn val_type(ty: wasmparser::ValType) -> Option<ValType> {
         wasmparser::ValType::I64 => Some(ValType::I64),
         wasmparser::ValType::F32 => Some(ValType::F32),
         wasmparser::ValType::F64 => Some(ValType::F64),
-        wasmparser::ValType::V128 => None,
+        wasmparser::ValType::V128 => Some(ValType::V128),
         wasmparser::ValType::Ref(ty) => ref_type(ty),
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn func_type(ty: &wasmparser::FuncType, offset: u64) -> Result<FuncTy
 pub(super) fn table_type(ty: &wasmparser::TableType, offset: u64) -> Result<TableType, CompileError> {
     limits::check("table elements", ty.initial, awsm_abi::limits::TABLE_ELEMENTS_MAX, offset)?;
     let element = accepted(wasmparser::ValType::Ref(ty.element_type), offset)?;
-    Ok(TableType { element, elements_min: ty.initial, elements_max: ty.maximum })
+    Ok(TableType { element, elements_min: ty.initial, elements_max: ty.maximum, table64: ty.table64 })
 }
 
 pub(super) fn memory_type(ty: &wasmparser::MemoryType) -> MemoryType {
@@ -65,6 +65,7 @@ pub(super) fn const_expr(expression: &wasmparser::ConstExpr<'_>) -> Result<Const
             Operator::I64Const { value } => ConstOp::I64Const(value),
             Operator::F32Const { value } => ConstOp::F32Const(value.bits()),
             Operator::F64Const { value } => ConstOp::F64Const(value.bits()),
+            Operator::V128Const { value } => ConstOp::V128Const(u128::from_le_bytes(*value.bytes())),
             Operator::GlobalGet { global_index } => ConstOp::GlobalGet(global_index),
             Operator::RefNull { hty } => ConstOp::RefNull(null_type(hty, offset)?),
             Operator::RefFunc { function_index } => ConstOp::RefFunc(function_index),

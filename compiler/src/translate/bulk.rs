@@ -32,7 +32,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         Ok(true)
     }
 
-    /// Pops three `i32` and widens them.
+    /// Pops three integers and widens them to 64 bits.
     pub(super) fn pop_indices(&mut self) -> Result<[IntValue<'ctx>; 3], CompileError> {
         let (third, second, first) = (self.pop_int(), self.pop_int(), self.pop_int());
         Ok([self.zext64(first)?, self.zext64(second)?, self.zext64(third)?])
@@ -41,7 +41,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     fn copy(&mut self, memory: u32) -> Result<(), CompileError> {
         let [destination, source, length] = self.pop_indices()?;
         for start in [destination, source] {
-            let end = self.builder.build_int_nuw_add(start, length, "")?;
+            let end = self.range_end(start, length)?;
             self.trap_unless_within(memory, end)?;
         }
         let (destination, source) = (self.memory_pointer(memory, destination)?, self.memory_pointer(memory, source)?);
@@ -52,7 +52,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     fn fill(&mut self, memory: u32) -> Result<(), CompileError> {
         let [destination, value, length] = self.pop_indices()?;
-        let end = self.builder.build_int_nuw_add(destination, length, "")?;
+        let end = self.range_end(destination, length)?;
         self.trap_unless_within(memory, end)?;
         let destination = self.memory_pointer(memory, destination)?;
         let byte = self.builder.build_int_truncate(value, self.types.i8, "")?;

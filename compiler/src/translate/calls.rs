@@ -1,6 +1,6 @@
 //! Calls: direct, of imports, indirect, and of the host's builtins.
 
-use awsm_abi::calls::SLOT_BYTES;
+use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
 use awsm_abi::trap::TrapCode;
 use awsm_abi::vmctx::{self, funcref};
 use inkwell::IntPredicate::NE;
@@ -14,34 +14,50 @@ use crate::error::CompileError;
 use crate::llvm::{Access, CallConv, Ir};
 use crate::module::{FuncIdx, TypeIdx};
 
+/// What follows a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The next operator.
+    Continue,
+    /// The end of the function: a tail call.
+    Return,
+}
+
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn call(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
         match *op {
-            Operator::Call { function_index } => self.call_direct(FuncIdx(function_index))?,
-            Operator::CallIndirect { type_index, table_index } => self.call_indirect(TypeIdx(type_index), table_index)?,
+            Operator::Call { function_index } => self.call_direct(FuncIdx(function_index), Then::Continue)?,
+            Operator::CallIndirect { type_index, table_index } => {
+                self.call_indirect(TypeIdx(type_index), table_index, Then::Continue)?;
+            }
+            Operator::ReturnCall { function_index } => self.call_direct(FuncIdx(function_index), Then::Return)?,
+            Operator::ReturnCallIndirect { type_index, table_index } => {
+                self.call_indirect(TypeIdx(type_index), table_index, Then::Return)?;
+            }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    fn call_direct(&mut self, function: FuncIdx) -> Result<(), CompileError> {
+    fn call_direct(&mut self, function: FuncIdx, then: Then) -> Result<(), CompileError> {
         let ty = self.unit.module.functions[function.0 as usize];
         match self.unit.function(function) {
             Some(callee) => {
-                let arguments = self.pop_arguments(self.vmctx, ty);
+                let convention = self.unit.convention(function);
+                let arguments = self.pop_arguments(self.vmctx, ty, convention, then)?;
                 let call = self.builder.build_call(callee, &arguments, "")?;
-                self.finish_call(call, ty)
+                self.finish_call(call, ty, convention, then)
             }
             None => {
                 let entry = self.unit.layout.imported_function(function.0);
                 let code = self.context_pointer(entry + vmctx::function::CODE)?;
                 let callee = self.context_pointer(entry + vmctx::function::VMCTX)?;
-                self.call_pointer(code, callee, ty)
+                self.call_pointer(code, callee, ty, then)
             }
         }
     }
 
-    fn call_indirect(&mut self, ty: TypeIdx, table: u32) -> Result<(), CompileError> {
+    fn call_indirect(&mut self, ty: TypeIdx, table: u32, then: Then) -> Result<(), CompileError> {
         let element = self.checked_element(table, TrapCode::UndefinedElement)?;
         let code = self.load(self.types.ptr.into(), self.at(element, funcref::CODE), Access::TableElement)?;
         let code = code.into_pointer_value();
@@ -55,7 +71,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
         let instance = self.load(self.types.i32.into(), self.at(element, funcref::INSTANCE), Access::TableElement)?;
         let callee = self.instance(instance.into_int_value())?;
-        self.call_pointer(code, callee, ty)
+        self.call_pointer(code, callee, ty, then)
     }
 
     /// The vmctx of the instance with that index.
@@ -67,22 +83,71 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         Ok(self.invariant_load(self.types.ptr.into(), place)?.into_pointer_value())
     }
 
-    fn call_pointer(&mut self, code: PointerValue<'ctx>, callee: PointerValue<'ctx>, ty: TypeIdx) -> Result<(), CompileError> {
-        let arguments = self.pop_arguments(callee, ty);
+    fn call_pointer(
+        &mut self,
+        code: PointerValue<'ctx>,
+        callee: PointerValue<'ctx>,
+        ty: TypeIdx,
+        then: Then,
+    ) -> Result<(), CompileError> {
+        let arguments = self.pop_arguments(callee, ty, CallConv::Guest, then)?;
         let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
-        self.finish_call(call, ty)
+        self.finish_call(call, ty, CallConv::Guest, then)
     }
 
-    fn pop_arguments(&mut self, vmctx: PointerValue<'ctx>, ty: TypeIdx) -> Vec<BasicMetadataValueEnum<'ctx>> {
-        let count = self.unit.module.types[ty.0 as usize].params.len();
-        let arguments = self.pop_many(count);
-        std::iter::once(vmctx.into()).chain(arguments.into_iter().map(Into::into)).collect()
+    /// The callee's vmctx, where its results go if they go to memory, and the operands for which there are registers. Writes the others.
+    fn pop_arguments(
+        &mut self,
+        vmctx: PointerValue<'ctx>,
+        ty: TypeIdx,
+        convention: CallConv,
+        then: Then,
+    ) -> Result<Vec<BasicMetadataValueEnum<'ctx>>, CompileError> {
+        let ty = &self.unit.module.types[ty.0 as usize];
+        let operands = self.pop_many(ty.params.len());
+        let mut arguments: Vec<BasicMetadataValueEnum<'ctx>> = vec![vmctx.into()];
+        let is_shared = convention == CallConv::Guest;
+        if is_shared && results_in_memory(ty) {
+            // The results of a tail call are this function's, and of the same types.
+            let own = self.results.filter(|_| then == Then::Return);
+            arguments.push(own.map_or_else(|| self.call_results(ty.results.len()), Ok)?.into());
+        }
+        let mut written = 0;
+        for (operand, in_memory) in operands.into_iter().zip(params_in_memory(ty)) {
+            if is_shared && in_memory {
+                let place = self.at(vmctx, vmctx::ARGUMENTS + written * SLOT_BYTES);
+                self.store(place, operand, Access::Arguments)?;
+                written += 1;
+            } else {
+                arguments.push(operand.into());
+            }
+        }
+        Ok(arguments)
     }
 
-    fn finish_call(&mut self, call: CallSiteValue<'ctx>, ty: TypeIdx) -> Result<(), CompileError> {
-        self.ir.call(call, CallConv::Guest);
+    fn finish_call(
+        &mut self,
+        call: CallSiteValue<'ctx>,
+        ty: TypeIdx,
+        convention: CallConv,
+        then: Then,
+    ) -> Result<(), CompileError> {
         self.place_call(call);
-        match self.unit.module.types[ty.0 as usize].results.len() {
+        if then == Then::Return {
+            return self.finish_tail_call(call);
+        }
+        self.ir.call(call, convention);
+        let ty = &self.unit.module.types[ty.0 as usize];
+        if convention == CallConv::Guest && results_in_memory(ty) {
+            let slots = self.call_results(ty.results.len())?;
+            for (index, &ty) in ty.results.iter().enumerate() {
+                let slot = self.at(slots, index as u32 * SLOT_BYTES);
+                let result = self.load(self.types.value(ty), slot, Access::Results)?;
+                self.push(result);
+            }
+            return Ok(());
+        }
+        match ty.results.len() {
             0 => {}
             1 => self.push(Ir::result(call)?),
             count => {
@@ -93,6 +158,17 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Returns what the callee returns, from the callee.
+    fn finish_tail_call(&mut self, call: CallSiteValue<'ctx>) -> Result<(), CompileError> {
+        self.ir.tail_call(call);
+        match call.try_as_basic_value().basic() {
+            Some(result) => self.builder.build_return(Some(&result))?,
+            None => self.builder.build_return(None)?,
+        };
+        self.reachable = false;
         Ok(())
     }
 

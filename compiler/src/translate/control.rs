@@ -1,5 +1,6 @@
 //! Control operators (core specification, section 2.4.8), without calls.
 
+use awsm_abi::calls::SLOT_BYTES;
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::ValType;
 use inkwell::values::BasicValue;
@@ -8,6 +9,7 @@ use wasmparser::{BlockType, BrTable, Operator};
 use super::frame::{Frame, FrameKind, Join};
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
+use crate::llvm::Access;
 use crate::module::val_type;
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
@@ -137,6 +139,15 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     fn build_return(&mut self, results: usize) -> Result<(), CompileError> {
         let values = self.pop_many(results);
+        if let Some(at) = self.results {
+            for (index, value) in values.into_iter().enumerate() {
+                let slot = self.to_slot(value)?;
+                self.store(self.at(at, index as u32 * SLOT_BYTES), slot.into(), Access::Results)?;
+            }
+            self.builder.build_return(None)?;
+            self.reachable = false;
+            return Ok(());
+        }
         match values.as_slice() {
             [] => self.builder.build_return(None)?,
             [value] => self.builder.build_return(Some(value as &dyn BasicValue<'ctx>))?,

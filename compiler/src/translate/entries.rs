@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use awsm_abi::calls::SLOT_BYTES;
+use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
 use awsm_abi::types::FuncType;
 use awsm_abi::vmctx;
 use inkwell::builder::Builder;
@@ -57,12 +57,26 @@ fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
     let func_type = &unit.module.types[ty.0 as usize];
 
     let mut arguments: Vec<BasicMetadataValueEnum<'_>> = vec![params[0].into()];
-    for (index, &param) in func_type.params.iter().enumerate() {
-        arguments.push(slots.load(index, types.value(param))?.into());
+    let in_memory = results_in_memory(func_type);
+    if in_memory {
+        // The callee writes them when all parameters are loaded.
+        arguments.push(params[2].into());
+    }
+    let memory = Slots::arguments(&builder, types, params[0].into_pointer_value());
+    let mut written = 0;
+    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(params_in_memory(func_type)) {
+        let argument = slots.load(index, types.value(param))?;
+        if in_memory {
+            builder.build_store(memory.slot(written), argument)?;
+            written += 1;
+        } else {
+            arguments.push(argument.into());
+        }
     }
     let call = builder.build_indirect_call(unit.llvm_type(ty), params[1].into_pointer_value(), &arguments, "")?;
     ir.call(call, CallConv::Guest);
-    for (index, result) in results(&builder, call, func_type.results.len())?.into_iter().enumerate() {
+    let count = if in_memory { 0 } else { func_type.results.len() };
+    for (index, result) in results(&builder, call, count)?.into_iter().enumerate() {
         slots.store(index, result)?;
     }
     builder.build_return(None)?;
@@ -81,8 +95,17 @@ fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(
     let func_type = unit.module.function_type(function);
     let at = builder.build_alloca(types.i128.array_type(func_type.slots() as u32), "slots")?;
     let slots = Slots { builder: &builder, types, at };
-    for (index, &param) in params[1..].iter().enumerate() {
-        slots.store(index, param)?;
+    let in_memory = results_in_memory(func_type);
+    let memory = Slots::arguments(&builder, types, vmctx);
+    let (mut registers, mut read) = (params[1 + usize::from(in_memory)..].iter().copied(), 0);
+    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(params_in_memory(func_type)) {
+        let argument = if in_memory {
+            read += 1;
+            Some(memory.load(read - 1, types.value(param))?)
+        } else {
+            registers.next()
+        };
+        argument.map_or(Ok(()), |argument| slots.store(index, argument))?;
     }
     let offset = types.i64.const_int(u64::from(vmctx::HOST_CALL), false);
     let host_call = builder.build_load(types.ptr, offset_pointer(&builder, types.i8, vmctx, offset), "")?;
@@ -92,6 +115,12 @@ fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(
     ir.call(call, CallConv::C);
     let results: Vec<_> =
         func_type.results.iter().enumerate().map(|(index, &ty)| slots.load(index, types.value(ty))).collect::<Result<_, _>>()?;
+    if in_memory {
+        let slots = Slots { builder: &builder, types, at: params[1].into_pointer_value() };
+        results.into_iter().enumerate().try_for_each(|(index, result)| slots.store(index, result))?;
+        builder.build_return(None)?;
+        return Ok(());
+    }
     match results.as_slice() {
         [] => builder.build_return(None)?,
         [result] => builder.build_return(Some(result as &dyn BasicValue<'_>))?,
@@ -142,7 +171,13 @@ struct Slots<'a, 'ctx> {
     at: PointerValue<'ctx>,
 }
 
-impl<'ctx> Slots<'_, 'ctx> {
+impl<'a, 'ctx> Slots<'a, 'ctx> {
+    /// Those of the callee's vmctx, for arguments.
+    fn arguments(builder: &'a Builder<'ctx>, types: Types<'ctx>, vmctx: PointerValue<'ctx>) -> Slots<'a, 'ctx> {
+        let offset = types.i64.const_int(u64::from(vmctx::ARGUMENTS), false);
+        Slots { builder, types, at: offset_pointer(builder, types.i8, vmctx, offset) }
+    }
+
     fn slot(&self, index: usize) -> PointerValue<'ctx> {
         let bytes = self.types.i64.const_int(index as u64 * u64::from(SLOT_BYTES), false);
         offset_pointer(self.builder, self.types.i8, self.at, bytes)

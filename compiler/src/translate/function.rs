@@ -1,7 +1,9 @@
 //! The translator of one function: its stacks, its locals, and the small operations that all groups of operators share.
 
+use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::ValType;
+use awsm_abi::vmctx;
 use inkwell::basic_block::BasicBlock;
 use inkwell::builder::Builder;
 use inkwell::values::{
@@ -12,7 +14,7 @@ use wasmparser::Operator;
 use super::frame::Frame;
 use super::unit::Unit;
 use crate::error::CompileError;
-use crate::llvm::{Access, Ir, Scope, Types, offset_pointer};
+use crate::llvm::{Access, CallConv, Ir, Scope, Types, offset_pointer};
 use crate::module::{FuncIdx, val_type};
 
 /// Translates a function's body.
@@ -63,6 +65,10 @@ pub(super) struct FunctionTranslator<'a, 'ctx> {
     context_loads: std::collections::HashMap<u32, BasicValueEnum<'ctx>>,
     /// Slots for builtin host calls.
     slots: Option<PointerValue<'ctx>>,
+    /// Where this function's results go, if it returns them in memory.
+    pub(super) results: Option<PointerValue<'ctx>>,
+    /// Slots for results that calls return in memory, by their number.
+    call_results: std::collections::HashMap<usize, PointerValue<'ctx>>,
 }
 
 impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
@@ -82,6 +88,8 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         entry_builder.position_at_end(entry);
         let params = function.get_params();
         let ty = unit.module.function_type(index);
+        let is_shared = unit.convention(index) == CallConv::Guest;
+        let in_memory = is_shared && results_in_memory(ty);
         let mut translator = FunctionTranslator {
             unit,
             ir,
@@ -101,11 +109,32 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
             locals: Vec::new(),
             context_loads: std::collections::HashMap::new(),
             slots: None,
+            results: in_memory.then(|| params[1].into_pointer_value()),
+            call_results: std::collections::HashMap::new(),
         };
-        for (&value, &ty) in params[1..].iter().zip(&ty.params) {
-            translator.declare_local(ty, Some(value))?;
+        let mut registers = params[1 + usize::from(in_memory)..].iter().copied();
+        let mut arguments = 0;
+        for (&ty, in_memory) in ty.params.iter().zip(params_in_memory(ty)) {
+            let value = if is_shared && in_memory {
+                arguments += 1;
+                Some(translator.argument(arguments - 1, ty)?)
+            } else {
+                registers.next()
+            };
+            translator.declare_local(ty, value)?;
         }
         Ok(translator)
+    }
+
+    /// Reads an argument that is passed in memory; in the entry block, so before anything else.
+    fn argument(&self, index: u32, ty: ValType) -> Result<BasicValueEnum<'ctx>, CompileError> {
+        let offset = self.const_i64(u64::from(vmctx::ARGUMENTS + index * SLOT_BYTES));
+        let slot = offset_pointer(&self.entry_builder, self.types.i8, self.vmctx, offset);
+        let value = self.entry_builder.build_load(self.types.value(ty), slot, "")?;
+        if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&value) {
+            self.ir.touches(load, Access::Arguments)?;
+        }
+        Ok(value)
     }
 
     fn declare_local(&mut self, ty: ValType, value: Option<BasicValueEnum<'ctx>>) -> Result<(), CompileError> {
@@ -129,7 +158,8 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
             || self.call(op)?
             || self.reference(op)?
             || self.table(op)?
-            || self.bulk(op)?;
+            || self.bulk(op)?
+            || self.simd(op)?;
         if known { Ok(()) } else { Err(CompileError::Unsupported { feature: format!("{op:?}"), offset: u64::from(self.offset) }) }
     }
 
@@ -174,8 +204,9 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         self.types.i64.const_int(value, false)
     }
 
+    /// Widens an index; one of 64 bits stays as it is.
     pub(super) fn zext64(&self, value: IntValue<'ctx>) -> Result<IntValue<'ctx>, CompileError> {
-        Ok(self.builder.build_int_z_extend(value, self.types.i64, "")?)
+        Ok(self.builder.build_int_z_extend_or_bit_cast(value, self.types.i64, "")?)
     }
 
     /// Pushes a condition as an `i32`.
@@ -327,6 +358,16 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         let ty = self.types.i128.array_type(awsm_abi::calls::builtin::SLOTS_MAX as u32);
         let slots = self.entry_builder.build_alloca(ty, "slots")?;
         self.slots = Some(slots);
+        Ok(slots)
+    }
+
+    /// Slots for the results of a call, on the stack. They are read before the next call.
+    pub(super) fn call_results(&mut self, count: usize) -> Result<PointerValue<'ctx>, CompileError> {
+        if let Some(&slots) = self.call_results.get(&count) {
+            return Ok(slots);
+        }
+        let slots = self.entry_builder.build_alloca(self.types.i128.array_type(count as u32), "results")?;
+        self.call_results.insert(count, slots);
         Ok(slots)
     }
 }

@@ -1,12 +1,13 @@
 //! Loads and stores of linear memory, its size and growth (core specification, section 2.4.6).
 //!
 //! An effective address is the zero-extended index plus the constant offset, in 64 bits: it folds into the addressing mode and never wraps.
+//! With 64-bit indices it could; there every access is checked explicitly, in a way that does not need the sum.
 
 use awsm_abi::calls::builtin;
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::Bounds;
 use awsm_abi::vmctx::memory;
-use inkwell::IntPredicate::UGT;
+use inkwell::IntPredicate::{UGE, UGT};
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionValue, IntValue, PointerValue};
 use wasmparser::{MemArg, MemArgTarget, Operator};
@@ -54,16 +55,14 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             Operator::MemorySize { mem } => {
                 let length = self.memory_length(*mem)?;
                 let pages = self.builder.build_right_shift(length, self.const_i64(16), false, "")?;
-                let pages = self.builder.build_int_truncate(pages, t.i32, "")?;
-                self.push(pages);
+                self.push_index(pages, self.unit.module.memories[*mem as usize].memory64)?;
             }
             Operator::MemoryGrow { mem } => {
                 let pages = self.pop_int();
                 let pages = self.zext64(pages)?;
                 let memory = self.const_i64(u64::from(*mem));
                 let previous = self.builtin(builtin::MEMORY_GROW, &[memory.into(), pages.into()])?;
-                let previous = self.builder.build_int_truncate(previous, t.i32, "")?;
-                self.push(previous);
+                self.push_index(previous, self.unit.module.memories[*mem as usize].memory64)?;
             }
             _ => return Ok(false),
         }
@@ -86,7 +85,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         Ok(())
     }
 
-    fn load_memory(&mut self, memarg: &MemArg, ty: BasicTypeEnum<'ctx>) -> Result<BasicValueEnum<'ctx>, CompileError> {
+    pub(super) fn load_memory(&mut self, memarg: &MemArg, ty: BasicTypeEnum<'ctx>) -> Result<BasicValueEnum<'ctx>, CompileError> {
         let memory = memory_index(memarg);
         let pointer = self.address(memarg, bytes_of(ty))?;
         let value = self.builder.build_load(ty, pointer, "")?;
@@ -104,7 +103,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         self.store_plain(memarg, value.into())
     }
 
-    fn store_plain(&mut self, memarg: &MemArg, value: BasicValueEnum<'ctx>) -> Result<(), CompileError> {
+    pub(super) fn store_plain(&mut self, memarg: &MemArg, value: BasicValueEnum<'ctx>) -> Result<(), CompileError> {
         let pointer = self.address(memarg, bytes_of(value.get_type()))?;
         let store = self.builder.build_store(pointer, value)?;
         self.finish_access(store, memory_index(memarg))
@@ -123,7 +122,9 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         let memory = memory_index(memarg);
         let index = self.pop_int();
         let index = self.zext64(index)?;
-        if self.unit.bounds[memory as usize] == Bounds::Software {
+        if self.unit.module.memories[memory as usize].memory64 {
+            self.trap_unless_room(memory, index, memarg.offset, bytes)?;
+        } else if self.unit.bounds[memory as usize] == Bounds::Software {
             // Below 2^33: no sum wraps.
             let end = self.builder.build_int_nuw_add(index, self.const_i64(memarg.offset + bytes), "")?;
             self.trap_unless_within(memory, end)?;
@@ -148,6 +149,32 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         self.trap_if(outside, TrapCode::MemoryOutOfBounds)
     }
 
+    /// Traps when not all of the bytes of an access at a 64-bit index plus an offset are inside: when `index + offset + bytes > length`, none of
+    /// which sums need fit into 64 bits. In other words, when `index >= length - (offset + bytes - 1)`, a difference that changes only with
+    /// the length and saturates at zero.
+    fn trap_unless_room(&mut self, memory: u32, index: IntValue<'ctx>, offset: u64, bytes: u64) -> Result<(), CompileError> {
+        // No memory is long enough for an offset at which this saturates.
+        let last = self.const_i64(offset.saturating_add(bytes - 1));
+        let length = self.memory_length(memory)?;
+        let ends = self.intrinsic("llvm.usub.sat", &[self.types.i64.into()], &[length.into(), last.into()])?;
+        let outside = self.builder.build_int_compare(UGE, index, ends.into_int_value(), "")?;
+        self.trap_if(outside, TrapCode::MemoryOutOfBounds)
+    }
+
+    /// The end of a range that begins at a 64-bit index; one that has no such end ends behind every memory.
+    pub(super) fn range_end(&mut self, start: IntValue<'ctx>, length: IntValue<'ctx>) -> Result<IntValue<'ctx>, CompileError> {
+        let end = self.intrinsic("llvm.uadd.sat", &[self.types.i64.into()], &[start.into(), length.into()])?;
+        Ok(end.into_int_value())
+    }
+
+    /// Pushes a number of pages or elements as the type of indices, `i64` if `wide`.
+    pub(super) fn push_index(&mut self, value: IntValue<'ctx>, wide: bool) -> Result<(), CompileError> {
+        let ty = if wide { self.types.i64 } else { self.types.i32 };
+        let value = self.builder.build_int_truncate_or_bit_cast(value, ty, "")?;
+        self.push(value);
+        Ok(())
+    }
+
     fn memory_length(&mut self, memory: u32) -> Result<IntValue<'ctx>, CompileError> {
         let record = self.context_pointer(self.unit.layout.memory(memory) + memory::RECORD)?;
         let length = self.at(record, memory::RECORD_LENGTH);
@@ -167,6 +194,7 @@ fn bytes_of(ty: BasicTypeEnum<'_>) -> u64 {
     match ty {
         BasicTypeEnum::IntType(ty) => u64::from(ty.get_bit_width() / 8),
         BasicTypeEnum::FloatType(ty) => u64::from(ty.get_bit_width() / 8),
+        BasicTypeEnum::VectorType(_) => 16,
         _ => awsm_abi::limits::ACCESS_BYTES_MAX,
     }
 }

@@ -15,6 +15,7 @@ mod function;
 mod memory;
 mod numeric;
 mod reference;
+mod simd;
 mod table;
 mod unit;
 mod variable;

@@ -30,17 +30,16 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             }
             Operator::TableSize { table } => {
                 let length = self.table_length(table)?;
-                let length = self.builder.build_int_truncate(length, self.types.i32, "")?;
-                self.push(length);
+                self.push_index(length, self.unit.module.tables[table as usize].table64)?;
             }
             Operator::TableGrow { table } => {
+                let wide = self.unit.module.tables[table as usize].table64;
                 let table = number(table);
                 let elements = self.pop_int();
                 let elements = self.zext64(elements)?;
                 let value = self.pop();
                 let previous = self.builtin(builtin::TABLE_GROW, &[table.into(), elements.into(), value])?;
-                let previous = self.builder.build_int_truncate(previous, self.types.i32, "")?;
-                self.push(previous);
+                self.push_index(previous, wide)?;
             }
             Operator::TableFill { table } => {
                 let table = number(table);

@@ -66,6 +66,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             Some(ConstOp::I64Const(value)) => self.push(self.const_i64(value as u64)),
             Some(ConstOp::F32Const(bits)) => self.push_f32(bits)?,
             Some(ConstOp::F64Const(bits)) => self.push_f64(bits)?,
+            Some(ConstOp::V128Const(bits)) => self.push(self.const_v128(bits.to_le_bytes())),
             _ => {
                 let ty = self.unit.module.globals[index as usize];
                 let (cell, access) = self.global_cell(index)?;

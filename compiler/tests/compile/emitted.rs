@@ -64,7 +64,7 @@ fn calls_keep_their_frames_and_their_effects() {
       (func $forever (export "forever") (call $forever))
       (func (export "spin") (loop (br 0))))"#);
     assert_eq!(count(body(&ir, "wasm[1]::drops"), "load volatile"), 1);
-    assert_eq!(count(body(&ir, "wasm[2]::forever"), "notail call fastcc"), 1);
+    assert_eq!(count(body(&ir, "wasm[2]::forever"), "notail call tailcc"), 1);
     assert_eq!(count(body(&ir, "wasm[3]::spin"), "br label"), 2, "an endless loop stays");
     assert!(!ir.contains("mustprogress") && !ir.contains("willreturn }"));
 }

@@ -18,15 +18,9 @@ fn unsupported(text: &str) -> String {
 #[test]
 fn proposals_that_are_not_compiled_are_named() {
     for (feature, text) in [
-        ("simd", "(module (func (drop (v128.const i64x2 0 0))))"),
-        ("simd", "(module (func (param v128)))"),
-        ("tail-call", "(module (func $f (return_call $f)))"),
         ("threads", "(module (memory 1 1 shared))"),
         ("threads", "(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))"),
-        ("memory64", "(module (memory i64 1))"),
-        ("multi-memory", "(module (memory 1) (memory 1))"),
         ("exceptions", "(module (tag))"),
-        ("extended-const", "(module (global i32 (i32.add (i32.const 1) (i32.const 2))))"),
         ("gc", "(module (type (struct)))"),
         ("function-references", "(module (type $t (func)) (func (param (ref $t))))"),
         ("wide-arithmetic", "(module (func (param i64) (drop (drop (i64.mul_wide_u (local.get 0) (local.get 0))))))"),

@@ -12,11 +12,66 @@
 //! slots)`. `call` is the index of the imported function, or one of the [`builtin`] numbers. The callee switches to the host's own
 //! stack, so that no host frame is ever live on a guest stack, and returns only when the call has completed; a trap does not return.
 //!
-//! **Guest to guest** across instances: `code(vmctx, parameters...)` in the guest's calling convention, LLVM's `fastcc`, with the
-//! callee's `vmctx` first.
+//! **Guest to guest** across instances, and wherever code is reached by its address: `code(vmctx, results, parameters...)` in the guest's
+//! calling convention, LLVM's `tailcc`, with the callee's `vmctx` first. Nothing is ever passed on the stack, so that a call in tail
+//! position is a jump whatever the two functions' types are:
+//!
+//! * parameters for which there is no register ([`params_in_memory`]) are written, in their order, to the slots called *arguments* of the callee's
+//!   vmctx ([`vmctx::ARGUMENTS`](crate::vmctx::ARGUMENTS)), with anything above them; the callee reads them before it does anything else;
+//! * where results need more registers than there are ([`results_in_memory`]), `code` returns nothing and writes each as a slot to `results`,
+//!   which is on the stack of the caller, or of its caller when it was called by a tail call. Otherwise there is no such parameter.
+
+use crate::types::{FuncType, ValType};
 
 /// Size and alignment of a slot, in bytes.
 pub const SLOT_BYTES: u32 = 16;
+
+/// General registers for parameters: `vmctx` and `results` among them; two for a `funcref`, one for every other integer or reference.
+pub const PARAM_INTEGERS_MAX: u32 = 6;
+
+/// Vector registers for parameters: one for each `f32`, `f64` or `v128`.
+pub const PARAM_VECTORS_MAX: u32 = 8;
+
+/// General registers for results.
+pub const RESULT_INTEGERS_MAX: u32 = 3;
+
+/// Vector registers for results.
+pub const RESULT_VECTORS_MAX: u32 = 2;
+
+/// The general and the vector registers that a value needs.
+const fn registers(ty: ValType) -> (u32, u32) {
+    match ty {
+        ValType::I32 | ValType::I64 | ValType::ExternRef => (1, 0),
+        ValType::FuncRef => (2, 0),
+        ValType::F32 | ValType::F64 | ValType::V128 => (0, 1),
+    }
+}
+
+/// Whether functions of a type return their results in memory.
+#[must_use]
+pub fn results_in_memory(ty: &FuncType) -> bool {
+    let needed = ty.results.iter().map(|&ty| registers(ty));
+    let (integers, vectors) = needed.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+    integers > RESULT_INTEGERS_MAX || vectors > RESULT_VECTORS_MAX
+}
+
+/// For each parameter whether it is passed in memory. Where one of a kind found no register, those of its kind that follow are, too.
+pub fn params_in_memory(ty: &FuncType) -> impl Iterator<Item = bool> + '_ {
+    let mut integers = 1 + u32::from(results_in_memory(ty));
+    let mut vectors = 0;
+    ty.params.iter().map(move |&ty| {
+        let (integers_needed, vectors_needed) = registers(ty);
+        integers += integers_needed;
+        vectors += vectors_needed;
+        (integers_needed > 0 && integers > PARAM_INTEGERS_MAX) || (vectors_needed > 0 && vectors > PARAM_VECTORS_MAX)
+    })
+}
+
+/// Number of parameters that are passed in memory.
+#[must_use]
+pub fn memory_params(ty: &FuncType) -> u32 {
+    params_in_memory(ty).map(u32::from).sum()
+}
 
 /// Host calls that are not imports: what generated code asks of the runtime. Slots hold `i64` unless said otherwise; indices are
 /// those of the calling module.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu::Arch;
 use crate::types::{Bounds, FuncType, GlobalType, MemoryType, TableType, ValType};
-use crate::{ABI_VERSION, vmctx};
+use crate::{ABI_VERSION, calls, vmctx};
 
 /// First bytes of a descriptor.
 pub const MAGIC: [u8; 8] = *b"\x7fawsm\r\n\x1a";
@@ -364,6 +364,7 @@ impl ModuleDescriptor {
     pub fn counts(&self) -> vmctx::Counts {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         vmctx::Counts {
+            arguments: self.types.iter().map(|ty| calls::memory_params(&ty.ty)).max().unwrap_or(0),
             memories: self.imported_memories().saturating_add(count(self.memories.len())),
             tables: self.imported_tables().saturating_add(count(self.tables.len())),
             imported_functions: self.imported_functions(),
@@ -615,7 +616,7 @@ mod tests {
                 bytes[at] ^= flip;
                 if let Ok(raw) = Raw::parse(&bytes) {
                     let _ = raw.decode();
-                    raw.texts.iter().for_each(|text| drop(text.trap_rows().count()));
+                    raw.texts.iter().for_each(|text| assert_eq!(text.trap_rows().count(), text.trap_rows().len()));
                 }
             }
         }

@@ -6,6 +6,12 @@ pub const PAGE_BYTES: u64 = 64 * 1024;
 /// Pages of a memory with 32-bit addresses: 4 GiB.
 pub const MEMORY32_PAGES_MAX: u64 = 1 << 16;
 
+/// Pages that a memory with 64-bit addresses may declare.
+pub const MEMORY64_PAGES_MAX: u64 = 1 << 48;
+
+/// Bytes that a memory with 64-bit addresses ever has, whatever it declares; its address space is reserved at once.
+pub const MEMORY64_BYTES_MAX: u64 = 64 << 30;
+
 /// The most bytes that one access touches: a 512-bit vector that LLVM may form from neighbouring accesses.
 pub const ACCESS_BYTES_MAX: u64 = 64;
 

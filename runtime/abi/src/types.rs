@@ -89,6 +89,8 @@ pub struct TableType {
     pub elements_min: u64,
     /// Number of elements that it may grow to.
     pub elements_max: Option<u64>,
+    /// Whether indices are 64 bits wide (memory64).
+    pub table64: bool,
 }
 
 /// A linear memory's type.

@@ -5,7 +5,8 @@
 //!   8  sandbox          the runtime's own record; generated code never reads it
 //!  16  instances        -> array of the vmctx of every instance in the sandbox
 //!  24  instance_index   u32: this instance's place in that array; u32 of padding
-//!  32  memories         per memory  { base: address, record: -> MemoryRecord }              imported first, then defined
+//!  32  arguments        slots for parameters that find no register (crate::calls): as many as any type of the module needs
+//!      memories         per memory  { base: address, record: -> MemoryRecord }              imported first, then defined
 //!      tables           per table   -> TableRecord                                          imported first, then defined
 //!      functions        per imported function { code: address, vmctx: -> callee's vmctx }
 //!      imported globals per imported global -> its 16-byte cell
@@ -13,7 +14,7 @@
 //!      globals          per defined global a 16-byte cell, aligned to 16
 //! ```
 //!
-//! Everything but the cells of globals is written before the first instruction runs and never changes while the instance lives, so that
+//! Everything but the arguments and the cells of globals is written before the first instruction runs and never changes while the instance lives, so that
 //! loads of it may be marked invariant. What can change (a memory's length, a table's elements and length) is behind a pointer, in a
 //! record. Cells hold values as [slots](crate::calls) do.
 
@@ -27,6 +28,8 @@ pub const INSTANCES: u32 = 16;
 pub const INSTANCE_INDEX: u32 = 24;
 /// Size of the part that every instance has.
 pub const FIXED_BYTES: u32 = 32;
+/// Offset of the arguments, the same in every vmctx: callers of other modules write there.
+pub const ARGUMENTS: u32 = FIXED_BYTES;
 
 /// A memory's entry: `{ base, record }`.
 pub mod memory {
@@ -76,6 +79,8 @@ pub mod funcref {
 /// How many of each thing an instance has; the rest of its vmctx's layout follows from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// The most parameters that any of its types passes in memory.
+    pub arguments: u32,
     /// Memories, imported and defined.
     pub memories: u32,
     /// Tables, imported and defined.
@@ -94,6 +99,7 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     counts: Counts,
+    memories: u32,
     tables: u32,
     functions: u32,
     imported_globals: u32,
@@ -107,7 +113,8 @@ impl Layout {
     #[must_use]
     pub fn new(counts: Counts) -> Option<Layout> {
         let after = |at: u32, count: u32, bytes: u32| at.checked_add(count.checked_mul(bytes)?);
-        let tables = after(FIXED_BYTES, counts.memories, memory::BYTES)?;
+        let memories = after(ARGUMENTS, counts.arguments, crate::calls::SLOT_BYTES)?;
+        let tables = after(memories, counts.memories, memory::BYTES)?;
         let functions = after(tables, counts.tables, table::BYTES)?;
         let imported_globals = after(functions, counts.imported_functions, function::BYTES)?;
         let type_ids = after(imported_globals, counts.imported_globals, 8)?;
@@ -115,6 +122,7 @@ impl Layout {
         let size = after(globals, counts.globals, 16)?;
         (size <= crate::limits::VMCTX_BYTES_MAX).then_some(Layout {
             counts,
+            memories,
             tables,
             functions,
             imported_globals,
@@ -140,7 +148,7 @@ impl Layout {
     #[must_use]
     pub const fn memory(&self, index: u32) -> u32 {
         debug_assert!(index < self.counts.memories);
-        FIXED_BYTES + index * memory::BYTES
+        self.memories + index * memory::BYTES
     }
 
     /// Offset of a table's entry. `index` counts imported tables first.
@@ -185,7 +193,10 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap_and_cells_are_aligned() {
-        let counts = Counts { memories: 2, tables: 1, imported_functions: 3, imported_globals: 1, types: 3, globals: 2 };
+        let counts =
+            Counts { arguments: 0, memories: 2, tables: 1, imported_functions: 3, imported_globals: 1, types: 3, globals: 2 };
+        let more = Layout::new(Counts { arguments: 3, ..counts }).unwrap();
+        assert_eq!((more.memory(0), more.global(0), more.size()), (32 + 48, 144 + 48, 176 + 48));
         let layout = Layout::new(counts).unwrap();
         assert_eq!(layout.memory(0), 32);
         assert_eq!(layout.table(0), 64);
