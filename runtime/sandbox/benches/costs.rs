@@ -79,6 +79,7 @@ fn main() {
             pool.put(sandbox);
         });
     }
+    memories(&mut pool);
     measure("cold: instantiate from the template, empty function, drop", 300, 1, || {
         let mut sandbox = template.instantiate().unwrap();
         let function = sandbox.export_function(main, "nothing").unwrap();
@@ -112,6 +113,51 @@ fn main() {
     });
     drop(worker);
     preemption(&template);
+}
+
+/// What writing costs: pages that earlier runs wrote to, growth, and pages that no run wrote to yet.
+fn memories(pool: &mut Pool) {
+    let template = |bounds, pages| {
+        let mut parts = parts();
+        parts.descriptor.modules[0].bounds[0] = bounds;
+        parts.descriptor.modules[0].memories[0].ty.pages_min = pages;
+        Template::new(&parts.load(), &LIMITS).unwrap()
+    };
+    let store = |sandbox: &mut Sandbox, address: i32| {
+        prepare(sandbox, "store", &[Value::I32(address), Value::I32(1)]);
+        assert_eq!(sandbox.resume(), Event::Returned);
+    };
+    for bounds in [awsm_abi::types::Bounds::Guard, awsm_abi::types::Bounds::Software] {
+        let large = template(bounds, 40);
+        measure(&format!("pooled: 5 pages of 2.5 MiB written to ({bounds})"), 1000, 10, || {
+            let mut sandbox = pool.take(&large).unwrap();
+            (0..5).for_each(|page| store(&mut sandbox, page * 0x8_0000 + 16));
+            pool.put(sandbox);
+        });
+        let small = template(bounds, 2);
+        measure(&format!("pooled: 128 KiB grown by 64 KiB, written to ({bounds})"), 1000, 10, || {
+            let mut sandbox = pool.take(&small).unwrap();
+            prepare(&mut sandbox, "grow", &[Value::I32(1)]);
+            assert_eq!(sandbox.resume(), Event::Returned);
+            store(&mut sandbox, 0x2_0000);
+            pool.put(sandbox);
+        });
+    }
+    let template = template(awsm_abi::types::Bounds::Guard, 40);
+    let mut costs: Vec<f64> = (0..300)
+        .map(|_| {
+            pool.clear();
+            let sandbox = pool.take(&template).unwrap();
+            pool.put(sandbox);
+            let mut sandbox = pool.take(&template).unwrap();
+            let start = Instant::now();
+            (0..6).for_each(|page| store(&mut sandbox, page * 0x4_0000 + 16));
+            start.elapsed().as_nanos() as f64 / 6.0
+        })
+        .collect();
+    costs.sort_by(f64::total_cmp);
+    println!("{:60} {:>10.0} ns", "first write to a page that is not learned yet", costs[150]);
+    pool.clear();
 }
 
 /// Time that this thread has used, so that others on its core do not count.

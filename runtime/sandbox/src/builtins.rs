@@ -5,7 +5,7 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{ELEMENT_BYTES, Sandbox};
 use crate::value::{InstanceId, Slot, Value};
 
 /// Number of slots that a builtin reads or writes; none when there is no such builtin.
@@ -62,11 +62,10 @@ impl Sandbox {
 
     fn memory_grow(&mut self, instance: InstanceId, memory: u32, pages: u64) -> Result<Slot, TrapCode> {
         let at = self.memory_index(instance, memory)?;
-        let wanted = pages.saturating_mul(PAGE_BYTES);
-        let within = self.memory_bytes().saturating_add(wanted) <= self.limits().memory_bytes_max;
-        let memory = &mut self.memories[at];
+        let memory = &self.memories[at];
         let declared = memory.ty().pages_max.is_none_or(|max| (memory.length() / PAGE_BYTES).saturating_add(pages) <= max);
-        let before = if within { memory.grow(pages) } else { None };
+        let room = self.make_room(pages.saturating_mul(PAGE_BYTES));
+        let before = if room { self.memories[at].grow(pages) } else { None };
         self.limit_hit |= before.is_none() && declared;
         Ok(grown(before))
     }
@@ -84,8 +83,8 @@ impl Sandbox {
         let at = self.memory_index(instance, memory)?;
         let data = self.instances[instance.index()].data(segment).ok_or(TrapCode::Internal)?;
         let source = part(data, from, length).ok_or(TrapCode::MemoryOutOfBounds)?;
-        let target = part_mut(self.memories[at].bytes_mut(), to, length).ok_or(TrapCode::MemoryOutOfBounds)?;
-        target.copy_from_slice(source);
+        let target = range(to, length).and_then(|range| self.memories[at].slice_mut(range));
+        target.ok_or(TrapCode::MemoryOutOfBounds)?.copy_from_slice(source);
         Ok(())
     }
 
@@ -102,13 +101,16 @@ impl Sandbox {
         match self.memories.get_disjoint_mut([target, source]) {
             Ok([target, source]) => {
                 let source = part(source.bytes(), from, length).ok_or(OUTSIDE)?;
-                part_mut(target.bytes_mut(), to, length).ok_or(OUTSIDE)?.copy_from_slice(source);
+                range(to, length).and_then(|range| target.slice_mut(range)).ok_or(OUTSIDE)?.copy_from_slice(source);
             }
             // Two imports may be given the same memory.
             Err(_) => {
-                let bytes = self.memories[target].bytes_mut();
-                part(bytes, from, length).and(part(bytes, to, length)).ok_or(OUTSIDE)?;
-                bytes.copy_within(from as usize..(from + length) as usize, to as usize);
+                let memory = &mut self.memories[target];
+                let from = range(from, length).filter(|range| range.end as u64 <= memory.length()).ok_or(OUTSIDE)?;
+                let to = range(to, length).ok_or(OUTSIDE)?;
+                // Makes the target writable; nothing is written to the rest.
+                memory.slice_mut(to.clone()).ok_or(OUTSIDE)?;
+                memory.copy_within(from, to.start);
             }
         }
         Ok(())
@@ -128,7 +130,8 @@ impl Sandbox {
 
     fn table_grow(&mut self, instance: InstanceId, table: u32, elements: u64, value: Slot) -> Result<Slot, TrapCode> {
         let at = self.table_index(instance, table)?;
-        Ok(grown(self.tables[at].grow(elements, value)))
+        let room = self.tables[at].may_grow(elements) && self.make_table_room(elements.saturating_mul(ELEMENT_BYTES));
+        Ok(grown(if room { self.tables[at].grow(elements, value) } else { None }))
     }
 
     fn table_fill(&mut self, instance: InstanceId, table: u32, start: u64, value: Slot, length: u64) -> Result<(), TrapCode> {
@@ -200,8 +203,4 @@ fn range(start: u64, length: u64) -> Option<std::ops::Range<usize>> {
 
 fn part(bytes: &[u8], start: u64, length: u64) -> Option<&[u8]> {
     bytes.get(range(start, length)?)
-}
-
-fn part_mut(bytes: &mut [u8], start: u64, length: u64) -> Option<&mut [u8]> {
-    bytes.get_mut(range(start, length)?)
 }

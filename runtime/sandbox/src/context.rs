@@ -21,6 +21,7 @@ use std::ptr::{self, NonNull};
 
 use crate::sys::{self, Registers};
 use crate::value::Slot;
+use crate::writable::Writable;
 
 /// [`Record::event`]: the entry returned.
 pub(crate) const EVENT_RETURNED: u32 = 1;
@@ -37,6 +38,8 @@ pub(crate) const EVENT_PREEMPTED: u32 = 4;
 pub(crate) struct AddressRange {
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// Which of its pages can be written to. Only the handler of faults uses it while the guest runs.
+    pub(crate) writable: *mut Writable,
 }
 
 /// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer. Assembly and handlers know it by offsets.
@@ -111,7 +114,7 @@ impl RecordBox {
             guard_low,
             stack_low,
             stack_high,
-            ranges: ptr::null(),
+            ranges: NonNull::dangling().as_ptr(),
             ranges_len: 0,
             interrupted: ptr::null_mut(),
             trap: 0,

@@ -61,7 +61,7 @@ pub enum LoadError {
     },
     /// Memory accesses are not checked in it.
     #[error(
-        "compiled with `--bounds none`, which isolates nothing: it is for measurements only and is refused unless unchecked code is allowed"
+        "compiled with `--bounds none`, which isolates nothing: it is for measurements only and is refused unless forced by `--allow-unchecked` or the key `allow_unchecked`"
     )]
     Unchecked,
     /// A part contradicts the rules for artifacts or another part.

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | guest code | SIGILL, SIGTRAP | the trap whose number stands in the instruction, or an internal one |
 //! | guest code | SIGFPE | the trap that the trap table names there |
+//! | guest code | SIGSEGV at a page of its memory that is read-only | none: a first write, after which the page is writable (`writable.rs`) |
 //! | guest code | SIGSEGV, SIGBUS in an address range of this sandbox's memories | out of bounds memory access |
 //! | guest code, stubs, entry of the alarm handler | SIGSEGV in the stack's guard, or from the kernel with no room for a frame | stack exhausted |
 //! | guest code | any other fault | fatal: isolation cannot be vouched for any more, the process ends |
@@ -92,6 +93,9 @@ unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, c
     if !record.is_null() {
         // SAFETY: The kernel gave us `info` and `context`; the record is that of the guest running on this thread.
         unsafe {
+            if learn(signal, info, context, record) {
+                return;
+            }
             if let Some(verdict) = judge(signal, info, context, record) {
                 (*record).trap = verdict.trap;
                 (*record).registers = verdict.registers;
@@ -106,6 +110,27 @@ unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, c
     }
     // SAFETY: The kernel's arguments are handed on unchanged.
     unsafe { pass_on(signal, info, context) };
+}
+
+/// Whether guest code wrote to a page of its memory that was read-only until now: then the return from the signal does it again.
+unsafe fn learn(
+    signal: libc::c_int,
+    info: *const libc::siginfo_t,
+    context: *const libc::ucontext_t,
+    record: *const Record,
+) -> bool {
+    /// Of SIGSEGV: the page exists, but does not allow this.
+    const SEGV_ACCERR: libc::c_int = 2;
+    // SAFETY: The kernel's context and, for this signal, its information. A guest runs, so that nobody else uses the list and what it leads to.
+    unsafe {
+        if signal != libc::SIGSEGV || (*info).si_code != SEGV_ACCERR || !arena::contains(Registers::from_context(context).pc()) {
+            return false;
+        }
+        let address = (*info).si_addr() as usize;
+        let ranges = std::slice::from_raw_parts((*record).ranges, (*record).ranges_len);
+        let range = ranges.iter().find(|range| address >= range.start && address < range.end);
+        range.is_some_and(|range| (*range.writable).learn(address))
+    }
 }
 
 /// Decides whether it is the guest's trap.

@@ -137,9 +137,10 @@ impl Sandbox {
             let instance = &self.instances[at];
             match &instance.descriptor().elements[segment].mode {
                 SegmentMode::Active { target, offset } => {
-                    let start = constexpr::evaluate(instance, sandbox, offset).u32();
+                    // As for data below.
+                    let start = constexpr::evaluate(instance, sandbox, offset).u64();
                     let (target, length) = (*target, instance.elements(segment as u32).unwrap_or(0));
-                    self.table_init(id, target, segment as u32, u64::from(start), 0, length)?;
+                    self.table_init(id, target, segment as u32, start, 0, length)?;
                 }
                 SegmentMode::Passive => continue,
                 SegmentMode::Declared => {}

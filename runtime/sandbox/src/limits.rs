@@ -33,11 +33,23 @@ pub const MEMORIES_MAX: usize = 10_000;
 /// Tables of a sandbox.
 pub const TABLES_MAX: usize = 10_000;
 
-/// Bytes at the start of a memory that stay resident when a sandbox is reset: their pages are restored by copying, never by faulting.
+/// Bytes of each memory, beyond its image, that stay resident when a sandbox is reset; what a run used above is given back to the system.
 pub const KEEP_RESIDENT_BYTES: usize = 2 << 20;
+
+/// Ranges of a memory that may be written to without a fault, because earlier runs did. Each costs up to two mappings.
+pub const WRITABLE_SPANS_MAX: usize = 8;
+
+/// The part of the system's limit of mappings (`vm.max_map_count`) that all memories' protected ranges together may use.
+pub const PROTECTED_MAPPINGS_SHARE: usize = 4;
 
 /// Bytes of a table that stay resident when a sandbox is reset.
 pub const KEEP_RESIDENT_TABLE_BYTES: usize = 256 << 10;
+
+/// Bytes that a sandbox has beside its memory limit for all its tables and for what the host keeps for it; what is more counts as memory.
+pub const BESIDE_MEMORY_FREE_BYTES: u64 = 64 << 10;
+
+/// What a sandbox costs beside memories, tables and stack, as far as the total of a server is concerned: its records, and the kernel's for it.
+pub const SANDBOX_OVERHEAD_BYTES: u64 = 64 << 10;
 
 /// Inaccessible address space below each guest stack. Guest code touches every page of a large frame, so that none is stepped over.
 pub const STACK_GUARD_BYTES: usize = 64 << 10;
@@ -56,6 +68,3 @@ pub const BACKTRACE_FRAMES_MAX: usize = 100;
 
 /// Idle sandboxes of one pool.
 pub const POOL_IDLE_MAX: usize = 1_024;
-
-/// Pages that a memory with 64-bit addresses may declare; how many it can have is up to the sandbox's limits.
-pub const MEMORY64_PAGES_MAX: u64 = 1 << 48;

@@ -57,6 +57,7 @@ fn link_one(
             let table_given = &sandbox.tables()[table.index as usize];
             let found = TableType { elements_min: table_given.length(), ..*table_given.ty() };
             let fits = wanted.element == found.element
+                && wanted.table64 == found.table64
                 && limits_match((wanted.elements_min, wanted.elements_max), (found.elements_min, found.elements_max));
             if !fits {
                 return Err(incompatible(import, instance, table_text(&found)));
@@ -139,7 +140,8 @@ fn limits_text(min: u64, max: Option<u64>) -> String {
 }
 
 fn table_text(ty: &TableType) -> String {
-    format!("a table of {} {}", limits_text(ty.elements_min, ty.elements_max), ty.element)
+    let kind = if ty.table64 { " with 64-bit indices" } else { "" };
+    format!("a table of {} {}{kind}", limits_text(ty.elements_min, ty.elements_max), ty.element)
 }
 
 fn memory_text(ty: &MemoryType) -> String {

@@ -6,18 +6,23 @@
 //!     kept resident ...    every access here is an out-of-bounds trap
 //! ```
 //!
-//! The base never moves. A memory that guarded code may use has a reservation of
+//! What of the accessible part can be written to, and what a reset therefore has to look at, is in `writable.rs`. The base never moves. A memory that guarded code may use has a reservation of
 //! [`GUARD_RESERVATION_BYTES`]: whatever address such code forms lies within.
 
+use std::cell::UnsafeCell;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, PAGE_BYTES};
+use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
 
 use crate::context::AddressRange;
+use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
+use crate::spans::{Span, Spans};
 use crate::sys::page::{Access, Pages, page_bytes};
+use crate::writable::Writable;
 
 /// How much address space a memory has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +53,22 @@ pub(crate) struct Memory {
     bytes_max: u64,
     /// What generated code reads: the length in bytes ([`awsm_abi::vmctx::memory`]). At a fixed address.
     record: Box<AtomicU64>,
+    /// At a fixed address; while the guest runs, the handler of faults changes it.
+    writable: Box<UnsafeCell<Writable>>,
+    /// Resets since it was made.
+    resets: u32,
+    /// The reset at which the spans are learned anew if they are large, and how many resets after that the next time.
+    learn_at: u32,
+    learn_every: u32,
 }
 
 impl Memory {
     /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes.
     pub(crate) fn new(ty: MemoryType, reservation: Reservation, limit: u64) -> io::Result<Memory> {
-        let pages_max = ty.pages_max.unwrap_or(u64::MAX).min(if ty.memory64 { u64::MAX } else { MEMORY32_PAGES_MAX });
+        // No guard is wide enough for 64-bit addresses: code that uses such a memory checks them.
+        let (reservation, most) =
+            if ty.memory64 { (Reservation::Checked, MEMORY64_BYTES_MAX / PAGE_BYTES) } else { (reservation, MEMORY32_PAGES_MAX) };
+        let pages_max = ty.pages_max.unwrap_or(u64::MAX).min(most);
         let bytes_max = pages_max.saturating_mul(PAGE_BYTES).min(limit / PAGE_BYTES * PAGE_BYTES);
         let reserved = match reservation {
             Reservation::Guard => GUARD_RESERVATION_BYTES,
@@ -61,7 +76,19 @@ impl Memory {
         };
         let reserved = usize::try_from(reserved).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let pages = Pages::reserve(reserved, Access::None)?;
-        let mut memory = Memory { pages, ty, reservation, bytes_max, record: Box::new(AtomicU64::new(0)) };
+        pages.refuse_huge_pages();
+        let base = pages.base().as_ptr() as usize;
+        let mut memory = Memory {
+            pages,
+            ty,
+            reservation,
+            bytes_max,
+            record: Box::new(AtomicU64::new(0)),
+            writable: Box::new(UnsafeCell::new(Writable::new(base))),
+            resets: 0,
+            learn_at: 0,
+            learn_every: LEARN_EVERY_MIN,
+        };
         let bytes = ty.pages_min.checked_mul(PAGE_BYTES).filter(|&bytes| bytes <= bytes_max);
         memory.set_length(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
         Ok(memory)
@@ -93,21 +120,27 @@ impl Memory {
         &raw const *self.record
     }
 
-    /// Everything that belongs to it, accessible or not.
+    /// Everything that belongs to it, accessible or not, and how its pages are protected.
     pub(crate) fn addresses(&self) -> AddressRange {
         let addresses = self.pages.addresses();
-        AddressRange { start: addresses.start, end: addresses.end }
+        AddressRange { start: addresses.start, end: addresses.end, writable: self.writable.get() }
     }
 
-    /// Makes the first `bytes` accessible and nothing else; they are a multiple of the system's page size, at most `bytes_max`.
+    /// Makes the first `bytes` accessible; they are a multiple of the system's page size, at most `bytes_max`. What lies behind is inaccessible
+    /// unless code checks the length itself.
     fn set_length(&mut self, bytes: u64) -> io::Result<()> {
-        let (before, after) = (self.length() as usize, bytes as usize);
+        let writable = self.writable.get_mut();
+        let (accessible, after) = (writable.accessible, bytes as usize);
         // SAFETY: References into the memory exist only while a GuestMemory borrows the sandbox, which `&mut self` excludes.
         unsafe {
-            if after > before {
-                self.pages.protect(before..after, Access::ReadWrite)?;
-            } else {
-                self.pages.protect(after..before, Access::None)?;
+            if after > accessible {
+                self.pages.protect(accessible..after, Access::ReadWrite)?;
+                if !writable.note_grown(Span { start: accessible, end: after }) {
+                    return Err(io::ErrorKind::OutOfMemory.into());
+                }
+            } else if after < accessible && self.reservation == Reservation::Guard {
+                self.pages.protect(after..accessible, Access::None)?;
+                writable.note_shrunk(after);
             }
         }
         self.record.store(bytes, Ordering::Relaxed);
@@ -131,10 +164,22 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.base(), self.length() as usize) }
     }
 
-    /// All its bytes, to be changed.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: As for `bytes`, and writable; `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.base(), self.length() as usize) }
+    /// Some of its bytes, to be changed; none when they are not all its own, or the system has no room to make them writable.
+    pub(crate) fn slice_mut(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
+        if range.start > range.end || range.end as u64 > self.length() {
+            return None;
+        }
+        let open = self.writable.get_mut().open(Span { start: range.start, end: range.end });
+        // SAFETY: Within the length, so readable, and writable as was just made sure; `&mut self` makes this the only reference.
+        open.then(|| unsafe { std::slice::from_raw_parts_mut(self.base().add(range.start), range.len()) })
+    }
+
+    /// Copies within; both ranges are its own, and the target is writable.
+    pub(crate) fn copy_within(&mut self, from: Range<usize>, to: usize) {
+        assert!(from.start <= from.end && from.end as u64 <= self.length() && (to + from.len()) as u64 <= self.length());
+        let base = self.base();
+        // SAFETY: Both lie within the length; `copy` allows overlap; `&mut self` excludes references.
+        unsafe { std::ptr::copy(base.add(from.start), base.add(to), from.len()) };
     }
 
     /// What it holds now, to begin other memories with.
@@ -160,185 +205,154 @@ impl Memory {
         if self.length() != image.length {
             self.set_length(image.length)?;
         }
-        image.copy_from(0, self.bytes_mut());
+        image.copy_to_zero(self.accessible_mut(0..image.end()));
         Ok(())
     }
 
-    /// Makes a memory that once began with `image` the same again. Pages near its start stay resident; the others are given back.
+    /// Bytes that are known to be accessible and writable.
+    fn accessible_mut(&mut self, range: Range<usize>) -> &mut [u8] {
+        debug_assert!(range.start <= range.end && range.end <= self.writable.get_mut().accessible);
+        // SAFETY: By the caller; `&mut self` makes this the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.base().add(range.start), range.len()) }
+    }
+
+    /// Makes a memory that once began with `image` the same again.
     pub(crate) fn restore(&mut self, image: &MemoryImage) -> io::Result<()> {
-        let before = self.length() as usize;
-        let keep = before.min(KEEP_RESIDENT_BYTES);
-        if keep <= SMALL_BYTES {
-            image.write(0, &mut self.bytes_mut()[..keep]);
-        } else {
-            let base = self.base();
-            // Pages with something of the image are among those that were touched, since `begin` wrote them.
-            self.pages.for_each_touched(0..keep, |run| {
-                // SAFETY: Accessible, since below the length; `&mut self` makes this the only reference.
-                image.write(run.start, unsafe { std::slice::from_raw_parts_mut(base.add(run.start), run.len()) });
+        self.resets = self.resets.wrapping_add(1);
+        let writable = self.writable.get_mut();
+        if !writable.protected {
+            let learned = self.learn(image, None)?;
+            // Shorter before the pages are protected: what becomes inaccessible needs no protection.
+            self.shorten(image)?;
+            self.protect(learned);
+            return Ok(());
+        }
+        if writable.spans.bytes() > LEARN_BYTES_MIN && self.resets.wrapping_sub(self.learn_at).cast_signed() >= 0 {
+            // Where the last time was soon regretted, wait longer.
+            self.learn_every =
+                if writable.added > 0 { self.learn_every.saturating_mul(2).min(LEARN_EVERY_MAX) } else { self.learn_every };
+            let spans = writable.spans.clone();
+            let learned = self.learn(image, Some(spans))?;
+            self.shorten(image)?;
+            self.protect(learned);
+            return Ok(());
+        }
+        let spans = writable.spans.clone();
+        let mut room = KEEP_RESIDENT_BYTES;
+        let grown_copy_bytes_max =
+            if self.reservation == Reservation::Guard { GROWN_COPY_BYTES_MAX } else { LEARNED_COPY_BYTES_MAX };
+        for &span in spans.as_slice() {
+            let border = (image.length as usize).clamp(span.start, span.end);
+            self.restore_span(image, Span { start: span.start, end: border }, LEARNED_COPY_BYTES_MAX, &mut room)?;
+            self.restore_span(image, Span { start: border, end: span.end }, grown_copy_bytes_max, &mut room)?;
+        }
+        self.shorten(image)
+    }
+
+    /// Makes it as long as its image.
+    fn shorten(&mut self, image: &MemoryImage) -> io::Result<()> {
+        if self.length() == image.length { Ok(()) } else { self.set_length(image.length) }
+    }
+
+    /// Protects everything but the spans. Where that cannot be, everything is writable, and the next reset looks at everything again.
+    fn protect(&mut self, mut spans: Spans) {
+        self.learn_at = self.resets.wrapping_add(self.learn_every);
+        let writable = self.writable.get_mut();
+        spans.truncate(writable.accessible);
+        if writable.reserve() {
+            writable.protect(spans);
+        }
+    }
+
+    /// Restores a span of which nothing is known but that it may have been written to.
+    /// Up to `copy_bytes_max` it is restored as a whole.
+    fn restore_span(&mut self, image: &MemoryImage, span: Span, copy_bytes_max: usize, room: &mut usize) -> io::Result<()> {
+        if span.len() <= copy_bytes_max.min(*room) || (image.start <= span.start && span.end <= image.end()) {
+            image.write(span.start, self.accessible_mut(span.start..span.end));
+            // What the image has is resident anyway.
+            *room -= span.end.saturating_sub(span.start.max(image.end())).min(*room);
+            return Ok(());
+        }
+        let base = self.base();
+        let mut full = span.end;
+        // What of the image lies here was touched when the memory began.
+        self.pages.for_each_touched(span.start..span.end, |run| {
+            let end = if full < span.end { run.start } else { run.end.min(run.start.saturating_add(*room)) };
+            let end = end.max(run.end.min(image.end()));
+            // SAFETY: Within the span, which is accessible and writable; `&mut self` makes this the only reference.
+            image.write(run.start, unsafe { std::slice::from_raw_parts_mut(base.add(run.start), end - run.start) });
+            *room -= (end - run.start).min(*room);
+            if end < run.end {
+                full = full.min(end);
+            }
+        });
+        // SAFETY: `&mut self` excludes references; everything from there on is zero in the image, or was written just now.
+        unsafe { self.pages.discard(full.max(image.end()).min(span.end)..span.end) }
+    }
+
+    /// Restores what differs from the image in `within`, by default everywhere, and finds the spans of that.
+    fn learn(&mut self, image: &MemoryImage, within: Option<Spans>) -> io::Result<Spans> {
+        let accessible = self.writable.get_mut().accessible;
+        let all = [Span { start: 0, end: accessible }];
+        let looked = within.as_ref().map_or(&all[..], Spans::as_slice);
+        let (page, base) = (page_bytes(), self.base());
+        let mut learned = Spans::default();
+        let mut last: Option<Span> = None;
+        let mut room = KEEP_RESIDENT_BYTES;
+        for span in looked {
+            let mut full = span.end;
+            self.pages.for_each_touched(span.start..span.end, |run| {
+                for at in run.step_by(page) {
+                    let end = (at + page).min(span.end);
+                    let outside = at >= image.end();
+                    if outside && room < page {
+                        full = full.min(at);
+                        continue;
+                    }
+                    room -= if outside { page } else { 0 };
+                    // SAFETY: Accessible and, since in a span or not protected, writable; `&mut self` makes this the only reference.
+                    let bytes = unsafe { std::slice::from_raw_parts_mut(base.add(at), end - at) };
+                    if image.differs(at, bytes) {
+                        image.write(at, bytes);
+                        last = Some(match last {
+                            Some(last) if at - last.end <= JOIN_BYTES => Span { start: last.start, end },
+                            before => {
+                                before.map(|before| learned.add(before));
+                                Span { start: at, end }
+                            }
+                        });
+                    }
+                }
             });
+            let full = full.max(image.end()).min(span.end);
+            if full < span.end {
+                // SAFETY: `&mut self` excludes references; the image is zero there.
+                unsafe { self.pages.discard(full..span.end)? };
+                learned.add(Span { start: full, end: span.end });
+            }
         }
-        // SAFETY: As in `set_length`.
-        unsafe { self.pages.discard(keep..before)? };
-        if self.length() != image.length {
-            self.set_length(image.length)?;
-        }
-        image.copy_from(keep, self.bytes_mut());
-        Ok(())
+        last.map(|last| learned.add(last));
+        Ok(learned)
     }
 }
 
-/// Memories up to this size are restored as a whole: asking which of their pages were touched costs as much.
-const SMALL_BYTES: usize = 128 << 10;
-
-/// What a memory begins as.
-#[derive(Debug)]
-pub(crate) struct MemoryImage {
-    length: u64,
-    /// Where `bytes` begin, at a page's border; everything else is zero.
-    start: usize,
-    bytes: Box<[u8]>,
-}
-
-impl MemoryImage {
-    /// Writes what the memory has from `at` on.
-    fn write(&self, at: usize, to: &mut [u8]) {
-        let end = at + to.len();
-        let from = self.start.clamp(at, end);
-        let until = (self.start + self.bytes.len()).clamp(from, end);
-        zero(&mut to[..from - at]);
-        if from < until {
-            to[from - at..until - at].copy_from_slice(&self.bytes[from - self.start..until - self.start]);
-        }
-        zero(&mut to[until - at..]);
-    }
-
-    /// Copies what is not zero and lies at `from` or behind it.
-    fn copy_from(&self, from: usize, memory: &mut [u8]) {
-        let skip = from.saturating_sub(self.start).min(self.bytes.len());
-        let start = self.start + skip;
-        if skip < self.bytes.len() {
-            memory[start..start + self.bytes.len() - skip].copy_from_slice(&self.bytes[skip..]);
-        }
-    }
-}
-
-/// Fills with zeros. Nothing is done for nothing: libc's memset writes no byte there with a masked store, which costs 150 ns when the address, a
-/// memory's end, is inaccessible.
-fn zero(bytes: &mut [u8]) {
-    if !bytes.is_empty() {
-        bytes.fill(0);
-    }
-}
-
-/// Checked access to a linear memory, from the host's side. The guest does not run while it exists. Addresses are offsets from the memory's
-/// first byte.
-#[derive(Debug)]
-pub struct GuestMemory<'a> {
-    memory: &'a mut Memory,
-}
-
-/// An access outside of a linear memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("out of bounds memory access")]
-pub struct OutOfBounds;
-
-impl<'a> GuestMemory<'a> {
-    pub(crate) fn new(memory: &'a mut Memory) -> GuestMemory<'a> {
-        GuestMemory { memory }
-    }
-
-    fn range(&self, address: u64, bytes: u64) -> Result<std::ops::Range<usize>, OutOfBounds> {
-        let end = address.checked_add(bytes).filter(|&end| end <= self.memory.length()).ok_or(OutOfBounds)?;
-        // Both fit: lengths are sizes of address space.
-        Ok(address as usize..end as usize)
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.memory.length()
-    }
-
-    /// Whether it has no byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// `bytes` bytes from `address`.
-    ///
-    /// # Errors
-    /// When they do not all lie within the memory.
-    pub fn slice(&self, address: u64, bytes: u64) -> Result<&[u8], OutOfBounds> {
-        let range = self.range(address, bytes)?;
-        Ok(&self.memory.bytes()[range])
-    }
-
-    /// As [`slice`](Self::slice), to be changed.
-    ///
-    /// # Errors
-    /// As for `slice`.
-    pub fn slice_mut(&mut self, address: u64, bytes: u64) -> Result<&mut [u8], OutOfBounds> {
-        let range = self.range(address, bytes)?;
-        Ok(&mut self.memory.bytes_mut()[range])
-    }
-
-    /// Copies from the memory; all of `to` or nothing.
-    ///
-    /// # Errors
-    /// As for [`slice`](Self::slice).
-    pub fn read(&self, address: u64, to: &mut [u8]) -> Result<(), OutOfBounds> {
-        to.copy_from_slice(self.slice(address, to.len() as u64)?);
-        Ok(())
-    }
-
-    /// Copies into the memory; all of `from` or nothing.
-    ///
-    /// # Errors
-    /// As for [`slice`](Self::slice).
-    pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), OutOfBounds> {
-        self.slice_mut(address, from.len() as u64)?.copy_from_slice(from);
-        Ok(())
-    }
-}
-
-macro_rules! numbers {
-    ($($ty:ty, $read:ident, $write:ident;)*) => {
-        impl GuestMemory<'_> {
-            $(
-                #[doc = concat!("Reads a little-endian `", stringify!($ty), "`, aligned or not.")]
-                ///
-                /// # Errors
-                /// As for [`slice`](Self::slice).
-                pub fn $read(&self, address: u64) -> Result<$ty, OutOfBounds> {
-                    let mut bytes = [0; size_of::<$ty>()];
-                    self.read(address, &mut bytes)?;
-                    Ok(<$ty>::from_le_bytes(bytes))
-                }
-
-                #[doc = concat!("Writes a little-endian `", stringify!($ty), "`, aligned or not.")]
-                ///
-                /// # Errors
-                /// As for [`slice`](Self::slice).
-                pub fn $write(&mut self, address: u64, value: $ty) -> Result<(), OutOfBounds> {
-                    self.write(address, &value.to_le_bytes())
-                }
-            )*
-        }
-    };
-}
-
-numbers! {
-    u8, read_u8, write_u8;
-    u16, read_u16, write_u16;
-    u32, read_u32, write_u32;
-    u64, read_u64, write_u64;
-}
+/// Spans up to this size are restored as a whole: what was learned is mostly written to by every run.
+const LEARNED_COPY_BYTES_MAX: usize = 1 << 20;
+/// The same for growth that becomes inaccessible at each reset, so that what is written to there is never learned. Asking which pages were
+/// touched costs as much as restoring this.
+const GROWN_COPY_BYTES_MAX: usize = 128 << 10;
+/// Changed pages with less than this between them are one span.
+const JOIN_BYTES: usize = 16 << 10;
+/// Spans of fewer bytes altogether are not worth being learned anew.
+const LEARN_BYTES_MIN: usize = 64 << 10;
+/// Resets until large spans are learned anew, at first and at most.
+const LEARN_EVERY_MIN: u32 = 64;
+const LEARN_EVERY_MAX: u32 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest_memory::{GuestMemory, OutOfBounds};
 
     const TYPE: MemoryType = MemoryType { pages_min: 40, pages_max: Some(60), memory64: false, shared: false };
 
@@ -351,7 +365,7 @@ mod tests {
         for (at, text) in [(5usize, &b"low"[..]), (KEEP_RESIDENT_BYTES - 2, b"across"), (39 * 65536 + 60_000, b"high"), (0, b"")]
         {
             let mut first = memory();
-            first.bytes_mut()[at..at + text.len()].copy_from_slice(text);
+            first.slice_mut(at..at + text.len()).unwrap().copy_from_slice(text);
             let image = first.image();
             let mut memory = memory();
             memory.begin(&image).unwrap();
@@ -359,9 +373,9 @@ mod tests {
                 assert_eq!(memory.bytes(), first.bytes(), "round {round}");
                 assert_eq!(memory.grow(10), Some(40));
                 for page in 0..50 {
-                    memory.bytes_mut()[page * 65536 + 65535] = 0xa5;
+                    memory.slice_mut(page * 65536 + 65535..page * 65536 + 65536).unwrap()[0] = 0xa5;
                 }
-                memory.bytes_mut()[at] = 0x5a;
+                memory.slice_mut(at..at + 1).unwrap()[0] = 0x5a;
                 memory.restore(&image).unwrap();
             }
         }

@@ -34,7 +34,10 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shelf {
     template: Template,
+    /// The one that was used last is at the end, and the next to be taken.
     sandboxes: Vec<Sandbox>,
+    /// The fewest that were here at once since the last trim: so many were not needed.
+    unused: usize,
 }
 
 impl Pool {
@@ -50,26 +53,62 @@ impl Pool {
     /// # Errors
     /// When the system has no memory for a new one.
     pub fn take(&mut self, template: &Template) -> Result<Sandbox, InstantiateError> {
-        if let Some(sandbox) = self.shelves.get_mut(&template.key()).and_then(|shelf| shelf.sandboxes.pop()) {
+        if let Some(shelf) = self.shelves.get_mut(&template.key())
+            && let Some(sandbox) = shelf.sandboxes.pop()
+        {
+            shelf.unused = shelf.unused.min(shelf.sandboxes.len());
             self.idle -= 1;
             return Ok(sandbox);
         }
-        template.instantiate()
+        match template.instantiate() {
+            // What is idle here may be what is missing.
+            Err(_) if self.idle > 0 => {
+                self.clear();
+                template.instantiate()
+            }
+            made => made,
+        }
     }
 
-    /// Takes a sandbox back. It is reset and kept when it was made from a template, its call returned or was
-    /// [finished](Sandbox::finish), and there is room; otherwise everything of it is given back to the system.
+    /// Takes a sandbox back. It is reset and kept when it was made from a template and its call returned or was
+    /// [finished](Sandbox::finish); otherwise everything of it is given back to the system. Where that makes one too many, the template with the
+    /// most idle sandboxes loses the one that was used least recently.
     pub fn put(&mut self, mut sandbox: Sandbox) {
-        if self.idle >= self.limits.idle_max || !sandbox.call.is_clean() {
+        if self.limits.idle_max == 0 || !sandbox.call.is_clean() {
             return;
         }
         let Some(template) = sandbox.template.clone() else { return };
         if template.restore(&mut sandbox).is_err() {
             return;
         }
-        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf { template, sandboxes: Vec::new() });
+        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf { template, sandboxes: Vec::new(), unused: 0 });
         shelf.sandboxes.push(sandbox);
         self.idle += 1;
+        if self.idle > self.limits.idle_max {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        let longest = self.shelves.values_mut().max_by_key(|shelf| shelf.sandboxes.len());
+        if let Some(shelf) = longest.filter(|shelf| !shelf.sandboxes.is_empty()) {
+            shelf.sandboxes.remove(0);
+            shelf.unused = shelf.unused.min(shelf.sandboxes.len());
+            self.idle -= 1;
+        }
+    }
+
+    /// Gives those back to the system that were not needed since the last trim; to be called now and then by a thread that has nothing else to do.
+    /// How many.
+    pub fn trim(&mut self) -> usize {
+        let before = self.idle;
+        self.shelves.retain(|_, shelf| {
+            shelf.sandboxes.drain(..shelf.unused);
+            self.idle -= shelf.unused;
+            shelf.unused = shelf.sandboxes.len();
+            !shelf.sandboxes.is_empty()
+        });
+        before - self.idle
     }
 
     /// Number of idle sandboxes.

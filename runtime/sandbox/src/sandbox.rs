@@ -8,23 +8,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use awsm_abi::limits::PAGE_BYTES;
 use awsm_abi::types::{GlobalType, MemoryType, TableType, ValType};
 
+use crate::budget::Share;
 use crate::call::Call;
 use crate::context::{AddressRange, RecordBox};
 use crate::error::InstantiateError;
+use crate::guest_memory::GuestMemory;
 use crate::instance::Instance;
-use crate::limits::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
+use crate::limits::{BESIDE_MEMORY_FREE_BYTES, INSTANCES_MAX, MEMORIES_MAX, SANDBOX_OVERHEAD_BYTES, TABLES_MAX};
 use crate::load::Artifact;
-use crate::memory::{GuestMemory, Memory, Reservation};
+use crate::memory::{Memory, Reservation};
 use crate::stack::Stack;
 use crate::table::Table;
 use crate::template::Template;
 use crate::types;
 use crate::value::{Extern, FunctionHandle, InstanceId, MemoryHandle, SandboxId, Slot, Value};
 
+/// Size of a table's element.
+pub(crate) const ELEMENT_BYTES: u64 = awsm_abi::vmctx::table::ELEMENT_BYTES as u64;
+
 /// What a sandbox may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxLimits {
-    /// Bytes of all its linear memories together.
+    /// Bytes of all its linear memories together and, beyond [`limits::BESIDE_MEMORY_FREE_BYTES`](crate::limits::BESIDE_MEMORY_FREE_BYTES), of
+    /// its tables and of what the host keeps for it ([`Sandbox::set_host_bytes`]).
     pub memory_bytes_max: u64,
     /// Elements of each of its tables.
     pub table_elements_max: u64,
@@ -65,6 +71,10 @@ pub struct Sandbox {
     /// Addresses of the memories, for the fault handler.
     ranges: Vec<AddressRange>,
     pub(crate) limit_hit: bool,
+    /// What the host keeps for it, in bytes.
+    pub(crate) host_bytes: u64,
+    /// Its part of what all sandboxes may use; none where nobody counts.
+    pub(crate) share: Option<Share>,
     /// What it was made from.
     pub(crate) template: Option<Template>,
 }
@@ -107,6 +117,8 @@ impl Sandbox {
             host_cells: Vec::new(),
             ranges: Vec::new(),
             limit_hit: false,
+            host_bytes: 0,
+            share: None,
             template: None,
         })
     }
@@ -142,7 +154,7 @@ impl Sandbox {
     pub(crate) fn add_memory(&mut self, ty: MemoryType, reservation: Reservation) -> Result<u32, InstantiateError> {
         check_limit("the number of memories", self.memories.len() as u64 + 1, MEMORIES_MAX as u64)?;
         let (limit, wanted) = (self.limits.memory_bytes_max, ty.pages_min.saturating_mul(PAGE_BYTES));
-        check_limit("the size of its memories in bytes", self.memory_bytes().saturating_add(wanted), limit)?;
+        check_limit("the size of its memories in bytes", self.counted_bytes().saturating_add(wanted), limit)?;
         let memory = Memory::new(ty, reservation, limit);
         let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
         self.ranges.push(memory.addresses());
@@ -155,6 +167,12 @@ impl Sandbox {
     pub(crate) fn add_table(&mut self, ty: TableType) -> Result<u32, InstantiateError> {
         check_limit("the number of tables", self.tables.len() as u64 + 1, TABLES_MAX as u64)?;
         check_limit("the number of a table's elements", ty.elements_min, self.limits.table_elements_max)?;
+        let bytes = self
+            .table_bytes()
+            .saturating_add(ty.elements_min.saturating_mul(ELEMENT_BYTES))
+            .saturating_sub(BESIDE_MEMORY_FREE_BYTES);
+        let limit = self.limits.memory_bytes_max;
+        check_limit("the size of its memories and tables in bytes", self.memory_bytes().saturating_add(bytes), limit)?;
         let table = Table::new(ty, self.limits.table_elements_max);
         self.tables.push(table.map_err(|source| InstantiateError::OutOfMemory { what: "a table", source })?);
         Ok(self.tables.len() as u32 - 1)
@@ -205,14 +223,70 @@ impl Sandbox {
         self.memories.iter().map(Memory::length).sum()
     }
 
+    /// Bytes of all tables together.
+    fn table_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.length() * ELEMENT_BYTES).sum()
+    }
+
+    /// Bytes that count against [`SandboxLimits::memory_bytes_max`].
+    #[must_use]
+    pub fn counted_bytes(&self) -> u64 {
+        self.counted_with(self.table_bytes() + self.host_bytes)
+    }
+
+    /// The same with so many bytes in tables and at the host.
+    fn counted_with(&self, beside: u64) -> u64 {
+        self.memory_bytes().saturating_add(beside.saturating_sub(BESIDE_MEMORY_FREE_BYTES))
+    }
+
+    /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
+    /// than its limit or the budget allow; that counts as [`memory_limit_hit`](Self::memory_limit_hit).
+    #[must_use]
+    pub fn set_host_bytes(&mut self, bytes: u64) -> bool {
+        if bytes <= self.host_bytes {
+            self.host_bytes = bytes;
+            // Giving back what a later call asks for again is not worth an atomic operation; the reset does it.
+            return true;
+        }
+        let done = self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes)));
+        if done {
+            self.host_bytes = bytes;
+        }
+        self.limit_hit |= !done;
+        done
+    }
+
+    /// Whether `more` bytes of memory may be used in addition; then they are its share until the reset.
+    pub(crate) fn make_room(&mut self, more: u64) -> bool {
+        self.may_count(self.counted_bytes().saturating_add(more))
+    }
+
+    /// The same for a table.
+    pub(crate) fn make_table_room(&mut self, more: u64) -> bool {
+        self.may_count(self.counted_with((self.table_bytes() + self.host_bytes).saturating_add(more)))
+    }
+
+    fn may_count(&mut self, after: u64) -> bool {
+        if after > self.limits.memory_bytes_max {
+            return false;
+        }
+        let fixed = self.fixed_bytes();
+        // Tables below the free amount are in the fixed part.
+        self.share.as_mut().is_none_or(|share| {
+            let wanted = after.saturating_add(fixed);
+            wanted <= share.bytes() || share.resize(wanted)
+        })
+    }
+
+    /// What it costs whatever its guest does.
+    pub(crate) fn fixed_bytes(&self) -> u64 {
+        (self.stack.high() - self.stack.low()) as u64 + BESIDE_MEMORY_FREE_BYTES + SANDBOX_OVERHEAD_BYTES
+    }
+
     /// Whether a `memory.grow` failed for want of what [`SandboxLimits`] or the system gives, not by the module's own maximum, since the last reset.
     #[must_use]
     pub fn memory_limit_hit(&self) -> bool {
         self.limit_hit
-    }
-
-    pub(crate) fn limits(&self) -> &SandboxLimits {
-        &self.limits
     }
 
     /// The value in a slot that guest code or the runtime wrote.

@@ -1,6 +1,7 @@
 //! Tables: an array of 16-byte slots, and the record through which generated code finds it.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use awsm_abi::limits::TABLE_ELEMENTS_MAX;
@@ -35,8 +36,15 @@ const _: () = {
 };
 
 /// What a table begins as.
-#[derive(Debug)]
-pub(crate) struct TableImage(Box<[Slot]>);
+#[derive(Clone, Debug)]
+pub(crate) struct TableImage(Arc<[Slot]>);
+
+impl TableImage {
+    /// Size of the table.
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+}
 
 impl Table {
     /// A table of `ty.elements_min` null elements, that will never have more than `limit`.
@@ -84,6 +92,11 @@ impl Table {
         self.elements_mut().get_mut(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
+    /// Whether it may have that many elements more.
+    pub(crate) fn may_grow(&self, elements: u64) -> bool {
+        self.length().checked_add(elements).is_some_and(|after| after <= self.elements_max)
+    }
+
     /// `table.grow`: the previous number of elements, or none when it cannot grow that much.
     pub(crate) fn grow(&mut self, elements: u64, value: Slot) -> Option<u64> {
         let before = self.length();
@@ -126,7 +139,7 @@ mod tests {
 
     #[test]
     fn restored_tables_are_as_their_image_and_null_beyond() {
-        let ty = TableType { element: ValType::ExternRef, elements_min: 3, elements_max: None };
+        let ty = TableType { element: ValType::ExternRef, elements_min: 3, elements_max: None, table64: false };
         let mut table = Table::new(ty, 1_000_000).unwrap();
         table.elements_mut()[1] = Slot::from_bits(7);
         let image = table.image();

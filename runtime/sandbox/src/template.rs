@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use awsm_abi::descriptor::{ImportSource, ImportType};
 
+use crate::budget::Budget;
 use crate::error::InstantiateError;
+use crate::image::MemoryImage;
 use crate::instance::Dropped;
+use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::link;
 use crate::load::Artifact;
-use crate::memory::MemoryImage;
 use crate::sandbox::{Sandbox, SandboxLimits};
 use crate::table::TableImage;
 use crate::value::{Extern, InstanceId, Slot};
@@ -21,13 +23,15 @@ pub struct Template(Arc<Inner>);
 struct Inner {
     artifact: Artifact,
     limits: SandboxLimits,
+    /// What its sandboxes share with others.
+    budget: Option<Arc<Budget>>,
     memories: Vec<MemoryImage>,
     tables: Vec<TableImage>,
     instances: Vec<InstanceImage>,
 }
 
 /// What an instance begins as. References to functions in there hold for every sandbox, since they name instances by index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct InstanceImage {
     globals: Box<[Slot]>,
     dropped: Dropped,
@@ -42,15 +46,30 @@ impl Template {
     pub fn new(artifact: &Artifact, limits: &SandboxLimits) -> Result<Template, InstantiateError> {
         let mut sandbox = Sandbox::with_capacity(limits, artifact.descriptor().plan.len())?;
         instantiate_plan(&mut sandbox, artifact, Sandbox::instantiate)?;
-        Ok(Template::of(artifact, limits, &sandbox))
+        Ok(Template::of(artifact, limits, None, &sandbox))
+    }
+
+    /// The same, with sandboxes that use no more than `budget` has: making one fails, and memory does not grow, when nothing is left.
+    #[must_use]
+    pub fn within(&self, budget: &Arc<Budget>) -> Template {
+        let Inner { artifact, limits, budget: _, memories, tables, instances } = &*self.0;
+        Template(Arc::new(Inner {
+            artifact: artifact.clone(),
+            limits: *limits,
+            budget: Some(Arc::clone(budget)),
+            memories: memories.clone(),
+            tables: tables.clone(),
+            instances: instances.clone(),
+        }))
     }
 
     /// What `sandbox`, made by the artifact's plan, holds now.
-    fn of(artifact: &Artifact, limits: &SandboxLimits, sandbox: &Sandbox) -> Template {
+    fn of(artifact: &Artifact, limits: &SandboxLimits, budget: Option<Arc<Budget>>, sandbox: &Sandbox) -> Template {
         let instances = sandbox.instances.iter();
         Template(Arc::new(Inner {
             artifact: artifact.clone(),
             limits: *limits,
+            budget,
             memories: sandbox.memories.iter().map(|memory| memory.image()).collect(),
             tables: sandbox.tables.iter().map(|table| table.image()).collect(),
             instances: instances
@@ -83,6 +102,13 @@ impl Template {
     pub fn instantiate(&self) -> Result<Sandbox, InstantiateError> {
         let inner = &*self.0;
         let mut sandbox = Sandbox::with_capacity(&inner.limits, inner.instances.len())?;
+        if let Some(budget) = &inner.budget {
+            let wanted = sandbox.fixed_bytes() + self.begin_bytes();
+            let limit = budget.bytes_max();
+            let share = budget.reserve(wanted);
+            let what = "a sandbox, beside what all others use,";
+            sandbox.share = Some(share.ok_or(InstantiateError::Limit { what, wanted, limit })?);
+        }
         instantiate_plan(&mut sandbox, &inner.artifact, Sandbox::instantiate_bare)?;
         for (memory, image) in sandbox.memories.iter_mut().zip(&inner.memories) {
             memory.begin(image).map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
@@ -100,6 +126,12 @@ impl Template {
         self.restore_rest(sandbox)
     }
 
+    /// What of a sandbox's limit is used when it begins.
+    fn begin_bytes(&self) -> u64 {
+        let tables: u64 = self.0.tables.iter().map(TableImage::bytes).sum();
+        self.0.memories.iter().map(|image| image.length).sum::<u64>() + tables.saturating_sub(BESIDE_MEMORY_FREE_BYTES)
+    }
+
     fn restore_rest(&self, sandbox: &mut Sandbox) -> std::io::Result<()> {
         for (table, image) in sandbox.tables.iter_mut().zip(&self.0.tables) {
             table.restore(image)?;
@@ -111,8 +143,24 @@ impl Template {
             }
         }
         sandbox.limit_hit = false;
+        sandbox.host_bytes = 0;
+        let bytes = sandbox.fixed_bytes() + self.begin_bytes();
+        if let Some(share) = sandbox.share.as_mut().filter(|share| share.bytes() > bytes) {
+            // Fewer are always to be had.
+            let _ = share.resize(bytes);
+        }
         sandbox.call.reset();
         Ok(())
+    }
+}
+
+impl Sandbox {
+    /// What it holds now, as a template: memories, tables, globals, dropped segments. None while a call is in progress, after a trap or a kill, and
+    /// for a sandbox that was not made from a template.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Template> {
+        let template = self.template.as_ref().filter(|_| self.call.is_clean())?;
+        Some(Template::of(template.artifact(), template.limits(), template.0.budget.clone(), self))
     }
 }
 

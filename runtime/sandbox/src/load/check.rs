@@ -8,15 +8,15 @@ use awsm_abi::descriptor::{
     SegmentMode,
 };
 use awsm_abi::limits::{
-    CONST_EXPR_OPERATORS_MAX, FUNCTIONS_MAX, GLOBALS_MAX, MEMORIES_MAX, MEMORY32_PAGES_MAX, PARAMS_MAX, TABLE_ELEMENTS_MAX,
-    TYPES_MAX,
+    CONST_EXPR_OPERATORS_MAX, FUNCTIONS_MAX, GLOBALS_MAX, MEMORIES_MAX, MEMORY32_PAGES_MAX, MEMORY64_PAGES_MAX, PARAMS_MAX,
+    TABLE_ELEMENTS_MAX, TYPES_MAX,
 };
 use awsm_abi::types::{Bounds, GlobalType, MemoryType, TableType, ValType};
 use awsm_abi::vmctx::Layout;
 use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
 use crate::error::LoadError;
-use crate::limits::{MEMORY64_PAGES_MAX, MODULES_MAX};
+use crate::limits::MODULES_MAX;
 use crate::load::LoadPolicy;
 
 type Result<T = ()> = std::result::Result<T, LoadError>;
@@ -285,8 +285,8 @@ impl Check<'_> {
         if let SegmentMode::Active { target, offset } = &segment.mode {
             let table = self.item(&spaces.tables, *target, "table")?;
             ensure(table.element == segment.ty, || "an element segment for a table of another type".to_string())?;
-            // Tables with 64-bit indices do not exist here.
-            self.expression(offset, ValType::I32, spaces, spaces.globals.len())?;
+            let ty = if table.table64 { ValType::I64 } else { ValType::I32 };
+            self.expression(offset, ty, spaces, spaces.globals.len())?;
         }
         match &segment.items {
             ElementItems::Functions(functions) => {

@@ -44,6 +44,15 @@ impl Access {
     }
 }
 
+/// Changes what may be done with pages, whoever owns them; false when the system refuses. For handlers: one system call and nothing else.
+///
+/// # Safety
+/// The pages' owner agrees, and no reference into them exists that this would break.
+pub(crate) unsafe fn protect_raw(address: usize, bytes: usize, access: Access) -> bool {
+    // SAFETY: The caller's.
+    unsafe { rustix::mm::mprotect(address as *mut c_void, bytes, access.flags()) }.is_ok()
+}
+
 /// Private anonymous pages, owned: unmapped on drop. Nothing is committed before it is touched.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -106,6 +115,19 @@ impl Pages {
         }
         // SAFETY: The pages are ours; the rest is the caller's promise.
         Ok(unsafe { rustix::mm::mprotect(start, range.len(), access.flags()) }?)
+    }
+
+    /// Keeps the system from making a first touch commit megabytes, where it would.
+    pub(crate) fn refuse_huge_pages(&self) {
+        static ALWAYS: OnceLock<bool> = OnceLock::new();
+        let always = *ALWAYS.get_or_init(|| {
+            let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+            setting.is_ok_and(|text| text.contains("[always]"))
+        });
+        if always {
+            // SAFETY: The pages are ours, and it changes nothing that can be seen. Where it is refused, more memory is used.
+            let _ = unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxNoHugepage) };
+        }
     }
 
     /// Gives the pages of `range` back: they are zero when next touched.

@@ -111,7 +111,7 @@ fn fresh(name: &str) -> PathBuf {
 
 fn layout() -> Layout {
     let types = TYPES.len() as u32;
-    let counts = Counts { memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, globals: 2 };
+    let counts = Counts { arguments: 0, memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, globals: 2 };
     Layout::new(counts).unwrap()
 }
 
@@ -177,7 +177,10 @@ pub(crate) fn parts() -> Parts {
         types,
         imports: vec![import("echo", "i_i", "thunk_0"), import("nothing", "_", "thunk_1")],
         functions: functions.collect(),
-        tables: vec![Table { ty: TableType { element: ValType::FuncRef, elements_min: 4, elements_max: None }, init: None }],
+        tables: vec![Table {
+            ty: TableType { element: ValType::FuncRef, elements_min: 4, elements_max: None, table64: false },
+            init: None,
+        }],
         memories: vec![Memory { ty: MemoryType { pages_min: 2, pages_max: Some(64), memory64: false, shared: false } }],
         bounds: vec![Bounds::Guard],
         globals: vec![

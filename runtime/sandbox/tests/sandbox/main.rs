@@ -7,4 +7,6 @@ mod loader;
 mod pooling;
 mod preemption;
 mod stores;
+mod syscalls;
 mod traps;
+mod warm;

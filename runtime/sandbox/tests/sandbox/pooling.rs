@@ -129,3 +129,89 @@ fn a_template_whose_segments_do_not_fit_is_an_error() {
     let sandboxes: Vec<_> = (0..200).map(|_| Template::new(artifact(), &LIMITS).unwrap().instantiate().unwrap()).collect();
     assert_eq!(sandboxes.len(), 200);
 }
+
+#[test]
+fn sandboxes_use_no_more_together_than_their_budget() {
+    let _worker = worker();
+    let plain = template();
+    // Stack and records are counted, too.
+    let one = {
+        let budget = Budget::new(u64::MAX);
+        let _sandbox = plain.within(&budget).instantiate().unwrap();
+        budget.bytes_used()
+    };
+    assert!(one > LIMITS.stack_bytes as u64 + (2 << 16), "{one}");
+    let budget = Budget::new(2 * one + (3 << 16));
+    let template = plain.within(&budget);
+    let mut pool = Pool::new(PoolLimits::default());
+    let (mut first, second) = (pool.take(&template).unwrap(), pool.take(&template).unwrap());
+    let error = pool.take(&template).unwrap_err();
+    assert!(matches!(error, InstantiateError::Limit { .. }), "{error}");
+    assert_eq!(call(&mut first, "grow", &[4]), Ok(vec![Value::I32(-1)]));
+    assert!(first.memory_limit_hit());
+    assert_eq!(call(&mut first, "grow", &[2]), Ok(vec![Value::I32(2)]));
+    // 64 KiB are free, of which the table has some.
+    assert!(first.set_host_bytes((2 << 16) - 64) && !first.set_host_bytes((2 << 16) - 63), "what the host keeps is counted");
+    assert_eq!(call(&mut first, "grow", &[1]), Ok(vec![Value::I32(-1)]));
+    assert_eq!(budget.bytes_used(), budget.bytes_max());
+    pool.put(first);
+    assert_eq!(budget.bytes_used(), 2 * one, "a reset gives back what was used beyond the beginning");
+    drop(second);
+    // An idle sandbox of another function makes room.
+    let mut other = parts();
+    other.descriptor.modules[0].memories[0].ty.pages_min = 8;
+    let other = Template::new(&other.load(), &LIMITS).unwrap().within(&budget);
+    let sandbox = pool.take(&other).unwrap();
+    assert_eq!(pool.idle(), 0);
+    drop(sandbox);
+    assert_eq!(budget.bytes_used(), 0);
+}
+
+#[test]
+fn tables_and_what_the_host_keeps_count_against_the_limit_of_a_sandbox() {
+    let _worker = worker();
+    let limits = SandboxLimits { table_elements_max: 100_000, memory_bytes_max: 4 << 16, ..LIMITS };
+    let mut sandbox = Template::new(artifact(), &limits).unwrap().instantiate().unwrap();
+    // 64 KiB of tables are free.
+    assert_eq!(call(&mut sandbox, "table_grow", &[4000]), Ok(vec![Value::I32(4)]));
+    assert_eq!(sandbox.counted_bytes(), 2 << 16);
+    assert_eq!(call(&mut sandbox, "table_grow", &[9000]), Ok(vec![Value::I32(-1)]));
+    assert_eq!(call(&mut sandbox, "table_grow", &[5000]), Ok(vec![Value::I32(4004)]));
+    assert_eq!(call(&mut sandbox, "grow", &[1]), Ok(vec![Value::I32(-1)]), "two pages and more than one of tables");
+    assert!(sandbox.memory_limit_hit());
+}
+
+#[test]
+fn a_trim_gives_back_what_was_not_needed_since_the_last_one() {
+    let mut other = parts();
+    other.blob = b"elseelse".to_vec();
+    let (busy, quiet) = (template(), Template::new(&other.load(), &LIMITS).unwrap());
+    let mut pool = Pool::new(PoolLimits::default());
+    let use_at_once = |pool: &mut Pool, template: &Template, count: usize| {
+        let taken: Vec<_> = (0..count).map(|_| pool.take(template).unwrap()).collect();
+        taken.into_iter().for_each(|sandbox| pool.put(sandbox));
+    };
+    use_at_once(&mut pool, &busy, 5);
+    use_at_once(&mut pool, &quiet, 3);
+    assert_eq!((pool.trim(), pool.idle()), (0, 8), "all were needed");
+    use_at_once(&mut pool, &busy, 2);
+    assert_eq!((pool.trim(), pool.idle()), (6, 2), "two of one at a time, none of the other");
+    use_at_once(&mut pool, &busy, 1);
+    assert_eq!((pool.trim(), pool.idle()), (1, 1));
+    assert_eq!((pool.trim(), pool.idle()), (1, 0));
+}
+
+#[test]
+fn a_full_pool_keeps_what_is_used_and_takes_from_whoever_has_most() {
+    let mut other = parts();
+    other.blob = b"elseelse".to_vec();
+    let (first, second) = (template(), Template::new(&other.load(), &LIMITS).unwrap());
+    let mut pool = Pool::new(PoolLimits { idle_max: 3 });
+    let three: Vec<_> = (0..3).map(|_| pool.take(&first).unwrap()).collect();
+    three.into_iter().for_each(|sandbox| pool.put(sandbox));
+    let sandbox = pool.take(&second).unwrap();
+    pool.put(sandbox);
+    assert_eq!(pool.idle(), 3);
+    pool.forget(&first);
+    assert_eq!(pool.idle(), 1, "the one that was used last is kept");
+}
