@@ -94,12 +94,11 @@ impl Execution {
 
     /// Prepares the next call, or ends the invocation when there is none.
     fn begin(&mut self) -> Option<Progress> {
-        let Some(&stage) = self.function.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
-        let export = |name| self.sandbox.main_instance().and_then(|instance| self.sandbox.export_function(instance, name));
-        let callee = match stage {
-            Stage::Start(index) => self.sandbox.instances().nth(index).and_then(|instance| self.sandbox.start_function(instance)),
-            Stage::Run(name) | Stage::Status(name) => export(name),
-        };
+        let Some(stage) = self.function.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
+        if self.stage == 0 && !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
+            return Some(Progress::Ended(Err(Failure::MemoryLimit)));
+        }
+        let callee = stage.callee(&self.sandbox);
         // Both were checked when the function was loaded.
         let prepared = callee.map(|callee| self.sandbox.prepare(callee, &[]));
         if !matches!(prepared, Some(Ok(()))) {
@@ -133,6 +132,9 @@ impl Execution {
         let (sandbox, context) = (&mut self.sandbox, &mut self.context);
         // Whatever the panic left half done is in this sandbox and this context, and both are thrown away.
         let answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
+        if !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
+            return Some(Progress::Ended(Err(Failure::MemoryLimit)));
+        }
         match answer {
             Ok(Answer::Done) => None,
             Ok(Answer::Again) => {

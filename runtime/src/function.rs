@@ -8,10 +8,12 @@ use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{ExternKind, ImportType, ModuleDescriptor};
 use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
-use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
+use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template};
 
-use crate::config::FunctionConfig;
+use crate::config::{FunctionConfig, Snapshot};
 use crate::host::{ImportError, Imports, Process};
+use crate::scheduler::{Gate, TenantId};
+use crate::snapshot::{self, InitError};
 
 /// The export that runs a command from its start.
 pub const COMMAND: &str = "_start";
@@ -34,7 +36,7 @@ pub enum FunctionError {
     #[error("exports `{name}` as {found}, but it must be a function {wanted}")]
     EntryType {
         /// The export's name.
-        name: &'static str,
+        name: String,
         /// What it is.
         found: String,
         /// What it has to be.
@@ -43,18 +45,29 @@ pub enum FunctionError {
     /// No sandbox can be made of it.
     #[error("no sandbox can be made of it: {0}")]
     Instantiate(#[from] InstantiateError),
+    /// It could not be initialised.
+    #[error(transparent)]
+    Init(#[from] InitError),
+    /// The export that was to initialise it does not exist.
+    #[error("`init` is `{name}`, but {why}")]
+    NoInit {
+        /// The name given.
+        name: String,
+        /// Why that is nothing.
+        why: String,
+    },
     /// A setting that no reply can carry.
     #[error("`{0}` is no content type")]
     ContentType(String),
 }
 
 /// A call that a request makes in its sandbox; all of them in order make up an invocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The start function of that instance.
     Start(usize),
     /// An export without parameters and results of the last instance.
-    Run(&'static str),
+    Run(Arc<str>),
     /// An export of the last instance that returns a status.
     Status(&'static str),
 }
@@ -73,6 +86,33 @@ pub struct Function {
     pub content_type: HeaderValue,
     /// Time from a request's arrival to its reply.
     pub deadline: Duration,
+    /// The most processor time of a request.
+    pub cpu_max: Duration,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// How many requests are taken and run at the same time.
+    pub gate: Arc<Gate>,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stage::Start(_) => f.write_str("the start function"),
+            Stage::Run(name) => write!(f, "`{name}`"),
+            Stage::Status(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+impl Stage {
+    /// What it calls in a sandbox of its function.
+    pub(crate) fn callee(&self, sandbox: &Sandbox) -> Option<FunctionHandle> {
+        match self {
+            Stage::Start(index) => sandbox.start_function(sandbox.instances().nth(*index)?),
+            Stage::Run(name) => sandbox.export_function(sandbox.main_instance()?, name),
+            Stage::Status(name) => sandbox.export_function(sandbox.main_instance()?, name),
+        }
+    }
 }
 
 impl fmt::Debug for Function {
@@ -93,8 +133,15 @@ impl Function {
     /// # Errors
     /// When its imports cannot be served, it has no entry, or no sandbox can be made of it within the limits.
     pub fn new(artifact: &Artifact, config: &FunctionConfig) -> Result<Function, FunctionError> {
-        let imports = Imports::resolve(artifact.descriptor())?;
-        let stages = stages(artifact.descriptor())?;
+        Function::with_imports(artifact, config, Imports::resolve(artifact.descriptor())?)
+    }
+
+    /// The same with imports that are resolved already.
+    ///
+    /// # Errors
+    /// As for [`Function::new`].
+    pub fn with_imports(artifact: &Artifact, config: &FunctionConfig, imports: Imports) -> Result<Function, FunctionError> {
+        let Stages { mut init, request, reactor } = stages(artifact.descriptor(), config.init.as_deref())?;
         let limits = SandboxLimits {
             memory_bytes_max: config.memory_bytes_max,
             stack_bytes: usize::try_from(config.stack_bytes).unwrap_or(usize::MAX),
@@ -102,41 +149,82 @@ impl Function {
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
         let env = config.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let process = Arc::new(Process { name: config.name.clone(), args, env });
+        let mut template = Template::new(artifact, &limits)?;
+        if reactor && config.snapshot != Snapshot::Off && !init.is_empty() {
+            let shared = config.snapshot == Snapshot::SharedSeed;
+            template = snapshot::initialised(&template, &imports, &process, &init, shared)?;
+            init.clear();
+        }
+        init.push(request);
         Ok(Function {
-            template: Template::new(artifact, &limits)?,
+            template,
             imports,
-            stages,
-            process: Arc::new(Process { name: config.name.clone(), args, env }),
+            stages: init,
+            process,
             content_type: HeaderValue::from_str(&config.content_type)
                 .map_err(|_| FunctionError::ContentType(config.content_type.clone()))?,
             deadline: Duration::from_millis(config.deadline_ms),
+            cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
+            tenant: TenantId::default(),
+            gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
         })
     }
 }
 
-/// The calls that make up an invocation of an artifact.
-fn stages(descriptor: &Descriptor) -> Result<Vec<Stage>, FunctionError> {
+impl Function {
+    /// The same, with sandboxes that use no more than `budget` has, which they share with others.
+    #[must_use]
+    pub fn within(self, budget: &Arc<Budget>) -> Function {
+        Function { template: self.template.within(budget), ..self }
+    }
+}
+
+/// What an artifact's exports make of it.
+struct Stages {
+    /// Calls that prepare it.
+    init: Vec<Stage>,
+    /// The call that serves a request.
+    request: Stage,
+    /// Whether it may be prepared once for all requests: a command runs from its start for each.
+    reactor: bool,
+}
+
+/// The calls that make up an invocation of an artifact; `init` is the name of an export that is one of them.
+fn stages(descriptor: &Descriptor, init: Option<&str>) -> Result<Stages, FunctionError> {
     let modules: Vec<&ModuleDescriptor> =
         descriptor.plan.iter().filter_map(|step| descriptor.modules.get(step.module as usize)).collect();
     let starts = modules.iter().enumerate().filter(|(_, module)| module.start.is_some());
     let mut stages: Vec<Stage> = starts.map(|(instance, _)| Stage::Start(instance)).collect();
 
     let Some(&main) = modules.last() else { return Err(FunctionError::NoEntry("it has no instance".to_owned())) };
+    let no_init = |name: &str, why: String| FunctionError::NoInit { name: name.to_owned(), why };
     if check_export(main, HANDLE, &[ValType::I32])? {
         if check_export(main, INITIALIZE, &[])? {
-            stages.push(Stage::Run(INITIALIZE));
+            stages.push(Stage::Run(INITIALIZE.into()));
         }
-        stages.push(Stage::Status(HANDLE));
-    } else if check_export(main, COMMAND, &[])? {
-        stages.push(Stage::Run(COMMAND));
-    } else {
+        if let Some(name) = init {
+            if !check_export(main, name, &[])? {
+                return Err(no_init(name, exports_of(main)));
+            }
+            stages.push(Stage::Run(name.into()));
+        }
+        return Ok(Stages { init: stages, request: Stage::Status(HANDLE), reactor: true });
+    }
+    if !check_export(main, COMMAND, &[])? {
         return Err(FunctionError::NoEntry(exports_of(main)));
     }
-    Ok(stages)
+    match init {
+        Some(name) => Err(no_init(
+            name,
+            format!("a command runs from its start for each request; only a reactor (`{HANDLE}`) is initialised"),
+        )),
+        None => Ok(Stages { init: stages, request: Stage::Run(COMMAND.into()), reactor: false }),
+    }
 }
 
 /// Whether a module has an export; it must be a function without parameters that returns `results`.
-fn check_export(module: &ModuleDescriptor, name: &'static str, results: &[ValType]) -> Result<bool, FunctionError> {
+fn check_export(module: &ModuleDescriptor, name: &str, results: &[ValType]) -> Result<bool, FunctionError> {
     let Some(export) = module.export(name) else { return Ok(false) };
     let wanted = FuncType { params: Vec::new(), results: results.to_vec() };
     let found = if export.kind == ExternKind::Function { function_type(module, export.index) } else { None };
@@ -144,7 +232,7 @@ fn check_export(module: &ModuleDescriptor, name: &'static str, results: &[ValTyp
         return Ok(true);
     }
     let found = found.map_or_else(|| export.kind.to_string(), ToString::to_string);
-    Err(FunctionError::EntryType { name, found, wanted })
+    Err(FunctionError::EntryType { name: name.to_owned(), found, wanted })
 }
 
 fn function_type(module: &ModuleDescriptor, index: u32) -> Option<&FuncType> {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life;
-//! * [`load`] and [`function`]: from a file to something that can be invoked;
+//! * [`load`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
 //! * [`outcome`]: how requests end, and what clients are told.
@@ -22,6 +22,8 @@ pub mod function;
 pub mod host;
 pub mod http;
 pub mod load;
+pub mod memory;
 pub mod outcome;
 pub mod scheduler;
 pub mod server;
+pub mod snapshot;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use awsm_abi::types::Bounds;
 use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
 use crate::config::FunctionConfig;
@@ -85,36 +86,41 @@ pub enum OpenError {
 /// # Errors
 /// Names the file, what is wrong and what to do.
 pub fn function(config: &FunctionConfig) -> Result<Function, OpenError> {
-    let artifact = artifact(&config.path)?;
+    let artifact = artifact(&config.path, config.allow_unchecked)?;
     Function::new(&artifact, config).map_err(|error| OpenError::Function { path: config.path.clone(), source: Box::new(error) })
 }
 
-/// Opens an artifact, or compiles a module to one.
+/// Opens an artifact, or compiles a module to one; `allow_unchecked` accepts what was compiled with `--bounds none`, with a warning.
 ///
 /// # Errors
 /// Names the file, what is wrong and what to do.
-pub fn artifact(path: &Path) -> Result<Artifact, OpenError> {
+pub fn artifact(path: &Path, allow_unchecked: bool) -> Result<Artifact, OpenError> {
     match kind(path)? {
-        Kind::Artifact => load(path, path),
+        Kind::Artifact => load(path, path, allow_unchecked),
         Kind::Module => {
             let folder = tempfile::Builder::new().prefix("sledge-").tempdir();
             let folder = folder.map_err(|source| OpenError::Read { path: std::env::temp_dir(), source })?;
             let artifact = folder.path().join("function.so");
             compile(path, &artifact)?;
-            load(&artifact, path)
+            load(&artifact, path, allow_unchecked)
         }
     }
 }
 
-fn load(artifact: &Path, given: &Path) -> Result<Artifact, OpenError> {
-    Artifact::open(artifact, &LoadPolicy::default()).map_err(|error| {
+fn load(artifact: &Path, given: &Path, allow_unchecked: bool) -> Result<Artifact, OpenError> {
+    let policy = LoadPolicy { allow_unchecked };
+    let artifact = Artifact::open(artifact, &policy).map_err(|error| {
         let source = match error {
             // The file that the user knows is named already.
             LoadError::File { source, .. } => source,
             other => Box::new(other),
         };
         OpenError::Load { path: given.to_owned(), source }
-    })
+    })?;
+    if artifact.descriptor().modules.iter().any(|module| module.bounds.contains(&Bounds::None)) {
+        tracing::warn!(path = %given.display(), "loaded although compiled with --bounds none: it can read and write all memory of this process");
+    }
+    Ok(artifact)
 }
 
 enum Kind {

@@ -25,12 +25,18 @@ pub enum Failure {
     BodyTimeout,
     /// The server has as many requests as it takes.
     Busy,
+    /// The function has as many requests as it takes.
+    FunctionBusy,
+    /// The server is not expected to be done in time.
+    Overload,
     /// The server is stopping.
     Stopping,
     /// No sandbox could be made.
     NoSandbox,
     /// The deadline passed, waiting included.
     Deadline,
+    /// The function used up the processor time that a request of it has.
+    CpuLimit,
     /// The guest trapped.
     Trap(TrapCode),
     /// The guest gave up (trapped or exited) after it was refused memory.
@@ -67,10 +73,18 @@ impl Failure {
             | Failure::BodyBroken
             | Failure::BodyTimeout
             | Failure::Cancelled => Fault::Client,
-            Failure::Deadline | Failure::Trap(_) | Failure::MemoryLimit | Failure::Exit(_) | Failure::ReplyTooLarge => {
-                Fault::Function
-            }
-            Failure::Busy | Failure::Stopping | Failure::NoSandbox | Failure::Internal => Fault::Host,
+            Failure::Deadline
+            | Failure::CpuLimit
+            | Failure::Trap(_)
+            | Failure::MemoryLimit
+            | Failure::Exit(_)
+            | Failure::ReplyTooLarge => Fault::Function,
+            Failure::FunctionBusy
+            | Failure::Busy
+            | Failure::Overload
+            | Failure::Stopping
+            | Failure::NoSandbox
+            | Failure::Internal => Fault::Host,
         }
     }
 
@@ -83,18 +97,22 @@ impl Failure {
             Failure::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Failure::Busy | Failure::Stopping | Failure::NoSandbox => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoSandbox => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
-            Failure::Trap(_) | Failure::MemoryLimit | Failure::Exit(_) | Failure::ReplyTooLarge | Failure::Internal => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Failure::CpuLimit
+            | Failure::Trap(_)
+            | Failure::MemoryLimit
+            | Failure::Exit(_)
+            | Failure::ReplyTooLarge
+            | Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     /// Whether the same request may succeed when it is tried again in a moment.
     #[must_use]
     pub const fn is_temporary(&self) -> bool {
-        matches!(self, Failure::Busy | Failure::Stopping | Failure::NoSandbox)
+        matches!(self, Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoSandbox)
     }
 
     /// The kind of failure, for machines.
@@ -106,7 +124,9 @@ impl Failure {
             Failure::BodyTooLarge => "body_too_large",
             Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
-            Failure::Busy | Failure::Stopping | Failure::NoSandbox => "unavailable",
+            Failure::FunctionBusy => "too_many_requests",
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoSandbox => "unavailable",
+            Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
             Failure::Trap(_) | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
@@ -125,6 +145,9 @@ impl Failure {
             Failure::BodyTooLarge => "body_bytes_max",
             Failure::BodyBroken => "body_incomplete",
             Failure::BodyTimeout => "body_too_slow",
+            Failure::FunctionBusy => "queue_max",
+            Failure::Overload => "utilisation",
+            Failure::CpuLimit => "cpu_limit",
             Failure::Busy => "requests_max",
             Failure::Stopping => "stopping",
             Failure::NoSandbox => "no_memory",

@@ -2,6 +2,7 @@
 //!
 //! The main thread starts everything and then waits for signals; it runs no guest and serves no connection.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -10,16 +11,17 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_deque::Worker as Deque;
 use nix::sys::signal::{SigSet, Signal};
+use sledge_sandbox::Budget;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 
-use crate::config::{Config, ConfigError, Listeners};
+use crate::config::{Admission, Config, ConfigError, Listeners};
 use crate::http::{Door, Router, listener};
 use crate::load::{self, OpenError};
+use crate::memory;
 use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, Job, Local, Phase, WorkerSettings};
+use crate::scheduler::{Crew, Local, Phase, TenantId, WorkDeque, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -73,11 +75,16 @@ fn hint(error: &io::Error) -> &'static str {
 /// At the first function that cannot be loaded.
 pub fn load_functions(config: &Config) -> Result<Router, ServerError> {
     let mut router = Router::default();
+    let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
+    let mut tenants = HashMap::new();
     for function in &config.functions {
         let began = Instant::now();
-        let loaded = load::function(function).map_err(|source| ServerError::Function { name: function.name.clone(), source })?;
+        let loaded = load::function(function);
+        let mut loaded = loaded.map_err(|source| ServerError::Function { name: function.name.clone(), source })?;
+        let next = TenantId(tenants.len() as u32);
+        loaded.tenant = *tenants.entry(&function.tenant).or_insert(next);
         tracing::info!(function = function.name, route = function.route(), took = ?began.elapsed(), "loaded");
-        router.add(&function.route(), &function.methods, Arc::new(loaded));
+        router.add(&function.route(), &function.methods, Arc::new(loaded.within(&budget)));
     }
     Ok(router)
 }
@@ -180,9 +187,11 @@ fn start(
     listeners: Vec<TcpListener>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
-    let (crew, deques) = Crew::new(plan.workers, plan.listeners(), config.requests_max);
+    let (crew, deques) =
+        Crew::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
     let router = Arc::new(router);
     let settings = WorkerSettings {
+        policy: config.policy,
         quantum: Duration::from_micros(config.quantum_us),
         reply_bytes_max: usize::try_from(config.reply_bytes_max).unwrap_or(usize::MAX),
     };
@@ -199,7 +208,7 @@ fn start(
         ready: is_ready.clone(),
         ended: has_ended.clone(),
     };
-    let mut spawn = |name: String, thread: Thread, work: Option<(usize, Deque<Job>, WorkerSettings)>, core| {
+    let mut spawn = |name: String, thread: Thread, work: Option<(usize, WorkDeque, WorkerSettings)>, core| {
         threads += 1;
         let body = move || thread.run(work, core);
         thread::Builder::new().name(name.clone()).spawn(body).map(drop).map_err(|error| thread_error(&name, error))
@@ -232,7 +241,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, work: Option<(usize, Deque<Job>, WorkerSettings)>, core: Option<usize>) {
+    fn run(mut self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) {
         let _abort = AbortOnPanic;
         let ready = self.ready.clone();
         let ended = self.ended.clone();
@@ -243,7 +252,7 @@ impl Thread {
         let _ = ended.send(());
     }
 
-    fn live(&mut self, work: Option<(usize, Deque<Job>, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
+    fn live(&mut self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime()?;
         let crew = || Arc::clone(&self.crew);
         let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings)).transpose()?;

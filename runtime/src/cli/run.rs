@@ -41,6 +41,9 @@ pub(super) struct RunArgs {
     /// Kill it after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// Load it even if it was compiled with `--bounds none`: it can read and write everything; for measurements only
+    #[arg(long)]
+    allow_unchecked: bool,
     /// Arguments for the function
     #[arg(last = true)]
     args: Vec<String>,
@@ -60,8 +63,11 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     log("warn");
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
+    config.allow_unchecked = args.allow_unchecked;
     config.stack_bytes = STACK_BYTES;
     config.memory_bytes_max = MEMORY_BYTES_MAX;
+    // Run once, it shares nothing with anybody.
+    config.snapshot = config::Snapshot::Off;
     for variable in &args.env {
         match variable.split_once('=') {
             Some((name, value)) if !name.is_empty() => config.env.insert(name.to_owned(), value.to_owned()),

@@ -25,6 +25,9 @@ pub(super) struct ServeArgs {
     /// How long a function runs before others get their turn, in microseconds [default: 500]
     #[arg(long, value_name = "N")]
     quantum_us: Option<u64>,
+    /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
+    #[arg(long)]
+    allow_unchecked: bool,
     /// Functions (.so or .wasm) to serve besides those of the configuration, each at /NAME for a file NAME.so
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -65,6 +68,9 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
         config.quantum_us = quantum_us;
     }
     config.functions.extend(args.files.into_iter().map(|file| FunctionConfig::new(config::stem_name(&file), file)));
+    if args.allow_unchecked {
+        config.functions.iter_mut().for_each(|function| function.allow_unchecked = true);
+    }
     config::check(&config, args.config.as_deref())?;
     Ok(config)
 }

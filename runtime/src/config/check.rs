@@ -9,7 +9,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 
 use super::{BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX, Problem};
-use super::{QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
+use super::{MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 
 /// Checks a configuration; `file` is where it came from, for the messages.
 ///
@@ -62,6 +62,9 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     problems.range("body_bytes_max", config.body_bytes_max, 1, BODY_BYTES_MAX);
     problems.range("reply_bytes_max", config.reply_bytes_max, 1, BODY_BYTES_MAX);
     problems.range("requests_max", config.requests_max as u64, 1, u64::from(u32::MAX));
+    if let Some(bytes) = config.memory_total_bytes_max {
+        problems.range("memory_total_bytes_max", bytes, MEMORY_TOTAL_BYTES_MIN, u64::MAX);
+    }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
     if config.functions.len() > FUNCTIONS_MAX {
         problems.push("functions", format!("{} functions; a server has at most {FUNCTIONS_MAX}", config.functions.len()));
@@ -92,8 +95,27 @@ fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
                 .push(key("env"), format!("`{shown}`: names must not be empty nor contain `=`, nothing may contain a zero byte"));
         }
     }
+    if function.init.as_deref().is_some_and(str::is_empty) {
+        problems.push(key("init"), "is empty; give the name of an exported function, or leave it out");
+    }
     problems.range(key("memory_bytes_max"), function.memory_bytes_max, PAGE_BYTES, u64::MAX);
     problems.range(key("deadline_ms"), function.deadline_ms, 1, DEADLINE_MS_MAX);
+    if function.tenant.is_empty() || function.tenant.len() > NAME_BYTES_MAX {
+        problems.push(key("tenant"), format!("give 1 to {NAME_BYTES_MAX} bytes"));
+    }
+    if let Some(concurrency_max) = function.concurrency_max {
+        problems.range(key("concurrency_max"), concurrency_max as u64, 1, u64::from(u32::MAX));
+    }
+    match function.queue_max {
+        Some(_) if function.concurrency_max.is_none() => {
+            problems.push(key("queue_max"), "counts who waits while `concurrency_max` run; give that too");
+        }
+        Some(queue_max) => problems.range(key("queue_max"), queue_max as u64, 0, u64::from(u32::MAX)),
+        None => {}
+    }
+    if let Some(cpu_ms_max) = function.cpu_ms_max {
+        problems.range(key("cpu_ms_max"), cpu_ms_max, 1, DEADLINE_MS_MAX);
+    }
     let (stack_min, stack_max) = (sledge_sandbox::limits::STACK_BYTES_MIN as u64, sledge_sandbox::limits::STACK_BYTES_MAX as u64);
     problems.range(key("stack_bytes"), function.stack_bytes, stack_min, stack_max);
     match function.path.metadata() {

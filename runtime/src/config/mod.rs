@@ -19,6 +19,8 @@ pub use read::{read, schema};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
+/// Whose functions are that say nothing else.
+pub const TENANT_DEFAULT: &str = "default";
 /// The shortest quantum: below it a worker does little but take signals.
 pub const QUANTUM_US_MIN: u64 = 20;
 /// The longest quantum.
@@ -34,6 +36,9 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
+/// The smallest `memory_total_bytes_max`: a few small functions.
+pub const MEMORY_TOTAL_BYTES_MIN: u64 = 16 << 20;
+
 /// A server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -48,6 +53,10 @@ pub struct Config {
     pub quantum_us: u64,
     /// Who accepts connections.
     pub listeners: Listeners,
+    /// Who runs next.
+    pub policy: Policy,
+    /// Which requests are taken at all, within the limits.
+    pub admission: Admission,
     /// The largest request body in bytes; larger ones are answered with 413.
     #[schemars(range(min = 1, max = 1_073_741_824))]
     pub body_bytes_max: u64,
@@ -57,6 +66,10 @@ pub struct Config {
     /// Requests that may wait and run at the same time in the whole server; further ones are answered with 503.
     #[schemars(range(min = 1))]
     pub requests_max: usize,
+    /// Bytes that all requests together may use: memories, stacks, bodies, replies. Default: three quarters of what the machine, or the
+    /// control group, has.
+    #[schemars(range(min = 16_777_216))]
+    pub memory_total_bytes_max: Option<u64>,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
     /// The functions to serve.
@@ -72,6 +85,30 @@ pub enum Listeners {
     PerCore,
     /// One core accepts, the workers on the others run.
     Dedicated,
+}
+
+/// Who runs next on a worker, of the requests of one tenant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// New requests first, as long as they leave half of the time to those that have begun; of those each in turn, for a quantum.
+    #[default]
+    RoundRobin,
+    /// In the order of arrival, each to its end.
+    Fifo,
+    /// Whose deadline is earliest, also in place of one that has begun.
+    Edf,
+}
+
+/// Which requests are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admission {
+    /// All within the limits on their number.
+    #[default]
+    Limits,
+    /// Of those, as many as are expected to be done by their deadlines; further ones are answered with 503.
+    Utilisation,
 }
 
 /// A function to serve.
@@ -106,10 +143,48 @@ pub struct FunctionConfig {
     #[serde(default = "deadline_ms_default")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub deadline_ms: u64,
+    /// Of a reactor: an export without parameters and results that prepares it, called after its start function and `_initialize`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<String>,
+    /// When a reactor is initialised.
+    #[serde(default)]
+    pub snapshot: Snapshot,
     /// Size of its native stack, in bytes.
     #[serde(default = "stack_bytes_default")]
     #[schemars(range(min = 65536, max = 1_073_741_824))]
     pub stack_bytes: u64,
+    /// Whose it is. Tenants that want the processor at the same time get equal shares of it.
+    #[serde(default = "tenant_default")]
+    #[schemars(length(min = 1, max = 200))]
+    pub tenant: String,
+    /// Requests of this function that run at the same time; further ones wait. Default: no limit but `requests_max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub concurrency_max: Option<usize>,
+    /// Requests that wait while `concurrency_max` run; further ones are answered with 429. Default: no limit but `requests_max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_max: Option<usize>,
+    /// The most processor time of a request, in milliseconds; then it is killed and answered with 500. Default: no limit but the deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub cpu_ms_max: Option<u64>,
+    /// Load it even if it was compiled with `--bounds none`: it can read and write all of the server's memory. For measurements only.
+    #[serde(default)]
+    pub allow_unchecked: bool,
+}
+
+/// When a reactor's start function, `_initialize` and `init` run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Snapshot {
+    /// Once, when it is loaded: what they leave is what every request begins with. Refused when they read random numbers, the clock or a
+    /// request, since all requests would share that.
+    #[default]
+    On,
+    /// For every request.
+    Off,
+    /// Once, and it is accepted that all requests share what they read.
+    SharedSeed,
 }
 
 impl Default for Config {
@@ -119,9 +194,12 @@ impl Default for Config {
             workers: None,
             quantum_us: 500,
             listeners: Listeners::default(),
+            policy: Policy::default(),
+            admission: Admission::default(),
             body_bytes_max: 8 << 20,
             reply_bytes_max: 8 << 20,
             requests_max: 4_096,
+            memory_total_bytes_max: None,
             drain_timeout_ms: 10_000,
             functions: Vec::new(),
         }
@@ -142,7 +220,14 @@ impl FunctionConfig {
             content_type: content_type_default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),
+            init: None,
+            snapshot: Snapshot::default(),
             stack_bytes: stack_bytes_default(),
+            tenant: tenant_default(),
+            concurrency_max: None,
+            queue_max: None,
+            cpu_ms_max: None,
+            allow_unchecked: false,
         }
     }
 
@@ -167,6 +252,10 @@ const fn memory_bytes_max_default() -> u64 {
 
 const fn deadline_ms_default() -> u64 {
     30_000
+}
+
+fn tenant_default() -> String {
+    TENANT_DEFAULT.to_owned()
 }
 
 const fn stack_bytes_default() -> u64 {

@@ -65,6 +65,14 @@ impl Context {
         Context { process, input, output, errors, open: [true; 3], progress: None, buffers: Vec::new() }
     }
 
+    /// Bytes that are kept in memory for this invocation: what is left of its body, and its reply.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
+        let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.capacity() } else { 0 };
+        body as u64 + reply as u64
+    }
+
     /// The reply that the guest wrote to file descriptor 1. For an invocation that is over: the log's last line is written, too.
     #[must_use]
     pub fn into_reply(self) -> Vec<u8> {

@@ -8,8 +8,11 @@ use awsm_abi::types::FuncType;
 
 use super::{HostFunction, wasi};
 
-/// Every host function there is, by interface.
-const OFFERED: &[&[HostFunction]] = &[wasi::FUNCTIONS];
+/// Host functions by interface.
+pub type Offer = &'static [&'static [HostFunction]];
+
+/// Every host function there is.
+const OFFERED: Offer = &[wasi::FUNCTIONS];
 /// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.85;
 
@@ -78,13 +81,21 @@ impl Imports {
     /// # Errors
     /// At the first import that is not on offer, or has another signature.
     pub fn resolve(descriptor: &Descriptor) -> Result<Imports, ImportError> {
+        Imports::resolve_with(descriptor, OFFERED)
+    }
+
+    /// The same with other host functions than the server's own.
+    ///
+    /// # Errors
+    /// As for [`Imports::resolve`].
+    pub fn resolve_with(descriptor: &Descriptor, offered: Offer) -> Result<Imports, ImportError> {
         let mut instances = Vec::with_capacity(descriptor.plan.len());
         for step in &descriptor.plan {
             let Some(module) = descriptor.modules.get(step.module as usize) else { continue };
             let mut functions = Vec::new();
             for (import, source) in module.imports.iter().zip(&step.imports) {
                 let resolved = match source {
-                    ImportSource::Host => Some(ImportedFunction::new(find(module, import)?)),
+                    ImportSource::Host => Some(ImportedFunction::new(find(module, import, offered)?)),
                     ImportSource::Instance { .. } => None,
                 };
                 if matches!(import.ty, ImportType::Function { .. }) {
@@ -103,12 +114,12 @@ impl Imports {
     }
 }
 
-fn find(module: &ModuleDescriptor, import: &Import) -> Result<&'static HostFunction, ImportError> {
+fn find(module: &ModuleDescriptor, import: &Import, offered: Offer) -> Result<&'static HostFunction, ImportError> {
     let unknown = |kind| ImportError::Unknown {
         kind,
         module: import.module.clone(),
         name: import.name.clone(),
-        offer: offer(&import.module, &import.name),
+        offer: offer(&import.module, &import.name, offered),
     };
     let ty = match import.ty {
         ImportType::Function { ty, .. } => ty,
@@ -118,7 +129,7 @@ fn find(module: &ModuleDescriptor, import: &Import) -> Result<&'static HostFunct
     };
     let wanted = module.types.get(ty as usize).map(|row| &row.ty).ok_or_else(|| unknown("a function without a type,"))?;
     let found =
-        OFFERED.iter().copied().flatten().find(|function| function.module == import.module && function.name == import.name);
+        offered.iter().copied().flatten().find(|function| function.module == import.module && function.name == import.name);
     let function = found.ok_or_else(|| unknown("the function"))?;
     if wanted.params == function.params && wanted.results == function.results {
         return Ok(function);
@@ -132,10 +143,10 @@ fn find(module: &ModuleDescriptor, import: &Import) -> Result<&'static HostFunct
 }
 
 /// What to tell somebody who wants something that is not there.
-fn offer(module: &str, name: &str) -> String {
-    let Some(functions) = OFFERED.iter().find(|functions| functions.iter().any(|function| function.module == module)) else {
+fn offer(module: &str, name: &str, offered: Offer) -> String {
+    let Some(functions) = offered.iter().find(|functions| functions.iter().any(|function| function.module == module)) else {
         let mut text = "on offer are the modules".to_owned();
-        for functions in OFFERED {
+        for functions in offered {
             let name = functions.first().map_or("", |function| function.module);
             let _ = write!(text, " `{name}` ({} functions)", functions.len());
         }

@@ -18,7 +18,7 @@ use awsm_abi::types::ValType;
 use sledge_sandbox::{GuestMemory, OutOfBounds, Sandbox, Slot, Value};
 
 pub use context::{Context, Process, Strings};
-pub use imports::{ImportError, ImportedFunction, Imports};
+pub use imports::{ImportError, ImportedFunction, Imports, Offer};
 pub use log::LogLines;
 pub use stdio::{Body, Input, Output};
 

@@ -15,14 +15,23 @@ use crate::host::wasi::Errno;
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     pieces: VecDeque<Bytes>,
+    /// Bytes of all of them.
+    left: usize,
 }
 
 impl Body {
     /// Adds a piece at the end.
     pub fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
+            self.left += piece.len();
             self.pieces.push_back(piece);
         }
+    }
+
+    /// Bytes that are left.
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.left
     }
 
     /// Fills `into` from the start as far as the body goes, and drops what was read.
@@ -38,6 +47,7 @@ impl Body {
                 self.pieces.pop_front();
             }
         }
+        self.left -= done;
         done
     }
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::scheduler::{Crew, Job, Local};
+use crate::scheduler::{Admission, Crew, Job, Local};
 
 pub use router::Router;
 
@@ -59,7 +59,11 @@ impl Door {
     fn submit(&self, job: Job) {
         match &self.local {
             Some(local) => local.submit(job),
-            None => self.crew.inject(job),
+            None => {
+                if let Some(job) = Admission::enter(job) {
+                    self.crew.inject(job);
+                }
+            }
         }
     }
 }

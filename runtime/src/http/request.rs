@@ -39,7 +39,7 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
     if body::is_declared_too_large(&incoming, door.body_bytes_max) {
         return Err(Failure::BodyTooLarge);
     }
-    let admission = door.crew.admit().ok_or(Failure::Busy)?;
+    let admission = door.crew.admit(&route.function)?;
     let body = body::read(incoming, door.body_bytes_max).await?;
     let arrived = Instant::now();
     let function = route.function.clone();

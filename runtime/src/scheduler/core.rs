@@ -1,30 +1,69 @@
 //! What a worker does next: a pure function of what it did so far and of the time.
 //!
 //! [`Core::step`] takes what happened and the time, and says what to do. It holds no sandbox, reads no clock and touches no queue, so that
-//! tests can play any schedule to it. The worker carries its decisions out.
+//! tests can play any schedule to it (`core/tests.rs`). The worker carries its decisions out.
 //!
-//! Policy. Two classes share the worker: *arrivals*, which have not begun, and *started* sandboxes, which were preempted. Among the started
-//! it goes round robin. Between the classes it goes by time: arrivals come first as long as they have credit; running them uses it up,
-//! running a started sandbox gives it back, up to a quantum. So a short function waits behind long ones for one quantum, two if one of them
-//! has just arrived, however many there are; and long ones get at least half of the core, however many short ones arrive.
+//! Three decisions, one inside the other:
+//!
+//! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`shares`](super::shares)).
+//! 2. *Which class*, under [`Policy::RoundRobin`]: *arrivals*, which have not begun, or *started* sandboxes, which were preempted. That goes by
+//!    time: arrivals come first as long as they have credit; running them uses it up, running a started sandbox gives it back, up to a quantum.
+//!    So a short function waits behind long ones for one quantum, two if one of them has just arrived, however many there are; and long ones
+//!    get at least half of the tenant's share, however many short ones arrive.
+//! 3. *Which of the class*: in turn (round-robin), by arrival (fifo), or by deadline (edf); the last two know no classes.
+//!
+//! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::shares::{Has, Shares, TenantId};
+use crate::config::Policy;
+
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);
+/// Started sandboxes of one worker; with as many it begins nothing until one has ended.
+pub const STARTED_MAX: usize = 1_024;
+/// The most that is given to another worker at a time.
+pub const GIVEN_MAX: usize = 32;
 
-/// A started sandbox; the worker knows what is behind the number.
+/// A request or its sandbox; the worker knows what is behind the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StartedId(pub u32);
+pub struct TaskId(pub u32);
+
+/// What there is to know of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number.
+    pub id: TaskId,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// When the request was complete.
+    pub arrived: Instant,
+    /// When it must be over.
+    pub deadline: Instant,
+    /// The processor time it may use.
+    pub cpu_max: Duration,
+    /// The processor time it has used.
+    pub cpu: Duration,
+    /// Whether it has begun.
+    pub started: bool,
+}
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The worker has looked after connections and begins to run guests.
     Turn,
-    /// It looked for an arrival and found none.
-    NoArrival,
+    /// There is one more task: a request, or what another worker gave.
+    Arrived(Task),
+    /// It looked for tasks elsewhere and took in what there was, if anything.
+    Looked,
+    /// What it was told to give away is not its any more.
+    Given,
     /// What it was told to run or to kill is over.
     Ended {
         /// For how long it ran.
@@ -32,87 +71,137 @@ pub enum Event {
     },
     /// What it was told to run was preempted.
     Preempted {
-        /// Its number from now on.
-        id: StartedId,
-        /// When it must be over.
-        deadline: Instant,
         /// For how long it ran.
         ran: Duration,
     },
+    /// Another worker has nothing to do.
+    Wanted,
 }
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Take an arrival and run it; others' too if there is nothing else to do.
-    Take {
-        /// Whether to look in the queues of other workers.
-        steal: bool,
-    },
-    /// Run this one.
-    Resume(StartedId),
-    /// Its deadline has passed: end it.
-    Kill(StartedId),
+    /// Run this one for a quantum.
+    Run(TaskId),
+    /// End it.
+    Kill(TaskId, Why),
+    /// Let another worker have it.
+    Give(TaskId),
+    /// Look for tasks elsewhere.
+    Look,
     /// Look after connections, then come back at once.
     Io,
     /// There is nothing to do until somebody wakes the worker.
     Wait,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    id: StartedId,
-    deadline: Instant,
+/// Why a task is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its deadline has passed.
+    Deadline,
+    /// It has used its processor time up.
+    Cpu,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Arrival,
-    /// An arrival that runs before the worker's next turn.
-    AtOnce,
-    Started,
+/// Tasks in the order in which they run.
+#[derive(Debug, Default)]
+struct Line(VecDeque<(u64, Task)>);
+
+impl Line {
+    fn add(&mut self, rank: u64, task: Task) {
+        // Among equals, what has begun stays first.
+        let is_before = |other: u64| if task.started { other < rank } else { other <= rank };
+        let behind_all = self.0.back().is_none_or(|(last, _)| is_before(*last));
+        let at = if behind_all { self.0.len() } else { self.0.partition_point(|(other, _)| is_before(*other)) };
+        self.0.insert(at, (rank, task));
+    }
+
+    fn take(&mut self, mut wanted: impl FnMut(&Task) -> bool) -> Option<Task> {
+        let at = self.0.iter().position(|(_, task)| wanted(task))?;
+        self.0.remove(at).map(|(_, task)| task)
+    }
+}
+
+/// What one tenant has to run.
+#[derive(Debug)]
+struct Queue {
+    /// What has not begun; without classes, everything.
+    arrivals: Line,
+    started: Line,
+    /// How long arrivals may still run before the started, in nanoseconds; negative after an arrival ran for longer.
+    credit: i64,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.arrivals.0.is_empty() && self.started.0.is_empty()
+    }
 }
 
 /// The state of one worker's schedule.
 #[derive(Debug)]
 pub struct Core {
+    policy: Policy,
     quantum: Duration,
-    started: VecDeque<Entry>,
-    /// No entry's deadline is earlier.
+    epoch: Instant,
+    queues: Vec<Queue>,
+    shares: Shares,
+    /// Tasks in the queues, and those of them that have begun.
+    waiting: usize,
+    started: usize,
+    /// Where the next one goes that goes to the end.
+    last_rank: u64,
+    /// No task's deadline is earlier.
     earliest: Option<Instant>,
-    /// How long arrivals may still run before the started, in nanoseconds; negative after an arrival ran for longer.
-    credit: i64,
-    running: Class,
+    /// Has used up its processor time, and is to be killed.
+    exceeded: Option<TaskId>,
+    running: Option<Task>,
+    /// Whether that runs before the worker's next turn.
+    running_at_once: bool,
     /// How long arrivals ran since the last turn, or since the worker last waited.
     at_once: Duration,
     turn_began: Option<Instant>,
     /// Whether something ended in this turn: a reply waits to be written.
     answered: bool,
-    /// Whether there was no arrival when last asked for in this turn.
-    dry: bool,
+    /// Whether it looked elsewhere in this turn.
+    looked: bool,
+    /// How many to give away now.
+    to_give: usize,
+    /// When a started sandbox was last given away.
+    gave_started: Option<Instant>,
 }
 
 impl Core {
     /// A worker's schedule, with nothing to do.
     #[must_use]
-    pub fn new(quantum: Duration) -> Core {
+    pub fn new(policy: Policy, quantum: Duration, now: Instant) -> Core {
         Core {
+            policy,
             quantum,
-            started: VecDeque::new(),
+            epoch: now,
+            queues: Vec::new(),
+            shares: Shares::default(),
+            waiting: 0,
+            started: 0,
+            last_rank: 0,
             earliest: None,
-            credit: nanoseconds(quantum),
-            running: Class::Arrival,
+            exceeded: None,
+            running: None,
+            running_at_once: false,
             at_once: Duration::ZERO,
             turn_began: None,
             answered: false,
-            dry: false,
+            looked: false,
+            to_give: 0,
+            gave_started: None,
         }
     }
 
-    /// Number of started sandboxes that wait for their turn.
+    /// Number of tasks that wait for their turn, begun or not.
     #[must_use]
-    pub fn started(&self) -> usize {
-        self.started.len()
+    pub fn waiting(&self) -> usize {
+        self.waiting + usize::from(self.exceeded.is_some())
     }
 
     /// Takes note of what happened and decides what to do next.
@@ -121,12 +210,13 @@ impl Core {
         self.decide(now)
     }
 
-    /// Whether a request that has just arrived may run at once, before the worker's next turn; `queued` says whether others wait. If so,
-    /// [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
-    pub fn may_run_at_once(&mut self, queued: bool) -> bool {
-        let free = !queued && self.started.is_empty() && self.at_once < IO_INTERVAL;
+    /// Whether a request that has just arrived may run at once, before the worker's next turn. If so, [`Core::note`] what comes of it. After a
+    /// while of this the worker's other duties come first, and others may help.
+    pub fn may_run_at_once(&mut self, task: Task) -> bool {
+        let free = self.waiting == 0 && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
         if free {
-            self.running = Class::AtOnce;
+            self.running = Some(task);
+            self.running_at_once = true;
         }
         free
     }
@@ -143,328 +233,206 @@ impl Core {
                 self.turn_began = Some(now);
                 self.at_once = Duration::ZERO;
                 self.answered = false;
-                self.dry = false;
+                self.looked = false;
+                self.to_give = 0;
             }
-            Event::NoArrival => self.dry = true,
+            Event::Arrived(task) => self.add(task),
+            Event::Looked => self.looked = true,
+            Event::Given => {}
             Event::Ended { ran } => {
-                self.charge(ran);
                 self.answered = true;
+                if let Some(task) = self.running.take() {
+                    self.charge(&task, ran);
+                }
             }
-            Event::Preempted { id, deadline, ran } => {
-                self.charge(ran);
-                self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
-                self.started.push_back(Entry { id, deadline });
+            Event::Preempted { ran } => {
+                if let Some(mut task) = self.running.take() {
+                    self.charge(&task, ran);
+                    task.cpu += ran;
+                    task.started = true;
+                    if task.cpu >= task.cpu_max {
+                        self.exceeded = Some(task.id);
+                    } else {
+                        self.add(task);
+                    }
+                }
+            }
+            Event::Wanted => {
+                let not_begun = self.waiting - self.started;
+                let enough = not_begun.div_ceil(2).clamp(1, GIVEN_MAX);
+                self.to_give = enough.min(self.waiting.saturating_sub(1));
             }
         }
     }
 
-    /// The next started sandbox, for a worker that ends them all.
-    pub fn drain(&mut self) -> Option<StartedId> {
-        self.started.pop_front().map(|entry| entry.id)
+    /// The next of all tasks, for a worker that ends them all.
+    pub fn drain(&mut self) -> Option<TaskId> {
+        if let Some(id) = self.exceeded.take() {
+            return Some(id);
+        }
+        let task = self.queues.iter_mut().find_map(|queue| {
+            let Queue { arrivals, started, .. } = queue;
+            arrivals.take(|_| true).or_else(|| started.take(|_| true))
+        })?;
+        self.removed(&task);
+        Some(task.id)
     }
 
-    fn charge(&mut self, ran: Duration) {
-        match self.running {
-            Class::Arrival => self.credit = self.credit.saturating_sub(nanoseconds(ran)),
-            Class::AtOnce => {
-                self.at_once += ran;
-                self.credit = self.credit.saturating_sub(nanoseconds(ran));
+    fn add(&mut self, task: Task) {
+        let index = task.tenant.0 as usize;
+        let credit = nanoseconds(self.quantum);
+        while self.queues.len() <= index {
+            self.queues.push(Queue { arrivals: Line::default(), started: Line::default(), credit });
+        }
+        let rank = match self.policy {
+            Policy::RoundRobin => {
+                self.last_rank += 1;
+                self.last_rank
             }
-            Class::Started => self.credit = self.credit.saturating_add(nanoseconds(ran)).min(nanoseconds(self.quantum)),
+            Policy::Fifo => self.since_epoch(task.arrived),
+            Policy::Edf => self.since_epoch(task.deadline),
+        };
+        let queue = &mut self.queues[index];
+        let has_classes = self.policy == Policy::RoundRobin;
+        let line = if task.started && has_classes { &mut queue.started } else { &mut queue.arrivals };
+        line.add(rank, task);
+        self.waiting += 1;
+        self.started += usize::from(task.started);
+        self.earliest = Some(self.earliest.map_or(task.deadline, |earliest| earliest.min(task.deadline)));
+        self.shares.wants(task.tenant);
+    }
+
+    fn removed(&mut self, task: &Task) {
+        self.waiting -= 1;
+        self.started -= usize::from(task.started);
+    }
+
+    fn since_epoch(&self, time: Instant) -> u64 {
+        u64::try_from(time.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// `task` was running.
+    fn charge(&mut self, task: &Task, ran: Duration) {
+        if std::mem::take(&mut self.running_at_once) {
+            self.at_once += ran;
+        }
+        let nanos = nanoseconds(ran);
+        let mut more = false;
+        if let Some(queue) = self.queues.get_mut(task.tenant.0 as usize) {
+            let change = if task.started { nanos } else { -nanos };
+            queue.credit = queue.credit.saturating_add(change).min(nanoseconds(self.quantum));
+            more = !queue.is_empty();
+        }
+        self.shares.ran(task.tenant, ran);
+        if more {
+            self.shares.wants(task.tenant);
         }
     }
 
     fn decide(&mut self, now: Instant) -> Action {
-        if let Some(id) = self.expired(now) {
-            self.running = Class::Started;
-            return Action::Kill(id);
+        if let Some(id) = self.exceeded.take() {
+            return Action::Kill(id, Why::Cpu);
         }
-        if self.dry && self.started.is_empty() {
-            return Action::Wait;
+        if let Some(id) = self.expired(now) {
+            return Action::Kill(id, Why::Deadline);
+        }
+        if self.to_give > 0 {
+            self.to_give -= 1;
+            if let Some(task) = self.give(now) {
+                return Action::Give(task);
+            }
+            self.to_give = 0;
+        }
+        if self.waiting == 0 {
+            return if self.looked { Action::Wait } else { Action::Look };
         }
         if self.turn_began.is_some_and(|began| now.saturating_duration_since(began) >= IO_INTERVAL) {
             return Action::Io;
         }
-        if self.started.is_empty() {
-            // Nobody was kept waiting, so nothing is owed.
-            self.credit = nanoseconds(self.quantum);
-        }
-        if !self.dry && self.credit > 0 {
-            self.running = Class::Arrival;
-            return Action::Take { steal: self.started.is_empty() };
-        }
-        if self.answered && !self.started.is_empty() {
-            // No reply waits for a quantum of somebody else.
-            return Action::Io;
-        }
-        match self.started.pop_front() {
-            Some(entry) => {
-                self.running = Class::Started;
-                Action::Resume(entry.id)
-            }
-            None => Action::Wait,
-        }
+        self.next()
     }
 
-    fn expired(&mut self, now: Instant) -> Option<StartedId> {
+    /// Runs the next task of the next tenant.
+    fn next(&mut self) -> Action {
+        // Where no more may begin, tenants that have begun nothing are passed over.
+        let full = self.started >= STARTED_MAX;
+        let queues = &mut self.queues;
+        let has = |tenant: TenantId| {
+            let queue = &queues[tenant.0 as usize];
+            match (queue.is_empty(), full && !has_started(queue)) {
+                (true, _) => Has::Nothing,
+                (false, true) => Has::NothingNow,
+                (false, false) => Has::Something,
+            }
+        };
+        let Some(tenant) = self.shares.next(has) else { return Action::Wait };
+        let queue = &mut queues[tenant.0 as usize];
+        if queue.started.0.is_empty() {
+            // Nobody was kept waiting, so nothing is owed.
+            queue.credit = nanoseconds(self.quantum);
+        }
+        let begin = !full && !queue.arrivals.0.is_empty() && (queue.credit > 0 || queue.started.0.is_empty());
+        let line = if begin || queue.started.0.is_empty() { &mut queue.arrivals } else { &mut queue.started };
+        let at = line.0.iter().position(|(_, task)| !full || task.started).unwrap_or(0);
+        if self.answered && line.0.get(at).is_some_and(|(_, task)| task.started) {
+            // No reply waits for a quantum of somebody else.
+            self.shares.wants(tenant);
+            return Action::Io;
+        }
+        let Some((_, task)) = line.0.remove(at) else { return Action::Wait };
+        self.removed(&task);
+        self.running = Some(task);
+        Action::Run(task.id)
+    }
+
+    /// One that another worker may have: the one that would wait here longest. Of the started at most one a quantum.
+    fn give(&mut self, now: Instant) -> Option<TaskId> {
+        let may_give_started = self.gave_started.is_none_or(|gave| now.saturating_duration_since(gave) >= self.quantum);
+        let longest = |of: fn(&Queue) -> &Line| {
+            let longest = self.queues.iter().enumerate().max_by_key(|(_, queue)| of(queue).0.len());
+            longest.filter(|(_, queue)| !of(queue).0.is_empty()).map(|(index, _)| index)
+        };
+        let line = match (longest(|queue| &queue.arrivals), longest(|queue| &queue.started)) {
+            (Some(index), _) => &mut self.queues[index].arrivals,
+            (None, Some(index)) => &mut self.queues[index].started,
+            (None, None) => return None,
+        };
+        let (_, task) = line.0.back().copied()?;
+        if task.started {
+            if !may_give_started {
+                return None;
+            }
+            self.gave_started = Some(now);
+        }
+        line.0.pop_back();
+        self.removed(&task);
+        Some(task.id)
+    }
+
+    fn expired(&mut self, now: Instant) -> Option<TaskId> {
         if self.earliest? > now {
             return None;
         }
-        let index = self.started.iter().position(|entry| entry.deadline <= now);
-        let entry = index.and_then(|index| self.started.remove(index));
-        if entry.is_none() {
-            self.earliest = self.started.iter().map(|entry| entry.deadline).min();
+        let is_late = |task: &Task| task.deadline <= now;
+        let late = self.queues.iter_mut().find_map(|queue| {
+            let Queue { arrivals, started, .. } = queue;
+            started.take(is_late).or_else(|| arrivals.take(is_late))
+        });
+        match late {
+            Some(task) => self.removed(&task),
+            None => {
+                let tasks = self.queues.iter().flat_map(|queue| queue.arrivals.0.iter().chain(&queue.started.0));
+                self.earliest = tasks.map(|(_, task)| task.deadline).min();
+            }
         }
-        entry.map(|entry| entry.id)
+        late.map(|task| task.id)
     }
+}
+
+fn has_started(queue: &Queue) -> bool {
+    !queue.started.0.is_empty() || queue.arrivals.0.iter().any(|(_, task)| task.started)
 }
 
 fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QUANTUM: Duration = Duration::from_micros(500);
-    const SOON: Duration = Duration::from_secs(3600);
-
-    /// A worker that is played: guests are nothing but how long they still run, time passes only while they do.
-    struct Played {
-        core: Core,
-        now: Instant,
-        arrivals: VecDeque<Guest>,
-        started: Vec<Option<Guest>>,
-        ended: Vec<(&'static str, Duration, bool)>,
-        turns: usize,
-    }
-
-    #[derive(Clone, Copy)]
-    struct Guest {
-        name: &'static str,
-        left: Duration,
-        began: Instant,
-        deadline: Instant,
-    }
-
-    impl Played {
-        fn new() -> Played {
-            let now = Instant::now();
-            let (arrivals, started, ended) = (VecDeque::new(), Vec::new(), Vec::new());
-            Played { core: Core::new(QUANTUM), now, arrivals, started, ended, turns: 0 }
-        }
-
-        fn arrive(&mut self, name: &'static str, micros: u64, deadline: Duration) {
-            let guest = Guest { name, left: Duration::from_micros(micros), began: self.now, deadline: self.now + deadline };
-            self.arrivals.push_back(guest);
-        }
-
-        fn run(&mut self, mut guest: Guest) -> Event {
-            let ran = guest.left.min(QUANTUM);
-            self.now += ran;
-            guest.left -= ran;
-            if guest.left.is_zero() {
-                self.ended.push((guest.name, self.now - guest.began, true));
-                return Event::Ended { ran };
-            }
-            let id = StartedId(self.started.len() as u32);
-            self.started.push(Some(guest));
-            Event::Preempted { id, deadline: guest.deadline, ran }
-        }
-
-        /// Plays until the worker waits, or for that many actions; `at_turn` is asked for arrivals at the beginning of each turn.
-        fn play(&mut self, actions: usize, mut at_turn: impl FnMut(&mut Played)) {
-            let mut event = Event::Turn;
-            for _ in 0..actions {
-                if event == Event::Turn {
-                    self.turns += 1;
-                    at_turn(self);
-                }
-                event = match self.core.step(event, self.now) {
-                    Action::Take { .. } => self.arrivals.pop_front().map_or(Event::NoArrival, |guest| self.run(guest)),
-                    Action::Resume(id) => {
-                        let guest = self.started[id.0 as usize].take().expect("is resumed once");
-                        self.run(guest)
-                    }
-                    Action::Kill(id) => {
-                        let guest = self.started[id.0 as usize].take().expect("is killed once");
-                        self.ended.push((guest.name, self.now - guest.began, false));
-                        Event::Ended { ran: Duration::ZERO }
-                    }
-                    Action::Io => Event::Turn,
-                    Action::Wait => return,
-                };
-            }
-        }
-
-        fn names(&self) -> Vec<&'static str> {
-            self.ended.iter().map(|(name, ..)| *name).collect()
-        }
-    }
-
-    #[test]
-    fn arrivals_run_in_their_order_and_then_the_worker_waits() {
-        let mut played = Played::new();
-        for name in ["a", "b", "c"] {
-            played.arrive(name, 10, SOON);
-        }
-        played.play(100, |_| {});
-        assert_eq!(played.names(), ["a", "b", "c"]);
-        assert_eq!(played.turns, 1);
-    }
-
-    #[test]
-    fn an_endless_loop_starves_nobody() {
-        let mut played = Played::new();
-        played.arrive("loop", u64::MAX / 2000, SOON);
-        let mut count = 0;
-        played.play(1_000, |played| {
-            if count < 50 {
-                count += 1;
-                played.arrive("short", 10, SOON);
-            }
-        });
-        assert_eq!(played.ended.len(), 50);
-        for (_, took, _) in &played.ended {
-            assert!(*took <= 2 * QUANTUM + Duration::from_micros(10), "{took:?}");
-        }
-        // Once the loop has had its first quantum.
-        for (_, took, _) in &played.ended[1..] {
-            assert!(*took <= QUANTUM + 2 * Duration::from_micros(10), "{took:?}");
-        }
-    }
-
-    #[test]
-    fn a_flood_of_arrivals_does_not_starve_what_was_started() {
-        let mut played = Played::new();
-        played.arrive("long", 5_000, SOON);
-        played.play(5_000, |played| {
-            while played.arrivals.len() < 100 {
-                played.arrive("flood", 7, SOON);
-            }
-        });
-        let long = played.ended.iter().find(|(name, ..)| *name == "long").expect("the long one ends");
-        assert!(long.1 <= Duration::from_micros(2 * 5_000 + 600), "{:?}", long.1);
-    }
-
-    #[test]
-    fn long_arrivals_and_the_started_take_turns() {
-        let mut played = Played::new();
-        for name in ["a", "b", "c", "d"] {
-            played.arrive(name, 1_000, SOON);
-        }
-        played.play(1_000, |_| {});
-        // Two quanta each, one as an arrival and one as a started sandbox.
-        assert_eq!(played.names(), ["a", "b", "c", "d"]);
-        assert_eq!(played.ended[1].1, 4 * QUANTUM);
-    }
-
-    #[test]
-    fn a_deadline_kills_within_a_quantum_wherever_the_sandbox_stands_in_the_queue() {
-        let mut played = Played::new();
-        let deadline = Duration::from_micros(7_777);
-        played.arrive("late", 1_000_000, deadline);
-        for _ in 0..10 {
-            played.arrive("other", 100_000, SOON);
-        }
-        played.play(100_000, |_| {});
-        let late = played.ended.iter().find(|(name, ..)| *name == "late").expect("the late one ends");
-        assert!(!late.2 && late.1 >= deadline && late.1 <= deadline + QUANTUM, "{late:?}");
-        assert!(played.ended.iter().filter(|(name, _, whole)| *name == "other" && *whole).count() == 10);
-    }
-
-    #[test]
-    fn connections_are_looked_after_at_least_once_a_quantum() {
-        let mut played = Played::new();
-        played.arrive("loop", u64::MAX / 2000, SOON);
-        let mut last = None;
-        played.play(2_000, |played| {
-            let since = last.map(|last| played.now - last);
-            assert!(since.is_none_or(|since| since <= QUANTUM + IO_INTERVAL), "{since:?}");
-            last = Some(played.now);
-            played.arrive("short", 30, SOON);
-        });
-        assert!(played.turns > 500);
-    }
-
-    #[test]
-    fn no_reply_waits_for_a_quantum_of_another() {
-        let mut core = Core::new(QUANTUM);
-        let now = Instant::now();
-        let late = now + SOON;
-        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: true });
-        let preempted = Event::Preempted { id: StartedId(7), deadline: late, ran: QUANTUM };
-        assert_eq!(core.step(preempted, now + QUANTUM), Action::Io);
-        assert_eq!(core.step(Event::Turn, now), Action::Resume(StartedId(7)), "the arrival used the credit up");
-        let preempted = Event::Preempted { id: StartedId(7), deadline: late, ran: QUANTUM };
-        assert_eq!(core.step(preempted, now), Action::Take { steal: false });
-        assert_eq!(core.step(Event::Ended { ran: Duration::from_micros(1) }, now), Action::Take { steal: false });
-        assert_eq!(core.step(Event::NoArrival, now), Action::Io);
-        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: false });
-        assert_eq!(core.step(Event::NoArrival, now), Action::Resume(StartedId(7)));
-    }
-
-    #[test]
-    fn a_request_runs_at_once_only_if_nothing_waits() {
-        let mut core = Core::new(QUANTUM);
-        let now = Instant::now();
-        assert!(!core.may_run_at_once(true));
-        assert!(core.may_run_at_once(false));
-        core.note(Event::Ended { ran: Duration::from_micros(3) }, now);
-        assert!(core.may_run_at_once(false));
-        core.note(Event::Preempted { id: StartedId(0), deadline: now + SOON, ran: QUANTUM }, now);
-        assert!(!core.may_run_at_once(false));
-    }
-
-    #[test]
-    fn running_at_once_ends_when_connections_have_waited_long_enough() {
-        let mut core = Core::new(QUANTUM);
-        let now = Instant::now();
-        let mut count = 0;
-        while core.may_run_at_once(false) {
-            count += 1;
-            core.note(Event::Ended { ran: Duration::from_micros(30) }, now);
-        }
-        assert_eq!(count, 4);
-        core.rest();
-        assert!(core.may_run_at_once(false));
-        core.note(Event::Ended { ran: IO_INTERVAL }, now);
-        assert!(!core.may_run_at_once(false));
-        assert_eq!(core.step(Event::Turn, now), Action::Take { steal: true });
-        assert!(core.may_run_at_once(false));
-    }
-
-    /// Whatever arrives: nothing is lost, nothing ends twice, and a deadline is kept to within a quantum.
-    #[test]
-    fn random_arrivals_all_end_once() {
-        for seed in 1..50u64 {
-            let mut state = seed;
-            let mut random = move |below: u64| {
-                // xorshift64
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state % below
-            };
-            let mut played = Played::new();
-            let mut arrived = 0;
-            played.play(100_000, |played| {
-                for _ in 0..random(4) {
-                    if arrived < 200 {
-                        arrived += 1;
-                        played.arrive("any", 1 + random(3_000), Duration::from_micros(1 + random(100_000)));
-                    }
-                }
-            });
-            // The last turns may have brought nothing: play what is left.
-            while arrived < 200 {
-                arrived += 1;
-                played.arrive("any", 100, SOON);
-            }
-            played.play(100_000, |_| {});
-            assert_eq!(played.ended.len(), 200, "seed {seed}");
-            assert_eq!(played.core.started(), 0, "seed {seed}");
-        }
-    }
 }

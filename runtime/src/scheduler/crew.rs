@@ -3,17 +3,21 @@
 //! Waking. A worker that finds nothing marks itself idle, looks once more, and only then waits; whoever makes work known first makes it
 //! known and then looks for an idle worker. Both orders are sequentially consistent, so that one of the two sees the other.
 //!
-//! What a worker accepted itself it usually runs sooner than another core would wake up (tens of microseconds). So its queue is offered to
-//! others only once it has a *backlog*: work that still waited after the worker had run guests for a while.
+//! What a worker accepted itself it usually runs sooner than another core would wake up (tens of microseconds). So others get some of it only
+//! when they have nothing to do and it has a *backlog*: what still waited after the worker had run guests for a while. That it puts into its
+//! queue, for others to steal, begun or not; what nobody took it takes back itself.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
 
-use super::Job;
+use super::gate::Gate;
+use super::job::{Job, Work};
+use crate::function::Function;
+use crate::outcome::Failure;
 
 /// How far a server is with stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,11 +33,15 @@ pub enum Phase {
 
 /// The shared side of all workers.
 pub struct Crew {
-    injector: Injector<Job>,
+    injector: Injector<Work>,
     seats: Box<[Seat]>,
     /// Requests admitted and not over.
     requests: AtomicUsize,
     requests_max: usize,
+    /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if nobody asks.
+    /// In millionths of a worker.
+    load: AtomicU64,
+    load_max: Option<u64>,
     /// Threads through which requests may still come.
     doors: AtomicUsize,
     phase: AtomicU8,
@@ -41,7 +49,7 @@ pub struct Crew {
 
 /// A worker, as the others see it.
 struct Seat {
-    stealer: Stealer<Job>,
+    stealer: Stealer<Work>,
     waker: OnceLock<Waker>,
     /// Waits, or is about to, and may be woken for others' work.
     idle: AtomicBool,
@@ -56,11 +64,12 @@ impl fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// A crew of so many workers, with the queue of each, in order; requests come through as many threads as `doors` says.
+    /// A crew of so many workers, with the queue of each, in order; requests come through as many threads as `doors` says. `keeps_promises`
+    /// says whether it takes only as many requests as it can be expected to answer by their deadlines.
     #[must_use]
-    pub fn new(workers: usize, doors: usize, requests_max: usize) -> (Arc<Crew>, Vec<Deque<Job>>) {
-        let deques: Vec<Deque<Job>> = (0..workers).map(|_| Deque::new_fifo()).collect();
-        let seat = |deque: &Deque<Job>| Seat {
+    pub fn new(workers: usize, doors: usize, requests_max: usize, keeps_promises: bool) -> (Arc<Crew>, Vec<Deque<Work>>) {
+        let deques: Vec<Deque<Work>> = (0..workers).map(|_| Deque::new_fifo()).collect();
+        let seat = |deque: &Deque<Work>| Seat {
             stealer: deque.stealer(),
             waker: OnceLock::new(),
             idle: AtomicBool::new(false),
@@ -71,21 +80,37 @@ impl Crew {
             seats: deques.iter().map(seat).collect(),
             requests: AtomicUsize::new(0),
             requests_max,
+            load: AtomicU64::new(0),
+            load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             doors: AtomicUsize::new(doors),
             phase: AtomicU8::new(Phase::Serving as u8),
         };
         (Arc::new(crew), deques)
     }
 
-    /// A place for one more request, if the server has any left.
-    #[must_use]
-    pub fn admit(self: &Arc<Crew>) -> Option<Admission> {
-        // Relaxed: a number to compare with a limit; it orders nothing else.
-        if self.requests.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
-            self.requests.fetch_sub(1, Ordering::Relaxed);
-            return None;
+    /// A place for one more request of `function`.
+    ///
+    /// # Errors
+    /// When the function or the server has as many as it takes, or is expected not to be done in time.
+    pub fn admit(self: &Arc<Crew>, function: &Function) -> Result<Admission, Failure> {
+        let gate = &function.gate;
+        if !gate.take() {
+            return Err(Failure::FunctionBusy);
         }
-        Some(Admission { crew: Arc::clone(self) })
+        // From here on, dropping this gives back what was taken.
+        let gate = gate.is_limited().then(|| Arc::clone(gate));
+        let mut admission = Admission { crew: Arc::clone(self), gate, runs: false, load: 0 };
+        // Relaxed: numbers to compare with limits; they order nothing else.
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
+            return Err(Failure::Busy);
+        }
+        if let Some(load_max) = self.load_max {
+            admission.load = load(function);
+            if self.load.fetch_add(admission.load, Ordering::Relaxed) + admission.load > load_max {
+                return Err(Failure::Overload);
+            }
+        }
+        Ok(admission)
     }
 
     /// Requests admitted and not over.
@@ -125,8 +150,28 @@ impl Crew {
 
     /// Queues a job for whichever worker has time first.
     pub fn inject(&self, job: Job) {
-        self.injector.push(job);
+        self.injector.push(Work::Job(job));
         self.wake_one();
+    }
+
+    /// Whether it is asked what requests can be expected to take.
+    pub(super) fn keeps_promises(&self) -> bool {
+        self.load_max.is_some()
+    }
+
+    /// Whether jobs wait for any worker.
+    pub(super) fn has_injected(&self) -> bool {
+        !self.injector.is_empty()
+    }
+
+    /// Whether a worker still waits, or is about to.
+    pub(super) fn is_idle(&self, index: usize) -> bool {
+        self.seats[index].idle.load(Ordering::Relaxed)
+    }
+
+    /// Whether a worker other than that one has nothing to do.
+    pub(super) fn others_are_idle(&self, index: usize) -> bool {
+        self.seats.iter().enumerate().any(|(other, seat)| other != index && seat.idle.load(Ordering::Relaxed))
     }
 
     /// Registers how a worker is woken.
@@ -157,7 +202,7 @@ impl Crew {
         }
     }
 
-    /// Says whether a worker has more than it can do at once, and if so wakes another.
+    /// Says whether a worker's queue has what others may take, and if so wakes one of them.
     pub(super) fn set_backlog(&self, index: usize, backlog: bool) {
         let seat = &self.seats[index];
         if seat.backlog.load(Ordering::Relaxed) != backlog {
@@ -189,31 +234,40 @@ impl Crew {
         }
     }
 
-    /// A job that has not started: the worker's own, then the injector's, then (if `steal`) another worker's.
-    pub(super) fn take(&self, index: usize, own: &Deque<Job>, steal: bool) -> Option<Job> {
-        if let Some(job) = own.pop() {
-            return Some(job);
-        }
-        if let Some(job) = insist(|| self.injector.steal_batch_and_pop(own)) {
-            return Some(job);
-        }
-        if !steal {
-            return None;
-        }
+    /// A worker's share of what was injected: what it has taken from there so far leaves the others as much.
+    pub(super) fn take_injected(&self) -> Vec<Work> {
+        let count = self.injector.len().div_ceil(self.seats.len());
+        (0..count).map_while(|_| insist(|| self.injector.steal())).collect()
+    }
+
+    /// Moves what another worker gave away to this one's own queue, as much of it as is fair.
+    pub(super) fn steal(&self, index: usize, own: &Deque<Work>) {
         let (before, after) = self.seats.split_at(index);
         let others = after[1..].iter().chain(before);
         for seat in others.filter(|seat| seat.backlog.load(Ordering::Acquire)) {
             match insist(|| seat.stealer.steal_batch_and_pop(own)) {
-                Some(job) => return Some(job),
+                Some(work) => {
+                    own.push(work);
+                    return;
+                }
                 // It will be set again if there is more.
                 None => seat.backlog.store(false, Ordering::SeqCst),
             }
         }
-        None
     }
 }
 
-fn insist(mut steal: impl FnMut() -> Steal<Job>) -> Option<Job> {
+/// One worker's time, in the units in which load is counted.
+const LOAD_UNIT: u64 = 1_000_000;
+
+/// The part of a worker's time until its deadline that a request is expected to need.
+fn load(function: &Function) -> u64 {
+    let part = function.gate.expected().as_secs_f64() / function.deadline.as_secs_f64();
+    // What needs all of it or more is taken by a worker that has nothing else.
+    (part.min(1.0) * LOAD_UNIT as f64) as u64
+}
+
+fn insist(mut steal: impl FnMut() -> Steal<Work>) -> Option<Work> {
     loop {
         match steal() {
             Steal::Success(job) => return Some(job),
@@ -223,18 +277,41 @@ fn insist(mut steal: impl FnMut() -> Steal<Job>) -> Option<Job> {
     }
 }
 
-/// A request's place among those that the server takes; given back when it is dropped.
+/// A request's place among those that the server and its function take; given back when it is dropped.
 #[derive(Debug)]
 pub struct Admission {
     crew: Arc<Crew>,
+    /// Of functions with limits.
+    gate: Option<Arc<Gate>>,
+    /// Whether the gate has let it in.
+    pub(super) runs: bool,
+    load: u64,
+}
+
+impl Admission {
+    /// Lets a complete request run, or keeps it until it may.
+    #[must_use]
+    pub fn enter(job: Job) -> Option<Job> {
+        match job.admission.gate.clone() {
+            Some(gate) => gate.enter(job),
+            None => Some(job),
+        }
+    }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
+        let crew = &self.crew;
+        if let Some(job) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
+            crew.inject(job);
+        }
+        if self.load > 0 {
+            crew.load.fetch_sub(self.load, Ordering::Relaxed);
+        }
         // Release, with the Acquire of is_over.
-        if self.crew.requests.fetch_sub(1, Ordering::Release) == 1 && self.crew.phase() != Phase::Serving {
+        if crew.requests.fetch_sub(1, Ordering::Release) == 1 && crew.phase() != Phase::Serving {
             // Workers may be waiting for exactly this to leave.
-            self.crew.wake_all();
+            crew.wake_all();
         }
     }
 }
@@ -244,19 +321,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_requests_are_admitted_than_the_limit() {
-        let (crew, _deques) = Crew::new(1, 1, 2);
-        let first = crew.admit().expect("there is room");
-        let _second = crew.admit().expect("there is room");
-        assert!(crew.admit().is_none());
-        assert_eq!(crew.requests(), 2);
-        drop(first);
-        assert!(crew.admit().is_some());
-    }
-
-    #[test]
     fn stopping_goes_forward_only() {
-        let (crew, _deques) = Crew::new(2, 2, 2);
+        let (crew, _deques) = Crew::new(2, 2, 2, false);
         crew.advance(Phase::Killing);
         crew.advance(Phase::Draining);
         assert_eq!(crew.phase(), Phase::Killing);
@@ -264,8 +330,9 @@ mod tests {
 
     #[test]
     fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
-        let (crew, _deques) = Crew::new(1, 2, 2);
-        let request = crew.admit();
+        let (crew, _deques) = Crew::new(1, 2, 2, false);
+        crew.requests.store(1, Ordering::Relaxed);
+        let request = Admission { crew: Arc::clone(&crew), gate: None, runs: false, load: 0 };
         crew.close_door();
         assert!(!crew.is_over());
         crew.close_door();
@@ -276,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_worker_does_not_wait_while_another_has_a_backlog() {
-        let (crew, _deques) = Crew::new(2, 2, 2);
+        let (crew, _deques) = Crew::new(2, 2, 2, false);
         assert!(crew.try_idle(0));
         crew.busy(0);
         crew.set_backlog(1, true);

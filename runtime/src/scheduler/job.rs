@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::Admission;
+use super::core::{Task, TaskId};
+use crate::execution::Execution;
 use crate::function::Function;
 use crate::host::Body;
 use crate::outcome::Failure;
@@ -25,6 +27,55 @@ pub struct Job {
     pub deadline: Instant,
     /// Its place among the requests that the server takes.
     pub admission: Admission,
+}
+
+impl Job {
+    /// What the scheduler's core needs to know, under a number of the worker's.
+    pub(super) fn task(&self, id: TaskId) -> Task {
+        let Job { function, arrived, deadline, .. } = self;
+        let (tenant, cpu_max) = (function.tenant, function.cpu_max);
+        Task { id, tenant, arrived: *arrived, deadline: *deadline, cpu_max, cpu: Duration::ZERO, started: false }
+    }
+}
+
+/// A job whose sandbox has run.
+#[derive(Debug)]
+pub struct Started {
+    pub(super) execution: Execution,
+    pub(super) reply: oneshot::Sender<Reply>,
+    pub(super) admission: Admission,
+    pub(super) arrived: Instant,
+    pub(super) taken: Instant,
+    pub(super) deadline: Instant,
+    /// Processor time used so far.
+    pub(super) cpu: Duration,
+}
+
+impl Started {
+    /// As [`Job::task`].
+    pub(super) fn task(&self, id: TaskId) -> Task {
+        let function = self.execution.function();
+        let Started { arrived, deadline, cpu, .. } = *self;
+        Task { id, tenant: function.tenant, arrived, deadline, cpu_max: function.cpu_max, cpu, started: true }
+    }
+}
+
+/// What a worker has to do, and may give to another.
+#[derive(Debug)]
+pub enum Work {
+    /// A request that has not begun.
+    Job(Job),
+    /// One that has.
+    Started(Box<Started>),
+}
+
+impl Work {
+    pub(super) fn task(&self, id: TaskId) -> Task {
+        match self {
+            Work::Job(job) => job.task(id),
+            Work::Started(started) => started.task(id),
+        }
+    }
 }
 
 /// How a request ended.

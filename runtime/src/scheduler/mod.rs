@@ -1,20 +1,31 @@
 //! From a request to a reply: queues, workers, and who runs when.
 //!
 //! ```text
-//!   http --Job--> a worker's queue ---------> worker: Core decides, Execution runs --Reply--> http
-//!          \----> injector (dedicated) --/        ^ idle workers steal what has not started
+//!   http --gate--> worker: Core decides, Execution runs --Reply--> http
+//!      \----> injector (dedicated) --/  \--> its queue: what it gives to idle workers, begun or not
 //! ```
 //!
-//! * [`core`]: decisions, as a pure function of events and time;
+//! * [`gate`]: how many requests of one function are taken and run at the same time;
+//! * [`core`]: decisions, as a pure function of events and time; [`shares`]: equal shares for tenants;
 //! * [`crew`]: what the workers share: queues, who is idle, how many requests there are, whether the server is stopping;
-//! * [`worker`]: one worker's loop, which carries the decisions out;
-//! * [`job`]: a request on its way to a sandbox.
+//! * [`worker`]: one worker's loop, which carries the decisions out; [`spin`]: whether it looks for more before it sleeps;
+//! * [`job`]: a request on its way to a sandbox;
+//! * [`interleavings`]: what can happen in which state, and the test of each.
 
 pub mod core;
 pub mod crew;
+pub mod gate;
+pub mod interleavings;
 pub mod job;
+pub mod shares;
+pub mod spin;
 pub mod worker;
 
 pub use crew::{Admission, Crew, Phase};
+pub use gate::Gate;
 pub use job::{Job, Reply};
+pub use shares::TenantId;
 pub use worker::{Local, WorkerSettings};
+
+/// A worker's queue, from which others may steal.
+pub type WorkDeque = crossbeam_deque::Worker<job::Work>;

@@ -8,10 +8,10 @@
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
 //!
-//! An idle worker waits in the runtime's epoll.
+//! An idle worker waits in the runtime's epoll; before that it may look there a few times without waiting ([`Spin`]).
 //!
 //! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
-//! while there are guests to run, and for at most two ticks longer; what has started here stays here.
+//! while there are guests to run, and for at most two ticks longer; what this worker has, its core knows of or its queue holds for others.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -23,22 +23,26 @@ use std::{fmt, io};
 
 use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Pool, PoolLimits, Sandbox, WorkerThread};
-use tokio::sync::oneshot;
 
-use super::core::{Action, Core, Event, StartedId};
+use super::core::{Action, Core, Event, TaskId, Why};
+use super::job::{Started, Work};
+use super::spin::{SPIN_TIME, Spin};
 use super::{Admission, Crew, Job, Phase, Reply};
+use crate::config::Policy;
 use crate::execution::{Execution, Progress};
 use crate::host::{Context, Input, LogLines, Output};
 use crate::outcome::Failure;
 
 /// Idle sandboxes that a worker keeps, of all functions together.
 const POOL_IDLE_MAX: usize = 64;
-/// Started sandboxes of one worker; with as many it takes no arrival until one has ended.
-const STARTED_MAX: usize = 1_024;
+/// How long what was given away may wait for another worker: longer than one takes to wake up.
+const GIVEN_TIME_MIN: Duration = Duration::from_micros(200);
 
 /// What a worker is told.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSettings {
+    /// Who runs next.
+    pub policy: Policy,
     /// How long a guest runs before others get their turn.
     pub quantum: Duration,
     /// The largest reply.
@@ -54,27 +58,21 @@ pub struct Local {
 
 struct Worker {
     core: Core,
-    deque: Deque<Job>,
+    deque: Deque<Work>,
     crew: Arc<Crew>,
     index: usize,
-    started: Vec<Option<Started>>,
-    /// Free places in `started`.
+    /// By the number under which the core knows them.
+    tasks: Vec<Option<Work>>,
+    /// Free places in `tasks`.
     free: Vec<u32>,
+    /// When something was last put into the queue for others.
+    gave: Option<Instant>,
+    spin: Spin,
     pool: Pool,
     thread: WorkerThread,
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
     finished: Option<Sandbox>,
-}
-
-/// A job whose sandbox has run.
-struct Started {
-    execution: Execution,
-    reply: oneshot::Sender<Reply>,
-    admission: Admission,
-    arrived: Instant,
-    taken: Instant,
-    deadline: Instant,
 }
 
 thread_local! {
@@ -93,14 +91,16 @@ impl Local {
     ///
     /// # Errors
     /// When the system refuses the timer or the signal stack.
-    pub fn new(crew: Arc<Crew>, index: usize, deque: Deque<Job>, settings: WorkerSettings) -> io::Result<Rc<Local>> {
+    pub fn new(crew: Arc<Crew>, index: usize, deque: Deque<Work>, settings: WorkerSettings) -> io::Result<Rc<Local>> {
         let worker = Worker {
-            core: Core::new(settings.quantum),
+            core: Core::new(settings.policy, settings.quantum, Instant::now()),
             deque,
             crew: Arc::clone(&crew),
             index,
-            started: Vec::new(),
+            tasks: Vec::new(),
             free: Vec::new(),
+            gave: None,
+            spin: Spin::default(),
             pool: Pool::new(PoolLimits { idle_max: POOL_IDLE_MAX }),
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
@@ -113,17 +113,20 @@ impl Local {
 
     /// Runs a job at once if nothing else waits, else queues it.
     pub fn submit(&self, job: Job) {
+        let Some(job) = Admission::enter(job) else { return };
         let mut worker = self.worker.borrow_mut();
-        let queued = !worker.deque.is_empty();
-        if worker.core.may_run_at_once(queued) {
+        let alone = worker.deque.is_empty() && !self.crew.has_injected();
+        let id = worker.vacant();
+        if alone && worker.core.may_run_at_once(job.task(id)) {
             self.crew.busy(self.index);
-            let event = worker.begin(job);
+            let event = worker.begin(id, job);
             worker.core.note(event, Instant::now());
-            if worker.core.started() == 0 {
+            if worker.core.waiting() == 0 && !worker.spin.is_worth_it() {
                 return;
             }
         } else {
-            worker.deque.push(job);
+            self.crew.busy(self.index);
+            worker.add(id, Work::Job(job));
         }
         self.wake();
     }
@@ -140,17 +143,38 @@ impl Local {
             Poll::Ready(())
         })
         .await;
+        let mut may_look = true;
         loop {
             let next = self.worker.borrow_mut().turn();
             match next {
                 Next::Turn => tokio::task::yield_now().await,
+                // Whoever woke this task while it looked is not heard again: so after a look there is one more turn.
+                Next::Wait if may_look && self.is_look_worth_it() => may_look = self.look().await,
                 Next::Wait => {
+                    may_look = true;
                     let mut woken = false;
                     poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
                 }
                 Next::Leave => return,
             }
         }
+    }
+
+    fn is_look_worth_it(&self) -> bool {
+        self.crew.phase() == Phase::Serving && self.worker.borrow_mut().spin.is_worth_it()
+    }
+
+    /// Looks for a while whether anything comes.
+    async fn look(&self) -> bool {
+        let until = Instant::now() + SPIN_TIME;
+        let mut found = false;
+        while !found && Instant::now() < until {
+            tokio::task::yield_now().await;
+            // A connection's task has run something, or another worker has something to give.
+            found = !self.crew.is_idle(self.index);
+        }
+        self.worker.borrow_mut().spin.looked(found);
+        found
     }
 }
 
@@ -191,23 +215,28 @@ impl Worker {
         if crew.phase() == Phase::Killing {
             self.kill_all();
         }
+        self.take_back();
+        if crew.has_injected() {
+            self.take_injected();
+        }
+        let mut asked = false;
         let mut event = Event::Turn;
         loop {
             event = match self.core.step(event, Instant::now()) {
-                Action::Take { .. } if self.started.len() - self.free.len() >= STARTED_MAX => Event::NoArrival,
-                Action::Take { steal } => match crew.take(index, &self.deque, steal) {
-                    Some(job) => self.begin(job),
-                    None => {
-                        crew.set_backlog(index, false);
-                        Event::NoArrival
-                    }
+                Action::Run(id) => match self.remove(id) {
+                    Some(Work::Job(job)) => self.begin(id, job),
+                    Some(Work::Started(started)) => self.resume(id, *started),
+                    None => Event::Ended { ran: Duration::ZERO },
                 },
-                Action::Resume(id) => self.resume(id),
-                Action::Kill(id) => self.kill(id, Failure::Deadline),
-                Action::Io => {
-                    crew.set_backlog(index, !self.deque.is_empty());
-                    return Next::Turn;
+                Action::Kill(id, Why::Deadline) => self.kill(id, Failure::Deadline),
+                Action::Kill(id, Why::Cpu) => self.kill(id, Failure::CpuLimit),
+                Action::Give(id) => self.give(id),
+                Action::Look => self.look(),
+                Action::Io if !asked && self.core.waiting() > 1 && crew.others_are_idle(index) => {
+                    asked = true;
+                    Event::Wanted
                 }
+                Action::Io => return Next::Turn,
                 Action::Wait if !crew.try_idle(index) => return Next::Turn,
                 Action::Wait if crew.is_over() => return Next::Leave,
                 Action::Wait => return Next::Wait,
@@ -215,13 +244,63 @@ impl Worker {
         }
     }
 
+    /// Looks for work elsewhere, and takes in what there is.
+    fn look(&mut self) -> Event {
+        let crew = Arc::clone(&self.crew);
+        self.take_queue();
+        self.take_injected();
+        if self.core.waiting() == 0 {
+            crew.steal(self.index, &self.deque);
+            self.take_queue();
+        }
+        Event::Looked
+    }
+
+    /// Takes back what was given away, and what nobody took for a while.
+    fn take_back(&mut self) {
+        let patience = self.settings.quantum.max(GIVEN_TIME_MIN);
+        if self.gave.is_some_and(|gave| gave.elapsed() >= patience) {
+            self.take_queue();
+        }
+    }
+
+    fn take_queue(&mut self) {
+        while let Some(work) = self.deque.pop() {
+            let id = self.vacant();
+            self.add(id, work);
+        }
+        self.gave = None;
+        self.crew.set_backlog(self.index, false);
+    }
+
+    fn take_injected(&mut self) {
+        for work in self.crew.take_injected() {
+            let id = self.vacant();
+            self.add(id, work);
+        }
+    }
+
+    fn give(&mut self, id: TaskId) -> Event {
+        if let Some(work) = self.remove(id) {
+            self.release(id);
+            self.deque.push(work);
+            self.gave.get_or_insert_with(Instant::now);
+            self.crew.set_backlog(self.index, true);
+        }
+        Event::Given
+    }
+
     /// Takes a job and runs its first quantum.
-    fn begin(&mut self, job: Job) -> Event {
+    fn begin(&mut self, id: TaskId, job: Job) -> Event {
         let taken = Instant::now();
         let Job { function, body, reply, arrived, deadline, admission } = job;
+        let failed = |worker: &mut Worker| {
+            worker.release(id);
+            Event::Ended { ran: Duration::ZERO }
+        };
         if reply.is_closed() {
             tracing::debug!(function = function.name(), "nobody waits for the request any more");
-            return Event::Ended { ran: Duration::ZERO };
+            return failed(self);
         }
         self.put_back();
         let sandbox = if deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
@@ -230,7 +309,7 @@ impl Worker {
             Err(failure) => {
                 tracing::debug!(function = function.name(), %failure, "not begun");
                 let _ = reply.send(Reply { result: Err(failure), queued: taken - arrived, ran: Duration::ZERO });
-                return Event::Ended { ran: Duration::ZERO };
+                return failed(self);
             }
         };
         let process = Arc::clone(&function.process);
@@ -238,7 +317,7 @@ impl Worker {
         let errors = Output::Log(LogLines::new(Arc::clone(&process)));
         let context = Context::new(process, Input::Body(body), output, errors);
         let execution = Execution::new(function, sandbox, context);
-        self.run(Started { execution, reply, admission, arrived, taken, deadline }, taken)
+        self.run(id, Started { execution, reply, admission, arrived, taken, deadline, cpu: Duration::ZERO }, taken)
     }
 
     fn sandbox(&mut self, function: &crate::function::Function) -> Result<Sandbox, Failure> {
@@ -248,26 +327,34 @@ impl Worker {
         })
     }
 
-    fn resume(&mut self, id: StartedId) -> Event {
-        let Some(started) = self.remove(id) else { return Event::Ended { ran: Duration::ZERO } };
+    fn resume(&mut self, id: TaskId, started: Started) -> Event {
         let now = Instant::now();
         if started.reply.is_closed() {
+            self.release(id);
             // Its connection keeps the deadline too, and may have looked at the time first.
             let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
-            return self.end_early(started, failure);
+            self.end_early(started, failure);
+            return Event::Ended { ran: Duration::ZERO };
         }
-        self.run(started, now)
+        self.run(id, started, now)
     }
 
-    fn kill(&mut self, id: StartedId, failure: Failure) -> Event {
-        match self.remove(id) {
-            Some(started) => self.end_early(started, failure),
-            None => Event::Ended { ran: Duration::ZERO },
+    fn kill(&mut self, id: TaskId, failure: Failure) -> Event {
+        let work = self.remove(id);
+        self.release(id);
+        match work {
+            Some(Work::Started(started)) => self.end_early(*started, failure),
+            Some(Work::Job(job)) => {
+                tracing::debug!(function = job.function.name(), %failure, "not begun");
+                let _ = job.reply.send(Reply { result: Err(failure), queued: job.arrived.elapsed(), ran: Duration::ZERO });
+            }
+            None => {}
         }
+        Event::Ended { ran: Duration::ZERO }
     }
 
     /// Runs a quantum.
-    fn run(&mut self, mut started: Started, begin: Instant) -> Event {
+    fn run(&mut self, id: TaskId, mut started: Started, begin: Instant) -> Event {
         self.thread.arm();
         loop {
             let progress = started.execution.run();
@@ -277,10 +364,13 @@ impl Worker {
                 // The timer ran already when this one began; it gets at least half of its quantum.
                 Progress::Preempted if ran < self.settings.quantum / 2 => self.thread.restart(),
                 Progress::Preempted => {
-                    let deadline = started.deadline;
-                    return Event::Preempted { id: self.insert(started), deadline, ran };
+                    started.cpu += ran;
+                    self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
+                    return Event::Preempted { ran };
                 }
                 Progress::Ended(result) => {
+                    started.cpu += ran;
+                    self.release(id);
                     self.end(started, result, now);
                     return Event::Ended { ran };
                 }
@@ -288,18 +378,20 @@ impl Worker {
         }
     }
 
-    fn end_early(&mut self, mut started: Started, failure: Failure) -> Event {
+    fn end_early(&mut self, mut started: Started, failure: Failure) {
         let backtrace = started.execution.backtrace();
         started.execution.kill();
         let function = started.execution.function().name();
         tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
         self.end(started, Err(failure), Instant::now());
-        Event::Ended { ran: Duration::ZERO }
     }
 
     /// Hands the reply over.
     fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, deadline: _ } = started;
+        let Started { mut execution, reply, admission, arrived, taken, deadline: _, cpu } = started;
+        if self.crew.keeps_promises() {
+            execution.function().gate.observe(cpu);
+        }
         if let Err(failure) = &result {
             log_failure(&execution, failure);
             // Whatever is not an end in good order is never reused.
@@ -322,28 +414,35 @@ impl Worker {
         }
     }
 
-    fn insert(&mut self, started: Started) -> StartedId {
-        if let Some(place) = self.free.pop() {
-            self.started[place as usize] = Some(started);
-            return StartedId(place);
-        }
-        self.started.push(Some(started));
-        StartedId(self.started.len() as u32 - 1)
+    /// A number for a task, to be [released](Worker::release).
+    fn vacant(&mut self) -> TaskId {
+        TaskId(self.free.pop().unwrap_or_else(|| {
+            self.tasks.push(None);
+            self.tasks.len() as u32 - 1
+        }))
     }
 
-    fn remove(&mut self, id: StartedId) -> Option<Started> {
-        let started = self.started.get_mut(id.0 as usize)?.take()?;
+    fn release(&mut self, id: TaskId) {
+        debug_assert!(self.tasks[id.0 as usize].is_none());
         self.free.push(id.0);
-        Some(started)
+    }
+
+    fn add(&mut self, id: TaskId, work: Work) {
+        let task = work.task(id);
+        self.tasks[id.0 as usize] = Some(work);
+        self.core.note(Event::Arrived(task), task.arrived);
+    }
+
+    fn remove(&mut self, id: TaskId) -> Option<Work> {
+        self.tasks.get_mut(id.0 as usize)?.take()
     }
 
     /// The server does not wait any longer.
     fn kill_all(&mut self) {
-        while let Some(id) = self.core.drain() {
+        loop {
+            self.look();
+            let Some(id) = self.core.drain() else { return };
             self.kill(id, Failure::Stopping);
-        }
-        while let Some(job) = self.crew.take(self.index, &self.deque, true) {
-            let _ = job.reply.send(Reply { result: Err(Failure::Stopping), queued: job.arrived.elapsed(), ran: Duration::ZERO });
         }
     }
 }
@@ -356,7 +455,7 @@ fn log_failure(execution: &Execution, failure: &Failure) {
             tracing::warn!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "{failure}");
         }
         // Those were logged where they were decided.
-        Failure::Deadline | Failure::Cancelled | Failure::Stopping => {}
+        Failure::Deadline | Failure::CpuLimit | Failure::Cancelled | Failure::Stopping => {}
         other => tracing::warn!(function, reason = &*other.reason(), "{other}"),
     }
 }

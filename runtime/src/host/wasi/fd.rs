@@ -48,7 +48,8 @@ pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
     }
     transfer(call, |memory, context, address, bytes| {
         match &mut context.input {
-            Input::Body(body) => Ok(body.read(memory.slice_mut(address, bytes)?)),
+            // Only what is written: the rest of a large buffer would have to be restored, too.
+            Input::Body(body) => Ok(body.read(memory.slice_mut(address, bytes.min(body.left() as u64))?)),
             // The kernel writes to our buffer, never to the guest's memory.
             input @ Input::File { .. } => {
                 let mut copy = vec![0; COPY_BYTES.min(bytes as usize)];

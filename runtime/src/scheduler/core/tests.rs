@@ -1,0 +1,489 @@
+//! Schedules that are played: guests are nothing but how long they still run, time passes only while they do.
+
+use super::*;
+
+const QUANTUM: Duration = Duration::from_micros(500);
+const SOON: Duration = Duration::from_secs(3600);
+
+/// A worker that is played.
+struct Played {
+    core: Core,
+    now: Instant,
+    /// By number.
+    tasks: Vec<Guest>,
+    ended: Vec<Ended>,
+    given: Vec<TaskId>,
+    turns: usize,
+    /// Whether another worker has nothing to do.
+    wanted: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Guest {
+    name: &'static str,
+    left: Duration,
+    task: Task,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    name: &'static str,
+    tenant: u32,
+    took: Duration,
+    killed: Option<Why>,
+}
+
+const fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// SplitMix64.
+fn random(seed: &mut u64, below: u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % below
+}
+
+impl Played {
+    fn new(policy: Policy) -> Played {
+        let now = Instant::now();
+        let core = Core::new(policy, QUANTUM, now);
+        Played { core, now, tasks: Vec::new(), ended: Vec::new(), given: Vec::new(), turns: 0, wanted: false }
+    }
+
+    fn arrive(&mut self, name: &'static str, micros: u64, deadline: Duration) {
+        self.arrive_for(0, name, micros, deadline, Duration::MAX);
+    }
+
+    fn arrive_for(&mut self, tenant: u32, name: &'static str, micros: u64, deadline: Duration, cpu_max: Duration) {
+        let id = TaskId(self.tasks.len() as u32);
+        let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
+        let task = Task { id, tenant, arrived, deadline: arrived + deadline, cpu_max, cpu, started: false };
+        self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
+        self.core.note(Event::Arrived(task), self.now);
+    }
+
+    fn end(&mut self, id: TaskId, killed: Option<Why>) {
+        let Guest { name, task, .. } = self.tasks[id.0 as usize];
+        self.ended.push(Ended { name, tenant: task.tenant.0, took: self.now - task.arrived, killed });
+    }
+
+    fn run(&mut self, id: TaskId) -> Event {
+        let guest = &mut self.tasks[id.0 as usize];
+        let ran = guest.left.min(QUANTUM);
+        self.now += ran;
+        guest.left -= ran;
+        guest.task.cpu += ran;
+        guest.task.started = true;
+        if guest.left.is_zero() {
+            self.end(id, None);
+            return Event::Ended { ran };
+        }
+        Event::Preempted { ran }
+    }
+
+    /// Plays until the worker waits, or for that many actions; `at_turn` is asked for arrivals at the beginning of each turn.
+    fn play(&mut self, actions: usize, mut at_turn: impl FnMut(&mut Played)) {
+        let mut event = Event::Turn;
+        let mut asked = false;
+        for _ in 0..actions {
+            if event == Event::Turn {
+                self.turns += 1;
+                asked = false;
+                at_turn(self);
+            }
+            event = match self.core.step(event, self.now) {
+                Action::Run(id) => self.run(id),
+                Action::Kill(id, why) => {
+                    self.end(id, Some(why));
+                    Event::Ended { ran: Duration::ZERO }
+                }
+                Action::Give(id) => {
+                    self.given.push(id);
+                    Event::Given
+                }
+                Action::Look => Event::Looked,
+                Action::Io if self.wanted && !asked => {
+                    asked = true;
+                    Event::Wanted
+                }
+                Action::Io => Event::Turn,
+                Action::Wait => return,
+            };
+        }
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.ended.iter().map(|ended| ended.name).collect()
+    }
+
+    fn find(&self, name: &str) -> Ended {
+        *self.ended.iter().find(|ended| ended.name == name).unwrap_or_else(|| panic!("{name} ends"))
+    }
+}
+
+#[test]
+fn arrivals_run_in_their_order_and_then_the_worker_waits() {
+    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+        let mut played = Played::new(policy);
+        for name in ["a", "b", "c"] {
+            played.arrive(name, 10, SOON);
+        }
+        played.play(100, |_| {});
+        assert_eq!(played.names(), ["a", "b", "c"]);
+        assert_eq!(played.turns, 1);
+    }
+}
+
+#[test]
+fn an_endless_loop_starves_nobody() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("loop", u64::MAX / 2000, SOON);
+    let mut count = 0;
+    played.play(1_000, |played| {
+        if count < 50 {
+            count += 1;
+            played.arrive("short", 10, SOON);
+        }
+    });
+    assert_eq!(played.ended.len(), 50);
+    for ended in &played.ended {
+        assert!(ended.took <= 2 * QUANTUM + micros(10), "{ended:?}");
+    }
+    // Once the loop has had its first quantum.
+    for ended in &played.ended[1..] {
+        assert!(ended.took <= QUANTUM + 2 * micros(10), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_arrivals_does_not_starve_what_was_started() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("long", 5_000, SOON);
+    played.play(5_000, |played| {
+        while played.core.waiting() < 100 {
+            played.arrive("flood", 7, SOON);
+        }
+    });
+    let long = played.find("long");
+    assert!(long.took <= micros(2 * 5_000 + 600), "{long:?}");
+}
+
+#[test]
+fn long_arrivals_and_the_started_take_turns() {
+    let mut played = Played::new(Policy::RoundRobin);
+    for name in ["a", "b", "c", "d"] {
+        played.arrive(name, 1_000, SOON);
+    }
+    played.play(1_000, |_| {});
+    // Two quanta each, one as an arrival and one as a started sandbox.
+    assert_eq!(played.names(), ["a", "b", "c", "d"]);
+    assert_eq!(played.ended[1].took, 4 * QUANTUM);
+}
+
+#[test]
+fn fifo_runs_each_to_its_end() {
+    let mut played = Played::new(Policy::Fifo);
+    for (name, micros) in [("long", 5_000), ("short", 10), ("middle", 700)] {
+        played.arrive(name, micros, SOON);
+    }
+    played.play(1_000, |_| {});
+    assert_eq!(played.names(), ["long", "short", "middle"]);
+    assert_eq!(played.ended[0].took, micros(5_000));
+}
+
+#[test]
+fn edf_runs_whose_deadline_is_earliest_also_in_place_of_one_that_has_begun() {
+    let mut played = Played::new(Policy::Edf);
+    played.arrive("late", 2_000, SOON);
+    played.arrive("middle", 900, micros(10_000));
+    let mut count = 0;
+    played.play(1_000, |played| {
+        count += 1;
+        if count == 2 {
+            played.arrive("urgent", 600, micros(2_000));
+        }
+    });
+    assert_eq!(played.names(), ["urgent", "middle", "late"]);
+    assert!(played.ended.iter().all(|ended| ended.killed.is_none()));
+}
+
+/// Whatever fits is done in time (the processor's use is below its capacity at every moment, less a quantum).
+#[test]
+fn edf_keeps_every_deadline_that_can_be_kept() {
+    for seed in 1..30u64 {
+        let mut played = Played::new(Policy::Edf);
+        let (mut state, mut arrived, mut next) = (seed, 0, Duration::ZERO);
+        let start = played.now;
+        for _ in 0..20 {
+            played.play(100_000, |played| {
+                while arrived < 400 && played.now - start >= next {
+                    arrived += 1;
+                    let long = random(&mut state, 4) == 0;
+                    // In the mean 1.1 ms of work every 2 ms.
+                    let (run, deadline) = if long { (4_000, 60_000) } else { (150, 12_000) };
+                    played.arrive(if long { "long" } else { "short" }, run, micros(deadline));
+                    next += micros(500 + random(&mut state, 3_000));
+                }
+            });
+            // Nothing to do until the next one comes.
+            played.now = played.now.max(start + next);
+        }
+        let late = played.ended.iter().filter(|ended| ended.killed.is_some()).count();
+        assert_eq!(late, 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_deadline_kills_within_a_quantum_wherever_the_task_stands() {
+    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+        let mut played = Played::new(policy);
+        let deadline = micros(7_777);
+        played.arrive("other", 100_000, SOON);
+        played.arrive("late", 1_000_000, deadline);
+        for _ in 0..10 {
+            played.arrive("other", 100_000, SOON);
+        }
+        played.play(100_000, |_| {});
+        let late = played.find("late");
+        assert_eq!(late.killed, Some(Why::Deadline), "{policy:?}");
+        assert!(late.took >= deadline && late.took <= deadline + QUANTUM, "{policy:?}: {late:?}");
+        assert_eq!(played.ended.iter().filter(|ended| ended.name == "other" && ended.killed.is_none()).count(), 11);
+    }
+}
+
+#[test]
+fn what_has_expired_is_dropped_before_it_runs() {
+    let mut played = Played::new(Policy::Fifo);
+    played.arrive("long", 10_000, SOON);
+    for _ in 0..5 {
+        played.arrive("expired", 1_000, micros(3_000));
+    }
+    played.play(10_000, |_| {});
+    let expired = played.tasks.iter().filter(|guest| guest.name == "expired");
+    assert!(expired.clone().all(|guest| guest.task.cpu.is_zero()), "none of them ran");
+    assert_eq!(played.ended.iter().filter(|ended| ended.killed == Some(Why::Deadline)).count(), 5);
+}
+
+#[test]
+fn a_budget_of_processor_time_is_kept_to_within_a_quantum() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let budget = micros(3_300);
+    played.arrive_for(0, "greedy", 1_000_000, SOON, budget);
+    played.arrive_for(0, "modest", 3_000, SOON, budget);
+    played.arrive("other", 50_000, SOON);
+    played.play(100_000, |_| {});
+    assert_eq!(played.find("greedy").killed, Some(Why::Cpu));
+    let cpu = played.tasks[0].task.cpu;
+    assert!(cpu >= budget && cpu < budget + QUANTUM, "{cpu:?}");
+    assert_eq!(played.find("modest").killed, None);
+    assert_eq!(played.find("other").killed, None);
+}
+
+/// How long a tenant's requests take, with and without a flood of another's: medians.
+fn beside_flood(policy: Policy, run: u64, flood: u64) -> (Duration, Duration) {
+    let took = |flooded: bool| {
+        let mut played = Played::new(policy);
+        let mut last = 0;
+        played.play(30_000, |played| {
+            while flooded && played.core.waiting() < 200 {
+                played.arrive_for(1, "flood", flood, SOON, Duration::MAX);
+            }
+            // One client, which comes again when it was answered.
+            let answered = played.ended.iter().filter(|ended| ended.tenant == 0).count();
+            if answered == last && last < 40 {
+                last += 1;
+                played.arrive_for(0, "quiet", run, SOON, Duration::MAX);
+            }
+        });
+        let mut times: Vec<_> = played.ended.iter().filter(|ended| ended.tenant == 0).map(|ended| ended.took).collect();
+        times.sort_unstable();
+        assert!(flooded || !times.is_empty());
+        times[times.len() / 2]
+    };
+    (took(false), took(true))
+}
+
+#[test]
+fn a_flood_at_one_tenant_leaves_the_others_within_twice_their_latency() {
+    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+        for flood in [300, 20_000] {
+            let (alone, beside) = beside_flood(policy, 10_000, flood);
+            assert!(beside <= 2 * alone + 2 * QUANTUM, "{policy:?}, flood of {flood} us: {alone:?} alone, {beside:?} beside it");
+            // What is shorter than a quantum waits for one.
+            let (_, beside) = beside_flood(policy, 100, flood);
+            assert!(beside <= 2 * QUANTUM + micros(100), "{policy:?}, flood of {flood} us: {beside:?}");
+        }
+    }
+}
+
+#[test]
+fn tenants_get_equal_parts_however_many_requests_they_send() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let counts = [1, 10, 100];
+    for (tenant, count) in counts.into_iter().enumerate() {
+        for _ in 0..count {
+            played.arrive_for(tenant as u32, "any", 1_000_000, SOON, Duration::MAX);
+        }
+    }
+    played.play(3_000, |_| {});
+    let cpu = |tenant| played.tasks.iter().filter(|guest| guest.task.tenant.0 == tenant).map(|guest| guest.task.cpu).sum();
+    let cpus: [Duration; 3] = [cpu(0), cpu(1), cpu(2)];
+    let (min, max) = (cpus.iter().min().unwrap(), cpus.iter().max().unwrap());
+    assert!(*max - *min <= 2 * QUANTUM, "{cpus:?}");
+}
+
+#[test]
+fn an_idle_worker_gets_half_of_what_has_not_begun_and_one_started_a_quantum() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.wanted = true;
+    for _ in 0..20 {
+        played.arrive("short", 60, SOON);
+    }
+    played.play(4, |_| {});
+    // Two ran, then connections were to be looked after.
+    assert_eq!(played.given.len(), 1, "the first of nine");
+    let mut played = Played::new(Policy::RoundRobin);
+    played.wanted = true;
+    for _ in 0..4 {
+        played.arrive("long", 20_000, SOON);
+    }
+    played.play(10_000, |_| {});
+    let mut given = played.given.clone();
+    given.dedup();
+    assert_eq!(given.len(), 3, "all but one, which it runs itself");
+    assert_eq!(played.ended.len(), 1);
+}
+
+#[test]
+fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
+    let mut core = Core::new(Policy::RoundRobin, QUANTUM, Instant::now());
+    let now = Instant::now();
+    let task = |id| {
+        let (tenant, deadline, cpu) = (TenantId(0), now + SOON, Duration::ZERO);
+        Task { id: TaskId(id), tenant, arrived: now, deadline, cpu_max: Duration::MAX, cpu, started: true }
+    };
+    (0..3).for_each(|id| core.note(Event::Arrived(task(id)), now));
+    core.note(Event::Turn, now);
+    assert_eq!(core.step(Event::Wanted, now), Action::Give(TaskId(2)));
+    assert_eq!(core.step(Event::Given, now), Action::Run(TaskId(0)));
+    assert_eq!(core.step(Event::Preempted { ran: QUANTUM }, now), Action::Run(TaskId(1)));
+    core.note(Event::Preempted { ran: QUANTUM }, now);
+    assert_eq!(core.step(Event::Wanted, now + QUANTUM / 2), Action::Io, "too soon");
+    assert_eq!(core.step(Event::Wanted, now + QUANTUM), Action::Give(TaskId(1)));
+    assert_eq!(core.step(Event::Wanted, now + 3 * QUANTUM), Action::Io, "the last one stays");
+}
+
+#[test]
+fn connections_are_looked_after_at_least_once_a_quantum() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("loop", u64::MAX / 2000, SOON);
+    let mut last = None;
+    played.play(2_000, |played| {
+        let since = last.map(|last| played.now - last);
+        assert!(since.is_none_or(|since| since <= QUANTUM + IO_INTERVAL), "{since:?}");
+        last = Some(played.now);
+        played.arrive("short", 30, SOON);
+    });
+    assert!(played.turns > 500);
+}
+
+#[test]
+fn no_reply_waits_for_a_quantum_of_another() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("long", 10_000, SOON);
+    let now = played.now;
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(0)));
+    assert_eq!(played.core.step(Event::Preempted { ran: QUANTUM }, now + QUANTUM), Action::Io);
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(0)));
+    played.core.note(Event::Preempted { ran: QUANTUM }, now);
+    played.arrive("short", 1, SOON);
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(1)));
+    assert_eq!(played.core.step(Event::Ended { ran: micros(1) }, now), Action::Io);
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(0)));
+}
+
+#[test]
+fn a_request_runs_at_once_only_if_nothing_waits() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("any", 10, SOON);
+    let (now, task) = (played.now, played.tasks[0].task);
+    assert!(!played.core.may_run_at_once(task));
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
+    played.core.note(Event::Ended { ran: micros(3) }, now);
+    assert!(played.core.may_run_at_once(task));
+    played.core.note(Event::Preempted { ran: QUANTUM }, now);
+    assert!(!played.core.may_run_at_once(task));
+    assert_eq!(played.core.waiting(), 1);
+}
+
+#[test]
+fn running_at_once_ends_when_connections_have_waited_long_enough() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("any", 10, SOON);
+    let (now, task) = (played.now, played.tasks[0].task);
+    assert_eq!(played.core.drain(), Some(task.id));
+    let mut count = 0;
+    while played.core.may_run_at_once(task) {
+        count += 1;
+        played.core.note(Event::Ended { ran: micros(30) }, now);
+    }
+    assert_eq!(count, 4);
+    played.core.rest();
+    assert!(played.core.may_run_at_once(task));
+    played.core.note(Event::Ended { ran: IO_INTERVAL }, now);
+    assert!(!played.core.may_run_at_once(task));
+    assert_eq!(played.core.step(Event::Turn, now), Action::Look);
+    assert_eq!(played.core.step(Event::Looked, now), Action::Wait);
+    assert!(played.core.may_run_at_once(task));
+}
+
+#[test]
+fn with_as_many_started_as_there_may_be_none_is_begun() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.play(5_000, |played| {
+        while played.tasks.len() < STARTED_MAX + 100 {
+            played.arrive_for(played.tasks.len() as u32 % 3, "long", 100_000, SOON, Duration::MAX);
+        }
+    });
+    let begun = played.tasks.iter().filter(|guest| guest.task.started).count();
+    assert_eq!(begun, STARTED_MAX);
+    played.play(1_000_000, |_| {});
+    assert_eq!(played.ended.len(), STARTED_MAX + 100);
+}
+
+/// Whatever arrives: nothing is lost, nothing ends twice, no time is lost, deadlines and budgets are kept to within a quantum.
+#[test]
+fn random_arrivals_all_end_once() {
+    for seed in 1..60u64 {
+        let policy = [Policy::RoundRobin, Policy::Fifo, Policy::Edf][seed as usize % 3];
+        let mut played = Played::new(policy);
+        let (mut state, mut arrived) = (seed, 0);
+        let start = played.now;
+        played.wanted = random(&mut state, 2) == 0;
+        while arrived < 200 {
+            played.play(100_000, |played| {
+                for _ in 0..random(&mut state, 4) {
+                    if arrived < 200 {
+                        arrived += 1;
+                        let tenant = random(&mut state, 5) as u32;
+                        let (run, budget) = (1 + random(&mut state, 3_000), 1 + random(&mut state, 4_000));
+                        let deadline = micros(1 + random(&mut state, 100_000));
+                        played.arrive_for(tenant, "any", run, deadline, micros(budget));
+                    }
+                }
+            });
+        }
+        played.play(100_000, |_| {});
+        assert_eq!(played.core.waiting(), 0, "seed {seed}");
+        assert_eq!(played.ended.len() + played.given.len(), 200, "seed {seed}");
+        let cpu: Duration = played.tasks.iter().map(|guest| guest.task.cpu).sum();
+        assert_eq!(played.now - start, cpu, "seed {seed}: time passed while nobody ran");
+        for guest in &played.tasks {
+            assert!(guest.task.cpu < guest.task.cpu_max + QUANTUM, "seed {seed}: {:?}", guest.task);
+        }
+        let latest = played.ended.iter().filter(|ended| ended.killed == Some(Why::Deadline)).map(|ended| ended.took).max();
+        assert!(latest.is_none_or(|took| took <= micros(100_000) + QUANTUM), "seed {seed}: {latest:?}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Initialising a reactor once, when it is loaded: what its start function, `_initialize` and `init` leave is what every request begins with.
+//!
+//! They run in a sandbox of their own, on a thread of their own, before any request. What they would read of the outside is the same for all
+//! requests from then on, so that is refused unless the operator accepts it; what they would do to a request's streams is refused always.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+// By another name: `thiserror` takes everything that is called Backtrace for the standard library's.
+use sledge_sandbox::Backtrace as GuestBacktrace;
+use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Template, TrapCode, WorkerThread};
+
+use crate::function::Stage;
+use crate::host::{
+    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Process, Stop,
+};
+
+/// How long all of it may take.
+pub const INIT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often that is looked at.
+const QUANTUM: Duration = Duration::from_millis(5);
+
+/// Why a function could not be initialised.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InitError {
+    /// The guest trapped.
+    #[error("its initialisation failed: {stage} trapped: {code}\n{backtrace}")]
+    Trap {
+        /// What trapped.
+        stage: Stage,
+        /// Why.
+        code: TrapCode,
+        /// Where.
+        backtrace: GuestBacktrace,
+    },
+    /// The guest asked to end.
+    #[error("its initialisation failed: {stage} ended the program with status {status}")]
+    Exit {
+        /// What ended.
+        stage: Stage,
+        /// Its status.
+        status: u32,
+    },
+    /// It goes on and on.
+    #[error("its initialisation was not done after {} s: {stage} is at\n{backtrace}", INIT_TIME_MAX.as_secs())]
+    Time {
+        /// What was running.
+        stage: Stage,
+        /// Where it was.
+        backtrace: GuestBacktrace,
+    },
+    /// It did what would be wrong for all requests but the first.
+    #[error(
+        "its initialisation is done once for all requests, but {stage} called `{call}`, which {why}; set snapshot = \"off\" to initialise it for \
+         every request{}\n{backtrace}", if *.acceptable { ", or snapshot = \"shared-seed\" to accept that" } else { "" }
+    )]
+    Refused {
+        /// What called.
+        stage: Stage,
+        /// The host function.
+        call: &'static str,
+        /// What is wrong about it.
+        why: &'static str,
+        /// Whether the operator may accept it.
+        acceptable: bool,
+        /// Where it was called.
+        backtrace: GuestBacktrace,
+    },
+    /// A host call failed in a way that ends the guest.
+    #[error("its initialisation failed: the host failed in {stage}, in `{call}`")]
+    Host {
+        /// What called.
+        stage: Stage,
+        /// The host function.
+        call: &'static str,
+    },
+    /// A call could not be made.
+    #[error("its initialisation failed: {stage} cannot be called{}", .source.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
+    Call {
+        /// What.
+        stage: Stage,
+        /// Why not.
+        source: Option<CallError>,
+    },
+    /// There was no sandbox to be had.
+    #[error("no sandbox for its initialisation: {0}")]
+    Instantiate(#[from] InstantiateError),
+    /// There was no thread to be had.
+    #[error("no thread for its initialisation: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// What a sandbox of `template` holds after these calls, as a template. `shared`: whether requests may share what is read of the outside.
+///
+/// # Errors
+/// When a call traps, ends the program, takes longer than [`INIT_TIME_MAX`], or calls the host for what a snapshot must not hold.
+pub fn initialised(
+    template: &Template,
+    imports: &Imports,
+    process: &Arc<Process>,
+    stages: &[Stage],
+    shared: bool,
+) -> Result<Template, InitError> {
+    let sandbox = template.instantiate()?;
+    let errors = Output::Log(LogLines::new(Arc::clone(process)));
+    let output = Output::Reply { bytes: Vec::new(), bytes_max: 0 };
+    let context = Context::new(Arc::clone(process), Input::Body(Body::default()), output, errors);
+    let mut init = Init { sandbox, context, imports, shared };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("init".to_owned()).spawn_scoped(scope, move || init.run(stages))?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("it panicked").into()))
+    })
+}
+
+struct Init<'a> {
+    sandbox: Sandbox,
+    context: Context,
+    imports: &'a Imports,
+    shared: bool,
+}
+
+impl Init<'_> {
+    fn run(&mut self, stages: &[Stage]) -> Result<Template, InitError> {
+        let worker = WorkerThread::enter(QUANTUM)?;
+        worker.arm();
+        let end = Instant::now() + INIT_TIME_MAX;
+        for stage in stages {
+            let callee = stage.callee(&self.sandbox).ok_or_else(|| InitError::Call { stage: stage.clone(), source: None })?;
+            let prepared = self.sandbox.prepare(callee, &[]);
+            prepared.map_err(|error| InitError::Call { stage: stage.clone(), source: Some(error) })?;
+            self.stage(stage, end)?;
+        }
+        drop(worker);
+        // All calls returned, in a sandbox made from a template.
+        self.sandbox.snapshot().ok_or_else(|| io::Error::other("there is nothing to keep").into())
+    }
+
+    fn stage(&mut self, stage: &Stage, end: Instant) -> Result<(), InitError> {
+        let mut again: Option<HostCall> = None;
+        loop {
+            if Instant::now() >= end {
+                return Err(InitError::Time { stage: stage.clone(), backtrace: self.sandbox.backtrace() });
+            }
+            let event = again.take().map_or_else(|| self.sandbox.resume(), Event::HostCall);
+            match event {
+                Event::Returned => return Ok(()),
+                Event::Preempted => {}
+                Event::Trapped(trap) => {
+                    return Err(InitError::Trap { stage: stage.clone(), code: trap.code, backtrace: self.sandbox.backtrace() });
+                }
+                Event::HostCall(call) => again = self.host_call(stage, call)?,
+            }
+        }
+    }
+
+    /// Answers a call of the host; the call again when there is more to do.
+    fn host_call(&mut self, stage: &Stage, call: HostCall) -> Result<Option<HostCall>, InitError> {
+        let failed = |call| InitError::Host { stage: stage.clone(), call };
+        let Some(imported) = self.imports.get(call.instance.index(), call.import) else { return Err(failed("(nothing)")) };
+        let function = imported.function;
+        if let Some(Objection { why, acceptable }) = objection(function, &Args::new(self.sandbox.host_args()))
+            && !(acceptable && self.shared)
+        {
+            let backtrace = self.sandbox.backtrace();
+            return Err(InitError::Refused { stage: stage.clone(), call: function.name, why, acceptable, backtrace });
+        }
+        let (sandbox, context) = (&mut self.sandbox, &mut self.context);
+        // What a panic leaves half done is thrown away.
+        let answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
+        match answer {
+            Ok(Answer::Done) => Ok(None),
+            Ok(Answer::Again) => Ok(Some(call)),
+            Ok(Answer::Ended(Stop::Exit(status))) => Err(InitError::Exit { stage: stage.clone(), status }),
+            Ok(Answer::Ended(_)) | Err(_) => Err(failed(function.name)),
+        }
+    }
+}
+
+/// Why a host call is no part of an initialisation that all requests share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Objection {
+    why: &'static str,
+    /// Whether the operator may accept it.
+    acceptable: bool,
+}
+
+fn objection(function: &HostFunction, args: &Args) -> Option<Objection> {
+    let shared = |why| Some(Objection { why, acceptable: true });
+    let never = |why| Some(Objection { why, acceptable: false });
+    match (function.code, function.effect) {
+        // They always give the same answer.
+        (Code::WasiStub, _) | (_, Effect::Safe) => return None,
+        (_, Effect::Local) => {}
+        _ => return never("changes what lies outside of the function"),
+    }
+    match function.name {
+        "random_get" => shared("reads random numbers: all requests would have the same"),
+        "clock_time_get" => shared("reads the clock: all requests would see the time of loading"),
+        "fd_read" => shared("reads a stream that each request has anew"),
+        // Standard error is the log; standard output would be the reply to nobody.
+        "fd_write" if args.u32(0) == 2 => None,
+        "fd_write" | "fd_close" => never("changes a stream that each request has anew"),
+        // What they tell or refuse is the same for every request; an exit is an error of its own.
+        "fd_fdstat_get" | "fd_fdstat_set_flags" | "fd_seek" | "fd_tell" | "proc_exit" => None,
+        _ => never("belongs to a request"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::wasi;
+    use sledge_sandbox::Slot;
+
+    fn objects(name: &str, fd: u32) -> Option<bool> {
+        let function = wasi::FUNCTIONS.iter().find(|function| function.name == name).unwrap();
+        objection(function, &Args::new(&[Slot::from_bits(u128::from(fd))])).map(|objection| objection.acceptable)
+    }
+
+    #[test]
+    fn what_differs_between_requests_is_no_part_of_what_they_share() {
+        for shared in ["random_get", "clock_time_get", "fd_read"] {
+            assert_eq!(objects(shared, 0), Some(true), "{shared}");
+        }
+        assert_eq!(objects("fd_write", 1), Some(false));
+        assert_eq!(objects("fd_close", 0), Some(false));
+        for harmless in
+            ["args_get", "environ_get", "environ_sizes_get", "clock_res_get", "fd_prestat_get", "fd_fdstat_get", "path_open"]
+        {
+            assert_eq!(objects(harmless, 3), None, "{harmless}");
+        }
+        assert_eq!(objects("fd_write", 2), None);
+    }
+
+    #[test]
+    fn no_local_function_is_forgotten() {
+        let known = ["random_get", "clock_time_get", "fd_read", "fd_write", "fd_close"];
+        let harmless = ["fd_fdstat_get", "fd_fdstat_set_flags", "fd_seek", "fd_tell", "proc_exit"];
+        for function in wasi::FUNCTIONS.iter().filter(|function| function.effect == Effect::Local) {
+            assert!(known.contains(&function.name) || harmless.contains(&function.name), "{}", function.name);
+        }
+    }
+}
