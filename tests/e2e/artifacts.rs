@@ -5,6 +5,7 @@ use serde_json::json;
 use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +104,23 @@ fn a_processor_feature_that_is_not_there() {
 
 #[test]
 fn unchecked_code_is_refused() {
-    assert_refused(&programs::function_with("echo.wat", &["--bounds", "none"]), &["--bounds none"]);
+    assert_refused(&programs::function_with("echo.wat", &["--bounds", "none"]), &["--bounds none", "--allow-unchecked"]);
+}
+
+/// Forced, by a flag or in the configuration, it runs, and every time there is a warning.
+#[test]
+fn unchecked_code_can_be_forced() {
+    let path = programs::function_with("echo.wat", &["--bounds", "none"]);
+    let done = process::run(sledge_command(&["run", "--allow-unchecked"]).arg(&path), b"input", TIME_MAX);
+    assert_eq!((done.code(), done.text().as_str()), (0, "input"), "{}", done.stderr);
+    assert!(done.stderr.contains("--bounds none"), "{}", done.stderr);
+    let flag = Server::start_with(sledge_command(&["serve", "--listen", "127.0.0.1:0", "--allow-unchecked"]).arg(&path));
+    let forced = json!({ "name": "echo", "path": path, "allow_unchecked": true });
+    for server in [flag, Server::start(json!({ "functions": [forced] }))] {
+        assert_eq!(server.client().post("/echo", "x").text(), "x");
+        server.wait_for_log("--bounds none");
+        server.stop();
+    }
 }
 
 #[test]

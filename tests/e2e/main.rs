@@ -2,14 +2,18 @@
 //!
 //! Every test has a server of its own and waits for events with a deadline; none depends on how fast the machine is.
 
+mod admission;
 mod artifacts;
 mod command;
 mod configuration;
+mod contained;
+mod examples;
 mod isolation;
 mod protocol;
 mod replies;
 mod scheduling;
 mod shutdown;
+mod snapshot;
 
 use serde_json::{Value, json};
 use sledge_tests::programs;

@@ -127,3 +127,130 @@ fn busy(server: &Server, time: Duration) -> Duration {
     std::thread::sleep(time);
     server.cpu_time() - before
 }
+
+/// The processor time that a request may use is kept to, whoever else runs.
+#[test]
+fn processor_time_beyond_the_limit_is_a_500() {
+    let functions = json!([
+        entry_with("spin", "spin.wat", &json!({ "cpu_ms_max": 50 })),
+        entry_with("other", "spin.wat", &json!({ "deadline_ms": 1500 })),
+        entry("echo", "echo.wat"),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    let mut other = Raw::connect(server.address);
+    other.send(post_bytes("/other", b"", ""));
+    for _ in 0..3 {
+        assert_failure(&server.client().post("/spin", ""), 500, "cpu_limit", "cpu_limit", Some("spin"));
+        assert_eq!(server.client().post("/echo", "x").text(), "x");
+    }
+    assert_eq!(other.reply().expect("a reply").status, 504);
+    server.wait_for_log("cpu_limit");
+    server.stop();
+}
+
+#[test]
+fn every_policy_answers_everybody() {
+    for policy in ["round-robin", "fifo", "edf"] {
+        for listeners in LISTENERS {
+            let functions = json!([
+                entry("echo", "echo.wat"),
+                entry("busy", "busy.wat"),
+                entry_with("spin", "spin.wat", &json!({ "deadline_ms": 100, "tenant": "other" })),
+            ]);
+            let server = Server::start(json!({ "policy": policy, "listeners": listeners, "functions": functions }));
+            std::thread::scope(|scope| {
+                for number in 0..8_u64 {
+                    let client = server.client();
+                    scope.spawn(move || {
+                        for round in 0..20_u64 {
+                            let mut body = (round * number * 1000).to_le_bytes().to_vec();
+                            body.extend_from_slice(format!("{policy} {number} {round}").as_bytes());
+                            assert_eq!(client.post("/busy", &body).body, body);
+                            assert_eq!(client.post("/echo", &body).body, body);
+                            if number == 0 && round % 5 == 0 {
+                                assert_eq!(client.post("/spin", "").status, 504);
+                            }
+                        }
+                    });
+                }
+            });
+            server.stop();
+        }
+    }
+}
+
+/// Loops of one tenant take half of the worker from another, however many they are.
+#[test]
+fn a_flood_at_one_tenant_leaves_the_others_their_share() {
+    const LOOPS: usize = 40;
+    let functions = json!([
+        entry_with("flood", "spin.wat", &json!({ "deadline_ms": 8000, "tenant": "noisy" })),
+        entry_with("busy", "busy.wat", &json!({ "tenant": "quiet" })),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    let client = server.client();
+    let mut body = 20_000_000_u64.to_le_bytes().to_vec();
+    body.extend_from_slice(b"quiet");
+    // In processor time of the server, since the machine may be busy with other things.
+    let cost = |rounds: u32| {
+        let before = server.cpu_time();
+        for _ in 0..rounds {
+            assert_eq!(client.post("/busy", &body).body, body);
+        }
+        (server.cpu_time() - before) / rounds
+    };
+    let alone = cost(5);
+    let mut loops: Vec<Raw> = (0..LOOPS).map(|_| Raw::connect(server.address)).collect();
+    loops.iter_mut().for_each(|raw| raw.send(post_bytes("/flood", b"", "")));
+    let before = server.cpu_time();
+    let start = Instant::now();
+    while server.cpu_time() - before < Duration::from_millis(100) {
+        assert!(start.elapsed() < PATIENCE, "the loops do not run");
+        std::thread::yield_now();
+    }
+    let beside = cost(5);
+    assert!(beside <= 2 * alone + alone / 4 + Duration::from_millis(20), "{alone:?} alone, {beside:?} beside a flood");
+    drop(loops);
+    server.stop();
+}
+
+/// Two loops never share a worker while another is idle: what has begun is stolen too.
+#[test]
+fn no_worker_idles_while_another_has_two_sandboxes() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600 }));
+    let server = Server::start(json!({ "workers": 2, "functions": [spin] }));
+    // The kernel puts both connections on the same worker in half of the rounds.
+    for round in 0..10 {
+        let before = server.thread_cpu_times("worker-");
+        assert_eq!(before.len(), 2);
+        let mut loops: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
+        loops.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+        for raw in &mut loops {
+            assert_eq!(raw.reply().expect("a reply").status, 504);
+        }
+        let after = server.thread_cpu_times("worker-");
+        for (before, after) in before.iter().zip(&after) {
+            assert!(*after - *before >= Duration::from_millis(50), "round {round}: a worker was idle: {before:?}, {after:?}");
+        }
+    }
+    server.stop();
+}
+
+/// A deadline that passes while a gibibyte is being filled or copied: those instructions are guest code as any other, so they are preempted and
+/// killed at the end of a quantum. What can delay that is one page fault of the kernel.
+#[test]
+fn a_deadline_inside_a_large_memory_fill_is_kept() {
+    let fill = json!({ "deadline_ms": 40, "memory_bytes_max": 1_u64 << 30 });
+    let server =
+        Server::start(json!({ "workers": 1, "functions": [entry_with("fill", "fill.wat", &fill), entry("echo", "echo.wat")] }));
+    let client = server.client();
+    for _ in 0..5 {
+        let before = server.cpu_time();
+        assert_failure(&client.post("/fill", ""), 504, "deadline", "deadline_exceeded", Some("fill"));
+        // In processor time, since the machine may be busy with other things; filling all of it takes several times as long.
+        let used = server.cpu_time() - before;
+        assert!(used <= Duration::from_millis(100), "{used:?}");
+        assert_eq!(client.post("/echo", "x").text(), "x");
+    }
+    server.stop();
+}

@@ -18,7 +18,7 @@
 ;; COUNT: 1 call void @llvm.ubsantrap(i8 4)
 ;; COUNT: 1 call void @llvm.ubsantrap(i8 5)
 ;; COUNT: 1 call void @llvm.ubsantrap(i8 6)
-;; CHECK: fastcc i32 %
+;; CHECK: tailcc i32 %
 ;; Neither a loop nor removed: endless recursion uses up the stack.
 ;; FUNCTION: wasm[4]::recurse
 ;; CHECK: call fastcc i32 @"wasm[4]::recurse"

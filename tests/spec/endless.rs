@@ -23,6 +23,9 @@ const LOOPS: &[(&str, &str)] = &[
     ("calling indirectly", "(loop (call_indirect (i32.const 0)) (br 0))"),
     ("in a callee", "(call $forever)"),
     ("in a callee, by table", "(call_indirect (i32.const 1))"),
+    ("tail calls", "(call $again (i32.const 0))"),
+    ("tail calls by table", "(call_indirect (i32.const 2))"),
+    ("tail calls between types", "(call $many (i32.const 1) (i32.const 2))"),
     ("in a callee whose result is dropped", "(drop (call $forever_i32))"),
     ("br_table", "(loop (br_table 0 0 0 (i32.load (i32.const 8))))"),
     ("filling memory", "(loop (memory.fill (i32.const 0) (i32.const 0) (i32.const 65536)) (br 0))"),
@@ -111,9 +114,15 @@ fn compile(body: &str, options: &CompileOptions) -> Artifact {
         r#"(module
           (memory 1)
           (global $g (mut i32) (i32.const 0))
-          (table funcref (elem $nothing $forever))
+          (table funcref (elem $nothing $forever $again_by_table))
           (func $nothing)
           (func $forever (loop (br 0)))
+          (func $again (param i32) (return_call $again (i32.add (local.get 0) (i32.const 1))))
+          (func $again_by_table (return_call_indirect (i32.const 2)))
+          (func $few (param i32) (return_call $many (local.get 0) (i32.const 5)))
+          (func $many (param i32 i32) (result) (return_call $most (local.get 0) (f64.const 1) (i64.const 2) (i64.const 3) (i64.const 4)
+            (i64.const 5) (i64.const 6) (i64.const 7) (local.get 1)))
+          (func $most (param i32 f64 i64 i64 i64 i64 i64 i64 i32) (return_call $few (local.get 8)))
           (func $forever_i32 (result i32) (loop (br 0)) (i32.const 1))
           (func (export "set g") (global.set $g (i32.const 1)))
           (func (export "f") {body} (unreachable))

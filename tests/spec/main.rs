@@ -7,7 +7,9 @@
 mod effects;
 mod endless;
 mod expected;
+mod killed;
 mod summary;
+mod tail_calls;
 
 use anyhow::{Context, bail};
 use expected::Expected;

@@ -152,11 +152,35 @@ impl Server {
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("/proc");
-        // proc_pid_stat(5): fields 14 and 15, counted from behind the name, which may hold anything.
-        let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
-        let ticks: u64 = fields[11].parse::<u64>().expect("utime") + fields[12].parse::<u64>().expect("stime");
-        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+        // The name may hold anything, parentheses too.
+        cpu_time(stat.rsplit_once(')').expect("a name").1)
     }
+
+    /// Processor time of each of its threads whose name begins like that, by name. The clock's resolution is 10 ms.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn thread_cpu_times(&self, name: &str) -> Vec<Duration> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("/proc");
+        let mut times: Vec<(String, Duration)> = threads
+            .filter_map(|thread| {
+                let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+                let (head, fields) = stat.rsplit_once(')')?;
+                let thread_name = head.split_once('(')?.1.to_string();
+                thread_name.starts_with(name).then(|| (thread_name, cpu_time(fields)))
+            })
+            .collect();
+        times.sort();
+        times.into_iter().map(|(_, time)| time).collect()
+    }
+}
+
+/// Time in user and system mode, of the fields of proc_pid_stat(5) behind the name: 14 and 15, counted from the first.
+fn cpu_time(fields: &str) -> Duration {
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>().expect("utime") + fields[12].parse::<u64>().expect("stime");
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
 impl Drop for Server {

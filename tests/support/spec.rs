@@ -75,16 +75,21 @@ pub struct Script {
     pub text: String,
 }
 
-/// The groups of the official suite that awsm's language includes: version 2 without its SIMD files, which is the MVP with the
-/// proposals that follow. The proposals' own folders and version 1 hold older forms of many files; those that are byte for byte
-/// a file already taken are left out.
-const PROPOSALS: [Proposal; 6] = [
+/// The groups of the official suite that awsm's language includes: version 2, which is the MVP with the proposals that follow. The
+/// proposals' own folders and version 1 hold older forms of many files; those that are byte for byte a file already taken are left out.
+const PROPOSALS: [Proposal; 12] = [
     Proposal::MutableGlobal,
     Proposal::SignExtensionOps,
     Proposal::NontrappingFloatToIntConversions,
     Proposal::MultiValue,
     Proposal::BulkMemoryOperations,
     Proposal::ReferenceTypes,
+    Proposal::Simd,
+    Proposal::RelaxedSimd,
+    Proposal::ExtendedConst,
+    Proposal::MultiMemory,
+    Proposal::TailCall,
+    Proposal::Memory64,
 ];
 
 /// Files of those groups that are not run.

@@ -2,7 +2,7 @@
 
 use crate::values::Val;
 use anyhow::Context;
-use awsm::{Bounds, CompileError, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileError, CompileOptions, Cpu, OptLevel};
 use awsm_abi::descriptor::ImportType;
 use sledge_sandbox::{
     Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, Value,
@@ -89,6 +89,15 @@ impl From<InstantiateError> for Failure {
     }
 }
 
+/// The processor that `SPEC_CPU` names, as on `awsm`'s command line; without it, this one.
+fn cpu() -> Cpu {
+    match std::env::var("SPEC_CPU").ok().as_deref() {
+        None | Some("native") => Cpu::Native,
+        Some("baseline") => Cpu::Baseline,
+        Some(name) => Cpu::Named(name.to_string()),
+    }
+}
+
 /// What a script's modules live in: one sandbox.
 pub(crate) struct Store {
     options: CompileOptions,
@@ -111,7 +120,7 @@ impl Store {
         let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
         let limits = SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() };
         Ok(Store {
-            options: CompileOptions { bounds, opt_level, ..CompileOptions::default() },
+            options: CompileOptions { bounds, opt_level, cpu: cpu(), ..CompileOptions::default() },
             sandbox: Sandbox::new(&limits)?,
             worker: WorkerThread::enter(QUANTUM)?,
             killed: false,

@@ -1,0 +1,161 @@
+//! What is taken and what is refused: limits of functions and of the server, expected use, what has expired.
+
+use crate::{LISTENERS, assert_failure, entry, entry_with};
+use serde_json::json;
+use sledge_tests::http::{Client, Raw, post_bytes};
+use sledge_tests::server::Server;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The head of a request whose body has not come yet.
+fn head(path: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n")
+}
+
+/// Asks until it is refused.
+fn until_refused(client: &Client, path: &str) -> sledge_tests::http::Reply {
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "never refused");
+        let reply = client.post(path, "x");
+        if reply.status != 200 && reply.status != 504 {
+            return reply;
+        }
+    }
+}
+
+#[test]
+fn a_function_at_its_limits_answers_429_before_the_body_is_read() {
+    for listeners in LISTENERS {
+        let spin = json!({ "deadline_ms": 3000, "concurrency_max": 1, "queue_max": 1 });
+        let functions = json!([entry_with("spin", "spin.wat", &spin), entry("echo", "echo.wat")]);
+        let server = Server::start(json!({ "listeners": listeners, "functions": functions }));
+        let mut taken: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
+        taken.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+        let client = server.client();
+        let refused = until_refused(&client, "/spin");
+        assert_failure(&refused, 429, "too_many_requests", "queue_max", Some("spin"));
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
+        let mut raw = Raw::connect(server.address);
+        raw.send(head("/spin"));
+        assert_eq!(raw.reply().expect("a reply although the body is missing").status, 429);
+        // Others are not concerned.
+        assert_eq!(client.post("/echo", "x").text(), "x");
+        // Whoever was taken is answered; after that there is room again.
+        assert!(taken.iter_mut().all(|raw| raw.reply().expect("a reply").status == 504));
+        assert_eq!(client.post("/spin", "").status, 504);
+        server.stop();
+    }
+}
+
+#[test]
+fn no_more_run_at_the_same_time_than_the_limit_and_all_are_answered() {
+    for listeners in LISTENERS {
+        let limited = json!({ "concurrency_max": 1, "queue_max": 100 });
+        let functions = json!([entry_with("echo", "echo.wat", &limited), entry("free", "echo.wat")]);
+        let server = Server::start(json!({ "listeners": listeners, "workers": 2, "functions": functions }));
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                let client = server.client();
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        let body = format!("{number}/{round}");
+                        assert_eq!(client.post("/echo", &body).text(), body);
+                    }
+                });
+            }
+        });
+        assert_eq!(server.client().post("/free", "x").text(), "x");
+        server.stop();
+    }
+}
+
+/// A request whose client has gone, or whose deadline has passed, gives its place in the queue back, and is never run.
+#[test]
+fn who_has_gone_makes_room() {
+    let spin = json!({ "deadline_ms": 60_000, "concurrency_max": 1, "queue_max": 1 });
+    let server = Server::start(json!({ "functions": [entry_with("spin", "spin.wat", &spin)] }));
+    let mut running = Raw::connect(server.address);
+    running.send(post_bytes("/spin", b"", ""));
+    let mut waiting = Raw::connect(server.address);
+    waiting.send(post_bytes("/spin", b"", ""));
+    let client = server.client();
+    assert_eq!(until_refused(&client, "/spin").status, 429);
+    drop(waiting);
+    // Taken: it is not refused at once, but waits. To see that, it is sent until nothing comes back for a while.
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "the place is not given back");
+        let impatient = Client::new(server.address, Duration::from_millis(300));
+        match impatient.try_post("/spin", b"", &[]) {
+            Ok(reply) => assert_eq!(reply.status, 429, "{reply:?}"),
+            Err(_) => break,
+        }
+    }
+    drop(running);
+    server.signal(rustix::process::Signal::TERM);
+}
+
+#[test]
+fn a_saturated_server_answers_503_before_the_body_is_read() {
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000 }));
+    let server = Server::start(json!({ "requests_max": 1, "functions": [spin, entry("echo", "echo.wat")] }));
+    let mut taken = Raw::connect(server.address);
+    taken.send(post_bytes("/spin", b"", ""));
+    let refused = until_refused(&server.client(), "/echo");
+    assert_failure(&refused, 503, "unavailable", "requests_max", Some("echo"));
+    let mut raw = Raw::connect(server.address);
+    raw.send(head("/echo"));
+    let reply = raw.reply().expect("a reply although the body is missing");
+    assert_eq!(reply.status, 503);
+    assert!(reply.header("retry-after").is_some());
+    assert_eq!(taken.reply().expect("a reply").status, 504);
+    server.stop();
+}
+
+/// What waits behind a long one until its deadline has passed is answered with 504, and does not run.
+#[test]
+fn what_has_expired_is_not_run() {
+    let functions = json!([
+        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1500 })),
+        entry_with("short", "spin.wat", &json!({ "deadline_ms": 100 })),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "policy": "fifo", "functions": functions }));
+    let mut long = Raw::connect(server.address);
+    long.send(post_bytes("/spin", b"", ""));
+    let before = server.cpu_time();
+    let start = Instant::now();
+    while server.cpu_time() - before < Duration::from_millis(30) {
+        assert!(start.elapsed() < PATIENCE, "the loop does not run");
+        std::thread::yield_now();
+    }
+    for _ in 0..5 {
+        assert_failure(&server.client().post("/short", ""), 504, "deadline", "deadline_exceeded", Some("short"));
+    }
+    assert_eq!(long.reply().expect("a reply").status, 504);
+    assert!(!server.log().contains("function=\"short\""), "it was begun:\n{}", server.log());
+    server.stop();
+}
+
+#[test]
+fn with_admission_by_utilisation_what_cannot_be_done_in_time_is_refused() {
+    // A fifth of a second of work, to be done in one: with one worker, five at a time at most, and usually less.
+    let busy = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1000, "cpu_ms_max": 200 }));
+    let functions = json!([busy, entry("echo", "echo.wat")]);
+    let server = Server::start(json!({ "workers": 1, "policy": "edf", "admission": "utilisation", "functions": functions }));
+    // So that it is known how long it takes.
+    for _ in 0..3 {
+        assert_failure(&server.client().post("/spin", ""), 500, "cpu_limit", "cpu_limit", Some("spin"));
+    }
+    let mut clients: Vec<Raw> = (0..12).map(|_| Raw::connect(server.address)).collect();
+    clients.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+    let replies: Vec<_> = clients.iter_mut().map(|raw| raw.reply().expect("a reply")).collect();
+    let count = |status| replies.iter().filter(|reply| reply.status == status).count();
+    assert!(count(503) >= 6, "{replies:?}");
+    assert!(count(500) + count(504) >= 2, "{replies:?}");
+    let refused = replies.iter().find(|reply| reply.status == 503).expect("one was refused");
+    assert_failure(refused, 503, "unavailable", "utilisation", Some("spin"));
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    server.stop();
+}

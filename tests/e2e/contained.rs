@@ -1,0 +1,47 @@
+//! A bug of the host costs the request that met it, and nothing else.
+//!
+//! No host function of the server panics; so this one server runs in the test's own process, with a function that imports one that does.
+
+use crate::assert_failure;
+use sledge::config::{Config, FunctionConfig};
+use sledge::function::Function;
+use sledge::host::{Code, Effect, HostFunction, Imports, wasi};
+use sledge::http::Router;
+use sledge::{load, server};
+use sledge_tests::http::{Client, TIME_MAX};
+use sledge_tests::programs;
+use std::sync::{Arc, mpsc};
+
+static PANICS: [HostFunction; 1] = [HostFunction {
+    module: "test",
+    name: "panic",
+    params: &[],
+    results: &[],
+    effect: Effect::Local,
+    code: Code::Wasi(|_| panic!("a host function that panics, as the test wants")),
+}];
+
+static OFFERED: [&[HostFunction]; 2] = [&PANICS, wasi::FUNCTIONS];
+
+#[test]
+fn a_panic_in_a_host_call_is_a_500_and_the_server_goes_on() {
+    let path = programs::function("host-panic.wat");
+    let mut config = Config { listen: "127.0.0.1:0".to_owned(), workers: Some(1), ..Config::default() };
+    config.functions.push(FunctionConfig::new("panics", &path));
+    let artifact = load::artifact(&path, false).expect("it loads");
+    let imports = Imports::resolve_with(artifact.descriptor(), &OFFERED).expect("all are on offer");
+    let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
+    let mut router = Router::default();
+    router.add("/panics", &config.functions[0].methods, Arc::new(function));
+    let (ready, address) = mpsc::channel();
+    // Ends with the process of the test: what ends a server is a signal.
+    std::thread::spawn(move || server::serve(&config, router, |address| ready.send(address).expect("somebody waits")));
+    let address = address.recv_timeout(TIME_MAX).expect("it listens");
+
+    let client = Client::new(address, TIME_MAX);
+    for _ in 0..20 {
+        assert_eq!(client.post("/panics", "-").text(), "ok");
+        assert_failure(&client.post("/panics", "p"), 500, "internal", "internal", Some("panics"));
+    }
+    assert_eq!(client.post("/panics", "-").text(), "ok");
+}

@@ -1,0 +1,3 @@
+module go-reactor
+
+go 1.24
