@@ -22,7 +22,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo test test-all bench promises audit fmt lint clean
+.PHONY: help setup build demo test test-all bench polybench fuzz promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -49,6 +49,15 @@ test-all: test ## and what takes longer: all kernels at a larger size, whole dri
 
 bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
 	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))
+
+polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" ROUNDS=3
+	@$(target)/release/polybench $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
+		$(if $(MODES),--modes "$(MODES)") $(if $(ROUNDS),--rounds $(ROUNDS))
+
+fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM=seed
+	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))
+	@$(target)/release/fuzz --minutes $(or $(MINUTES),10) $(if $(FROM),--from $(FROM)) $(if $(ALL_MODES),--all-modes) \
+		$(if $(JOBS),--jobs $(JOBS))
 
 promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))

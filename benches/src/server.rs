@@ -54,8 +54,17 @@ impl Server {
     ///
     /// If `sledge` is not built, ends, or does not say that it listens; the error shows the log's end.
     pub fn start(folder: &Path, functions: &[Function<'_>]) -> Result<Server> {
+        Server::start_config(folder, &config_of(functions))
+    }
+
+    /// The same with a whole configuration (TOML), which must listen on a port of 127.0.0.1.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Server::start`].
+    pub fn start_config(folder: &Path, text: &str) -> Result<Server> {
         let config = folder.join("sledge.toml");
-        fs::write(&config, config_of(functions)).with_context(|| format!("cannot write {}", config.display()))?;
+        fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
         let log = folder.join("sledge.log");
         let log_file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let program = checkout::program("sledge")?;

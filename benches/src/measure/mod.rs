@@ -3,12 +3,16 @@
 //! What several of them need (a compiled function, a running server) is made once and kept in a [`Bench`].
 
 mod first_light;
+mod polybench;
+mod runtime;
+mod sandbox;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::compiler::{self, Artifact};
 use crate::example::{Example, GPS_EKF};
+use crate::polybench::summary::Summary;
 use crate::server::{Function, Server};
 
 /// Measures the number of one promise, in its unit.
@@ -21,6 +25,33 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("gps-ekf-so-kb", first_light::gps_ekf_so_kb),
     ("sledge-binary-mb", first_light::sledge_binary_mb),
     ("sledge-links-llvm", first_light::sledge_links_llvm),
+    ("polybench-c-geomean-ratio", polybench::c_geomean),
+    ("polybench-c-within-1.1x-kernels", polybench::c_within),
+    ("polybench-c-worst-ratio", polybench::c_worst),
+    ("polybench-c-march-native-geomean-ratio", polybench::c_march_native_geomean),
+    ("polybench-foreign-geomean-ratio", polybench::foreign_geomean),
+    ("polybench-foreign-within-1.1x-kernels", polybench::foreign_within),
+    ("polybench-software-geomean-ratio", polybench::software_geomean),
+    ("warm-empty-median-us", sandbox::empty_median_us),
+    ("warm-empty-p99-us", sandbox::empty_p99_us),
+    ("warm-hello-median-us", sandbox::hello_median_us),
+    ("warm-hello-p99-us", sandbox::hello_p99_us),
+    ("ping-10-throughput-ratio", runtime::ping_10),
+    ("ping-100-throughput-ratio", runtime::ping_100),
+    ("ping-10-p99-ratio", runtime::ping_10_p99),
+    ("ping-100-p99-ratio", runtime::ping_100_p99),
+    ("ping-reconnect-throughput-ratio", runtime::ping_reconnect),
+    ("ping-1-more-median-us", runtime::ping_1_more_us),
+    ("echo-1k-throughput-ratio", runtime::echo_1k),
+    ("echo-10k-throughput-ratio", runtime::echo_10k),
+    ("echo-100k-throughput-ratio", runtime::echo_100k),
+    ("echo-1m-throughput-ratio", runtime::echo_1m),
+    ("isolation-ping-median-ms", runtime::isolation_p50_ms),
+    ("isolation-ping-p99-ms", runtime::isolation_p99_ms),
+    ("isolation-long-throughput-ratio", runtime::isolation_long),
+    ("isolation-sum-throughput-ratio", runtime::isolation_sum),
+    ("overload-goodput-ratio", runtime::overload),
+    ("preemption-ratio", sandbox::preemption_ratio),
 ];
 
 /// The measurement of the promise `name`.
@@ -34,6 +65,8 @@ pub struct Bench {
     // In this order: the server goes before the folder that its files are in.
     server: Option<Server>,
     gps_ekf: Option<Artifact>,
+    polybench: Option<Summary>,
+    runtime: Option<runtime::Runtime>,
     folder: TempDir,
 }
 
@@ -45,7 +78,7 @@ impl Bench {
     /// If there is no room for temporary files.
     pub fn new() -> Result<Bench> {
         let folder = tempfile::Builder::new().prefix("sledge-promises-").tempdir().context("cannot create a temporary folder")?;
-        Ok(Bench { server: None, gps_ekf: None, folder })
+        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, folder })
     }
 
     /// gps-ekf, compiled with default options.
@@ -55,6 +88,22 @@ impl Bench {
             self.gps_ekf = Some(compiler::compile(&GPS_EKF.source(), &output)?);
         }
         self.gps_ekf.as_ref().context("gps-ekf was just compiled")
+    }
+
+    /// `sledge` and what it is compared with.
+    fn runtime(&mut self) -> Result<&mut runtime::Runtime> {
+        if self.runtime.is_none() {
+            self.runtime = Some(runtime::Runtime::start(self.folder.path())?);
+        }
+        self.runtime.as_mut().context("both servers were just started")
+    }
+
+    /// The run of all kernels.
+    fn polybench(&mut self) -> Result<&Summary> {
+        if self.polybench.is_none() {
+            self.polybench = Some(polybench::measured()?);
+        }
+        self.polybench.as_ref().context("the kernels were just measured")
     }
 
     /// A server that offers gps-ekf.

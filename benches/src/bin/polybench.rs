@@ -1,0 +1,55 @@
+//! `make polybench`: every kernel's time as a function beside native code (the library's module `polybench`).
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use sledge_benches::polybench::plan::Plan;
+use sledge_benches::polybench::variant::{Bounds, Variant};
+
+/// Times PolyBench's kernels natively and as functions, in one interleaved run, and writes tables and plots to benches/runs.
+///
+/// An interrupted run goes on where it was, on the same day and with the same tools and kernels.
+#[derive(Parser)]
+struct Options {
+    /// MINI, SMALL, MEDIUM, LARGE or EXTRALARGE
+    #[arg(long, default_value = "LARGE")]
+    size: String,
+    /// Names of kernels, with spaces or commas between them; all if not given
+    #[arg(long, default_value = "", hide_default_value = true)]
+    kernels: String,
+    /// Modes of bounds checks: guard, software, none
+    #[arg(long, default_value = "guard software")]
+    modes: String,
+    /// How often each program runs at least
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Where the results go [default: benches/runs/DATE-MACHINE]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("polybench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<()> {
+    let words = |text: &str| text.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let modes = words(&options.modes).iter().map(|name| Bounds::parse(name)).collect::<Result<Vec<_>>>()?;
+    let mut plan = Plan::new(&options.size, &words(&options.kernels), &modes, options.rounds)?;
+    if let Some(folder) = options.folder {
+        plan.folder = folder;
+    }
+    let summary = sledge_benches::polybench::run(&plan)?;
+    print!("\n{}", summary.table(Variant::Native)?);
+    println!("\nresults: {}", plan.file("*").display());
+    Ok(())
+}

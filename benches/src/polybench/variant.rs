@@ -1,0 +1,132 @@
+//! What a kernel is compiled by, and how.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+
+/// A way from a kernel's C source to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// `clang -O3`, what everything is compared with.
+    Native,
+    /// `clang -O3 -march=native`, which may use fused multiplication and addition, and so round differently.
+    NativeMarch,
+    /// A function of `awsm`.
+    Function {
+        /// Where its WebAssembly comes from.
+        source: Source,
+        /// How accesses are kept inside the memory.
+        bounds: Bounds,
+        /// Compiled for the processor that runs it, or for any.
+        cpu: Cpu,
+    },
+}
+
+/// Who makes the WebAssembly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// `awsm compile KERNEL.c`.
+    C,
+    /// `clang --target=wasm32-wasi -O3`, as somebody does who knows nothing of awsm.
+    Foreign,
+}
+
+/// awsm's `--bounds`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bounds {
+    /// By guard pages.
+    Guard,
+    /// By comparing.
+    Software,
+    /// Not at all.
+    None,
+}
+
+/// awsm's `--cpu`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cpu {
+    /// This machine's.
+    Native,
+    /// The least of its architecture.
+    Baseline,
+}
+
+impl Bounds {
+    /// As awsm calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bounds::Guard => "guard",
+            Bounds::Software => "software",
+            Bounds::None => "none",
+        }
+    }
+
+    /// The mode of that name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn parse(name: &str) -> Result<Bounds> {
+        match [Bounds::Guard, Bounds::Software, Bounds::None].into_iter().find(|bounds| bounds.name() == name) {
+            Some(bounds) => Ok(bounds),
+            None => bail!("there is no mode '{name}'; there are guard, software and none"),
+        }
+    }
+}
+
+impl Cpu {
+    /// As awsm calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cpu::Native => "native",
+            Cpu::Baseline => "baseline",
+        }
+    }
+}
+
+impl Variant {
+    /// From C in the default mode for this processor: what the first promises are about.
+    pub const C_GUARD: Variant = Variant::Function { source: Source::C, bounds: Bounds::Guard, cpu: Cpu::Native };
+    /// The same with explicit checks.
+    pub const C_SOFTWARE: Variant = Variant::Function { source: Source::C, bounds: Bounds::Software, cpu: Cpu::Native };
+    /// The same from WebAssembly that somebody else made.
+    pub const FOREIGN_GUARD: Variant = Variant::Function { source: Source::Foreign, bounds: Bounds::Guard, cpu: Cpu::Native };
+
+    /// Both native ones; for each mode, from C and from foreign WebAssembly, for this processor; and for any processor in the first mode.
+    pub fn all(modes: &[Bounds]) -> Vec<Variant> {
+        let mut variants = vec![Variant::Native, Variant::NativeMarch];
+        for (index, &bounds) in modes.iter().enumerate() {
+            for source in [Source::C, Source::Foreign] {
+                variants.push(Variant::Function { source, bounds, cpu: Cpu::Native });
+                if index == 0 {
+                    variants.push(Variant::Function { source, bounds, cpu: Cpu::Baseline });
+                }
+            }
+        }
+        variants
+    }
+
+    /// Must it compute to the last bit what [`Variant::Native`] does?
+    pub fn is_exact(self) -> bool {
+        self != Variant::NativeMarch
+    }
+}
+
+/// In one word, of which files and columns are named.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Variant::Native => "native".to_owned(),
+            Variant::NativeMarch => "native-march".to_owned(),
+            Variant::Function { source, bounds, cpu } => {
+                let source = match source {
+                    Source::C => "c",
+                    Source::Foreign => "foreign",
+                };
+                let cpu = if *cpu == Cpu::Native { "" } else { "-baseline" };
+                format!("{source}-{}{cpu}", bounds.name())
+            }
+        };
+        f.pad(&name)
+    }
+}
