@@ -136,7 +136,7 @@ impl<'a> Pass<'_, 'a> {
         use Operator as O;
         let raw = self.random.chance(self.temper.raw);
         match &operator {
-            O::Unreachable if !raw && self.random.chance(60) && self.body.emit_return() => return Ok(()),
+            O::Unreachable if !raw && self.random.chance(40) && self.body.emit_return() => return Ok(()),
             O::I32DivS | O::I32DivU | O::I32RemS | O::I32RemU if !raw => {
                 self.body.emit([Instruction::I32Const(1), Instruction::I32Or]);
                 if matches!(operator, O::I32DivS) && self.random.chance(50) {
