@@ -65,6 +65,9 @@ impl Outcome {
     }
 }
 
+/// What one client has seen: how long good replies took, and how often it was refused.
+type Counts = (Histogram<u64>, u64);
+
 /// Sends several loads at the same time to `address`: for `warm_up` without looking, then for `time`. An outcome for each.
 ///
 /// # Errors
@@ -75,8 +78,10 @@ pub fn run(address: SocketAddr, loads: &[Load], warm_up: Duration, time: Duratio
     runtime.block_on(async {
         let start = Instant::now() + warm_up;
         let end = start + time;
-        let clients = |load: &Load| -> Vec<JoinHandle<Result<(Histogram<u64>, u64)>>> {
-            (0..load.clients).map(|number| tokio::task::spawn_local(client(address, load.clone(), number as u32, start, end))).collect()
+        let clients = |load: &Load| -> Vec<JoinHandle<Result<Counts>>> {
+            (0..load.clients)
+                .map(|number| tokio::task::spawn_local(client(address, load.clone(), number as u32, start, end)))
+                .collect()
         };
         let running: Vec<_> = loads.iter().map(clients).collect();
         let mut outcomes = Vec::new();
@@ -94,7 +99,7 @@ pub fn run(address: SocketAddr, loads: &[Load], warm_up: Duration, time: Duratio
     })
 }
 
-async fn client(address: SocketAddr, load: Load, number: u32, start: Instant, end: Instant) -> Result<(Histogram<u64>, u64)> {
+async fn client(address: SocketAddr, load: Load, number: u32, start: Instant, end: Instant) -> Result<Counts> {
     let close = if load.reconnect { "connection: close\r\n" } else { "" };
     let head = format!("POST {} HTTP/1.1\r\nhost: {address}\r\n{close}content-length: {}\r\n\r\n", load.path, load.body.len());
     let request = [head.as_bytes(), &load.body].concat();

@@ -24,26 +24,61 @@ const fn row(state: &'static str, event: &'static str, effect: &'static str, tes
 pub const TABLE: &[Row] = &[
     row("waits at its function's gate", "client gone", "its place is given to another", "who_has_gone_makes_room"),
     row("waits in a queue", "kill", "504, never begun", "what_has_expired_is_not_run"),
-    row("waits in a queue", "an idle worker wants it", "moves there", "an_idle_worker_gets_half_of_what_has_not_begun_and_one_started_a_quantum"),
-    row("prepared, no instruction run", "kill", "dropped", "sandboxes_may_be_dropped_new_prepared_in_a_host_call_returned_and_trapped"),
+    row(
+        "waits in a queue",
+        "an idle worker wants it",
+        "moves there",
+        "an_idle_worker_gets_half_of_what_has_not_begun_and_one_started_a_quantum",
+    ),
+    row(
+        "prepared, no instruction run",
+        "kill",
+        "dropped",
+        "sandboxes_may_be_dropped_new_prepared_in_a_host_call_returned_and_trapped",
+    ),
     row("guest code", "tick", "suspended there", "an_endless_loop_is_preempted_at_every_quantum_and_can_be_killed"),
-    row("guest code, a known instruction", "tick", "suspended there", "a_signal_at_a_known_instruction_suspends_the_guest_right_there"),
-    row("memory.fill, memory.copy", "kill", "as any guest code: within a quantum", "a_deadline_inside_a_large_memory_fill_is_kept"),
+    row(
+        "guest code, a known instruction",
+        "tick",
+        "suspended there",
+        "a_signal_at_a_known_instruction_suspends_the_guest_right_there",
+    ),
+    row(
+        "memory.fill, memory.copy",
+        "kill",
+        "as any guest code: within a quantum",
+        "a_deadline_inside_a_large_memory_fill_is_kept",
+    ),
     row("memory.grow and other builtins", "tick", "suspended after it", "a_loop_of_builtins_is_preempted_too"),
     row("host call", "tick", "noted, the call is finished", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row("host call", "kill", "dropped", "sandboxes_may_be_dropped_new_prepared_in_a_host_call_returned_and_trapped"),
     row("host call", "panic of the host", "500, others go on", "a_panic_in_a_host_call_is_a_500_and_the_server_goes_on"),
-    row("stack nearly used up", "tick", "stack exhausted, wherever that shows", "a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows"),
+    row(
+        "stack nearly used up",
+        "tick",
+        "stack exhausted, wherever that shows",
+        "a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows",
+    ),
     row("trapping", "tick", "noted, the trap counts", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row("suspended", "resumed on another thread", "goes on there", "preempted_guests_move_between_threads"),
-    row("suspended", "moved, then a fault", "the new thread's signal stack", "a_guest_that_moved_uses_the_new_threads_signal_stack"),
+    row(
+        "suspended",
+        "moved, then a fault",
+        "the new thread's signal stack",
+        "a_guest_that_moved_uses_the_new_threads_signal_stack",
+    ),
     row("suspended", "an idle worker wants it", "goes on there", "no_worker_idles_while_another_has_two_sandboxes"),
     row("suspended", "deadline", "504 within a quantum", "a_deadline_that_passes_is_a_504"),
     row("suspended", "budget used up", "500 within a quantum", "processor_time_beyond_the_limit_is_a_500"),
     row("suspended", "client gone", "killed at its next turn", "a_client_that_is_gone_is_not_computed_for"),
     row("suspended", "the server's end", "503 after drain_timeout_ms", "an_endless_loop_does_not_hold_up_the_end"),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
-    row("over after a trap or a kill", "reuse", "discarded", "what_trapped_was_killed_or_is_in_the_middle_of_something_is_discarded"),
+    row(
+        "over after a trap or a kill",
+        "reuse",
+        "discarded",
+        "what_trapped_was_killed_or_is_in_the_middle_of_something_is_discarded",
+    ),
 ];
 
 #[cfg(test)]
@@ -56,7 +91,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut sources = String::new();
         for folder in ["sandbox/tests/sandbox", "src/scheduler/core", "../tests/e2e"] {
-            for file in std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path()) {
+            for file in
+                std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path())
+            {
                 if file.extension().is_some_and(|extension| extension == "rs") {
                     sources.push_str(&std::fs::read_to_string(file).expect("a source"));
                 }
