@@ -12,7 +12,7 @@ use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox
 
 use crate::config::{FunctionConfig, Snapshot};
 use crate::host::{ImportError, Imports, Process};
-use crate::scheduler::{Gate, TenantId};
+use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
 
 /// The export that runs a command from its start.
@@ -90,6 +90,8 @@ pub struct Function {
     pub cpu_max: Duration,
     /// Whose it is.
     pub tenant: TenantId,
+    /// Its number among the server's functions.
+    pub number: FunctionId,
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
 }
@@ -167,6 +169,7 @@ impl Function {
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             tenant: TenantId::default(),
+            number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
         })
     }

@@ -21,7 +21,7 @@ use crate::http::{Door, Router, listener};
 use crate::load::{self, OpenError};
 use crate::memory;
 use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, Local, Phase, TenantId, WorkDeque, WorkerSettings};
+use crate::scheduler::{Crew, FunctionId, Local, Phase, TenantId, WorkDeque, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -77,11 +77,12 @@ pub fn load_functions(config: &Config) -> Result<Router, ServerError> {
     let mut router = Router::default();
     let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
     let mut tenants = HashMap::new();
-    for function in &config.functions {
+    for (number, function) in (0..).zip(&config.functions) {
         let began = Instant::now();
         let loaded = load::function(function);
         let mut loaded = loaded.map_err(|source| ServerError::Function { name: function.name.clone(), source })?;
         let next = TenantId(tenants.len() as u32);
+        loaded.number = FunctionId(number);
         loaded.tenant = *tenants.entry(&function.tenant).or_insert(next);
         tracing::info!(function = function.name, route = function.route(), took = ?began.elapsed(), "loaded");
         router.add(&function.route(), &function.methods, Arc::new(loaded.within(&budget)));

@@ -7,10 +7,11 @@
 //!
 //! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`shares`](super::shares)).
 //! 2. *Which class*, under [`Policy::RoundRobin`]: *arrivals*, which have not begun, or *started* sandboxes, which were preempted. That goes by
-//!    time: arrivals come first as long as they have credit; running them uses it up, running a started sandbox gives it back, up to a quantum.
-//!    So a short function waits behind long ones for one quantum, two if one of them has just arrived, however many there are; and long ones
-//!    get at least half of the tenant's share, however many short ones arrive.
-//! 3. *Which of the class*: in turn (round-robin), by arrival (fifo), or by deadline (edf); the last two know no classes.
+//!    time: arrivals come first as long as they have credit; running them, and reading and answering them, uses it up; running a started
+//!    sandbox gives it back, up to a quantum. So long functions get at least half of the tenant's share, however many short ones arrive.
+//! 3. *Which of the class*: the started in turn, arrivals by fair queueing among functions ([`Functions`]), so that a short function waits
+//!    behind long ones for a quantum or two, however many of them there are or arrive (round-robin); by arrival (fifo), or by deadline (edf);
+//!    the last two know no classes.
 //!
 //! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time.
 
@@ -34,6 +35,10 @@ pub const GIVEN_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskId(pub u32);
 
+/// A function, by its number; of one tenant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FunctionId(pub u32);
+
 /// What there is to know of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
@@ -41,6 +46,8 @@ pub struct Task {
     pub id: TaskId,
     /// Whose it is.
     pub tenant: TenantId,
+    /// Which function it calls.
+    pub function: FunctionId,
     /// When the request was complete.
     pub arrived: Instant,
     /// When it must be over.
@@ -123,6 +130,44 @@ impl Line {
     }
 }
 
+/// Where arrivals of each function stand in their tenant's line: start-time fair queueing, in nanoseconds of virtual time. An arrival of a
+/// function whose arrivals usually run for long stands that much behind the one before it, and others may come between them.
+#[derive(Debug, Default)]
+struct Functions(Vec<FunctionClock>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FunctionClock {
+    /// Where its next arrival stands at the earliest.
+    next: u64,
+    /// For how long its arrivals run before they end or are preempted: a moving average.
+    cost: u64,
+}
+
+impl Functions {
+    fn of(&mut self, function: FunctionId) -> &mut FunctionClock {
+        let index = function.0 as usize;
+        if self.0.len() <= index {
+            self.0.resize(index + 1, FunctionClock::default());
+        }
+        &mut self.0[index]
+    }
+
+    /// The rank of an arrival, where the line has come to `now`; a line that is empty forgets what stood in it.
+    fn rank(&mut self, function: FunctionId, now: u64, line_is_empty: bool) -> u64 {
+        let clock = self.of(function);
+        let rank = if line_is_empty { now } else { now.max(clock.next) };
+        clock.next = rank.saturating_add(clock.cost);
+        rank
+    }
+
+    /// An arrival ran for so long.
+    fn ran(&mut self, function: FunctionId, time: Duration) {
+        let clock = self.of(function);
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        clock.cost = if clock.cost == 0 { time } else { clock.cost - clock.cost / 8 + time / 8 };
+    }
+}
+
 /// What one tenant has to run.
 #[derive(Debug)]
 struct Queue {
@@ -131,6 +176,8 @@ struct Queue {
     started: Line,
     /// How long arrivals may still run before the started, in nanoseconds; negative after an arrival ran for longer.
     credit: i64,
+    /// How far the line of arrivals has come: the rank of the last one that began.
+    reached: u64,
 }
 
 impl Queue {
@@ -147,6 +194,7 @@ pub struct Core {
     epoch: Instant,
     queues: Vec<Queue>,
     shares: Shares,
+    functions: Functions,
     /// Tasks in the queues, and those of them that have begun.
     waiting: usize,
     started: usize,
@@ -164,6 +212,10 @@ pub struct Core {
     turn_began: Option<Instant>,
     /// Whether something ended in this turn: a reply waits to be written.
     answered: bool,
+    /// Whose arrival or sandbox ran last in this turn.
+    served: Option<TenantId>,
+    /// Since when the worker looks after connections, and who gave it that to do.
+    io_began: Option<(Instant, TenantId)>,
     /// Whether it looked elsewhere in this turn.
     looked: bool,
     /// How many to give away now.
@@ -182,6 +234,7 @@ impl Core {
             epoch: now,
             queues: Vec::new(),
             shares: Shares::default(),
+            functions: Functions::default(),
             waiting: 0,
             started: 0,
             last_rank: 0,
@@ -192,6 +245,8 @@ impl Core {
             at_once: Duration::ZERO,
             turn_began: None,
             answered: false,
+            served: None,
+            io_began: None,
             looked: false,
             to_give: 0,
             gave_started: None,
@@ -207,7 +262,11 @@ impl Core {
     /// Takes note of what happened and decides what to do next.
     pub fn step(&mut self, event: Event, now: Instant) -> Action {
         self.note(event, now);
-        self.decide(now)
+        let action = self.decide(now);
+        if action == Action::Io {
+            self.io_began = self.served.map(|tenant| (now, tenant));
+        }
+        action
     }
 
     /// Whether a request that has just arrived may run at once, before the worker's next turn. If so, [`Core::note`] what comes of it. After a
@@ -230,9 +289,13 @@ impl Core {
     pub fn note(&mut self, event: Event, now: Instant) {
         match event {
             Event::Turn => {
+                if let Some((began, tenant)) = self.io_began.take() {
+                    self.charge_io(tenant, now.saturating_duration_since(began));
+                }
                 self.turn_began = Some(now);
                 self.at_once = Duration::ZERO;
                 self.answered = false;
+                self.served = None;
                 self.looked = false;
                 self.to_give = 0;
             }
@@ -242,6 +305,7 @@ impl Core {
             Event::Ended { ran } => {
                 self.answered = true;
                 if let Some(task) = self.running.take() {
+                    self.served = Some(task.tenant);
                     self.charge(&task, ran);
                 }
             }
@@ -282,12 +346,16 @@ impl Core {
         let index = task.tenant.0 as usize;
         let credit = nanoseconds(self.quantum);
         while self.queues.len() <= index {
-            self.queues.push(Queue { arrivals: Line::default(), started: Line::default(), credit });
+            self.queues.push(Queue { arrivals: Line::default(), started: Line::default(), credit, reached: 0 });
         }
         let rank = match self.policy {
-            Policy::RoundRobin => {
+            Policy::RoundRobin if task.started => {
                 self.last_rank += 1;
                 self.last_rank
+            }
+            Policy::RoundRobin => {
+                let queue = &self.queues[index];
+                self.functions.rank(task.function, queue.reached, queue.arrivals.0.is_empty())
             }
             Policy::Fifo => self.since_epoch(task.arrived),
             Policy::Edf => self.since_epoch(task.deadline),
@@ -311,6 +379,17 @@ impl Core {
         u64::try_from(time.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Connections were looked after for so long, which is part of what a tenant's arrivals cost. It counts only where somebody waited.
+    fn charge_io(&mut self, tenant: TenantId, took: Duration) {
+        if self.started == 0 {
+            return;
+        }
+        self.shares.ran(tenant, took);
+        if let Some(queue) = self.queues.get_mut(tenant.0 as usize) {
+            queue.credit = queue.credit.saturating_sub(nanoseconds(took));
+        }
+    }
+
     /// `task` was running.
     fn charge(&mut self, task: &Task, ran: Duration) {
         if std::mem::take(&mut self.running_at_once) {
@@ -320,6 +399,9 @@ impl Core {
         let mut more = false;
         if let Some(queue) = self.queues.get_mut(task.tenant.0 as usize) {
             let change = if task.started { nanos } else { -nanos };
+            if !task.started {
+                self.functions.ran(task.function, ran);
+            }
             queue.credit = queue.credit.saturating_add(change).min(nanoseconds(self.quantum));
             more = !queue.is_empty();
         }
@@ -379,7 +461,10 @@ impl Core {
             self.shares.wants(tenant);
             return Action::Io;
         }
-        let Some((_, task)) = line.0.remove(at) else { return Action::Wait };
+        let Some((rank, task)) = line.0.remove(at) else { return Action::Wait };
+        if self.policy == Policy::RoundRobin && !task.started {
+            queue.reached = queue.reached.max(rank);
+        }
         self.removed(&task);
         self.running = Some(task);
         Action::Run(task.id)

@@ -33,8 +33,8 @@ impl Job {
     /// What the scheduler's core needs to know, under a number of the worker's.
     pub(super) fn task(&self, id: TaskId) -> Task {
         let Job { function, arrived, deadline, .. } = self;
-        let (tenant, cpu_max) = (function.tenant, function.cpu_max);
-        Task { id, tenant, arrived: *arrived, deadline: *deadline, cpu_max, cpu: Duration::ZERO, started: false }
+        let (tenant, function, cpu_max) = (function.tenant, function.number, function.cpu_max);
+        Task { id, tenant, function, arrived: *arrived, deadline: *deadline, cpu_max, cpu: Duration::ZERO, started: false }
     }
 }
 
@@ -56,7 +56,16 @@ impl Started {
     pub(super) fn task(&self, id: TaskId) -> Task {
         let function = self.execution.function();
         let Started { arrived, deadline, cpu, .. } = *self;
-        Task { id, tenant: function.tenant, arrived, deadline, cpu_max: function.cpu_max, cpu, started: true }
+        Task {
+            id,
+            tenant: function.tenant,
+            function: function.number,
+            arrived,
+            deadline,
+            cpu_max: function.cpu_max,
+            cpu,
+            started: true,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub mod shares;
 pub mod spin;
 pub mod worker;
 
+pub use core::FunctionId;
 pub use crew::{Admission, Crew, Phase};
 pub use gate::Gate;
 pub use job::{Job, Reply};

@@ -16,6 +16,9 @@ struct Played {
     turns: usize,
     /// Whether another worker has nothing to do.
     wanted: bool,
+    /// What reading a request and writing its reply takes; so far in this turn.
+    io: Duration,
+    to_do: Duration,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +52,17 @@ impl Played {
     fn new(policy: Policy) -> Played {
         let now = Instant::now();
         let core = Core::new(policy, QUANTUM, now);
-        Played { core, now, tasks: Vec::new(), ended: Vec::new(), given: Vec::new(), turns: 0, wanted: false }
+        Played {
+            core,
+            now,
+            tasks: Vec::new(),
+            ended: Vec::new(),
+            given: Vec::new(),
+            turns: 0,
+            wanted: false,
+            io: Duration::ZERO,
+            to_do: Duration::ZERO,
+        }
     }
 
     fn arrive(&mut self, name: &'static str, micros: u64, deadline: Duration) {
@@ -59,13 +72,27 @@ impl Played {
     fn arrive_for(&mut self, tenant: u32, name: &'static str, micros: u64, deadline: Duration, cpu_max: Duration) {
         let id = TaskId(self.tasks.len() as u32);
         let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
-        let task = Task { id, tenant, arrived, deadline: arrived + deadline, cpu_max, cpu, started: false };
+        let function = self.function(name);
+        let task = Task { id, tenant, function, arrived, deadline: arrived + deadline, cpu_max, cpu, started: false };
         self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
         self.core.note(Event::Arrived(task), self.now);
     }
 
+    /// Functions are told apart by name.
+    fn function(&self, name: &str) -> FunctionId {
+        let mut names: Vec<_> = Vec::new();
+        for guest in self.tasks.iter().filter(|guest| guest.name != name) {
+            if !names.contains(&guest.name) {
+                names.push(guest.name);
+            }
+        }
+        let known = self.tasks.iter().find(|guest| guest.name == name).map(|guest| guest.task.function);
+        known.unwrap_or(FunctionId(names.len() as u32))
+    }
+
     fn end(&mut self, id: TaskId, killed: Option<Why>) {
         let Guest { name, task, .. } = self.tasks[id.0 as usize];
+        self.to_do += self.io;
         self.ended.push(Ended { name, tenant: task.tenant.0, took: self.now - task.arrived, killed });
     }
 
@@ -108,7 +135,10 @@ impl Played {
                     asked = true;
                     Event::Wanted
                 }
-                Action::Io => Event::Turn,
+                Action::Io => {
+                    self.now += std::mem::take(&mut self.to_do);
+                    Event::Turn
+                }
                 Action::Wait => return,
             };
         }
@@ -362,7 +392,16 @@ fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
     let now = Instant::now();
     let task = |id| {
         let (tenant, deadline, cpu) = (TenantId(0), now + SOON, Duration::ZERO);
-        Task { id: TaskId(id), tenant, arrived: now, deadline, cpu_max: Duration::MAX, cpu, started: true }
+        Task {
+            id: TaskId(id),
+            tenant,
+            function: FunctionId(0),
+            arrived: now,
+            deadline,
+            cpu_max: Duration::MAX,
+            cpu,
+            started: true,
+        }
     };
     (0..3).for_each(|id| core.note(Event::Arrived(task(id)), now));
     core.note(Event::Turn, now);
@@ -486,4 +525,46 @@ fn random_arrivals_all_end_once() {
         let latest = played.ended.iter().filter(|ended| ended.killed == Some(Why::Deadline)).map(|ended| ended.took).max();
         assert!(latest.is_none_or(|took| took <= micros(100_000) + QUANTUM), "seed {seed}: {latest:?}");
     }
+}
+
+/// Clients that come back as soon as they are answered: what it takes to read and answer them is theirs, so that they cannot have more than
+/// half of the worker while a long function runs.
+#[test]
+fn reading_and_answering_arrivals_counts_as_theirs() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.io = micros(9);
+    played.arrive("long", u64::MAX / 2_000, SOON);
+    played.play(20_000, |played| {
+        while played.core.waiting() < 11 {
+            played.arrive("ping", 2, SOON);
+        }
+    });
+    let all = played.now - played.tasks[0].task.arrived;
+    let long = played.tasks[0].task.cpu.as_secs_f64() / all.as_secs_f64();
+    assert!((0.4..0.7).contains(&long), "the long function had {long:.2} of the time");
+    let slowest = played.ended.iter().filter(|ended| ended.name == "ping").map(|ended| ended.took).max();
+    assert!(slowest.is_some_and(|slowest| slowest <= 2 * QUANTUM + micros(100)), "{slowest:?}");
+}
+
+/// Long requests that come in a burst, as those do that were answered in a burst, do not all stand before a short one.
+#[test]
+fn a_burst_of_long_arrivals_does_not_hold_up_a_short_function() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("long", 5_000, SOON);
+    played.arrive("ping", 2, SOON);
+    played.play(1_000, |_| {});
+    for _ in 0..20 {
+        played.arrive("long", 5_000, SOON);
+    }
+    played.ended.clear();
+    let mut pings = 0;
+    played.play(10_000, |played| {
+        if pings < 50 {
+            pings += 1;
+            played.arrive("ping", 2, SOON);
+        }
+    });
+    let slowest = played.ended.iter().filter(|ended| ended.name == "ping").map(|ended| ended.took).max();
+    assert!(slowest.is_some_and(|slowest| slowest <= 3 * QUANTUM), "{slowest:?}");
+    assert_eq!(played.ended.iter().filter(|ended| ended.name == "long").count(), 20);
 }
