@@ -2,7 +2,7 @@
 
 use crate::{LISTENERS, assert_failure, entry, entry_with};
 use serde_json::json;
-use sledge_tests::http::{Client, Raw, post_bytes};
+use sledge_tests::http::{Client, Raw, Reply, post_bytes};
 use sledge_tests::server::Server;
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,29 @@ fn head(path: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n")
 }
 
-/// Asks until it is refused.
-fn until_refused(client: &Client, path: &str) -> sledge_tests::http::Reply {
+/// Sends a request to `/spin` and waits until it runs.
+fn spinning(server: &Server) -> Raw {
+    let before = server.cpu_time();
+    let mut raw = Raw::connect(server.address);
+    raw.send(post_bytes("/spin", b"", ""));
+    let start = Instant::now();
+    while server.cpu_time() - before < Duration::from_millis(30) {
+        assert!(start.elapsed() < PATIENCE, "the loop does not run");
+        std::thread::yield_now();
+    }
+    raw
+}
+
+/// Sends two requests to `/spin`, of which one has a place and the other has none: whichever comes first. The refusal, and the one that waits.
+fn one_of_two_refused(server: &Server) -> (Reply, Raw) {
+    let mut sent: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
+    sent.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
     let start = Instant::now();
     loop {
         assert!(start.elapsed() < PATIENCE, "never refused");
-        let reply = client.post(path, "x");
-        if reply.status != 200 && reply.status != 504 {
-            return reply;
+        if let Some(at) = sent.iter_mut().position(|raw| raw.answers_within(Duration::from_millis(20))) {
+            let refused = sent.swap_remove(at).reply().expect("a reply");
+            return (refused, sent.remove(0));
         }
     }
 }
@@ -31,10 +46,9 @@ fn a_function_at_its_limits_answers_429_before_the_body_is_read() {
         let spin = json!({ "deadline_ms": 3000, "concurrency_max": 1, "queue_max": 1 });
         let functions = json!([entry_with("spin", "spin.wat", &spin), entry("echo", "echo.wat")]);
         let server = Server::start(json!({ "listeners": listeners, "functions": functions }));
-        let mut taken: Vec<Raw> = (0..2).map(|_| Raw::connect(server.address)).collect();
-        taken.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
+        let running = spinning(&server);
         let client = server.client();
-        let refused = until_refused(&client, "/spin");
+        let (refused, waiting) = one_of_two_refused(&server);
         assert_failure(&refused, 429, "too_many_requests", "queue_max", Some("spin"));
         assert!(refused.header("retry-after").is_some(), "{refused:?}");
         let mut raw = Raw::connect(server.address);
@@ -43,7 +57,7 @@ fn a_function_at_its_limits_answers_429_before_the_body_is_read() {
         // Others are not concerned.
         assert_eq!(client.post("/echo", "x").text(), "x");
         // Whoever was taken is answered; after that there is room again.
-        assert!(taken.iter_mut().all(|raw| raw.reply().expect("a reply").status == 504));
+        assert!([running, waiting].iter_mut().all(|raw| raw.reply().expect("a reply").status == 504));
         assert_eq!(client.post("/spin", "").status, 504);
         server.stop();
     }
@@ -76,12 +90,9 @@ fn no_more_run_at_the_same_time_than_the_limit_and_all_are_answered() {
 fn who_has_gone_makes_room() {
     let spin = json!({ "deadline_ms": 60_000, "concurrency_max": 1, "queue_max": 1 });
     let server = Server::start(json!({ "functions": [entry_with("spin", "spin.wat", &spin)] }));
-    let mut running = Raw::connect(server.address);
-    running.send(post_bytes("/spin", b"", ""));
-    let mut waiting = Raw::connect(server.address);
-    waiting.send(post_bytes("/spin", b"", ""));
-    let client = server.client();
-    assert_eq!(until_refused(&client, "/spin").status, 429);
+    let running = spinning(&server);
+    let (refused, waiting) = one_of_two_refused(&server);
+    assert_eq!(refused.status, 429);
     drop(waiting);
     // Taken: it is not refused at once, but waits. To see that, it is sent until nothing comes back for a while.
     let start = Instant::now();
@@ -101,9 +112,8 @@ fn who_has_gone_makes_room() {
 fn a_saturated_server_answers_503_before_the_body_is_read() {
     let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 2000 }));
     let server = Server::start(json!({ "requests_max": 1, "functions": [spin, entry("echo", "echo.wat")] }));
-    let mut taken = Raw::connect(server.address);
-    taken.send(post_bytes("/spin", b"", ""));
-    let refused = until_refused(&server.client(), "/echo");
+    let mut taken = spinning(&server);
+    let refused = server.client().post("/echo", "x");
     assert_failure(&refused, 503, "unavailable", "requests_max", Some("echo"));
     let mut raw = Raw::connect(server.address);
     raw.send(head("/echo"));
@@ -122,14 +132,7 @@ fn what_has_expired_is_not_run() {
         entry_with("short", "spin.wat", &json!({ "deadline_ms": 100 })),
     ]);
     let server = Server::start(json!({ "workers": 1, "policy": "fifo", "functions": functions }));
-    let mut long = Raw::connect(server.address);
-    long.send(post_bytes("/spin", b"", ""));
-    let before = server.cpu_time();
-    let start = Instant::now();
-    while server.cpu_time() - before < Duration::from_millis(30) {
-        assert!(start.elapsed() < PATIENCE, "the loop does not run");
-        std::thread::yield_now();
-    }
+    let mut long = spinning(&server);
     for _ in 0..5 {
         assert_failure(&server.client().post("/short", ""), 504, "deadline", "deadline_exceeded", Some("short"));
     }

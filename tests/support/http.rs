@@ -166,6 +166,21 @@ impl Raw {
         Some(reply)
     }
 
+    /// Whether something has come, or comes within that time.
+    ///
+    /// # Panics
+    /// When the connection fails.
+    pub fn answers_within(&mut self, time: Duration) -> bool {
+        self.stream.get_ref().set_read_timeout(Some(time)).expect("a timeout");
+        let came = match self.stream.fill_buf() {
+            Ok(_) => true,
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => false,
+            Err(error) => panic!("neither a reply nor silence: {error}"),
+        };
+        self.stream.get_ref().set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        came
+    }
+
     /// Whether the server has closed the connection, nothing more being sent: waits for it.
     ///
     /// # Panics
