@@ -101,7 +101,8 @@ fn run_and_kill(artifact: &Artifact) {
     assert_eq!(next.results(), [Value::I32(42)]);
 }
 
-fn prepared(artifact: &Artifact, function: &str, arguments: &[Value]) -> Sandbox {
+/// A sandbox of the artifact's first module, about to call that export.
+pub(crate) fn prepared(artifact: &Artifact, function: &str, arguments: &[Value]) -> Sandbox {
     let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
     let instance = sandbox.instantiate(artifact, 0, &[]).unwrap();
     let function = sandbox.export_function(instance, function).unwrap();

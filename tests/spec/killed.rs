@@ -1,8 +1,9 @@
 //! Guests that are killed in the middle of a long operation on their memory: the sandbox is never used again, the thread is as good as
 //! before, and the next sandbox of the artifact finds nothing of what was being written. No script can say this: it has no time.
 
+use crate::endless::prepared;
 use awsm::{Bounds, CompileOptions, OptLevel};
-use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Value, WorkerThread};
+use sledge_sandbox::{Artifact, Event, LoadPolicy, Value, WorkerThread};
 use std::time::Duration;
 
 /// Name and body of a function that is still running when its first quantum ends.
@@ -37,14 +38,6 @@ fn a_guest_killed_while_it_changes_its_memory_leaves_nothing_behind() {
             }
         }
     }
-}
-
-fn prepared(artifact: &Artifact, function: &str, arguments: &[Value]) -> Sandbox {
-    let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
-    let instance = sandbox.instantiate(artifact, 0, &[]).unwrap();
-    let function = sandbox.export_function(instance, function).unwrap();
-    sandbox.prepare(function, arguments).unwrap();
-    sandbox
 }
 
 fn compile(body: &str, options: &CompileOptions) -> Artifact {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A value's type.
 ///
 /// Generated code holds `i32`, `i64`, `f32`, `f64` as LLVM's types of that size, a `funcref` as an `i128` (see
-/// [`crate::vmctx::FuncRef`]) and an `externref` as an `i64` (zero is null, otherwise index + 1 into the sandbox's list).
+/// [`crate::vmctx::funcref`]) and an `externref` as an `i64` (zero is null, otherwise index + 1 into the sandbox's list).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ValType {
     /// 32-bit integer.

@@ -6,8 +6,8 @@
 //!     kept resident ...    every access here is an out-of-bounds trap
 //! ```
 //!
-//! What of the accessible part can be written to, and what a reset therefore has to look at, is in `writable.rs`. The base never moves. A memory that guarded code may use has a reservation of
-//! [`GUARD_RESERVATION_BYTES`]: whatever address such code forms lies within.
+//! What of the accessible part can be written to, and what a reset therefore has to look at, is in `writable.rs`. The base never moves. A memory
+//! that guarded code may use has a reservation of [`GUARD_RESERVATION_BYTES`]: whatever address such code forms lies within.
 
 use std::cell::UnsafeCell;
 use std::io;
