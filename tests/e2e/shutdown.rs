@@ -64,10 +64,11 @@ fn sigterm_under_load_breaks_no_reply_off() {
     let answered = AtomicUsize::new(0);
     let (enough, wait_for_enough) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (address, answered, enough) = (server.address, &answered, enough.clone());
+        // All are connected before the first asks: nobody comes only after the end.
+        let connected: Vec<Raw> = (0..CLIENTS).map(|_| Raw::connect(server.address)).collect();
+        for (client, mut raw) in connected.into_iter().enumerate() {
+            let (answered, enough) = (&answered, enough.clone());
             scope.spawn(move || {
-                let mut raw = Raw::connect(address);
                 for request in 0.. {
                     let body = work(100_000, &format!("{client}/{request}"));
                     raw.send(post_bytes(if request % 2 == 0 { "/busy" } else { "/echo" }, &body, ""));
