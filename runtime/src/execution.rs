@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use sledge_sandbox::{Backtrace, Event, HostCall, Sandbox, TrapCode, Value};
 
@@ -30,6 +31,11 @@ pub struct Execution {
 pub enum Progress {
     /// The quantum is over, there is more to do.
     Preempted,
+    /// The guest waits: run it when this time has come. Without a time it waits for ever.
+    Waits {
+        /// When it goes on.
+        until: Option<Instant>,
+    },
     /// The invocation is over.
     Ended(Result<(), Failure>),
 }
@@ -61,6 +67,7 @@ impl Execution {
                     Event::Returned => self.returned(),
                     Event::Trapped(trap) => Some(Progress::Ended(Err(self.trapped(trap.code)))),
                     Event::Preempted => Some(Progress::Preempted),
+                    Event::Waits { time } => Some(Progress::Waits { until: time.map(|time| Instant::now() + time) }),
                 },
             };
             if let Some(progress) = next {

@@ -153,6 +153,10 @@ impl Init<'_> {
                     return Err(InitError::Trap { stage: stage.clone(), code: trap.code, backtrace: self.sandbox.backtrace() });
                 }
                 Event::HostCall(call) => again = self.host_call(stage, call)?,
+                Event::Waits { time } => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    thread::sleep(time.map_or(left, |time| time.min(left)));
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ mod replies;
 mod scheduling;
 mod shutdown;
 mod snapshot;
+mod waiting;
 
 use serde_json::{Value, json};
 use sledge_tests::programs;

@@ -123,7 +123,7 @@ fn run(artifact: &Artifact) -> (Vec<i32>, TrapCode) {
             Event::HostCall(_) => said.push(sandbox.host_args()[0].i32()),
             Event::Preempted => assert!(Instant::now() < deadline, "still running after {CALL_TIME_MAX:?}"),
             Event::Trapped(trap) => break trap.code,
-            Event::Returned => panic!("returned {:?} after {said:?}", sandbox.results()),
+            Event::Returned | Event::Waits { .. } => panic!("returned {:?} after {said:?}", sandbox.results()),
         }
     };
     worker.disarm();

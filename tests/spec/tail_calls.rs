@@ -80,7 +80,7 @@ fn run(artifact: &Artifact, name: &str, rounds: i32) -> i32 {
             }
             Event::Preempted => {}
             Event::Returned => break,
-            other @ Event::Trapped(_) => panic!("{other:?} after {calls} calls"),
+            other @ (Event::Trapped(_) | Event::Waits { .. }) => panic!("{other:?} after {calls} calls"),
         }
     }
     worker.disarm();

@@ -77,7 +77,7 @@ pub struct Script {
 
 /// The groups of the official suite that awsm's language includes: version 2, which is the MVP with the proposals that follow. The
 /// proposals' own folders and version 1 hold older forms of many files; those that are byte for byte a file already taken are left out.
-const PROPOSALS: [Proposal; 12] = [
+const PROPOSALS: [Proposal; 13] = [
     Proposal::MutableGlobal,
     Proposal::SignExtensionOps,
     Proposal::NontrappingFloatToIntConversions,
@@ -90,6 +90,7 @@ const PROPOSALS: [Proposal; 12] = [
     Proposal::MultiMemory,
     Proposal::TailCall,
     Proposal::Memory64,
+    Proposal::Threads,
 ];
 
 /// Files of those groups that are not run.

@@ -11,7 +11,8 @@ pub(super) const ACCEPTED: WasmFeatures = WasmFeatures::WASM2
     .union(WasmFeatures::EXTENDED_CONST)
     .union(WasmFeatures::MULTI_MEMORY)
     .union(WasmFeatures::TAIL_CALL)
-    .union(WasmFeatures::MEMORY64);
+    .union(WasmFeatures::MEMORY64)
+    .union(WasmFeatures::THREADS);
 
 /// Says why `wasm`, which failed with `error`, is refused: because it needs a proposal that is not accepted, or because it is invalid.
 pub(super) fn refusal(wasm: &[u8], error: &Error) -> CompileError {

@@ -159,7 +159,8 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
             || self.reference(op)?
             || self.table(op)?
             || self.bulk(op)?
-            || self.simd(op)?;
+            || self.simd(op)?
+            || self.atomic(op)?;
         if known { Ok(()) } else { Err(CompileError::Unsupported { feature: format!("{op:?}"), offset: u64::from(self.offset) }) }
     }
 

@@ -182,7 +182,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     }
 }
 
-fn memory_index(memarg: &MemArg) -> u32 {
+pub(super) fn memory_index(memarg: &MemArg) -> u32 {
     match memarg.target {
         MemArgTarget::Memory(memory) => memory,
         // Validation knows no arrays.

@@ -4,6 +4,7 @@
 //! explicit stack of values and one of control frames, never recursive. The files divide the operators as the specification does. What the
 //! module promised at validation is relied upon; nothing is validated again.
 
+mod atomic;
 mod bulk;
 mod calls;
 mod control;

@@ -97,6 +97,8 @@ pub mod builtin {
     pub const TABLE_INIT: u32 = FLAG | 7;
     /// `(segment)`.
     pub const ELEM_DROP: u32 = FLAG | 8;
+    /// `(timeout in nanoseconds: i64, endless if negative) -> 2`, after that time. Only where the value in memory is the expected one.
+    pub const MEMORY_WAIT: u32 = FLAG | 9;
     /// The most slots any builtin uses.
     pub const SLOTS_MAX: usize = 5;
 }

@@ -37,13 +37,15 @@ pub enum TrapCode {
     UnalignedAtomic = 12,
     /// An exception that no handler caught.
     UncaughtException = 13,
+    /// `memory.atomic.wait` on a memory that is not shared: nobody could ever end it.
+    ExpectedSharedMemory = 14,
     /// An illegal instruction or fault in guest code that matches no other reason: a bug of the compiler, contained.
     Internal = 63,
 }
 
 impl TrapCode {
     /// Every code, for tables and tests.
-    pub const ALL: [TrapCode; 14] = [
+    pub const ALL: [TrapCode; 15] = [
         TrapCode::Unreachable,
         TrapCode::MemoryOutOfBounds,
         TrapCode::TableOutOfBounds,
@@ -57,6 +59,7 @@ impl TrapCode {
         TrapCode::NullReference,
         TrapCode::UnalignedAtomic,
         TrapCode::UncaughtException,
+        TrapCode::ExpectedSharedMemory,
         TrapCode::Internal,
     ];
 
@@ -89,6 +92,7 @@ impl TrapCode {
             TrapCode::NullReference => "null reference",
             TrapCode::UnalignedAtomic => "unaligned atomic",
             TrapCode::UncaughtException => "uncaught exception",
+            TrapCode::ExpectedSharedMemory => "expected shared memory",
             TrapCode::Internal => "internal compiler error",
         }
     }
@@ -110,6 +114,7 @@ impl TrapCode {
             TrapCode::NullReference => "null_reference",
             TrapCode::UnalignedAtomic => "unaligned_atomic",
             TrapCode::UncaughtException => "uncaught_exception",
+            TrapCode::ExpectedSharedMemory => "expected_shared_memory",
             TrapCode::Internal => "internal",
         }
     }

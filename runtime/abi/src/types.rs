@@ -102,7 +102,7 @@ pub struct MemoryType {
     pub pages_max: Option<u64>,
     /// Whether addresses are 64 bits wide (memory64).
     pub memory64: bool,
-    /// Whether it is shared between threads.
+    /// Whether it is shared between threads, of which a sandbox has one.
     pub shared: bool,
 }
 

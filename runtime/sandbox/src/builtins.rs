@@ -11,7 +11,7 @@ use crate::value::{InstanceId, Slot, Value};
 /// Number of slots that a builtin reads or writes; none when there is no such builtin.
 pub(crate) fn slots(call: u32) -> Option<usize> {
     Some(match call {
-        builtin::DATA_DROP | builtin::ELEM_DROP => 1,
+        builtin::DATA_DROP | builtin::ELEM_DROP | builtin::MEMORY_WAIT => 1,
         builtin::MEMORY_GROW => 2,
         builtin::TABLE_GROW => 3,
         builtin::TABLE_FILL => 4,

@@ -10,6 +10,8 @@
 //!   kill: from any state to Killed, which is the end
 //! ```
 
+use std::time::Duration;
+
 use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::types::FuncType;
@@ -39,7 +41,7 @@ enum State {
         /// Whether it may be resumed: the results are in place, or there are none.
         answered: bool,
     },
-    /// Suspended at the end of a quantum. Next: whatever `resume` leads to.
+    /// Suspended at the end of a quantum, or while the guest waits. Next: whatever `resume` leads to.
     Preempted {
         /// In the alarm handler; otherwise after a builtin.
         in_handler: bool,
@@ -53,6 +55,9 @@ enum State {
     /// The end.
     Killed,
 }
+
+/// What `memory.atomic.wait` says when its time is over.
+const TIMED_OUT: i64 = 2;
 
 /// A call and its values.
 #[derive(Debug, Default)]
@@ -202,6 +207,9 @@ impl Sandbox {
         };
         let mut slots = [Slot::default(); builtin::SLOTS_MAX];
         slots[..count].copy_from_slice(self.guest_slots(count));
+        if call == builtin::MEMORY_WAIT {
+            return Some(self.waits(slots[0]));
+        }
         match self.builtin(instance, call, &slots[..count]) {
             Ok(result) => {
                 if let Some(result) = result {
@@ -211,6 +219,14 @@ impl Sandbox {
             }
             Err(code) => Some(self.trapped_in_host_call(code)),
         }
+    }
+
+    /// The guest waits. Nothing can happen meanwhile, so the answer is known now.
+    fn waits(&mut self, timeout: Slot) -> Event {
+        self.guest_slots_mut(1)[0] = Value::I64(TIMED_OUT).to_slot();
+        self.call.state = State::Preempted { in_handler: false };
+        let nanoseconds = timeout.u64();
+        Event::Waits { time: (nanoseconds.cast_signed() >= 0).then(|| Duration::from_nanos(nanoseconds)) }
     }
 
     /// Whether the slots of the host call lie on the guest's stack, as they must.

@@ -1,6 +1,7 @@
 //! How a guest hands control back to its worker.
 
 use std::fmt;
+use std::time::Duration;
 
 use awsm_abi::TrapCode;
 
@@ -17,6 +18,12 @@ pub enum Event {
     Trapped(Trap),
     /// The quantum is over; resume to go on.
     Preempted,
+    /// The guest waits for one of its shared memories to change (`memory.atomic.wait`), which nobody else can do: resume it when this time is
+    /// over. Without a time it waits for ever, and only its end is left.
+    Waits {
+        /// For how long, from now.
+        time: Option<Duration>,
+    },
 }
 
 /// A call of an imported function. Its arguments are [`Sandbox::host_args`](crate::Sandbox::host_args).

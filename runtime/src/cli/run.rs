@@ -106,12 +106,28 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
             Progress::Ended(result) => break result,
             Progress::Preempted if deadline.is_some_and(|deadline| deadline <= Instant::now()) => break Err(Failure::Deadline),
             Progress::Preempted => {}
+            Progress::Waits { until } => {
+                if !pause(until, deadline) {
+                    break Err(Failure::Deadline);
+                }
+            }
         }
     };
     thread.disarm();
     let backtrace = execution.backtrace().to_string();
     drop(execution);
     Ok((result, backtrace))
+}
+
+/// Waits until a time, or for ever; false when the deadline came first.
+fn pause(until: Option<Instant>, deadline: Option<Instant>) -> bool {
+    let Some(end) = until.into_iter().chain(deadline).min() else {
+        loop {
+            std::thread::park();
+        }
+    };
+    std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    until == Some(end)
 }
 
 fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {

@@ -26,7 +26,7 @@ use crate::config::Policy;
 
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);
-/// Started sandboxes of one worker; with as many it begins nothing until one has ended.
+/// Started sandboxes of one worker, blocked ones included; with as many it begins nothing until one has ended.
 pub const STARTED_MAX: usize = 1_024;
 /// The most that is given to another worker at a time.
 pub const GIVEN_MAX: usize = 32;
@@ -81,6 +81,13 @@ pub enum Event {
         /// For how long it ran.
         ran: Duration,
     },
+    /// What it was told to run waits for time to pass.
+    Blocked {
+        /// For how long it ran.
+        ran: Duration,
+        /// When it goes on; none if only its deadline ends it.
+        until: Option<Instant>,
+    },
     /// Another worker has nothing to do.
     Wanted,
 }
@@ -98,7 +105,7 @@ pub enum Action {
     Look,
     /// Look after connections, then come back at once.
     Io,
-    /// There is nothing to do until somebody wakes the worker.
+    /// There is nothing to do until somebody wakes the worker, or [`Core::alarm`].
     Wait,
 }
 
@@ -204,6 +211,8 @@ pub struct Core {
     earliest: Option<Instant>,
     /// Has used up its processor time, and is to be killed.
     exceeded: Option<TaskId>,
+    /// Started sandboxes that wait, each with the time at which it goes on or is over: the next one last.
+    blocked: Vec<(Instant, Task)>,
     running: Option<Task>,
     /// Whether that runs before the worker's next turn.
     running_at_once: bool,
@@ -240,6 +249,7 @@ impl Core {
             last_rank: 0,
             earliest: None,
             exceeded: None,
+            blocked: Vec::new(),
             running: None,
             running_at_once: false,
             at_once: Duration::ZERO,
@@ -257,6 +267,12 @@ impl Core {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting + usize::from(self.exceeded.is_some())
+    }
+
+    /// When the next blocked task goes on or is over.
+    #[must_use]
+    pub fn alarm(&self) -> Option<Instant> {
+        self.blocked.last().map(|(at, _)| *at)
     }
 
     /// Takes note of what happened and decides what to do next.
@@ -310,15 +326,15 @@ impl Core {
                 }
             }
             Event::Preempted { ran } => {
-                if let Some(mut task) = self.running.take() {
-                    self.charge(&task, ran);
-                    task.cpu += ran;
-                    task.started = true;
-                    if task.cpu >= task.cpu_max {
-                        self.exceeded = Some(task.id);
-                    } else {
-                        self.add(task);
-                    }
+                if let Some(task) = self.suspended(ran) {
+                    self.add(task);
+                }
+            }
+            Event::Blocked { ran, until } => {
+                if let Some(task) = self.suspended(ran) {
+                    let until = until.map_or(task.deadline, |until| until.min(task.deadline));
+                    let at = self.blocked.partition_point(|(other, _)| *other > until);
+                    self.blocked.insert(at, (until, task));
                 }
             }
             Event::Wanted => {
@@ -334,12 +350,28 @@ impl Core {
         if let Some(id) = self.exceeded.take() {
             return Some(id);
         }
+        if let Some((_, task)) = self.blocked.pop() {
+            return Some(task.id);
+        }
         let task = self.queues.iter_mut().find_map(|queue| {
             let Queue { arrivals, started, .. } = queue;
             arrivals.take(|_| true).or_else(|| started.take(|_| true))
         })?;
         self.removed(&task);
         Some(task.id)
+    }
+
+    /// What was running is suspended; none when its processor time is used up.
+    fn suspended(&mut self, ran: Duration) -> Option<Task> {
+        let mut task = self.running.take()?;
+        self.charge(&task, ran);
+        task.cpu += ran;
+        task.started = true;
+        if task.cpu >= task.cpu_max {
+            self.exceeded = Some(task.id);
+            return None;
+        }
+        Some(task)
     }
 
     fn add(&mut self, task: Task) {
@@ -412,6 +444,9 @@ impl Core {
     }
 
     fn decide(&mut self, now: Instant) -> Action {
+        while self.blocked.last().is_some_and(|(at, _)| *at <= now) {
+            self.blocked.pop().into_iter().for_each(|(_, task)| self.add(task));
+        }
         if let Some(id) = self.exceeded.take() {
             return Action::Kill(id, Why::Cpu);
         }
@@ -437,7 +472,7 @@ impl Core {
     /// Runs the next task of the next tenant.
     fn next(&mut self) -> Action {
         // Where no more may begin, tenants that have begun nothing are passed over.
-        let full = self.started >= STARTED_MAX;
+        let full = self.started + self.blocked.len() >= STARTED_MAX;
         let queues = &mut self.queues;
         let has = |tenant: TenantId| {
             let queue = &queues[tenant.0 as usize];

@@ -72,6 +72,9 @@ pub const TABLE: &[Row] = &[
     row("suspended", "budget used up", "500 within a quantum", "processor_time_beyond_the_limit_is_a_500"),
     row("suspended", "client gone", "killed at its next turn", "a_client_that_is_gone_is_not_computed_for"),
     row("suspended", "the server's end", "503 after drain_timeout_ms", "an_endless_loop_does_not_hold_up_the_end"),
+    row("waits for its memory", "its time is over", "goes on", "a_guest_that_waits_leaves_the_worker_to_others"),
+    row("waits for its memory", "deadline", "504", "a_guest_that_waits_beyond_its_deadline_is_a_504"),
+    row("waits for its memory", "the server's end", "503 after drain_timeout_ms", "a_guest_that_waits_does_not_hold_up_the_end"),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row(
         "over after a trap or a kill",

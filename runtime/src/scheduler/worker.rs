@@ -121,7 +121,8 @@ impl Local {
             self.crew.busy(self.index);
             let event = worker.begin(id, job);
             worker.core.note(event, Instant::now());
-            if worker.core.waiting() == 0 && !worker.spin.is_worth_it() {
+            // Where it blocks, the worker's own task sets the alarm.
+            if worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. }) && !worker.spin.is_worth_it() {
                 return;
             }
         } else {
@@ -149,11 +150,16 @@ impl Local {
             match next {
                 Next::Turn => tokio::task::yield_now().await,
                 // Whoever woke this task while it looked is not heard again: so after a look there is one more turn.
-                Next::Wait if may_look && self.is_look_worth_it() => may_look = self.look().await,
-                Next::Wait => {
+                Next::Wait { .. } if may_look && self.is_look_worth_it() => may_look = self.look().await,
+                Next::Wait { alarm } => {
                     may_look = true;
                     let mut woken = false;
-                    poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+                    let wake = poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending });
+                    match alarm {
+                        // Whichever it was, the next turn finds out.
+                        Some(alarm) => drop(tokio::time::timeout_at(alarm.into(), wake).await),
+                        None => wake.await,
+                    }
                 }
                 Next::Leave => return,
             }
@@ -182,8 +188,8 @@ impl Local {
 enum Next {
     /// Another one, after connections were looked after.
     Turn,
-    /// Another one, when the worker is woken.
-    Wait,
+    /// Another one, when the worker is woken or at that time.
+    Wait { alarm: Option<Instant> },
     /// Nothing: the server has stopped.
     Leave,
 }
@@ -239,7 +245,7 @@ impl Worker {
                 Action::Io => return Next::Turn,
                 Action::Wait if !crew.try_idle(index) => return Next::Turn,
                 Action::Wait if crew.is_over() => return Next::Leave,
-                Action::Wait => return Next::Wait,
+                Action::Wait => return Next::Wait { alarm: self.core.alarm() },
             };
         }
     }
@@ -367,6 +373,11 @@ impl Worker {
                     started.cpu += ran;
                     self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
                     return Event::Preempted { ran };
+                }
+                Progress::Waits { until } => {
+                    started.cpu += ran;
+                    self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
+                    return Event::Blocked { ran, until };
                 }
                 Progress::Ended(result) => {
                     started.cpu += ran;

@@ -198,7 +198,8 @@ impl Store {
                 // The printing functions have no results.
                 Event::HostCall(_) => {}
                 Event::Preempted if Instant::now() < deadline => {}
-                Event::Preempted => {
+                Event::Waits { time: Some(time) } if Instant::now() + time < deadline => std::thread::sleep(time),
+                Event::Preempted | Event::Waits { .. } => {
                     self.killed = true;
                     self.sandbox.kill();
                     break Err(Failure::Timeout);

@@ -19,4 +19,5 @@
   (global (export "global_f32") f32 (f32.const 666.6))
   (global (export "global_f64") f64 (f64.const 666.6))
   (table (export "table") 10 20 funcref)
-  (memory (export "memory") 1 2))
+  (memory (export "memory") 1 2)
+  (memory (export "shared_memory") 1 2 shared))

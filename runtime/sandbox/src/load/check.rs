@@ -205,7 +205,7 @@ impl Check<'_> {
         }
         ensure(module.bounds.len() == spaces.memories.len(), || "not a bounds mode for each memory".to_string())?;
         for (memory, &bounds) in spaces.memories.iter().zip(&module.bounds) {
-            ensure(!memory.shared, || "a shared memory, which this runtime does not have".to_string())?;
+            ensure(!memory.shared || memory.pages_max.is_some(), || "a shared memory without a maximum".to_string())?;
             let most = if memory.memory64 { MEMORY64_PAGES_MAX } else { MEMORY32_PAGES_MAX };
             let max = memory.pages_max.unwrap_or(most);
             ensure(memory.pages_min <= max && max <= most, || "a memory of impossible size".to_string())?;
