@@ -59,7 +59,8 @@ const PROPOSALS: &[Proposal] = &[
         Some("results differ between machines by design"),
         |c, on| c.relaxed_simd_enabled = on,
     ),
-    proposal("threads", "(memory 1 1 shared)", &["threads"], Some("wasmi does not know it"), |c, on| c.threads_enabled = on),
+    // The reference does not know it: `plain.rs`.
+    proposal("threads", "(memory 1 1 shared)", &["threads"], None, |c, on| c.threads_enabled = on),
     proposal("exceptions", "(tag)", &["exceptions"], Some("wasmi does not know it"), |c, on| c.exceptions_enabled = on),
     proposal("gc", "(type (struct))", &["gc", "function_references"], Some("wasmi does not know it"), |c, on| c.gc_enabled = on),
 ];

@@ -64,8 +64,10 @@ macro_rules! accesses {
     ($($op:ident: $ty:ident $width:literal),* $(,)?) => { &[$( (|arg| I::$op(arg), ValType::$ty, $width) ),*] };
 }
 
+pub(crate) use accesses;
+
 /// An access, its value's type, its width in bytes.
-type Access = (fn(MemArg) -> I<'static>, ValType, u64);
+pub(crate) type Access = (fn(MemArg) -> I<'static>, ValType, u64);
 
 const LOADS: &[Access] = accesses![
     I32Load: I32 4, I32Load8S: I32 1, I32Load8U: I32 1, I32Load16S: I32 2, I32Load16U: I32 2, I64Load: I64 8, I64Load8S: I64 1,
@@ -90,10 +92,12 @@ pub(crate) fn module(random: &mut Random) -> Vec<u8> {
     let results: Vec<usize> = (0..count).map(|_| random.below(4) as usize).collect();
     // Out of bounds now and then, in one module of four.
     let edgy = random.chance(25);
+    let (vectors, atomics) = (random.chance(50), random.chance(30));
     for (i, result) in results.iter().enumerate() {
         functions.function(*result as u32);
         exports.export(&format!("f{i}"), ExportKind::Func, i as u32);
-        let writer = Writer { random, out: Vec::new(), bytes: pages << 16, edgy, callees: &results[..i], depth: 0, width: 8 };
+        let (bytes, callees) = (pages << 16, &results[..i]);
+        let writer = Writer { random, out: Vec::new(), bytes, edgy, vectors, atomics, callees, depth: 0, width: 8 };
         code.function(&writer.function(*result));
     }
     let mut memories = MemorySection::new();
@@ -101,7 +105,7 @@ pub(crate) fn module(random: &mut Random) -> Vec<u8> {
         minimum: pages,
         maximum: Some(pages + 1),
         memory64: false,
-        shared: false,
+        shared: atomics,
         page_size_log2: None,
     });
     let mut globals = GlobalSection::new();
@@ -115,6 +119,9 @@ pub(crate) fn module(random: &mut Random) -> Vec<u8> {
         globals.global(GlobalType { val_type: ty, mutable: true, shared: false }, &init);
         exports.export(&format!("g{i}"), ExportKind::Global, i as u32);
     }
+    let vector = GlobalType { val_type: ValType::V128, mutable: true, shared: false };
+    globals.global(vector, &ConstExpr::v128_const(i128::from(random.i64())));
+    exports.export("g4", ExportKind::Global, Writer::VECTOR_GLOBAL);
     exports.export("memory", ExportKind::Memory, 0);
     // What few loops touch: two tables, and segments to fill from.
     let mut tables = TableSection::new();
@@ -146,11 +153,15 @@ fn numbers(random: &mut Random) -> Vec<u8> {
     (0..128).flat_map(|_| ((random.below(4000) as f64 - 2000.0) / 16.0).to_le_bytes()).collect()
 }
 
-struct Writer<'r> {
-    random: &'r mut Random,
+pub(crate) struct Writer<'r> {
+    pub(crate) random: &'r mut Random,
     out: Vec<I<'static>>,
     bytes: u64,
-    edgy: bool,
+    pub(crate) edgy: bool,
+    /// Whether there are vectors (`vectors.rs`).
+    vectors: bool,
+    /// Whether the memory is shared and accessed by atomic operators, too (`atomics.rs`).
+    atomics: bool,
     /// Result types of the functions that may be called.
     callees: &'r [usize],
     /// Loops around.
@@ -160,10 +171,15 @@ struct Writer<'r> {
 }
 
 impl Writer<'_> {
-    /// Counters of up to three loops, then two pointers, then an accumulator of each type.
+    /// Counters of up to three loops, then two pointers, then an accumulator of each type and one of vectors, then
+    /// the address of an atomic operator.
     const COUNTER: u32 = PARAMS.len() as u32;
     const POINTER: u32 = Self::COUNTER + 3;
-    const SUM: u32 = Self::POINTER + 2;
+    pub(crate) const SUM: u32 = Self::POINTER + 2;
+    pub(crate) const VECTOR: u32 = Self::SUM + TYPES.len() as u32;
+    pub(crate) const ADDRESS: u32 = Self::VECTOR + 1;
+    /// The global behind those of the other types.
+    pub(crate) const VECTOR_GLOBAL: u32 = TYPES.len() as u32;
 
     fn function(mut self, result: usize) -> Function {
         self.bases();
@@ -182,6 +198,7 @@ impl Writer<'_> {
         self.emit([I::End]);
         let mut locals = vec![(5, ValType::I32)];
         locals.extend(TYPES.map(|ty| (1, ty)));
+        locals.extend([(1, ValType::V128), (1, ValType::I32)]);
         let mut function = Function::new(locals);
         self.out.iter().for_each(|instruction| {
             function.instruction(instruction);
@@ -189,7 +206,7 @@ impl Writer<'_> {
         function
     }
 
-    fn emit(&mut self, instructions: impl IntoIterator<Item = I<'static>>) {
+    pub(crate) fn emit(&mut self, instructions: impl IntoIterator<Item = I<'static>>) {
         self.out.extend(instructions);
     }
 
@@ -360,6 +377,12 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, nested: u32) {
+        if self.vectors && self.random.chance(40) {
+            return self.vector_statement();
+        }
+        if self.atomics && self.random.chance(40) {
+            return self.atomic_statement();
+        }
         match self.random.below(12) {
             0..=4 => {
                 let (store, ty, _) = self.access(STORES);
@@ -421,7 +444,7 @@ impl Writer<'_> {
     }
 
     /// Puts an address on the stack; the offset that goes with it.
-    fn address(&mut self) -> u64 {
+    pub(crate) fn address(&mut self) -> u64 {
         let counter = I::LocalGet(Self::COUNTER + self.random.below(u64::from(self.depth.clamp(1, 3))) as u32);
         let base = I::LocalGet(*self.random.pick(&[P, Q]));
         let log2 = I::I32Const(self.width.trailing_zeros() as i32);
@@ -460,7 +483,7 @@ impl Writer<'_> {
         }
     }
 
-    fn arg(&mut self, offset: u64) -> MemArg {
+    pub(crate) fn arg(&mut self, offset: u64) -> MemArg {
         let offset = if self.edgy && self.random.chance(1) {
             *self.random.pick(&[self.bytes - 8, 0xffff_fff8, 0x8000_0000])
         } else {
@@ -469,9 +492,12 @@ impl Writer<'_> {
         MemArg { offset, align: 0, target: MemArgTarget::Memory(0), ordering: None }
     }
 
-    fn expression(&mut self, ty: ValType, deep: u32) {
+    pub(crate) fn expression(&mut self, ty: ValType, deep: u32) {
         if deep == 0 || self.random.chance(15) {
             return self.leaf(ty);
+        }
+        if self.vectors && self.random.chance(8) {
+            return self.number_of_vector(ty, deep - 1);
         }
         match self.random.below(10) {
             0..=4 => {

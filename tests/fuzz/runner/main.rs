@@ -3,11 +3,12 @@
 //!
 //! ```text
 //!   seed -> generate (wasm-smith | loops) -> mutate -> prepare (fuel, NaNs) -+-> awsm, Sandbox: every mode -+-> compare
-//!                                                                            +-> count -> wasmi ------------+
+//!                                                                            +-> count -> plain -> wasmi ---+
 //! ```
 //!
 //! Everything follows from the seed. Each worker is a process of its own (`worker.rs`).
 
+mod atomics;
 mod case;
 mod check;
 mod count;
@@ -17,12 +18,14 @@ mod features;
 mod generate;
 mod loops;
 mod mutate;
+mod plain;
 mod prepare;
 mod random;
 mod reference;
 mod sections;
 mod statistics;
 mod subject;
+mod vectors;
 mod worker;
 
 use anyhow::{Context, Result};

@@ -334,9 +334,7 @@ impl<'a> Pass<'_, 'a> {
 
     /// Loads, stores and atomic operators; all others stay.
     fn access(&mut self, operator: Operator<'a>) -> Result<()> {
-        let mut hook = Offsets::default();
-        hook.instruction(operator.clone())?;
-        let found = hook.found.filter(|_| self.addresses);
+        let found = memory_operand(&operator)?.filter(|_| self.addresses);
         let Some((arg, memory)) = found.and_then(|arg| match arg.target {
             MemArgTarget::Memory(memory) => Some((arg, memory)),
             MemArgTarget::Array(_) => None,
@@ -352,8 +350,7 @@ impl<'a> Pass<'_, 'a> {
         self.body.emit(kept.iter().rev().map(|local| Instruction::LocalSet(*local)));
         let offset = self.address(bytes, index, width, name(&operator).contains("Atomic"));
         self.body.emit(kept.iter().map(|local| Instruction::LocalGet(*local)));
-        hook.offset = Some(offset);
-        let instruction = hook.instruction(operator)?;
+        let instruction = Offsets { found: None, offset: Some(offset) }.instruction(operator)?;
         self.body.emit([instruction]);
         Ok(())
     }
@@ -477,7 +474,7 @@ fn truncation(operator: &Operator<'_>) -> Option<(ValType, f64)> {
 }
 
 /// Types of an access's operands above its address.
-fn operands_above(name: &str) -> Vec<ValType> {
+pub(crate) fn operands_above(name: &str) -> Vec<ValType> {
     let of_prefix = || match &name[..3] {
         "I64" => ValType::I64,
         "F32" => ValType::F32,
@@ -493,6 +490,13 @@ fn operands_above(name: &str) -> Vec<ValType> {
         _ if name.contains("Rmw") || name.contains("Store") => vec![of_prefix()],
         _ => Vec::new(),
     }
+}
+
+/// The memory operand of a load, a store or an atomic operator.
+pub(crate) fn memory_operand(operator: &Operator<'_>) -> Result<Option<MemArg>> {
+    let mut hook = Offsets::default();
+    hook.instruction(operator.clone())?;
+    Ok(hook.found)
 }
 
 /// Finds an instruction's memory operand, and puts another offset into it.

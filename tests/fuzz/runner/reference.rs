@@ -1,7 +1,8 @@
-//! The reference: wasmi, an interpreter. It runs the module that counts (`count.rs`).
+//! The reference: wasmi, an interpreter. It runs the module that counts (`count.rs`), without atomic operators (`plain.rs`).
 
 use crate::case::{Call, HostCall, Machine, Outcome, State, Step, Ty, Val, host_results};
 use crate::count::{self, Counting, Counts};
+use crate::plain::{self, plain};
 use crate::prepare::REFUEL;
 use anyhow::{Context, Result, bail};
 use wasmi::{
@@ -29,6 +30,7 @@ pub(crate) struct Reference {
     counting: Counting,
     counts: Counts,
     seed: u64,
+    atomics: bool,
     running: Option<(Store<Host>, Instance)>,
 }
 
@@ -40,8 +42,9 @@ impl Reference {
         config.wasm_tail_call(true).wasm_extended_const(true).wasm_simd(true).consume_fuel(true);
         config.set_max_recursion_depth(RECURSION_MAX).set_max_stack_height(STACK_BYTES_MAX);
         let engine = Engine::new(&config);
-        let module = Module::new(&engine, &counting.wasm).context("the reference refuses the module")?;
-        Ok(Reference { engine, module, counting, counts: Counts::new(), seed, running: None })
+        let (plain, atomics) = plain(&counting.wasm)?;
+        let module = Module::new(&engine, plain).context("the reference refuses the module")?;
+        Ok(Reference { engine, module, counting, counts: Counts::new(), seed, atomics, running: None })
     }
 
     /// How often each operator was executed.
@@ -97,6 +100,7 @@ impl Reference {
         let outcome = match result {
             Ok(values) => Outcome::Returned(values),
             Err(error) => match error.as_trap_code() {
+                Some(TrapCode::UnreachableCodeReached) => self.unreachable(),
                 Some(code) => ended(code),
                 // wasmi has no trap for segments that do not fit their table.
                 None if error.to_string().starts_with("out of bounds table access") => Outcome::Trapped("table"),
@@ -107,6 +111,20 @@ impl Reference {
         let host = std::mem::take(&mut store.data_mut().calls);
         let state = matches!(outcome, Outcome::Returned(_)).then(|| state(store, instance));
         Ok(Step { outcome, host, state })
+    }
+}
+
+impl Reference {
+    /// `unreachable`, the module's or that of `plain.rs`.
+    fn unreachable(&self) -> Outcome {
+        let said =
+            self.running.as_ref().map(|(store, instance)| instance.get_global(store, plain::TRAP).map(|said| said.get(store)));
+        match said {
+            Some(Some(wasmi::Val::I32(plain::UNALIGNED))) => Outcome::Trapped("unaligned atomic"),
+            Some(Some(wasmi::Val::I32(plain::NOT_SHARED))) => Outcome::Trapped("expected shared memory"),
+            None if self.atomics => Outcome::Inconclusive("a start function's trap"),
+            _ => Outcome::Trapped("unreachable"),
+        }
     }
 }
 
@@ -166,7 +184,7 @@ fn state(store: &Store<Host>, instance: &Instance) -> State {
     for (name, export) in exports {
         match export {
             Extern::Memory(memory) if name != count::MEMORY => state.memories.push((name, memory.data(store).to_vec())),
-            Extern::Global(global) => state.globals.push((name, from_wasmi(&global.get(store), store))),
+            Extern::Global(global) if name != plain::TRAP => state.globals.push((name, from_wasmi(&global.get(store), store))),
             Extern::Table(table) => {
                 let elements = (0..table.size(store)).filter_map(|i| table.get(store, i));
                 state.tables.push((name, elements.map(|element| from_wasmi(&element, store)).collect()));
