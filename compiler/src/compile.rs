@@ -12,15 +12,19 @@ use crate::artifact::{self, CodeObject, DefaultRow, Parts};
 use crate::error::CompileError;
 use crate::helpers;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
-use crate::module;
+use crate::module::{self, Module};
 use crate::options::{CompileOptions, Emit};
+use crate::parallel;
+use crate::partition::{self, Part, Plan};
 use crate::progress::{Phase, Progress};
 use crate::translate::{self, Unit};
 
 /// Reserved for LLVM's recursion over what a module nests deeply. Only what is used becomes memory.
-const STACK_BYTES: usize = 256 << 20;
+pub(crate) const STACK_BYTES: usize = 256 << 20;
 
 /// Compiles a WebAssembly module, given in the binary format, to what [`CompileOptions::emit`] asks for.
+///
+/// LLVM runs in this process: a module on which it runs out of memory or stack ends the process. [`crate::isolated`] does not have that risk.
 ///
 /// # Errors
 /// When the module is invalid, uses what is not supported or exceeds a limit; when options do not go together; when no linker is found. Any
@@ -45,42 +49,123 @@ fn compile_here(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) 
         limit: u64::from(VMCTX_BYTES_MAX),
         offset: 0,
     })?;
-    let machine = Machine::new(&cpu, options.opt_level)?;
-    let context = Context::create();
-    let ir = Ir::new(&context, &machine, layout.size());
-    ir.define_at_start(&artifact::text_symbol(0));
-    let bounds = module.memories.iter().map(|memory| bounds_of(memory, options.bounds)).collect();
-    let unit = Unit::new(&module, ir, layout, bounds);
-    translate::translate(&unit, progress)?;
-    let entry_types = translate::entry_types(&unit);
-    let Unit { ir, bounds, .. } = unit;
-    let code = ir.finish()?;
-
-    progress.begin(Phase::Optimise, 0);
-    llvm::optimise(&code, &machine, options.opt_level, bounds.contains(&Bounds::Guard))?;
-    if options.emit == Emit::LlvmIr {
-        return Ok(code.print_to_string().to_bytes().to_vec());
-    }
-    progress.begin(Phase::Generate, 0);
-    if options.emit == Emit::Asm {
-        return machine.assembly(&code);
-    }
-    let object = machine.object(&code)?;
-    if options.emit == Emit::Obj {
-        return Ok(object);
+    let plan = partition::plan(&module, options.opt_level)?;
+    plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(&module)));
+    let bounds: Vec<_> = module.memories.iter().map(|memory| bounds_of(memory, options.bounds)).collect();
+    let job = Job { module: &module, layout, bounds: &bounds, cpu: &cpu, plan: &plan, emit: options.emit, progress };
+    let outputs = job.run(options.jobs)?;
+    if let Emit::LlvmIr | Emit::Asm = options.emit {
+        return Ok(join(&plan, outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
     }
     progress.begin(Phase::Link, 0);
+    if options.emit == Emit::Obj {
+        return artifact::relocatable(outputs, cpu.arch);
+    }
+    let code = outputs.into_iter().zip(0..).map(|(object, index)| CodeObject::read(object, index, DefaultRow::Call));
+    let code = code.collect::<Result<Vec<_>, _>>()?;
     let parts = Parts {
         module: &module,
-        entry_types: &entry_types,
+        entry_types: &translate::entry_types(&module),
         bounds: &bounds,
         opt_level: options.opt_level,
         arch: cpu.arch,
         cpu_features: &cpu.features,
     };
-    let code = CodeObject::read(object, 0, DefaultRow::Call)?;
-    let helpers = helpers::build(&code.undefined, &machine, cpu.arch)?;
-    artifact::assemble(&parts, &code, helpers.as_ref())
+    let machine = Machine::new(&cpu, options.opt_level)?;
+    let helpers = helpers::build(&artifact::missing(&code), &machine, cpu.arch, code.len() as u32)?;
+    artifact::assemble(&parts, code, helpers)
+}
+
+/// The generation of a module's code.
+struct Job<'a> {
+    module: &'a Module<'a>,
+    layout: Layout,
+    bounds: &'a [Bounds],
+    cpu: &'a TargetCpu,
+    plan: &'a Plan,
+    emit: Emit,
+    progress: &'a dyn Progress,
+}
+
+impl Job<'_> {
+    /// What each part gives, in their order.
+    fn run(&self, threads: usize) -> Result<Vec<Vec<u8>>, CompileError> {
+        let parts = &self.plan.parts;
+        let phases = PartProgress { progress: self.progress, is_whole: parts.len() == 1 };
+        if !phases.is_whole {
+            self.progress.begin(Phase::Generate, self.module.bodies.len());
+        }
+        let weights: Vec<_> = parts.iter().map(|part| part.bytes).collect();
+        let mut functions_done = 0;
+        parallel::map(
+            &weights,
+            threads,
+            |index| self.part(index, &phases),
+            |index| {
+                functions_done += parts[index].functions.len();
+                phases.advance(functions_done);
+            },
+        )
+    }
+
+    fn part(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
+        let part: &Part = &self.plan.parts[index];
+        let machine = Machine::new(self.cpu, part.opt_level)?;
+        let context = Context::create();
+        let ir = Ir::new(&context, &machine, self.layout.size());
+        ir.define_at_start(&artifact::text_symbol(index as u32));
+        let unit = Unit::new(self.module, ir, self.layout, self.bounds.to_vec(), part, &self.plan.shared);
+        phases.begin(Phase::Translate);
+        if index == 0 {
+            translate::entries(&unit)?;
+        }
+        translate::translate(&unit, part)?;
+        let Unit { ir, .. } = unit;
+        let code = ir.finish()?;
+
+        phases.begin(Phase::Optimise);
+        llvm::optimise(&code, &machine, part.opt_level, self.bounds.contains(&Bounds::Guard))?;
+        if self.emit == Emit::LlvmIr {
+            return Ok(code.print_to_string().to_bytes().to_vec());
+        }
+        phases.begin(Phase::Generate);
+        if self.emit == Emit::Asm { machine.assembly(&code) } else { machine.object(&code) }
+    }
+}
+
+/// What is told about parts: their phases while there is one, the number of functions done while there are several.
+struct PartProgress<'a> {
+    progress: &'a dyn Progress,
+    is_whole: bool,
+}
+
+impl PartProgress<'_> {
+    fn begin(&self, phase: Phase) {
+        if self.is_whole {
+            self.progress.begin(phase, 0);
+        }
+    }
+
+    fn advance(&self, done: usize) {
+        if !self.is_whole {
+            self.progress.advance(done);
+        }
+    }
+}
+
+/// Texts one after the other, each below a line that says what it is, if there are several.
+fn join(plan: &Plan, outputs: Vec<Vec<u8>>, comment: char) -> Vec<u8> {
+    let count = outputs.len();
+    let mut all = Vec::new();
+    for (index, (part, text)) in plan.parts.iter().zip(outputs).enumerate() {
+        if count > 1 {
+            let functions = part.functions.first().zip(part.functions.last());
+            let functions = functions.map_or_else(String::new, |(first, last)| format!(", functions {} to {}", first.0, last.0));
+            all.extend_from_slice(format!("{comment} part {} of {count}{functions}\n", index + 1).as_bytes());
+        }
+        all.extend_from_slice(&text);
+    }
+    all
 }
 
 /// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold.

@@ -16,6 +16,8 @@ mod helpers;
 mod llvm;
 mod module;
 mod options;
+mod parallel;
+mod partition;
 mod progress;
 mod translate;
 

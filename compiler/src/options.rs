@@ -13,11 +13,13 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// What to produce.
     pub emit: Emit,
+    /// Threads that generate code of a large module; as many as there are processors if zero. What they produce does not depend on it.
+    pub jobs: usize,
 }
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
-        CompileOptions { bounds: Bounds::Guard, cpu: Cpu::Native, opt_level: OptLevel::O3, emit: Emit::So }
+        CompileOptions { bounds: Bounds::Guard, cpu: Cpu::Native, opt_level: OptLevel::O3, emit: Emit::So, jobs: 0 }
     }
 }
 

@@ -9,7 +9,7 @@ pub enum Phase {
     Translate,
     /// Optimising.
     Optimise,
-    /// Generating machine code.
+    /// Generating machine code; of a large module, which is divided among threads, translating and optimising as well.
     Generate,
     /// Writing the descriptor and linking.
     Link,
@@ -37,6 +37,9 @@ pub trait Progress: Sync {
 
     /// `done` steps of the current phase are done.
     fn advance(&self, done: usize);
+
+    /// The module compiles, but something about it should be known: one line, which names what it is about.
+    fn warn(&self, _message: &str) {}
 }
 
 impl Progress for () {

@@ -8,6 +8,7 @@ mod effects;
 mod endless;
 mod expected;
 mod killed;
+mod parts;
 mod summary;
 mod tail_calls;
 

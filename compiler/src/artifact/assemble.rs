@@ -21,10 +21,10 @@ pub(crate) struct Parts<'a> {
 }
 
 /// Links an artifact from the module's code and the helpers that it uses.
-pub(crate) fn assemble(parts: &Parts<'_>, code: &CodeObject, helpers: Option<&CodeObject>) -> Result<Vec<u8>, CompileError> {
-    let descriptor = describe::describe(parts, code)?;
-    let objects: Vec<&CodeObject> = std::iter::once(code).chain(helpers).collect();
-    let texts: Vec<Text> = objects.iter().map(|object| object.text.clone()).collect();
+pub(crate) fn assemble(parts: &Parts<'_>, code: Vec<CodeObject>, helpers: Option<CodeObject>) -> Result<Vec<u8>, CompileError> {
+    let descriptor = describe::describe(parts, &code)?;
+    let mut objects: Vec<CodeObject> = code.into_iter().chain(helpers).collect();
+    let texts: Vec<Text> = objects.iter_mut().map(|object| std::mem::take(&mut object.text)).collect();
     let encoded = encode(&descriptor, &texts, &parts.module.blob);
     let descriptor = describe::object(&encoded, parts.arch)?;
     let mut files: Vec<&[u8]> = objects.iter().map(|object| object.bytes.as_slice()).collect();
@@ -32,4 +32,16 @@ pub(crate) fn assemble(parts: &Parts<'_>, code: &CodeObject, helpers: Option<&Co
     let artifact = link::link(&files, parts.arch)?;
     verify::verify(&artifact)?;
     Ok(artifact)
+}
+
+/// One relocatable object from the objects of a module's parts.
+pub(crate) fn relocatable(mut objects: Vec<Vec<u8>>, arch: Arch) -> Result<Vec<u8>, CompileError> {
+    match objects.pop() {
+        Some(only) if objects.is_empty() => Ok(only),
+        last => {
+            objects.extend(last);
+            let files: Vec<&[u8]> = objects.iter().map(Vec::as_slice).collect();
+            link::merge(&files, arch)
+        }
+    }
 }

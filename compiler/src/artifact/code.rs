@@ -1,6 +1,6 @@
 //! What there is to know of an object file that code generation produced.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use awsm_abi::descriptor::{CodeRef, Text, TrapRow};
 use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
@@ -16,7 +16,7 @@ pub(crate) struct CodeObject {
     pub(crate) text: Text,
     /// Index of the code range.
     index: u32,
-    /// Functions by symbol: offset and size.
+    /// Functions defined in it by symbol: offset and size.
     functions: HashMap<String, (u32, u32)>,
     /// Symbols that it wants from elsewhere.
     pub(crate) undefined: Vec<String>,
@@ -72,6 +72,18 @@ impl CodeObject {
         let &(offset, size) = self.functions.get(symbol)?;
         Some((CodeRef { text: self.index, offset }, size))
     }
+}
+
+/// Symbols that objects want and none of them has.
+pub(crate) fn missing(objects: &[CodeObject]) -> Vec<String> {
+    let wanted: BTreeSet<_> = objects.iter().flat_map(|object| &object.undefined).collect();
+    let is_missing = |symbol: &&String| !objects.iter().any(|object| object.functions.contains_key(*symbol));
+    wanted.into_iter().filter(is_missing).cloned().collect()
+}
+
+/// Where a function is and how large, among objects; none when it was dropped.
+pub(super) fn find(objects: &[CodeObject], symbol: &str) -> Option<(CodeRef, u32)> {
+    objects.iter().find_map(|object| object.function(symbol))
 }
 
 fn executable_sections<'f>(file: &'f object::File<'_>) -> impl Iterator<Item = SectionIndex> + 'f {

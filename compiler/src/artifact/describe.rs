@@ -10,13 +10,14 @@ use object::write::{Object, Relocation, StandardSegment, Symbol, SymbolId, Symbo
 use object::{Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf};
 
 use super::assemble::Parts;
+use super::code::find;
 use super::{CodeObject, text_symbol};
 use crate::error::CompileError;
 use crate::module::{self, FuncIdx, TypeIdx};
 use crate::translate::{entry_symbol, function_symbol, thunk_symbol};
 
 /// Describes an artifact of one module, whose functions lie in `code`.
-pub(super) fn describe(parts: &Parts<'_>, code: &CodeObject) -> Result<Descriptor, CompileError> {
+pub(super) fn describe(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Descriptor, CompileError> {
     let module = parts.module;
     Ok(Descriptor {
         compiler: concat!("awsm ", env!("CARGO_PKG_VERSION"), ", LLVM 22").to_owned(),
@@ -49,23 +50,23 @@ fn missing(symbol: &str) -> CompileError {
     CompileError::artifact(format_args!("the code for {symbol} is missing"))
 }
 
-fn types(parts: &Parts<'_>, code: &CodeObject) -> Result<Vec<TypeDescriptor>, CompileError> {
+fn types(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Vec<TypeDescriptor>, CompileError> {
     let entry = |entry: Option<TypeIdx>| {
         let symbol = entry.map(entry_symbol);
-        symbol.map(|symbol| code.function(&symbol).ok_or_else(|| missing(&symbol))).transpose()
+        symbol.map(|symbol| find(code, &symbol).ok_or_else(|| missing(&symbol))).transpose()
     };
     let types = parts.module.types.iter().zip(parts.entry_types);
     types.map(|(ty, &index)| Ok(TypeDescriptor { ty: ty.clone(), entry: entry(index)?.map(|(code, _)| code) })).collect()
 }
 
-fn imports(module: &module::Module<'_>, code: &CodeObject) -> Result<Vec<Import>, CompileError> {
+fn imports(module: &module::Module<'_>, code: &[CodeObject]) -> Result<Vec<Import>, CompileError> {
     let mut functions = 0;
     let mut import = |import: &module::Import| {
         let ty = match import.ty {
             module::ImportType::Function(ty) => {
                 let symbol = thunk_symbol(FuncIdx(functions), &import.module, &import.name);
                 functions += 1;
-                let (thunk, _) = code.function(&symbol).ok_or_else(|| missing(&symbol))?;
+                let (thunk, _) = find(code, &symbol).ok_or_else(|| missing(&symbol))?;
                 ImportType::Function { ty: ty.0, thunk }
             }
             module::ImportType::Table(ty) => ImportType::Table(ty),
@@ -77,10 +78,10 @@ fn imports(module: &module::Module<'_>, code: &CodeObject) -> Result<Vec<Import>
     module.imports.iter().map(&mut import).collect()
 }
 
-fn functions(module: &module::Module<'_>, code: &CodeObject) -> Vec<Function> {
+fn functions(module: &module::Module<'_>, code: &[CodeObject]) -> Vec<Function> {
     let function = |(index, body): (FuncIdx, &wasmparser::FunctionBody<'_>)| {
         let name = module.function_names[index.0 as usize].clone();
-        let place = code.function(&function_symbol(index, name.as_deref()));
+        let place = find(code, &function_symbol(index, name.as_deref()));
         let range = body.range();
         Function {
             ty: module.functions[index.0 as usize].0,

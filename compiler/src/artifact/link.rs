@@ -35,6 +35,15 @@ const FLAGS: [&str; 13] = [
 
 /// Links object files into a shared object.
 pub(super) fn link(objects: &[&[u8]], arch: Arch) -> Result<Vec<u8>, CompileError> {
+    run(objects, arch, &FLAGS)
+}
+
+/// Merges object files into one.
+pub(super) fn merge(objects: &[&[u8]], arch: Arch) -> Result<Vec<u8>, CompileError> {
+    run(objects, arch, &["--relocatable"])
+}
+
+fn run(objects: &[&[u8]], arch: Arch, flags: &[&str]) -> Result<Vec<u8>, CompileError> {
     let folder = tempfile::tempdir().map_err(CompileError::io("making a temporary folder"))?;
     let output = folder.path().join("function.so");
     let mut inputs = Vec::new();
@@ -43,11 +52,11 @@ pub(super) fn link(objects: &[&[u8]], arch: Arch) -> Result<Vec<u8>, CompileErro
         fs::write(&path, object).map_err(CompileError::io("writing an object file"))?;
         inputs.push(path);
     }
-    run(&inputs, &output, arch)?;
+    run_linker(&inputs, &output, arch, flags)?;
     fs::read(&output).map_err(CompileError::io("reading the linked artifact"))
 }
 
-fn run(inputs: &[PathBuf], output: &Path, arch: Arch) -> Result<(), CompileError> {
+fn run_linker(inputs: &[PathBuf], output: &Path, arch: Arch, flags: &[&str]) -> Result<(), CompileError> {
     let emulation = match arch {
         Arch::X86_64 => "-melf_x86_64",
         Arch::Aarch64 => "-maarch64elf",
@@ -58,7 +67,7 @@ fn run(inputs: &[PathBuf], output: &Path, arch: Arch) -> Result<(), CompileError
             if name == RUST_LLD {
                 command.args(["-flavor", "gnu"]);
             }
-            command.args(FLAGS).arg(emulation).arg("-o").arg(output).args(inputs);
+            command.args(flags).arg(emulation).arg("-o").arg(output).args(inputs);
             match command.output() {
                 Ok(done) if done.status.success() => return Ok(()),
                 Ok(done) => return Err(failed(name, &done).into()),

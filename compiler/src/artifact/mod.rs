@@ -9,8 +9,8 @@ mod link;
 mod trap_table;
 mod verify;
 
-pub(crate) use assemble::{Parts, assemble};
-pub(crate) use code::{CodeObject, DefaultRow};
+pub(crate) use assemble::{Parts, assemble, relocatable};
+pub(crate) use code::{CodeObject, DefaultRow, missing};
 
 /// The symbol that generated code defines at the start of its code range.
 pub(crate) fn text_symbol(text: u32) -> String {

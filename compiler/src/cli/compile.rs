@@ -32,6 +32,9 @@ pub(super) struct Arguments {
     /// Optimisation level, 0 to 3
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
+    /// Threads that generate code of a large module; the result does not depend on it [default: as many as there are processors]
+    #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
     /// What to write
     #[arg(long, value_enum, default_value_t = Kind::So)]
     emit: Kind,
@@ -129,6 +132,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 cpu: arguments.cpu.clone(),
                 opt_level: OptLevel::from_number(arguments.opt_level).context("optimisation levels go from 0 to 3")?,
                 emit,
+                jobs: arguments.jobs,
             };
             awsm::compile(&wasm, &options, &report).with_context(|| input.display().to_string())?
         }

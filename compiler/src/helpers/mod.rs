@@ -10,17 +10,19 @@ use crate::artifact::{CodeObject, DefaultRow, text_symbol};
 use crate::error::CompileError;
 use crate::llvm::{Machine, parse_text, retain};
 
-/// The code range of the helpers.
-const TEXT: u32 = 1;
-
 const NAMES: [&str; 11] =
     ["memcpy", "memmove", "memset", "trunc", "truncf", "floor", "floorf", "ceil", "ceilf", "roundeven", "roundevenf"];
 
-/// Makes the object with the helpers in `wanted`; none when nothing is.
+/// Makes the object with the helpers in `wanted`, code range `text_index`; none when nothing is.
 ///
 /// # Errors
 /// When something is wanted that is no helper: a bug.
-pub(crate) fn build(wanted: &[String], machine: &Machine, arch: Arch) -> Result<Option<CodeObject>, CompileError> {
+pub(crate) fn build(
+    wanted: &[String],
+    machine: &Machine,
+    arch: Arch,
+    text_index: u32,
+) -> Result<Option<CodeObject>, CompileError> {
     if wanted.is_empty() {
         return Ok(None);
     }
@@ -30,9 +32,9 @@ pub(crate) fn build(wanted: &[String], machine: &Machine, arch: Arch) -> Result<
     let context = Context::create();
     let module = parse_text(&context, &text(arch))?;
     machine.adopt(&module);
-    retain(&module, machine, wanted, &text_symbol(TEXT))?;
+    retain(&module, machine, wanted, &text_symbol(text_index))?;
     let object = machine.object(&module)?;
-    CodeObject::read(object, TEXT, DefaultRow::Access).map(Some)
+    CodeObject::read(object, text_index, DefaultRow::Access).map(Some)
 }
 
 fn text(arch: Arch) -> String {
@@ -79,7 +81,7 @@ mod tests {
             let tune = if arch == Arch::X86_64 { "x86-64" } else { "generic" };
             let cpu = TargetCpu { arch, tune: tune.to_owned(), features: Vec::new() };
             let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
-            let object = build(&wanted, &machine, arch).unwrap().unwrap();
+            let object = build(&wanted, &machine, arch, 1).unwrap().unwrap();
             assert!(object.undefined.is_empty(), "{arch:?}: {:?}", object.undefined);
             assert!(NAMES.iter().all(|name| object.function(name).is_some()));
         }
@@ -89,7 +91,7 @@ mod tests {
     fn an_unknown_helper_is_an_error_that_names_it() {
         let cpu = TargetCpu { arch: Arch::HOST, tune: "generic".to_owned(), features: Vec::new() };
         let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
-        let error = build(&["fmod".to_owned()], &machine, Arch::HOST).err().unwrap().to_string();
+        let error = build(&["fmod".to_owned()], &machine, Arch::HOST, 1).err().unwrap().to_string();
         assert!(error.contains("fmod"), "{error}");
     }
 }

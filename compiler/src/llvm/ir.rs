@@ -108,15 +108,19 @@ pub(crate) enum CallConv {
 
 /// Who can see a function. None is visible outside the artifact.
 ///
-/// Linkage is one of the `odr` kinds throughout: LLVM must then not deduce from a body that its callers may drop a call (the body could be
+/// Linkage is one of the `odr` kinds throughout, or one that is like them: LLVM must then not deduce from a body that its callers may drop a call (the body could be
 /// replaced by one that does the same but was optimised less), while it still may inline it. An access that traps is an effect that LLVM
 /// does not know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// Only calls from this module.
     Module,
-    /// The descriptor too.
+    /// The descriptor too, or other parts of the module.
     Artifact,
+    /// Nobody: a copy of a function of another part, to be inlined.
+    Copy,
+    /// Defined in another part.
+    Elsewhere,
 }
 
 impl<'ctx> Ir<'ctx> {
@@ -159,7 +163,7 @@ impl<'ctx> Ir<'ctx> {
         self.module.set_inline_assembly(&start_symbol(symbol));
     }
 
-    /// Declares a function that will get a body.
+    /// Declares a function that will get a body, unless it is one of another part.
     pub(crate) fn function(
         &self,
         name: &str,
@@ -170,6 +174,8 @@ impl<'ctx> Ir<'ctx> {
         let linkage = match visibility {
             Visibility::Module => Linkage::LinkOnceODR,
             Visibility::Artifact => Linkage::WeakODR,
+            Visibility::Copy => Linkage::AvailableExternally,
+            Visibility::Elsewhere => Linkage::External,
         };
         let function = self.module.add_function(name, ty, Some(linkage));
         function.set_call_conventions(convention as u32);

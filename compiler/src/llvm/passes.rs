@@ -14,7 +14,7 @@ use crate::options::OptLevel;
 
 const INLINE: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>),\
     cgscc(inline,function<eager-inv;no-rerun>(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
-    instcombine<max-iterations=1;no-verify-fixpoint>)),globaldce,function(adce)";
+    instcombine<max-iterations=1;no-verify-fixpoint>)),elim-avail-extern,globaldce,function(adce)";
 
 const SCALAR_QUICK: &str = "function<eager-inv>(early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,\
     loop-mssa(loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>),loop(indvars,loop-deletion),sccp,bdce,\

@@ -13,12 +13,11 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSi
 use super::unit::{Unit, entry_symbol, thunk_symbol};
 use crate::error::CompileError;
 use crate::llvm::{CallConv, Ir, Types, Visibility, offset_pointer};
-use crate::module::{FuncIdx, ImportType, TypeIdx};
+use crate::module::{FuncIdx, ImportType, Module, TypeIdx};
 
 /// For each type the one that stands for it in an artifact's entries: the first that is equal in structure. None where no function of
 /// the type can be called from outside.
-pub(crate) fn entry_types(unit: &Unit<'_, '_>) -> Vec<Option<TypeIdx>> {
-    let module = unit.module;
+pub(crate) fn entry_types(module: &Module<'_>) -> Vec<Option<TypeIdx>> {
     let mut first: HashMap<&FuncType, TypeIdx> = HashMap::new();
     let canonical: Vec<_> =
         module.types.iter().enumerate().map(|(i, ty)| *first.entry(ty).or_insert(TypeIdx(i as u32))).collect();
@@ -29,9 +28,9 @@ pub(crate) fn entry_types(unit: &Unit<'_, '_>) -> Vec<Option<TypeIdx>> {
     canonical.into_iter().map(|ty| wanted[ty.0 as usize].then_some(ty)).collect()
 }
 
-/// Builds all entries and thunks.
-pub(super) fn build(unit: &Unit<'_, '_>) -> Result<(), CompileError> {
-    for (index, entry) in entry_types(unit).into_iter().enumerate() {
+/// Builds all entries and thunks, through which the host and the module's functions reach each other.
+pub(crate) fn build(unit: &Unit<'_, '_>) -> Result<(), CompileError> {
+    for (index, entry) in entry_types(unit.module).into_iter().enumerate() {
         let ty = TypeIdx(index as u32);
         if entry == Some(ty) {
             build_entry(unit, ty)?;

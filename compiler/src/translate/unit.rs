@@ -1,5 +1,7 @@
 //! What the translation of every function of a module shares.
 
+use std::cell::RefCell;
+
 use awsm_abi::calls::{params_in_memory, results_in_memory};
 use awsm_abi::types::{Bounds, FuncType};
 use awsm_abi::vmctx::Layout;
@@ -8,8 +10,9 @@ use inkwell::values::FunctionValue;
 
 use crate::llvm::{Access, CallConv, Ir, Visibility};
 use crate::module::{FuncIdx, Module, TypeIdx};
+use crate::partition::Part;
 
-/// A module in translation.
+/// A part of a module in translation.
 pub(crate) struct Unit<'m, 'ctx> {
     pub(crate) module: &'m Module<'m>,
     pub(crate) ir: Ir<'ctx>,
@@ -18,23 +21,44 @@ pub(crate) struct Unit<'m, 'ctx> {
     pub(crate) bounds: Vec<Bounds>,
     /// LLVM's types of the module's function types, in the convention that all modules share.
     types: Vec<FunctionType<'ctx>>,
-    /// The defined functions.
-    functions: Vec<FunctionValue<'ctx>>,
+    /// Who can see each defined function.
+    visibilities: Vec<Visibility>,
+    /// The defined functions, declared when they are first asked for.
+    functions: RefCell<Vec<Option<FunctionValue<'ctx>>>>,
 }
 
 impl<'m, 'ctx> Unit<'m, 'ctx> {
-    /// Declares the module's functions.
-    pub(crate) fn new(module: &'m Module<'m>, ir: Ir<'ctx>, layout: Layout, bounds: Vec<Bounds>) -> Unit<'m, 'ctx> {
+    /// Declares the functions of a part of the module.
+    pub(crate) fn new(
+        module: &'m Module<'m>,
+        ir: Ir<'ctx>,
+        layout: Layout,
+        bounds: Vec<Bounds>,
+        part: &Part,
+        shared: &[bool],
+    ) -> Unit<'m, 'ctx> {
         let types: Vec<_> = module.types.iter().map(|ty| llvm_type(&ir, ty, CallConv::Guest)).collect();
-        let declare = |function: FuncIdx| {
-            let index = function.0 as usize;
-            let visibility = if module.escapes[index] { Visibility::Artifact } else { Visibility::Module };
-            let symbol = function_symbol(function, module.function_names[index].as_deref());
-            let convention = convention(module, function);
-            ir.function(&symbol, llvm_type(&ir, module.function_type(function), convention), convention, visibility)
-        };
-        let functions = module.defined_functions().map(declare).collect();
-        Unit { module, ir, layout, bounds, types, functions }
+        let mut visibilities = vec![Visibility::Elsewhere; module.bodies.len()];
+        for &function in &part.functions {
+            let Some(index) = module.defined(function) else { continue };
+            let is_seen = module.escapes[function.0 as usize] || shared[index];
+            visibilities[index] = if is_seen { Visibility::Artifact } else { Visibility::Module };
+        }
+        part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
+        let functions = RefCell::new(vec![None; module.bodies.len()]);
+        let unit = Unit { module, ir, layout, bounds, types, visibilities, functions };
+        // In the order of the module, since their code gets the order of their declarations.
+        for &function in &part.functions {
+            unit.function(function);
+        }
+        unit
+    }
+
+    fn declare(&self, function: FuncIdx, visibility: Visibility) -> FunctionValue<'ctx> {
+        let symbol = function_symbol(function, self.module.function_names[function.0 as usize].as_deref());
+        let convention = self.convention(function);
+        let ty = llvm_type(&self.ir, self.module.function_type(function), convention);
+        self.ir.function(&symbol, ty, convention, visibility)
     }
 
     /// LLVM's type of functions of a type that are reached by address.
@@ -42,9 +66,13 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         self.types[ty.0 as usize]
     }
 
-    /// A function, if it is defined here.
+    /// A function, if it is defined in this module.
     pub(crate) fn function(&self, function: FuncIdx) -> Option<FunctionValue<'ctx>> {
-        self.module.defined(function).map(|index| self.functions[index])
+        let index = self.module.defined(function)?;
+        let known = self.functions.borrow()[index];
+        let value = known.unwrap_or_else(|| self.declare(function, self.visibilities[index]));
+        self.functions.borrow_mut()[index] = Some(value);
+        Some(value)
     }
 
     /// The convention of a function.

@@ -37,6 +37,9 @@ pub const LOCALS_MAX: usize = 50_000;
 /// Body of a function.
 pub const FUNCTION_BYTES_MAX: usize = 7_654_321;
 
+/// Operators of a function that is optimised as hard as was asked for; a larger one is optimised as by `-O 1`.
+pub const OPTIMISED_OPERATORS_MAX: usize = 200_000;
+
 /// Nesting of blocks in a function.
 pub const NESTING_MAX: usize = 10_000;
 

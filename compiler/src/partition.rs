@@ -1,0 +1,240 @@
+//! Dividing a module among code generators.
+//!
+//! A small module is one part. A large one is cut into parts of about [`PART_BYTES`] of bodies, in the order of the module, in which linkers put
+//! near each other what belongs together; they are compiled apart from each other, on as many threads as there may be. Each part brings copies
+//! of small functions that it calls in others, to inline them (LLVM's `available_externally`). Functions too large to be worth optimising are
+//! parts of their own.
+//!
+//! What the parts are follows from the module alone, so that an artifact does not depend on the number of threads.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use awsm_abi::limits::OPTIMISED_OPERATORS_MAX;
+use wasmparser::Operator;
+
+use crate::error::CompileError;
+use crate::module::{FuncIdx, Module};
+use crate::options::OptLevel;
+
+/// Bodies up to which a module stays whole.
+const WHOLE_BYTES: usize = 256 << 10;
+
+/// Bodies in a part of a larger one.
+const PART_BYTES: usize = 128 << 10;
+
+/// The largest body that is copied to another part.
+const COPY_BYTES: usize = 160;
+
+/// Calls over which copies follow each other.
+const COPY_DEPTH: u32 = 3;
+
+/// Functions that are compiled together.
+pub(crate) struct Part {
+    /// Which, in their order.
+    pub(crate) functions: Vec<FuncIdx>,
+    /// Functions of other parts that are there to be inlined.
+    pub(crate) copies: Vec<FuncIdx>,
+    /// How hard to optimise.
+    pub(crate) opt_level: OptLevel,
+    /// Size of all bodies to translate.
+    pub(crate) bytes: usize,
+}
+
+/// A function that is optimised less than was asked for.
+pub(crate) struct Huge {
+    pub(crate) function: FuncIdx,
+    pub(crate) operators: u64,
+}
+
+impl Huge {
+    /// What to tell about it.
+    pub(crate) fn warning(&self, module: &Module<'_>) -> String {
+        let name = module.function_names[self.function.0 as usize].as_deref().unwrap_or("");
+        format!(
+            "function {} {:?} has {} operators: it is optimised as by -O 1, since it has more than {OPTIMISED_OPERATORS_MAX}",
+            self.function.0, name, self.operators
+        )
+    }
+}
+
+/// How a module is divided.
+pub(crate) struct Plan {
+    /// The parts; never empty. Entries and thunks belong to the first.
+    pub(crate) parts: Vec<Part>,
+    /// Whether code of another part calls the defined function.
+    pub(crate) shared: Vec<bool>,
+    /// What is too large for the level.
+    pub(crate) huge: Vec<Huge>,
+}
+
+/// Divides a module.
+pub(crate) fn plan(module: &Module<'_>, opt_level: OptLevel) -> Result<Plan, CompileError> {
+    let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
+    let total: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
+    let mut parts = ranges(module, &huge, if total <= WHOLE_BYTES { usize::MAX } else { PART_BYTES });
+    parts.iter_mut().for_each(|part| part.opt_level = opt_level);
+    parts.extend(huge.iter().map(|huge| Part { functions: vec![huge.function], opt_level: OptLevel::O1, ..Part::empty() }));
+    let mut plan = Plan { parts, shared: vec![false; module.bodies.len()], huge };
+    if plan.parts.len() > 1 {
+        plan.connect(module, opt_level)?;
+    }
+    for part in &mut plan.parts {
+        let defined = part.functions.iter().chain(&part.copies).filter_map(|&function| module.defined(function));
+        part.bytes = defined.map(|index| body_bytes(module, index)).sum();
+    }
+    Ok(plan)
+}
+
+fn body_bytes(module: &Module<'_>, index: usize) -> usize {
+    let Range { start, end } = module.bodies[index].range();
+    (end - start) as usize
+}
+
+/// Functions with more operators than LLVM's pipelines, parts of which grow with the square of a function, can be asked to optimise.
+fn find_huge(module: &Module<'_>) -> Result<Vec<Huge>, CompileError> {
+    let mut huge = Vec::new();
+    for function in module.defined_functions() {
+        let Some(index) = module.defined(function) else { continue };
+        // No operator is shorter than a byte.
+        if body_bytes(module, index) <= OPTIMISED_OPERATORS_MAX {
+            continue;
+        }
+        let mut operators = 0;
+        for operator in module.bodies[index].get_operators_reader()? {
+            operator?;
+            operators += 1;
+        }
+        if operators > OPTIMISED_OPERATORS_MAX as u64 {
+            huge.push(Huge { function, operators });
+        }
+    }
+    Ok(huge)
+}
+
+/// Parts of about `part_bytes`, of all functions but those that are huge.
+fn ranges(module: &Module<'_>, huge: &[Huge], part_bytes: usize) -> Vec<Part> {
+    let mut parts = vec![Part::empty()];
+    let mut bytes = 0;
+    for function in module.defined_functions() {
+        let Some(index) = module.defined(function) else { continue };
+        if huge.binary_search_by_key(&function, |huge| huge.function).is_ok() {
+            continue;
+        }
+        let body = body_bytes(module, index);
+        if bytes > 0 && bytes + body > part_bytes {
+            parts.push(Part::empty());
+            bytes = 0;
+        }
+        bytes += body;
+        if let Some(part) = parts.last_mut() {
+            part.functions.push(function);
+        }
+    }
+    parts
+}
+
+impl Part {
+    const fn empty() -> Part {
+        Part { functions: Vec::new(), copies: Vec::new(), opt_level: OptLevel::O0, bytes: 0 }
+    }
+}
+
+impl Plan {
+    /// Finds what parts call in each other, and what they copy from each other.
+    fn connect(&mut self, module: &Module<'_>, opt_level: OptLevel) -> Result<(), CompileError> {
+        let callees = module.bodies.iter().map(callees).collect::<Result<Vec<_>, _>>()?;
+        let mut home = vec![0; module.bodies.len()];
+        for (number, part) in self.parts.iter().enumerate() {
+            for index in part.functions.iter().filter_map(|&function| module.defined(function)) {
+                home[index] = number;
+            }
+        }
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let mut reached: BTreeMap<usize, u32> = BTreeMap::new();
+            let mut pending: Vec<_> = part.functions.iter().filter_map(|&f| Some((module.defined(f)?, 0))).collect();
+            while let Some((caller, depth)) = pending.pop() {
+                for callee in callees[caller].iter().filter_map(|&function| module.defined(function)) {
+                    if home[callee] == number {
+                        continue;
+                    }
+                    self.shared[callee] = true;
+                    let is_copied = opt_level > OptLevel::O0 && depth < COPY_DEPTH && body_bytes(module, callee) <= COPY_BYTES;
+                    // Reached again over fewer calls, it may bring more.
+                    if is_copied && reached.get(&callee).is_none_or(|&known| depth < known) {
+                        reached.insert(callee, depth);
+                        pending.push((callee, depth + 1));
+                    }
+                }
+            }
+            part.copies = reached.into_keys().map(|index| FuncIdx(module.imported_functions + index as u32)).collect();
+        }
+        Ok(())
+    }
+}
+
+/// The functions that a body calls or whose addresses it takes, each once.
+fn callees(body: &wasmparser::FunctionBody<'_>) -> Result<Vec<FuncIdx>, CompileError> {
+    let mut callees = Vec::new();
+    for operator in body.get_operators_reader()? {
+        if let Operator::Call { function_index }
+        | Operator::ReturnCall { function_index }
+        | Operator::RefFunc { function_index } = operator?
+        {
+            callees.push(FuncIdx(function_index));
+        }
+    }
+    callees.sort_unstable();
+    callees.dedup();
+    Ok(callees)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::parse;
+
+    /// `count` functions of `bytes` each, of which each calls the next.
+    fn chain(count: usize, bytes: usize) -> Vec<u8> {
+        let filler = "(drop (i32.const 1))".repeat(bytes / 3);
+        let functions: String = (0..count).map(|i| format!("(func {filler} (call {}))", (i + 1) % count)).collect();
+        wat::parse_str(format!("(module {functions})")).unwrap()
+    }
+
+    #[test]
+    fn a_small_module_is_one_part_and_a_large_one_is_cut_in_order() {
+        let small = chain(10, 1000);
+        let plan_of = |wasm: &[u8]| plan(&parse(wasm, &()).unwrap(), OptLevel::O3).unwrap();
+        assert_eq!(plan_of(&small).parts.len(), 1);
+        let large = plan_of(&chain(1000, 1000));
+        assert!(large.parts.len() > 4 && large.parts.iter().all(|part| part.bytes <= PART_BYTES + 4 * COPY_BYTES));
+        let all: Vec<_> = large.parts.iter().flat_map(|part| &part.functions).map(|function| function.0).collect();
+        assert_eq!(all, (0..1000).collect::<Vec<_>>());
+        // Of a chain, only the first of each part is called from another.
+        assert_eq!(large.shared.iter().filter(|&&shared| shared).count(), large.parts.len());
+        assert!(large.parts.iter().all(|part| part.copies.is_empty()), "bodies are too large to copy");
+    }
+
+    #[test]
+    fn small_callees_are_copied_over_a_few_calls() {
+        let plan = plan(&parse(&chain(4000, 90), &()).unwrap(), OptLevel::O3).unwrap();
+        assert!(plan.parts.len() > 1);
+        for part in &plan.parts {
+            assert_eq!(part.copies.len(), COPY_DEPTH as usize);
+            assert!(part.copies.iter().all(|copy| !part.functions.contains(copy) && plan.shared[copy.0 as usize]));
+        }
+    }
+
+    #[test]
+    fn a_huge_function_is_a_part_of_its_own() {
+        let filler = "nop ".repeat(OPTIMISED_OPERATORS_MAX);
+        let wasm = wat::parse_str(format!("(module (func call 1) (func {filler} call 2) (func))")).unwrap();
+        let module = parse(&wasm, &()).unwrap();
+        let optimised = plan(&module, OptLevel::O3).unwrap();
+        assert_eq!(optimised.parts.len(), 2);
+        assert_eq!(optimised.parts[0].functions, [FuncIdx(0), FuncIdx(2)]);
+        assert!(optimised.parts[1].functions == [FuncIdx(1)] && optimised.parts[1].opt_level == OptLevel::O1);
+        assert_eq!(optimised.huge[0].operators, OPTIMISED_OPERATORS_MAX as u64 + 2);
+        assert!(plan(&module, OptLevel::O1).unwrap().huge.is_empty());
+    }
+}
