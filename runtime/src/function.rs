@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use awsm_abi::Descriptor;
@@ -94,6 +95,8 @@ pub struct Function {
     pub number: FunctionId,
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
+    /// Whether another version has taken its place, or none: it ends what it began, and keeps nothing for later.
+    pub retired: AtomicBool,
 }
 
 impl fmt::Display for Stage {
@@ -171,6 +174,7 @@ impl Function {
             tenant: TenantId::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
+            retired: AtomicBool::new(false),
         })
     }
 }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life;
-//! * [`load`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
+//! * [`load`], [`compile`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
+//! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
 //! * [`outcome`]: how requests end, and what clients are told.
@@ -15,8 +16,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod cli;
+pub mod compile;
 pub mod config;
+pub mod deploy;
 pub mod execution;
 pub mod function;
 pub mod host;

@@ -1,18 +1,15 @@
-//! From a file to an [`Artifact`]: a `.so` directly, a `.wasm` through the compiler `awsm`, which runs as a child process.
+//! From a file, or from bytes that were sent, to a [`Function`]: a `.so` directly, a `.wasm` through the [compiler](crate::compile).
 
-use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 use awsm_abi::types::Bounds;
 use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
-use crate::config::FunctionConfig;
+use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, cache_folder_default};
+use crate::config::{Config, FunctionConfig};
 use crate::function::{Function, FunctionError};
-
-/// What is shown of a failed compilation.
-const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// Why a file did not become a function.
 #[derive(Debug, thiserror::Error)]
@@ -32,36 +29,18 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// There is no compiler.
+    /// What came from outside is no module.
     #[error(
-        "{}: a WebAssembly module has to be compiled, but there is no `awsm` beside {} nor in PATH; \
-         install it, or compile elsewhere with `awsm compile {}` and give the .so", path.display(), beside.display(), path.display()
+        "not a WebAssembly module in binary form (.wasm); nothing else is taken here: a .so would be native code of unknown origin"
     )]
-    NoCompiler {
-        /// The module.
-        path: PathBuf,
-        /// This program.
-        beside: PathBuf,
-    },
-    /// The compiler did not start.
-    #[error("{}: cannot start {}: {source}", path.display(), compiler.display())]
-    Start {
-        /// The module.
-        path: PathBuf,
-        /// The compiler.
-        compiler: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The compiler failed.
-    #[error("{}: awsm could not compile it ({status}):\n{message}", path.display())]
+    NoModule,
+    /// It could not be compiled.
+    #[error("{}: {source}", path.display())]
     Compile {
         /// The module.
         path: PathBuf,
-        /// How the compiler ended.
-        status: std::process::ExitStatus,
-        /// What it said.
-        message: String,
+        /// Why not.
+        source: CompileError,
     },
     /// The artifact is not usable.
     #[error("{}: {source}", path.display())]
@@ -76,102 +55,67 @@ pub enum OpenError {
     Function {
         /// The file that was given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is missing.
         source: Box<FunctionError>,
     },
 }
 
-/// Opens, compiles if need be, and loads a function.
+/// The compiler as a configuration wants it. Without a cache it works too.
+#[must_use]
+pub fn compiler(config: &Config) -> Compiler {
+    let limits = Limits { ms_max: config.compile_ms_max, memory_bytes_max: config.compile_memory_bytes_max };
+    let folder: Option<PathBuf> = config.cache_dir.clone().or_else(cache_folder_default);
+    let cache = move || {
+        let folder = folder?;
+        let opened = Cache::open(&folder, config.cache_bytes_max);
+        opened.map_err(|error| tracing::warn!(folder = %folder.display(), %error, "compiled modules are not kept")).ok()
+    };
+    Compiler::new(limits, cache())
+}
+
+/// Reads a function's file.
+///
+/// # Errors
+/// When that fails, or it is larger than any artifact.
+pub fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
+    compile::read_at_most(path, ARTIFACT_BYTES_MAX).map_err(|source| OpenError::Read { path: path.to_owned(), source })
+}
+
+/// Reads, compiles if need be, and loads a function.
 ///
 /// # Errors
 /// Names the file, what is wrong and what to do.
-pub fn function(config: &FunctionConfig) -> Result<Function, OpenError> {
-    let artifact = artifact(&config.path, config.allow_unchecked)?;
-    Function::new(&artifact, config).map_err(|error| OpenError::Function { path: config.path.clone(), source: Box::new(error) })
+pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
+    function_of(&read(&config.path)?, config, compiler)
 }
 
-/// Opens an artifact, or compiles a module to one; `allow_unchecked` accepts what was compiled with `--bounds none`, with a warning.
+/// The same of a file that was read already.
 ///
 /// # Errors
-/// Names the file, what is wrong and what to do.
-pub fn artifact(path: &Path, allow_unchecked: bool) -> Result<Artifact, OpenError> {
-    match kind(path)? {
-        Kind::Artifact => load(path, path, allow_unchecked),
-        Kind::Module => {
-            let folder = tempfile::Builder::new().prefix("sledge-").tempdir();
-            let folder = folder.map_err(|source| OpenError::Read { path: std::env::temp_dir(), source })?;
-            let artifact = folder.path().join("function.so");
-            compile(path, &artifact)?;
-            load(&artifact, path, allow_unchecked)
-        }
-    }
+/// As for [`function`].
+pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
+    let path = &config.path;
+    let artifact = if bytes.starts_with(MODULE_MAGIC) {
+        let compiled = compiler.compile(bytes, &config.target());
+        let compiled = compiled.map_err(|source| OpenError::Compile { path: path.clone(), source })?;
+        tracing::info!(function = config.name, cached = compiled.cached, took = ?compiled.took, "compiled");
+        load(&compiled.artifact, path, config.allow_unchecked)?
+    } else if bytes.starts_with(b"\x7fELF") || path.extension().is_some_and(|extension| extension == "so") {
+        // A damaged artifact gets the loader's own words.
+        load(bytes, path, config.allow_unchecked)?
+    } else {
+        return Err(OpenError::Kind { path: path.clone() });
+    };
+    Function::new(&artifact, config).map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })
 }
 
-fn load(artifact: &Path, given: &Path, allow_unchecked: bool) -> Result<Artifact, OpenError> {
+/// Loads an artifact; `allow_unchecked` accepts what was compiled with `--bounds none`, with a warning.
+fn load(bytes: &[u8], given: &Path, allow_unchecked: bool) -> Result<Artifact, OpenError> {
     let policy = LoadPolicy { allow_unchecked };
-    let artifact = Artifact::open(artifact, &policy).map_err(|error| {
-        let source = match error {
-            // The file that the user knows is named already.
-            LoadError::File { source, .. } => source,
-            other => Box::new(other),
-        };
-        OpenError::Load { path: given.to_owned(), source }
-    })?;
+    let loaded = Artifact::load(bytes, &policy);
+    let artifact = loaded.map_err(|error| OpenError::Load { path: given.to_owned(), source: Box::new(error) })?;
     if artifact.descriptor().modules.iter().any(|module| module.bounds.contains(&Bounds::None)) {
         tracing::warn!(path = %given.display(), "loaded although compiled with --bounds none: it can read and write all memory of this process");
     }
     Ok(artifact)
-}
-
-enum Kind {
-    Artifact,
-    Module,
-}
-
-/// What a file is by its first bytes; the name decides nothing.
-fn kind(path: &Path) -> Result<Kind, OpenError> {
-    use io::Read as _;
-    let read = |source| OpenError::Read { path: path.to_owned(), source };
-    let mut first = Vec::with_capacity(4);
-    std::fs::File::open(path).map_err(read)?.take(4).read_to_end(&mut first).map_err(read)?;
-    match first.as_slice() {
-        b"\x7fELF" => Ok(Kind::Artifact),
-        b"\0asm" => Ok(Kind::Module),
-        // A damaged artifact gets the loader's own words.
-        _ if path.extension().is_some_and(|extension| extension == "so") => Ok(Kind::Artifact),
-        _ => Err(OpenError::Kind { path: path.to_owned() }),
-    }
-}
-
-/// Compiles `module` to `artifact` with the compiler beside this program, or else the one in PATH.
-fn compile(module: &Path, artifact: &Path) -> Result<(), OpenError> {
-    let compiler = compiler().map_err(|beside| OpenError::NoCompiler { path: module.to_owned(), beside })?;
-    tracing::info!(module = %module.display(), compiler = %compiler.display(), "compiling");
-    // A name that begins with a dash is no option.
-    let module_arg = if module.is_relative() { Path::new(".").join(module) } else { module.to_owned() };
-    let output = Command::new(&compiler)
-        .arg("compile")
-        .arg(&module_arg)
-        .arg("-o")
-        .arg(artifact)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .map_err(|source| OpenError::Start { path: module.to_owned(), compiler, source })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = &output.stderr[output.stderr.len().saturating_sub(MESSAGE_BYTES_MAX)..];
-    let message = String::from_utf8_lossy(said).trim_end().to_owned();
-    Err(OpenError::Compile { path: module.to_owned(), status: output.status, message })
-}
-
-/// The compiler; the path of this program when there is none.
-fn compiler() -> Result<PathBuf, PathBuf> {
-    let this = std::env::current_exe().unwrap_or_default();
-    let beside = this.with_file_name("awsm");
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    let candidates = std::iter::once(beside).chain(std::env::split_paths(&search).map(|folder| folder.join(OsStr::new("awsm"))));
-    candidates.into_iter().find(|candidate| candidate.is_file()).ok_or(this)
 }

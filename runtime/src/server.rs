@@ -2,7 +2,6 @@
 //!
 //! The main thread starts everything and then waits for signals; it runs no guest and serves no connection.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
@@ -12,16 +11,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use sledge_sandbox::Budget;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 
+use crate::admin::door::{Door, DoorError, SocketFile, Token};
+use crate::admin::{Address, Api};
 use crate::config::{Admission, Config, ConfigError, Listeners};
-use crate::http::{Door, Router, listener};
-use crate::load::{self, OpenError};
-use crate::memory;
+use crate::deploy::Deployer;
+use crate::deploy::publish::Subscription;
+use crate::deploy::reload::Reloader;
+use crate::http::{Door as HttpDoor, listener};
 use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, FunctionId, Local, Phase, TenantId, WorkDeque, WorkerSettings};
+use crate::scheduler::{Crew, Local, Phase, WorkDeque, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -35,14 +36,9 @@ pub enum ServerError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A function cannot be loaded.
-    #[error("function `{name}`: {source}")]
-    Function {
-        /// Its name.
-        name: String,
-        /// Why not.
-        source: OpenError,
-    },
+    /// There is no admin door.
+    #[error(transparent)]
+    Door(#[from] DoorError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}{}", hint(source))]
     Listen {
@@ -69,32 +65,18 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Loads all functions of a configuration that was checked.
-///
-/// # Errors
-/// At the first function that cannot be loaded.
-pub fn load_functions(config: &Config) -> Result<Router, ServerError> {
-    let mut router = Router::default();
-    let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
-    let mut tenants = HashMap::new();
-    for (number, function) in (0..).zip(&config.functions) {
-        let began = Instant::now();
-        let loaded = load::function(function);
-        let mut loaded = loaded.map_err(|source| ServerError::Function { name: function.name.clone(), source })?;
-        let next = TenantId(tenants.len() as u32);
-        loaded.number = FunctionId(number);
-        loaded.tenant = *tenants.entry(&function.tenant).or_insert(next);
-        tracing::info!(function = function.name, route = function.route(), took = ?began.elapsed(), "loaded");
-        router.add(&function.route(), &function.methods, Arc::new(loaded.within(&budget)));
-    }
-    Ok(router)
-}
-
-/// Serves until a signal says to stop; `ready` is called with the address once requests are answered.
+/// Serves until a signal says to stop; `ready` is called with the address once requests are answered. At SIGHUP functions become what `reread`
+/// says.
 ///
 /// # Errors
 /// When the server does not start. Once it serves, it ends without an error.
-pub fn serve(config: &Config, router: Router, ready: impl FnOnce(SocketAddr)) -> Result<(), ServerError> {
+pub fn serve(
+    config: &Config,
+    deployer: Deployer,
+    reread: impl Fn() -> Result<Config, ConfigError> + Send + 'static,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ServerError> {
+    let deployer = Arc::new(deployer);
     let address: SocketAddr = config.listen.parse().map_err(|_| ServerError::Listen {
         address: config.listen.clone(),
         source: io::Error::from(io::ErrorKind::InvalidInput),
@@ -104,20 +86,50 @@ pub fn serve(config: &Config, router: Router, ready: impl FnOnce(SocketAddr)) ->
         .map_err(|source| ServerError::Listen { address: config.listen.clone(), source })?;
     let address = listeners.first().and_then(|listener| listener.local_addr().ok()).unwrap_or(address);
 
+    let door = admin_door(config, address.port())?;
+
     // Every thread started from here on leaves these signals to this one.
-    let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
+    let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     signals.thread_block().map_err(|error| thread_error("the signal handling", error.into()))?;
     let (stop, stopped) = watch::channel(false);
-    let running = start(config, &plan, router, listeners, &stopped)?;
+    let running = start(config, &plan, &deployer, listeners, &stopped)?;
+    let reloader = Reloader::start(config.clone(), Arc::clone(&deployer), reread)?;
+    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), address, plan.workers);
+    let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
     ready(address);
 
-    let signal = wait(&signals);
-    tracing::info!(signal, requests = running.crew.requests(), "stopping");
-    exit_at_second_signal(signals);
+    let signal = loop {
+        match wait(&signals) {
+            Signal::SIGHUP => reloader.reload(),
+            signal => break signal,
+        }
+    };
+    tracing::info!(signal = signal.as_str(), requests = running.crew.requests(), "stopping");
+    exit_at_second_signal();
+    deployer.stop();
     running.crew.advance(Phase::Draining);
     let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
     Ok(())
+}
+
+/// Opens the admin door, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
+fn admin_door(config: &Config, port: u16) -> Result<Option<Door>, DoorError> {
+    let token = config.admin_token_file.as_deref().map(Token::read).transpose()?;
+    match &config.admin {
+        Some(admin) => Address::parse(admin).map(|address| Door::open(address, token)).transpose(),
+        None => Ok(Address::default_for(port).and_then(|address| {
+            let opened = Door::open(address, token);
+            opened.map_err(|error| tracing::warn!(%error, "there is no admin door")).ok()
+        })),
+    }
+}
+
+fn serve_door(door: Door, api: Api) -> Result<SocketFile, ServerError> {
+    let address = door.address.clone();
+    let file = door.serve(api).map_err(|error| thread_error("the admin door", error))?;
+    tracing::info!(%address, "admin door");
+    Ok(file)
 }
 
 /// Which threads there are, and where they run.
@@ -184,13 +196,12 @@ impl Running {
 fn start(
     config: &Config,
     plan: &Plan,
-    router: Router,
+    deployer: &Deployer,
     listeners: Vec<TcpListener>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
     let (crew, deques) =
         Crew::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
-    let router = Arc::new(router);
     let settings = WorkerSettings {
         policy: config.policy,
         quantum: Duration::from_micros(config.quantum_us),
@@ -202,7 +213,7 @@ fn start(
     let mut threads = 0;
     let thread = |listener| Thread {
         crew: Arc::clone(&crew),
-        router: Arc::clone(&router),
+        routes: deployer.subscribe(),
         body_bytes_max: config.body_bytes_max,
         listener,
         stopped: stopped.clone(),
@@ -233,7 +244,7 @@ fn start(
 /// What a thread is given.
 struct Thread {
     crew: Arc<Crew>,
-    router: Arc<Router>,
+    routes: Subscription,
     body_bytes_max: u64,
     listener: Option<TcpListener>,
     stopped: watch::Receiver<bool>,
@@ -242,7 +253,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) {
+    fn run(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) {
         let _abort = AbortOnPanic;
         let ready = self.ready.clone();
         let ended = self.ended.clone();
@@ -253,13 +264,14 @@ impl Thread {
         let _ = ended.send(());
     }
 
-    fn live(&mut self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
+    fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime()?;
         let crew = || Arc::clone(&self.crew);
         let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings)).transpose()?;
-        let door = Rc::new(Door::new(Arc::clone(&self.router), crew(), local.clone(), self.body_bytes_max));
+        let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), self.body_bytes_max));
         pin(core);
-        if let Some(listener) = self.listener.take() {
+        runtime.spawn_local(self.routes.follow(Rc::clone(&door)));
+        if let Some(listener) = self.listener {
             let _inside = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
             runtime.spawn_local(listener::accept(Rc::clone(&door), listener, self.stopped.clone()));
@@ -304,21 +316,23 @@ impl Drop for AbortOnPanic {
     }
 }
 
-fn wait(signals: &SigSet) -> &'static str {
+fn wait(signals: &SigSet) -> Signal {
     loop {
         match signals.wait() {
-            Ok(signal) => return signal.as_str(),
+            Ok(signal) => return signal,
             Err(nix::errno::Errno::EINTR) => {}
             // Cannot be: the set is valid. Stopping is the safe side.
-            Err(_) => return "none",
+            Err(_) => return Signal::SIGTERM,
         }
     }
 }
 
-fn exit_at_second_signal(signals: SigSet) {
+fn exit_at_second_signal() {
+    // A SIGHUP that comes now is too late for anything.
+    let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
     let waiting = thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let signal = wait(&signals);
-        tracing::warn!(signal, "exiting at once");
+        tracing::warn!(signal = signal.as_str(), "exiting at once");
         // As a shell reports a process that was ended by SIGINT.
         std::process::exit(130);
     });
@@ -327,6 +341,6 @@ fn exit_at_second_signal(signals: SigSet) {
     }
 }
 
-fn thread_error(what: &str, source: io::Error) -> ServerError {
+pub(crate) fn thread_error(what: &str, source: io::Error) -> ServerError {
     ServerError::Thread { what: what.to_owned(), source }
 }

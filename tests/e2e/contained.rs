@@ -4,13 +4,14 @@
 
 use crate::assert_failure;
 use sledge::config::{Config, FunctionConfig};
+use sledge::deploy::{Candidate, Deployer};
 use sledge::function::Function;
 use sledge::host::{Code, Effect, HostFunction, Imports, wasi};
-use sledge::http::Router;
-use sledge::{load, server};
+use sledge::server;
+use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::programs;
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 static PANICS: [HostFunction; 1] = [HostFunction {
     module: "test",
@@ -28,14 +29,18 @@ fn a_panic_in_a_host_call_is_a_500_and_the_server_goes_on() {
     let path = programs::function("host-panic.wat");
     let mut config = Config { listen: "127.0.0.1:0".to_owned(), workers: Some(1), ..Config::default() };
     config.functions.push(FunctionConfig::new("panics", &path));
-    let artifact = load::artifact(&path, false).expect("it loads");
+    config.admin = Some("none".to_owned());
+    let artifact = Artifact::open(&path, &LoadPolicy::default()).expect("it loads");
     let imports = Imports::resolve_with(artifact.descriptor(), &OFFERED).expect("all are on offer");
     let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
-    let mut router = Router::default();
-    router.add("/panics", &config.functions[0].methods, Arc::new(function));
+    let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
+    let deployer = Deployer::with_functions(&config, |_| Ok(vec![candidate])).expect("a function");
     let (ready, address) = mpsc::channel();
     // Ends with the process of the test: what ends a server is a signal.
-    std::thread::spawn(move || server::serve(&config, router, |address| ready.send(address).expect("somebody waits")));
+    std::thread::spawn(move || {
+        let reread = || Ok(Config::default());
+        server::serve(&config, deployer, reread, |address| ready.send(address).expect("somebody waits"))
+    });
     let address = address.recv_timeout(TIME_MAX).expect("it listens");
 
     let client = Client::new(address, TIME_MAX);

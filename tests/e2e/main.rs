@@ -5,8 +5,10 @@
 mod admission;
 mod artifacts;
 mod command;
+mod compile;
 mod configuration;
 mod contained;
+mod deploy;
 mod examples;
 mod isolation;
 mod protocol;

@@ -1,6 +1,6 @@
 //! Two clients: [`Client`] for requests as anybody would send them, [`Raw`] for bytes as nobody should. Both give up at a deadline.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -141,29 +141,7 @@ impl Raw {
     /// # Panics
     /// When what comes is no whole reply.
     pub fn reply(&mut self) -> Option<Reply> {
-        let mut line = String::new();
-        match self.stream.read_line(&mut line) {
-            Ok(0) => return None,
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
-            Err(error) => panic!("no reply: {error}"),
-        }
-        let status =
-            line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {line:?}"));
-        let mut headers = Vec::new();
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line).expect("a header");
-            let Some((name, value)) = line.trim_end().split_once(':') else { break };
-            headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
-        }
-        let mut reply = Reply { status, headers, body: Vec::new() };
-        let bytes = reply.header("content-length").map(|length| length.parse().expect("a length"));
-        if status >= 200 {
-            reply.body.resize(bytes.unwrap_or(0), 0);
-            self.stream.read_exact(&mut reply.body).expect("the body, whole");
-        }
-        Some(reply)
+        read_reply(&mut self.stream)
     }
 
     /// Whether something has come, or comes within that time.
@@ -192,6 +170,35 @@ impl Raw {
             Err(error) => panic!("neither closed nor a reply: {error}"),
         }
     }
+}
+
+/// Reads one reply; none when the connection was closed before its first byte.
+///
+/// # Panics
+/// When what comes is no whole reply.
+pub fn read_reply(stream: &mut impl BufRead) -> Option<Reply> {
+    let mut line = String::new();
+    match stream.read_line(&mut line) {
+        Ok(0) => return None,
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+        Err(error) => panic!("no reply: {error}"),
+    }
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no status: {line:?}"));
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).expect("a header");
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
+    }
+    let mut reply = Reply { status, headers, body: Vec::new() };
+    let bytes = reply.header("content-length").map(|length| length.parse().expect("a length"));
+    if status >= 200 {
+        reply.body.resize(bytes.unwrap_or(0), 0);
+        stream.read_exact(&mut reply.body).expect("the body, whole");
+    }
+    Some(reply)
 }
 
 /// A POST request as bytes.

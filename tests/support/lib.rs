@@ -1,5 +1,6 @@
 //! What several of this crate's tests share. Knows the programs under test only by their files, output and sockets.
 
+pub mod admin;
 pub mod golden;
 pub mod http;
 pub mod process;

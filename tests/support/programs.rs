@@ -41,6 +41,8 @@ pub fn awsm_command(arguments: &[&str]) -> Command {
 #[must_use]
 pub fn sledge_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(sledge());
+    // Neither sockets nor compiled modules go where a user has them.
+    command.env("RUNTIME_DIRECTORY", folder()).env("CACHE_DIRECTORY", folder().join("cache"));
     command.args(arguments);
     command
 }

@@ -1,5 +1,6 @@
 //! A `sledge` of one's own, on a free port, gone with the test.
 
+use crate::admin::Admin;
 use crate::http::{Client, TIME_MAX};
 use crate::process;
 use crate::programs::sledge_command;
@@ -7,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -51,6 +53,9 @@ impl Server {
     pub fn start(mut config: Value) -> Server {
         config["listen"] = "127.0.0.1:0".into();
         let folder = tempfile::tempdir().expect("a folder");
+        if config.get("admin").is_none() {
+            config["admin"] = folder.path().join("admin.sock").to_string_lossy().into();
+        }
         let file = folder.path().join("sledge.json");
         std::fs::write(&file, config.to_string()).expect("write the configuration");
         let mut server = Self::start_with(sledge_command(&["serve", "--config"]).arg(&file));
@@ -86,6 +91,30 @@ impl Server {
     #[must_use]
     pub fn client(&self) -> Client {
         Client::new(self.address, TIME_MAX)
+    }
+
+    /// Its admin door, where [`Server::start`] put it.
+    ///
+    /// # Panics
+    /// When it was started in another way.
+    #[must_use]
+    pub fn admin(&self) -> Admin {
+        Admin::new(self.folder().join("admin.sock"))
+    }
+
+    /// The folder of its configuration, `sledge.json`.
+    ///
+    /// # Panics
+    /// When it was started without one.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.config.as_ref().expect("a configuration").path()
+    }
+
+    /// Its number among processes.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Everything it has written so far.

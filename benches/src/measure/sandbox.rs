@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use sledge::config::FunctionConfig;
+use sledge::config::{Config, FunctionConfig};
 use sledge::execution::{Execution, Progress};
 use sledge::host::{Body, Context, Input, LogLines, Output};
 use sledge::load;
@@ -55,7 +55,7 @@ fn warm(bench: &Bench, file: &str, expected: &'static [u8]) -> Result<Latencies>
 fn measure(artifact: &Path, expected: &[u8]) -> Result<Latencies> {
     let worker = WorkerThread::enter(Duration::from_micros(500)).context("cannot make this thread a worker")?;
     worker.pin(*affinity()?.last().context("no core")?)?;
-    let function = Arc::new(load::function(&FunctionConfig::new("measured", artifact))?);
+    let function = Arc::new(load::function(&FunctionConfig::new("measured", artifact), &load::compiler(&Config::default()))?);
     let mut pool = Pool::new(PoolLimits::default());
     let mut times = Vec::with_capacity(REQUESTS);
     for request in 0..WARM_UP + REQUESTS {

@@ -52,7 +52,7 @@ pub use budget::{Budget, Share};
 pub use error::{CallError, InstantiateError, LoadError};
 pub use event::{Event, HostCall, Trap, WasmLocation};
 pub use guest_memory::{GuestMemory, OutOfBounds};
-pub use load::{Artifact, LoadPolicy};
+pub use load::{Artifact, LoadPolicy, cpu_features};
 pub use pool::{Pool, PoolLimits};
 pub use sandbox::{Sandbox, SandboxLimits};
 pub use template::Template;

@@ -1,6 +1,7 @@
 //! The command line. Exit status: 0 for success, 1 for failure, 2 for wrong usage; `run` passes on the function's own.
 
 mod invoke;
+mod operate;
 mod run;
 mod serve;
 
@@ -11,7 +12,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+use crate::compile;
 use crate::config;
+use crate::deploy::Deployer;
 
 /// Status of a command that failed.
 const FAILURE: u8 = 1;
@@ -35,6 +38,16 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Call a function of a running server
     Invoke(invoke::InvokeArgs),
+    /// Serve a WebAssembly module on a running server, instead of what was deployed under its name
+    Deploy(operate::DeployArgs),
+    /// Serve a deployed function no longer
+    Remove(operate::RemoveArgs),
+    /// List the functions of a running server
+    List(operate::AskArgs),
+    /// Show how a running server is
+    Status(operate::AskArgs),
+    /// Let a running server finish what it has, and end
+    Drain(operate::AskArgs),
     /// Describe or check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -57,6 +70,11 @@ struct CheckArgs {
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Not for users: how this program starts compilers.
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|command| command == compile::LIMITED_COMMAND) {
+        return fail(compile::exec_limited(args));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -68,6 +86,11 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Serve(args) => serve::serve(args),
         Command::Invoke(args) => invoke::invoke(args),
+        Command::Deploy(args) => operate::deploy(args),
+        Command::Remove(args) => operate::remove(&args),
+        Command::List(args) => operate::list(&args),
+        Command::Status(args) => operate::status(&args),
+        Command::Drain(args) => operate::drain(&args),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
     }
@@ -85,7 +108,7 @@ fn check(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
-    match crate::server::load_functions(&config) {
+    match Deployer::new(&config) {
         Ok(_) => print_line(&format!("{}: good; functions: {}", args.file.display(), config.functions.len())),
         Err(error) => fail(format_args!("{}: {error}", args.file.display())),
     }

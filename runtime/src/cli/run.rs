@@ -12,7 +12,7 @@ use clap::Args;
 use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
 
 use super::{FAILURE, fail, log, usage};
-use crate::config::{self, FunctionConfig};
+use crate::config::{self, Config, FunctionConfig};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Output};
@@ -74,7 +74,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
             _ => return usage(format_args!("--env {variable}: give NAME=VALUE")),
         };
     }
-    let function = match load::function(&config) {
+    let function = match load::function(&config, &load::compiler(&Config::default())) {
         Ok(function) => Arc::new(function),
         Err(error) => return fail(error),
     };

@@ -8,10 +8,11 @@ use clap::Args;
 
 use super::{fail, log, print_line, usage};
 use crate::config::{self, Config, ConfigError, FunctionConfig, LISTEN_DEFAULT};
+use crate::deploy::Deployer;
 use crate::server;
 
 /// Serve functions over HTTP.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct ServeArgs {
     /// Configuration, TOML or (when its name ends in .json) JSON; `sledge config schema` describes it
     #[arg(long, value_name = "FILE")]
@@ -25,6 +26,12 @@ pub(super) struct ServeArgs {
     /// How long a function runs before others get their turn, in microseconds [default: 500]
     #[arg(long, value_name = "N")]
     quantum_us: Option<u64>,
+    /// Admin door: path of a Unix socket, IP:PORT, or none [default: sledge-PORT.sock in the user's folder for sockets]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
+    /// Folder in which deployed functions are kept for the next start [default: they are not]
+    #[arg(long, value_name = "FOLDER")]
+    state_dir: Option<PathBuf>,
     /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -34,22 +41,23 @@ pub(super) struct ServeArgs {
 }
 
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
-    if args.config.is_none() && args.files.is_empty() {
-        return usage("nothing to serve: give a configuration with --config FILE, or functions (.so or .wasm)");
+    if args.config.is_none() && args.files.is_empty() && args.admin.is_none() && args.state_dir.is_none() {
+        let what = "give a configuration with --config FILE, or functions (.so or .wasm), or an --admin door to deploy some";
+        return usage(format_args!("nothing to serve: {what}"));
     }
     log("info");
-    let config = match configure(args) {
+    let config = match configure(args.clone()) {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
-    let router = match server::load_functions(&config) {
-        Ok(router) => router,
+    let deployer = match Deployer::new(&config) {
+        Ok(deployer) => deployer,
         Err(error) => return fail(error),
     };
     let ready = |address| {
         print_line(&format!("listening on http://{address}"));
     };
-    match server::serve(&config, router, ready) {
+    match server::serve(&config, deployer, move || configure(args.clone()), ready) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
@@ -67,6 +75,8 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     if let Some(quantum_us) = args.quantum_us {
         config.quantum_us = quantum_us;
     }
+    config.admin = args.admin.or(config.admin);
+    config.state_dir = args.state_dir.or(config.state_dir);
     config.functions.extend(args.files.into_iter().map(|file| FunctionConfig::new(config::stem_name(&file), file)));
     if args.allow_unchecked {
         config.functions.iter_mut().for_each(|function| function.allow_unchecked = true);

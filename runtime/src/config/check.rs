@@ -8,8 +8,11 @@ use awsm_abi::limits::PAGE_BYTES;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
+use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX, Problem};
-use super::{MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
+
+/// Bytes of a processor's name.
+const CPU_BYTES_MAX: usize = 64;
 
 /// Checks a configuration; `file` is where it came from, for the messages.
 ///
@@ -32,6 +35,16 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
 pub fn stem_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     stem.chars().map(|c| if is_name_char(c) { c } else { '-' }).collect()
+}
+
+/// Checks one function by itself; `at` is the key under which problems are reported.
+///
+/// # Errors
+/// As for [`check`], what concerns several functions apart.
+pub fn check_function(at: &str, function: &FunctionConfig) -> Result<(), ConfigError> {
+    let mut problems = Problems { file: None, list: Vec::new() };
+    self::settings(at, function, &mut problems);
+    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
 struct Problems<'a> {
@@ -66,12 +79,38 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
         problems.range("memory_total_bytes_max", bytes, MEMORY_TOTAL_BYTES_MIN, u64::MAX);
     }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
+    problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
+    problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
+    problems.range("compile_memory_bytes_max", config.compile_memory_bytes_max, COMPILE_MEMORY_BYTES_MIN, u64::MAX);
+    admin(config, problems);
     if config.functions.len() > FUNCTIONS_MAX {
         problems.push("functions", format!("{} functions; a server has at most {FUNCTIONS_MAX}", config.functions.len()));
     }
 }
 
+fn admin(config: &Config, problems: &mut Problems<'_>) {
+    let Some(admin) = &config.admin else { return };
+    let is_address = admin.parse::<SocketAddr>().is_ok();
+    if admin != ADMIN_NONE && !is_address && !admin.contains('/') {
+        problems.push("admin", format!("`{admin}` is neither a path with a `/`, nor IP:PORT, nor `{ADMIN_NONE}`"));
+    }
+    if is_address && config.admin_token_file.is_none() {
+        let why = "whoever reaches this address could change the server; give `admin_token_file`, or the path of a Unix socket";
+        problems.push("admin", format!("{admin}: {why}"));
+    }
+}
+
 fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
+    settings(at, function, problems);
+    match function.path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
+        Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", function.path.display())),
+    }
+}
+
+/// All of a function but its file.
+fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     let key = |name: &str| format!("{at}.{name}");
     let name = &function.name;
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_name_char) || name.starts_with('.') {
@@ -118,10 +157,14 @@ fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     let (stack_min, stack_max) = (sledge_sandbox::limits::STACK_BYTES_MIN as u64, sledge_sandbox::limits::STACK_BYTES_MAX as u64);
     problems.range(key("stack_bytes"), function.stack_bytes, stack_min, stack_max);
-    match function.path.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => problems.push(key("path"), format!("{} is not a file", function.path.display())),
-        Err(error) => problems.push(key("path"), format!("{}: {error}", function.path.display())),
+    let is_cpu_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if function.cpu.is_empty()
+        || function.cpu.len() > CPU_BYTES_MAX
+        || !function.cpu.chars().all(is_cpu_char)
+        || function.cpu.starts_with('-')
+    {
+        problems
+            .push(key("cpu"), format!("`{}` is no processor; give native, baseline or a name", function.cpu.escape_default()));
     }
 }
 

@@ -10,12 +10,15 @@ mod read;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use awsm_abi::types;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use check::{check, stem_name};
+use crate::compile::Target;
+
+pub use check::{check, check_function, stem_name};
 pub use error::{ConfigError, Problem};
-pub use read::{read, schema};
+pub use read::{function, read, schema};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -36,6 +39,10 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
+/// What `admin` says where there is to be no admin door.
+pub const ADMIN_NONE: &str = "none";
+/// The least memory with which the compiler does anything.
+pub const COMPILE_MEMORY_BYTES_MIN: u64 = 1 << 30;
 /// The smallest `memory_total_bytes_max`: a few small functions.
 pub const MEMORY_TOTAL_BYTES_MIN: u64 = 16 << 20;
 
@@ -72,6 +79,24 @@ pub struct Config {
     pub memory_total_bytes_max: Option<u64>,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
+    /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token_file`), or `none`. Default:
+    /// `sledge-PORT.sock` in `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR`, or in /run for root.
+    pub admin: Option<String>,
+    /// File with the token that the admin door asks for (`Authorization: Bearer TOKEN`); it must have one where it listens on TCP.
+    pub admin_token_file: Option<PathBuf>,
+    /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
+    /// they are served until this one ends.
+    pub state_dir: Option<PathBuf>,
+    /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else the user's folder for such things.
+    pub cache_dir: Option<PathBuf>,
+    /// Bytes of all compiled modules that are kept; those that were not used for longest go.
+    pub cache_bytes_max: u64,
+    /// How long a module may take to compile, in milliseconds.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub compile_ms_max: u64,
+    /// Address space of the compiler, in bytes.
+    #[schemars(range(min = 1_073_741_824))]
+    pub compile_memory_bytes_max: u64,
     /// The functions to serve.
     pub functions: Vec<FunctionConfig>,
 }
@@ -168,9 +193,42 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub cpu_ms_max: Option<u64>,
+    /// Of a WebAssembly module: how it is compiled to keep accesses inside its memory.
+    #[serde(default)]
+    pub bounds: Bounds,
+    /// Of a WebAssembly module: the processor to compile for: `native`, `baseline`, or a name such as `x86-64-v3`.
+    #[serde(default = "cpu_default")]
+    #[schemars(length(min = 1, max = 64))]
+    pub cpu: String,
     /// Load it even if it was compiled with `--bounds none`: it can read and write all of the server's memory. For measurements only.
     #[serde(default)]
     pub allow_unchecked: bool,
+}
+
+/// How a module is compiled to keep accesses inside its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bounds {
+    /// Reserved address space: 8 GiB for each sandbox, and no time.
+    #[default]
+    Guard,
+    /// The same, with the memory's base in a segment register.
+    Segment,
+    /// An explicit comparison before each access.
+    Software,
+    /// Not at all. For measurements only, together with `allow_unchecked`.
+    None,
+}
+
+impl From<Bounds> for types::Bounds {
+    fn from(bounds: Bounds) -> types::Bounds {
+        match bounds {
+            Bounds::Guard => types::Bounds::Guard,
+            Bounds::Segment => types::Bounds::Segment,
+            Bounds::Software => types::Bounds::Software,
+            Bounds::None => types::Bounds::None,
+        }
+    }
 }
 
 /// When a reactor's start function, `_initialize` and `init` run.
@@ -201,6 +259,13 @@ impl Default for Config {
             requests_max: 4_096,
             memory_total_bytes_max: None,
             drain_timeout_ms: 10_000,
+            admin: None,
+            admin_token_file: None,
+            state_dir: None,
+            cache_dir: None,
+            cache_bytes_max: 1 << 30,
+            compile_ms_max: 600_000,
+            compile_memory_bytes_max: 8 << 30,
             functions: Vec::new(),
         }
     }
@@ -227,6 +292,8 @@ impl FunctionConfig {
             concurrency_max: None,
             queue_max: None,
             cpu_ms_max: None,
+            bounds: Bounds::default(),
+            cpu: cpu_default(),
             allow_unchecked: false,
         }
     }
@@ -235,6 +302,12 @@ impl FunctionConfig {
     #[must_use]
     pub fn route(&self) -> String {
         self.route.clone().unwrap_or_else(|| format!("/{}", self.name))
+    }
+
+    /// How it is compiled, if it is a module.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        Target { bounds: self.bounds.into(), cpu: self.cpu.clone() }
     }
 }
 
@@ -252,6 +325,10 @@ const fn memory_bytes_max_default() -> u64 {
 
 const fn deadline_ms_default() -> u64 {
     30_000
+}
+
+fn cpu_default() -> String {
+    "native".to_owned()
 }
 
 fn tenant_default() -> String {

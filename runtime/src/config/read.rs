@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Config, ConfigError, Problem};
+use super::{Config, ConfigError, FunctionConfig, Problem};
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -33,7 +33,37 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for function in &mut config.functions {
         function.path = folder.join(&function.path);
     }
+    for path in [&mut config.admin_token_file, &mut config.state_dir, &mut config.cache_dir].into_iter().flatten() {
+        *path = folder.join(&*path);
+    }
     Ok(config)
+}
+
+/// A function's settings as an admin sends them: an object of its keys. It has the name `name`; `path` says where it comes from, for messages.
+///
+/// # Errors
+/// When a key is unknown or a value has the wrong type; `at` is the key under which that is reported.
+pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Result<FunctionConfig, ConfigError> {
+    let problem = |key: String, message: String| ConfigError::Problems(vec![Problem { file: None, key, message }]);
+    let Value::Object(entries) = &mut settings else {
+        return Err(problem(at.to_owned(), "is no JSON object".to_owned()));
+    };
+    for key in ["name", "path"] {
+        if entries.contains_key(key) {
+            return Err(problem(at.to_owned(), format!("`{key}` is no setting here")));
+        }
+    }
+    entries.insert("name".to_owned(), name.into());
+    entries.insert("path".to_owned(), path.to_string_lossy().into());
+    let schema = schemars::schema_for!(FunctionConfig).to_value();
+    let mut problems = Vec::new();
+    unknown_keys(&schema, &schema, &settings, &mut String::new(), &mut problems);
+    if let Some((_, message)) = problems.into_iter().next() {
+        return Err(problem(at.to_owned(), message));
+    }
+    serde_path_to_error::deserialize(&settings).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
+        problem(format!("{at}.{}", key_of(&error)), error.inner().to_string())
+    })
 }
 
 fn text_of(path: &Path) -> std::io::Result<String> {

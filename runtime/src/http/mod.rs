@@ -18,7 +18,7 @@ pub mod request;
 pub mod response;
 pub mod router;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ use tokio::sync::Notify;
 
 use crate::scheduler::{Admission, Crew, Job, Local};
 
-pub use router::Router;
+pub use router::{Route, Router};
 
 /// What all connections of one thread share.
 #[derive(Debug)]
 pub struct Door {
-    /// Where requests go.
-    pub router: Arc<Router>,
+    /// Where requests go; never borrowed while something is waited for.
+    pub router: RefCell<Arc<Router>>,
     /// Who runs them.
     pub crew: Arc<Crew>,
     /// This thread's worker, if it is one.
@@ -47,7 +47,7 @@ impl Door {
     /// A door without connections.
     #[must_use]
     pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, body_bytes_max: u64) -> Door {
-        Door { router, crew, local, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
+        Door { router: RefCell::new(router), crew, local, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
     }
 
     /// Waits until this thread accepts no more connections and has none.

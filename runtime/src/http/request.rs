@@ -16,17 +16,19 @@ use crate::scheduler::{Job, Reply};
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
 pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, incoming) = request.into_parts();
-    let route = match door.router.find(head.uri.path(), &head.method) {
+    // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
+    let found = door.router.borrow().find(head.uri.path(), &head.method);
+    let route = match found {
         Ok(route) => route,
-        Err((failure, route)) => return response::failure(&failure, route),
+        Err((failure, route)) => return response::failure(&failure, route.as_deref()),
     };
-    let mut reply = match run(door, route, incoming).await {
+    let mut reply = match run(door, &route, incoming).await {
         Ok(reply) => reply,
-        Err(failure) => return response::failure(&failure, Some(route)),
+        Err(failure) => return response::failure(&failure, Some(&route)),
     };
     let mut response = match std::mem::replace(&mut reply.result, Ok(Vec::new())) {
         Ok(bytes) => response::success(bytes, &route.function.content_type),
-        Err(failure) => response::failure(&failure, Some(route)),
+        Err(failure) => response::failure(&failure, Some(&route)),
     };
     if head.headers.contains_key(response::TIMING_REQUEST) {
         response::add_timing(&mut response, &reply);

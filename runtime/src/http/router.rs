@@ -12,8 +12,11 @@ use crate::outcome::Failure;
 /// All routes of a server.
 #[derive(Debug)]
 pub struct Router<F = Function> {
-    routes: HashMap<Box<str>, Route<F>>,
+    routes: HashMap<Box<str>, Arc<Route<F>>>,
 }
+
+/// A failure, and what it was for, where it came so far.
+pub type Refused<F = Function> = (Failure, Option<Arc<Route<F>>>);
 
 /// What answers at one path.
 #[derive(Debug)]
@@ -25,6 +28,17 @@ pub struct Route<F = Function> {
     methods: Vec<Method>,
 }
 
+impl<F> Route<F> {
+    /// What answers with `function` to those methods.
+    #[must_use]
+    pub fn new(methods: &[String], function: Arc<F>) -> Route<F> {
+        let methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
+        let allow = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        let allow = HeaderValue::from_str(&allow).unwrap_or(HeaderValue::from_static(""));
+        Route { function, allow, methods }
+    }
+}
+
 impl<F> Default for Router<F> {
     fn default() -> Router<F> {
         Router { routes: HashMap::new() }
@@ -33,19 +47,16 @@ impl<F> Default for Router<F> {
 
 impl<F> Router<F> {
     /// Adds a route. A path that has one already gets the new one; configurations with such paths are refused earlier.
-    pub fn add(&mut self, path: &str, methods: &[String], function: Arc<F>) {
-        let methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
-        let allow = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-        let allow = HeaderValue::from_str(&allow).unwrap_or(HeaderValue::from_static(""));
-        self.routes.insert(path.into(), Route { function, allow, methods });
+    pub fn add(&mut self, path: &str, route: Arc<Route<F>>) {
+        self.routes.insert(path.into(), route);
     }
 
     /// What answers a request.
     ///
     /// # Errors
     /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] with the route that has the path.
-    pub fn find(&self, path: &str, method: &Method) -> Result<&Route<F>, (Failure, Option<&Route<F>>)> {
-        let route = self.routes.get(path).ok_or((Failure::NotFound, None))?;
+    pub fn find(&self, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
+        let route = Arc::clone(self.routes.get(path).ok_or((Failure::NotFound, None))?);
         if route.methods.contains(method) { Ok(route) } else { Err((Failure::MethodNotAllowed, Some(route))) }
     }
 }
@@ -56,8 +67,8 @@ mod tests {
 
     fn router() -> Router<&'static str> {
         let mut router = Router::default();
-        router.add("/a", &["POST".to_owned()], Arc::new("a"));
-        router.add("/a/b", &["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"));
+        router.add("/a", Arc::new(Route::new(&["POST".to_owned()], Arc::new("a"))));
+        router.add("/a/b", Arc::new(Route::new(&["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
         router
     }
 

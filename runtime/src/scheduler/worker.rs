@@ -17,12 +17,13 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use crossbeam_deque::Worker as Deque;
-use sledge_sandbox::{Pool, PoolLimits, Sandbox, WorkerThread};
+use sledge_sandbox::{Pool, PoolLimits, Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Started, Work};
@@ -164,6 +165,18 @@ impl Local {
                 Next::Leave => return,
             }
         }
+    }
+
+    /// Gives back what is kept for functions that are served no longer.
+    pub fn forget(&self, templates: &[Template]) {
+        let mut worker = self.worker.borrow_mut();
+        worker.put_back();
+        templates.iter().for_each(|template| worker.pool.forget(template));
+    }
+
+    /// Gives back everything that is kept.
+    pub fn forget_all(&self) {
+        self.worker.borrow_mut().pool.clear();
     }
 
     fn is_look_worth_it(&self) -> bool {
@@ -410,12 +423,14 @@ impl Worker {
                 execution.kill();
             }
         }
+        // Relaxed: a version is marked before this thread is told to forget it.
+        let retired = execution.function().retired.load(Ordering::Relaxed);
         let remains = execution.finish();
         let reply_bytes = result.map(|()| remains.reply);
         // Nobody waits for it any more where this fails.
         let _ = reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken });
         self.put_back();
-        self.finished = Some(remains.sandbox);
+        self.finished = (!retired).then_some(remains.sandbox);
         drop(admission);
     }
 

@@ -17,6 +17,11 @@ pub(super) fn check(features: &[String]) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// The features that artifacts may name and this processor has.
+pub fn cpu_features() -> impl Iterator<Item = &'static str> {
+    Arch::HOST.features().iter().copied().filter(|name| detect(name) == Some(true))
+}
+
 /// Whether the processor has the feature; none when artifacts for this architecture do not name it.
 fn available(name: &str) -> Option<bool> {
     if !Arch::HOST.features().contains(&name) {

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
 
+pub use cpu::cpu_features;
+
 use crate::arena::{CodeRange, Part};
 use crate::error::LoadError;
 use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};

@@ -1,0 +1,200 @@
+//! What can be asked at the admin door.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /functions` | all functions |
+//! | `PUT /functions/NAME` | deploys the body, a `.wasm`, with the settings in the header `Sledge-Settings` (a JSON object) |
+//! | `DELETE /functions/NAME` | serves it no longer |
+//! | `GET /status` | how the server is |
+//! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
+//!
+//! Whatever is wrong is answered with `{"error": ...}`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use awsm_abi::limits::MODULE_BYTES_MAX;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, Request, Response, StatusCode};
+use rustix::process::{Signal, getpid, kill_process};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::deploy::catalogue::CatalogueError;
+use crate::deploy::{Change, DeployError, Deployer};
+use crate::load::OpenError;
+use crate::scheduler::{Crew, Phase};
+
+/// The header with a function's settings.
+pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
+
+/// Modules that are received, compiled and loaded at the same time; further ones are refused.
+const DEPLOYMENTS_MAX: usize = 4;
+
+/// What answers requests at the admin door.
+#[derive(Debug)]
+pub struct Api {
+    deployer: Arc<Deployer>,
+    crew: Arc<Crew>,
+    listen: SocketAddr,
+    workers: usize,
+    started: Instant,
+    deployments: Semaphore,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+/// What is wrong with a request.
+#[derive(Debug)]
+struct Refusal(StatusCode, String);
+
+impl Api {
+    /// For a server that listens there.
+    #[must_use]
+    pub fn new(deployer: Arc<Deployer>, crew: Arc<Crew>, listen: SocketAddr, workers: usize) -> Api {
+        Api { deployer, crew, listen, workers, started: Instant::now(), deployments: Semaphore::new(DEPLOYMENTS_MAX) }
+    }
+
+    /// Answers a request; `may_enter`: whether it carries the token, if there is one.
+    pub async fn answer(&self, request: Request<Incoming>, may_enter: bool) -> Answer {
+        if !may_enter {
+            let mut response =
+                refusal(&Refusal(StatusCode::UNAUTHORIZED, "give the token: Authorization: Bearer TOKEN".to_owned()));
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            return response;
+        }
+        let path = request.uri().path().to_owned();
+        let function = path.strip_prefix("/functions/").filter(|name| !name.is_empty() && !name.contains('/'));
+        let result = match (path.as_str(), function, request.method()) {
+            ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
+            ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
+            ("/drain", _, &Method::POST) => drain(),
+            (_, Some(name), &Method::GET) => self.function(name),
+            (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
+            (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
+            ("/functions" | "/status", _, _) => return not_allowed("GET"),
+            ("/drain", _, _) => return not_allowed("POST"),
+            (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
+            _ => Err(Refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
+        };
+        result.unwrap_or_else(|refused| refusal(&refused))
+    }
+
+    fn status(&self) -> Value {
+        let budget = self.deployer.budget();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "uptime_s": self.started.elapsed().as_secs(),
+            "phase": phase(self.crew.phase()),
+            "listen": self.listen.to_string(),
+            "workers": self.workers,
+            "functions": self.deployer.list().len(),
+            "retired_versions": self.deployer.retired(),
+            "requests": self.crew.requests(),
+            "memory_bytes_used": budget.bytes_used(),
+            "memory_bytes_max": budget.bytes_max(),
+            "deployments_last": self.deployer.is_lasting(),
+        })
+    }
+
+    fn function(&self, name: &str) -> Result<Answer, Refusal> {
+        let found = self.deployer.list().into_iter().find(|info| info.name == name);
+        let info = found.ok_or_else(|| Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned()))))?;
+        Ok(answer(StatusCode::OK, &info))
+    }
+
+    async fn deploy(&self, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
+        let Ok(_place) = self.deployments.try_acquire() else {
+            let why = format!("{DEPLOYMENTS_MAX} deployments are under way; try again");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
+        let settings = settings(request.headers())?;
+        let body = Limited::new(request.into_body(), MODULE_BYTES_MAX as usize).collect().await;
+        let module = body.map_err(|error| {
+            let too_large = error.is::<http_body_util::LengthLimitError>();
+            let status = if too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
+            Refusal(status, format!("the module did not arrive ({error}); at most {MODULE_BYTES_MAX} bytes are taken"))
+        })?;
+        let module = module.to_bytes();
+        let deployer = Arc::clone(&self.deployer);
+        changed(move || deployer.deploy(&name, settings, &module)).await
+    }
+
+    async fn remove(&self, name: String) -> Result<Answer, Refusal> {
+        let deployer = Arc::clone(&self.deployer);
+        changed(move || deployer.remove(&name)).await
+    }
+}
+
+/// Makes a change in a thread that may wait.
+async fn changed(change: impl FnOnce() -> Result<Change, DeployError> + Send + 'static) -> Result<Answer, Refusal> {
+    match tokio::task::spawn_blocking(change).await {
+        Ok(Ok(change)) => Ok(answer(StatusCode::OK, &change)),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a change through the admin door was refused");
+            Err(error.into())
+        }
+        Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "a bug: see the log".to_owned())),
+    }
+}
+
+fn settings(headers: &HeaderMap) -> Result<Value, Refusal> {
+    let Some(given) = headers.get(SETTINGS) else { return Ok(json!({})) };
+    serde_json::from_slice(given.as_bytes())
+        .map_err(|error| Refusal(StatusCode::BAD_REQUEST, format!("{SETTINGS}: no JSON: {error}")))
+}
+
+fn drain() -> Result<Answer, Refusal> {
+    let failed = |error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot signal: {error}"));
+    kill_process(getpid(), Signal::TERM).map_err(failed)?;
+    Ok(answer(StatusCode::ACCEPTED, &json!({ "phase": phase(Phase::Draining) })))
+}
+
+const fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Serving => "serving",
+        Phase::Draining => "draining",
+        Phase::Killing => "killing",
+    }
+}
+
+impl From<DeployError> for Refusal {
+    fn from(error: DeployError) -> Refusal {
+        let status = match &error {
+            DeployError::Config(_) => StatusCode::BAD_REQUEST,
+            DeployError::Catalogue(CatalogueError::Unknown(_)) => StatusCode::NOT_FOUND,
+            DeployError::Catalogue(_) => StatusCode::CONFLICT,
+            DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            DeployError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            DeployError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refusal(status, error.to_string())
+    }
+}
+
+fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
+    // All of these are made of strings and numbers.
+    let mut text = serde_json::to_vec(body).unwrap_or_default();
+    text.push(b'\n');
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn refusal(Refusal(status, why): &Refusal) -> Answer {
+    answer(*status, &json!({ "error": why }))
+}
+
+fn not_allowed(allow: &'static str) -> Answer {
+    let mut response = refusal(&Refusal(StatusCode::METHOD_NOT_ALLOWED, format!("allowed here: {allow}")));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}

@@ -1,0 +1,106 @@
+//! Asking at the admin door.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::Address;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// Nobody is there.
+    #[error("no admin door at {address} ({source}); say where it is with --admin, as the server's log does")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The connection failed.
+    #[error("the server gave no proper answer: {0}")]
+    Http(#[from] hyper::Error),
+    /// No request.
+    #[error("cannot ask: {0}")]
+    Request(#[from] hyper::http::Error),
+    /// The system refuses.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The server refuses.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Whoever asks.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: Address,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    /// For the door there, with the token that it asks for, if it does.
+    ///
+    /// # Errors
+    /// When no header can carry the token.
+    pub fn new(address: Address, token: Option<&str>) -> Result<Client, ClientError> {
+        let value = |token: &str| HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(hyper::http::Error::from);
+        Ok(Client { address, authorization: token.map(value).transpose()? })
+    }
+
+    /// Asks, and waits for the whole answer.
+    ///
+    /// # Errors
+    /// When there is none, or the server refuses.
+    pub fn ask(&self, mut request: Request<Full<Bytes>>) -> Result<Value, ClientError> {
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_static("sledge"));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let failed = |source| ClientError::Connect { address: self.address.clone(), source };
+        let too_long = |_| failed(io::ErrorKind::TimedOut.into());
+        runtime.block_on(async {
+            match &self.address {
+                Address::Unix(path) => {
+                    let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(path)).await.map_err(too_long)?;
+                    exchange(stream.map_err(failed)?, request).await
+                }
+                Address::Tcp(address) => {
+                    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(too_long)?;
+                    exchange(stream.map_err(failed)?, request).await
+                }
+            }
+        })
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<Value, ClientError> {
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if status.is_success() || status == StatusCode::ACCEPTED {
+        return Ok(value);
+    }
+    let why = value["error"].as_str().map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
+    Err(ClientError::Refused(if why.is_empty() { status.to_string() } else { why }))
+}

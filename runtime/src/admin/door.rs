@@ -1,0 +1,221 @@
+//! Listening at the admin door: the socket, who may come in, connections.
+
+use std::convert::Infallible;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use std::{fs, io, net, thread};
+
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::Semaphore;
+
+use super::{Address, Api};
+
+/// Connections at the same time; further ones wait.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait after accepting failed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Threads for what takes long: deploying.
+const BLOCKING_THREADS_MAX: usize = 8;
+/// The shortest token.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// Why there is no admin door.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// The address cannot be listened on.
+    #[error("admin: cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: Address,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The token is not usable.
+    #[error("admin_token_file: {}: {why}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// What whoever comes in has to know.
+#[derive(Debug)]
+pub struct Token(blake3::Hash);
+
+impl Token {
+    /// Reads it from a file that only its owner may read.
+    ///
+    /// # Errors
+    /// When the file cannot be read, could be read by others, or holds too little.
+    pub fn read(path: &Path) -> Result<Token, DoorError> {
+        let wrong = |why: String| DoorError::Token { path: path.to_owned(), why };
+        let metadata = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(wrong(format!("others may read or write it (mode {mode:o}); chmod 600")));
+        }
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let token = text.trim();
+        if token.len() < TOKEN_BYTES_MIN {
+            return Err(wrong(format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len())));
+        }
+        Ok(Token(blake3::hash(token.as_bytes())))
+    }
+
+    /// Whether a request carries it. Compared in constant time.
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        given.is_some_and(|given| blake3::hash(given) == self.0)
+    }
+}
+
+/// A socket that listens; a Unix socket's file goes with it.
+#[derive(Debug)]
+pub struct Door {
+    listener: Listener,
+    /// Where it listens.
+    pub address: Address,
+    token: Option<Token>,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Unix(StdUnixListener),
+    Tcp(net::TcpListener),
+}
+
+/// Removes the file when it is dropped.
+#[derive(Debug)]
+pub struct SocketFile(Option<PathBuf>);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Somebody may have removed it.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Door {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the address cannot be had, also because another server is there.
+    pub fn open(address: Address, token: Option<Token>) -> Result<Door, DoorError> {
+        let failed = |source| DoorError::Listen { address: address.clone(), source };
+        let (listener, address) = match &address {
+            Address::Unix(path) => (Listener::Unix(bind_unix(path).map_err(failed)?), address),
+            Address::Tcp(tcp) => {
+                let listener = net::TcpListener::bind(tcp).map_err(failed)?;
+                listener.set_nonblocking(true).map_err(failed)?;
+                let address = Address::Tcp(listener.local_addr().map_err(failed)?);
+                (Listener::Tcp(listener), address)
+            }
+        };
+        Ok(Door { listener, address, token })
+    }
+
+    /// Serves in a thread of its own until the process ends.
+    ///
+    /// # Errors
+    /// When the system has no thread.
+    pub fn serve(self, api: Api) -> io::Result<SocketFile> {
+        let file = if let Address::Unix(path) = &self.address { Some(path.clone()) } else { None };
+        let run = move || {
+            let mut builder = Builder::new_current_thread();
+            let builder = builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("admin-change");
+            let served = builder.build_local(LocalOptions::default()).and_then(|runtime| runtime.block_on(accept(self, api)));
+            if let Err(error) = served {
+                tracing::error!(%error, "the admin door is closed");
+            }
+        };
+        thread::Builder::new().name("admin".to_owned()).spawn(run)?;
+        Ok(SocketFile(file))
+    }
+}
+
+/// Listens on a path that only this user may open; what a server that was killed left there is removed.
+fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
+    if let Ok(metadata) = fs::symlink_metadata(path) {
+        if !metadata.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+        }
+        if StdUnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+        }
+        fs::remove_file(path)?;
+    }
+    // Under another name until nobody else can open it.
+    let mut hidden = path.as_os_str().to_owned();
+    hidden.push(format!(".{}", std::process::id()));
+    let listener = StdUnixListener::bind(&hidden)?;
+    fs::set_permissions(&hidden, fs::Permissions::from_mode(0o600))
+        .and_then(|()| fs::rename(&hidden, path))
+        .and_then(|()| listener.set_nonblocking(true))
+        .inspect_err(|_| drop(fs::remove_file(&hidden)))?;
+    Ok(listener)
+}
+
+async fn accept(door: Door, api: Api) -> io::Result<()> {
+    let shared = Rc::new((api, door.token));
+    let places = Rc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (mut unix, mut tcp) = (None, None);
+    match door.listener {
+        Listener::Unix(listener) => unix = Some(UnixListener::from_std(listener)?),
+        Listener::Tcp(listener) => tcp = Some(TcpListener::from_std(listener)?),
+    }
+    loop {
+        let place = Rc::clone(&places);
+        let accepted = match (&unix, &tcp) {
+            (Some(listener), _) => listener.accept().await.map(|(stream, _)| serve_in_task(stream, &shared, place)),
+            (None, Some(listener)) => listener.accept().await.map(|(stream, _)| serve_in_task(stream, &shared, place)),
+            (None, None) => return Ok(()),
+        };
+        if let Err(error) = accepted {
+            tracing::warn!(%error, "the admin door cannot accept a connection; trying again");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+fn serve_in_task(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    shared: &Rc<(Api, Option<Token>)>,
+    places: Rc<Semaphore>,
+) {
+    let shared = Rc::clone(shared);
+    tokio::task::spawn_local(async move {
+        // Never closed.
+        let Ok(_place) = places.acquire().await else { return };
+        let service = service_fn(|request: Request<Incoming>| {
+            let shared = Rc::clone(&shared);
+            async move {
+                let (api, token) = &*shared;
+                let may_enter = token.as_ref().is_none_or(|token| token.is_in(request.headers()));
+                Ok::<_, Infallible>(api.answer(request, may_enter).await)
+            }
+        });
+        let mut builder = http1::Builder::new();
+        let builder = builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+        if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+            tracing::debug!(%error, "a connection to the admin door ended early");
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! The admin door: where operators change and watch a running server. HTTP and JSON, on a Unix socket that only its owner can open, or on TCP
+//! with a token; never on the port where functions are served.
+//!
+//! * [`address`]: where it is; [`door`]: listening, connections, the token;
+//! * [`api`]: what can be asked; [`client`]: asking, for `sledge deploy` and its like.
+//!
+//! It has a thread of its own, and what takes long has others: workers never wait for it.
+
+pub mod address;
+pub mod api;
+pub mod client;
+pub mod door;
+
+pub use address::Address;
+pub use api::Api;
+pub use client::Client;

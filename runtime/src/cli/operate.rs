@@ -1,0 +1,153 @@
+//! `sledge deploy`, `remove`, `list`, `status`, `drain`: asking a running server at its admin door.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::Full;
+use hyper::{Method, Request};
+use serde_json::{Map, Value};
+
+use super::{fail, print_line, usage};
+use crate::admin::api::SETTINGS;
+use crate::admin::client::ClientError;
+use crate::admin::{Address, Client};
+use crate::config::{self, LISTEN_DEFAULT};
+
+/// Where the server is that is asked.
+#[derive(Debug, Args)]
+pub(super) struct Door {
+    /// The server's admin door: path of a Unix socket, or IP:PORT [default: where a server on port 8080 has it]
+    #[arg(long, value_name = "ADDRESS", env = "SLEDGE_ADMIN")]
+    admin: Option<String>,
+    /// File with the token that the door asks for
+    #[arg(long, value_name = "FILE", env = "SLEDGE_ADMIN_TOKEN_FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Serve a WebAssembly module, instead of what was deployed under its name.
+#[derive(Debug, Args)]
+pub(super) struct DeployArgs {
+    /// The module (.wasm)
+    file: PathBuf,
+    /// The function's name [default: the file's, without its ending]
+    #[arg(long)]
+    name: Option<String>,
+    /// A setting as in the configuration, such as route=/x or methods=["GET"]; the value is JSON, or else text
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// Serve a deployed function no longer.
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// What is asked without further words.
+#[derive(Debug, Args)]
+pub(super) struct AskArgs {
+    /// Print the answer as it came, in JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(super) fn deploy(args: DeployArgs) -> ExitCode {
+    let name = args.name.unwrap_or_else(|| config::stem_name(&args.file));
+    let mut settings = Map::new();
+    for setting in &args.settings {
+        let Some((key, value)) = setting.split_once('=') else {
+            return usage(format_args!("--set {setting}: give KEY=VALUE"));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+        settings.insert(key.to_owned(), value);
+    }
+    let module = match std::fs::read(&args.file) {
+        Ok(module) => module,
+        Err(error) => return fail(format_args!("{}: {error}", args.file.display())),
+    };
+    let request = Request::builder()
+        .method(Method::PUT)
+        .uri(format!("/functions/{name}"))
+        .header(SETTINGS, Value::Object(settings).to_string().into_bytes())
+        .body(Full::new(Bytes::from(module)));
+    done(ask(&args.door, request).map(|change| changes(&change)))
+}
+
+pub(super) fn remove(args: &RemoveArgs) -> ExitCode {
+    let request = Request::delete(format!("/functions/{}", args.name)).body(Full::default());
+    done(ask(&args.door, request).map(|change| changes(&change)))
+}
+
+pub(super) fn list(args: &AskArgs) -> ExitCode {
+    done(ask(&args.door, Request::get("/functions").body(Full::default())).map(|functions| match &functions {
+        Value::Array(functions) if !args.json => table(functions),
+        other => other.to_string(),
+    }))
+}
+
+pub(super) fn status(args: &AskArgs) -> ExitCode {
+    done(ask(&args.door, Request::get("/status").body(Full::default())).map(|status| match &status {
+        Value::Object(status) if !args.json => {
+            let lines = status.iter().map(|(key, value)| format!("{key:20} {}", plain(value)));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }))
+}
+
+pub(super) fn drain(args: &AskArgs) -> ExitCode {
+    done(ask(&args.door, Request::post("/drain").body(Full::default())).map(|_| "draining".to_owned()))
+}
+
+fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -> Result<Value, ClientError> {
+    let port = LISTEN_DEFAULT.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
+    let address = match &door.admin {
+        Some(address) => Address::parse(address),
+        None => Address::default_for(port),
+    };
+    let address = address.ok_or_else(|| ClientError::Refused("say where the admin door is, with --admin".to_owned()))?;
+    let token = door.token_file.as_ref().map(std::fs::read_to_string).transpose()?;
+    Client::new(address, token.as_deref())?.ask(request?)
+}
+
+fn done(answer: Result<String, ClientError>) -> ExitCode {
+    match answer {
+        Ok(text) => print_line(&text),
+        Err(error) => fail(error),
+    }
+}
+
+/// What has changed, in words.
+fn changes(change: &Value) -> String {
+    let names = |key: &str| -> Vec<&str> { change[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect() };
+    let parts = ["added", "replaced", "removed"].map(|what| (what, names(what)));
+    let parts = parts.iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| format!("{what} {}", names.join(", ")));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// Functions, one a line, below their keys.
+fn table(functions: &[Value]) -> String {
+    const KEYS: [&str; 6] = ["name", "route", "tenant", "origin", "version", "retired"];
+    let row = |function: &Value| KEYS.map(|key| plain(&function[key]));
+    let rows: Vec<[String; KEYS.len()]> = std::iter::once(KEYS.map(str::to_owned)).chain(functions.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..KEYS.len()).map(width).collect();
+    let line = |row: &[String; KEYS.len()]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,135 @@
+//! One run of the compiler: a child of its own process group that takes limits upon itself before it becomes `awsm`.
+//!
+//! `sledge` forbids unsafe code, and with it code between fork and exec. So the child is this program once more, under a command that nobody
+//! else uses ([`LIMITED_COMMAND`]): it limits itself and then executes the compiler, whose own children inherit the limits.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
+
+use super::{CompileError, Target};
+
+/// The command of this program that limits itself and becomes another program.
+pub const LIMITED_COMMAND: &str = "limited";
+
+/// What is shown of a failed compilation.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
+/// Niceness of compilers: requests go first.
+const NICENESS: i32 = 10;
+/// Files that a compiler may have open.
+const FILES_MAX: u64 = 256;
+
+/// What one compilation may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time, and likewise processor time of each of its processes, in milliseconds.
+    pub ms_max: u64,
+    /// Address space of each of its processes, in bytes.
+    pub memory_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { ms_max: 600_000, memory_bytes_max: 8 << 30 }
+    }
+}
+
+/// Compiles `input` to `output`; `folder` is for what the compiler says.
+pub(super) fn run(
+    program: &Path,
+    input: &Path,
+    output: &Path,
+    folder: &Path,
+    target: &Target,
+    limits: &Limits,
+) -> Result<(), CompileError> {
+    let messages = folder.join("messages");
+    let said = File::create(&messages).map_err(CompileError::Folder)?;
+    let this = std::env::current_exe().map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
+    let mut child = Command::new(this)
+        .arg(LIMITED_COMMAND)
+        .arg(limits.ms_max.to_string())
+        .arg(limits.memory_bytes_max.to_string())
+        .arg(program)
+        .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
+        .arg(input)
+        .arg("-o")
+        .arg(output)
+        .env("TMPDIR", folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said)
+        .process_group(0)
+        .spawn()
+        .map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
+    let status = wait(&mut child, Duration::from_millis(limits.ms_max));
+    // Whatever it has started ends with it.
+    let _ = rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL);
+    let Some(status) = status.map_err(CompileError::Folder)? else {
+        let _ = child.wait();
+        return Err(CompileError::Time { ms_max: limits.ms_max });
+    };
+    if status.success() {
+        return Ok(());
+    }
+    Err(failed(status, &messages, limits))
+}
+
+fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError {
+    let said = fs::read(messages).unwrap_or_default();
+    let message = String::from_utf8_lossy(&said[said.len().saturating_sub(MESSAGE_BYTES_MAX)..]).trim_end().to_owned();
+    match status.signal() {
+        Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Time { ms_max: limits.ms_max },
+        Some(signal) => CompileError::Killed { signal, memory_bytes_max: limits.memory_bytes_max, message },
+        None => CompileError::Failed { status, message },
+    }
+}
+
+/// Waits for its end; none when that is not there in time.
+fn wait(child: &mut Child, time: Duration) -> io::Result<Option<ExitStatus>> {
+    let end = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let deadline = Instant::now() + time;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => return child.wait().map(Some),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Limits this process and becomes another program; returns only when that fails. `args`: milliseconds, bytes, the program, its arguments.
+#[must_use]
+pub fn exec_limited(mut args: impl Iterator<Item = OsString>) -> io::Error {
+    let number = |arg: Option<OsString>| arg.and_then(|arg| arg.to_str()?.parse::<u64>().ok());
+    let (Some(ms_max), Some(memory_bytes_max), Some(program)) = (number(args.next()), number(args.next()), args.next()) else {
+        return io::Error::from(io::ErrorKind::InvalidInput);
+    };
+    let limit = |resource, max| rustix::process::setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) });
+    // A signal that says what it is for comes at the first, the end at the second.
+    let seconds = ms_max.div_ceil(1_000);
+    let cpu = Rlimit { current: Some(seconds), maximum: Some(seconds.saturating_add(1)) };
+    let limited = rustix::process::setrlimit(Resource::Cpu, cpu)
+        .and_then(|()| limit(Resource::As, memory_bytes_max))
+        .and_then(|()| limit(Resource::Fsize, ARTIFACT_BYTES_MAX))
+        .and_then(|()| limit(Resource::Nofile, FILES_MAX))
+        .and_then(|()| limit(Resource::Core, 0))
+        .and_then(|()| rustix::process::set_parent_process_death_signal(Some(Signal::KILL)));
+    if let Err(error) = limited {
+        return error.into();
+    }
+    // Only a courtesy.
+    let _ = rustix::process::nice(NICENESS);
+    Command::new(program).args(args).exec()
+}

@@ -1,0 +1,158 @@
+//! From a WebAssembly module to an artifact's bytes: the compiler `awsm` as a child with limits, and a cache of what it made.
+//!
+//! ```text
+//!   module --hash--> cache --hit, and its digest is right----------------> artifact
+//!                      \--miss--> child (limits) -> awsm -> cache (digest) --/
+//! ```
+//!
+//! What is hashed is what is compiled: the module is in memory from the first look on. Knows neither functions nor configurations.
+
+mod cache;
+mod child;
+mod error;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use awsm_abi::ABI_VERSION;
+use awsm_abi::limits::{ARTIFACT_BYTES_MAX, MODULE_BYTES_MAX};
+use awsm_abi::types::Bounds;
+
+pub use cache::{Cache, Id};
+pub use child::{LIMITED_COMMAND, Limits, exec_limited};
+pub use error::CompileError;
+
+/// How a module is to be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// How accesses are kept inside the memory.
+    pub bounds: Bounds,
+    /// The processor: `native`, `baseline` or a name.
+    pub cpu: String,
+}
+
+impl Default for Target {
+    fn default() -> Target {
+        Target { bounds: Bounds::Guard, cpu: "native".to_owned() }
+    }
+}
+
+/// What became of a module.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The artifact.
+    pub artifact: Vec<u8>,
+    /// Whether it was made earlier.
+    pub cached: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Compiles modules.
+#[derive(Debug)]
+pub struct Compiler {
+    limits: Limits,
+    cache: Option<Cache>,
+    /// What tells the compiler from others, once it was asked for.
+    identity: OnceLock<blake3::Hash>,
+}
+
+impl Compiler {
+    /// A compiler that keeps these limits, and what it made in `cache`.
+    #[must_use]
+    pub const fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
+        Compiler { limits, cache, identity: OnceLock::new() }
+    }
+
+    /// Compiles a module, or finds what was made of it earlier.
+    ///
+    /// # Errors
+    /// When there is no compiler, it fails, or it exceeds a limit.
+    pub fn compile(&self, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
+        let began = Instant::now();
+        if module.len() as u64 > MODULE_BYTES_MAX {
+            return Err(CompileError::TooLarge { bytes: module.len() as u64, bytes_max: MODULE_BYTES_MAX });
+        }
+        let program = program()?;
+        let Some(cache) = &self.cache else {
+            let artifact = self.run(&program, module, target)?;
+            return Ok(Compiled { artifact, cached: false, took: began.elapsed() });
+        };
+        let id = self.id(&program, module, target)?;
+        match cache.get(&id) {
+            Ok(Some(artifact)) => return Ok(Compiled { artifact, cached: true, took: began.elapsed() }),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a cached artifact is not used; compiling again"),
+        }
+        let artifact = self.run(&program, module, target)?;
+        if let Err(error) = cache.put(&id, &artifact) {
+            tracing::warn!(folder = %cache.folder().display(), %error, "an artifact could not be kept; it will be compiled again");
+        }
+        Ok(Compiled { artifact, cached: false, took: began.elapsed() })
+    }
+
+    /// What an artifact depends on: the module, how it is compiled and by what, and the processor.
+    fn id(&self, program: &Path, module: &[u8], target: &Target) -> Result<Id, CompileError> {
+        let identity = match self.identity.get() {
+            Some(identity) => *identity,
+            None => {
+                let start = |source| CompileError::Start { compiler: program.to_owned(), source };
+                let bytes = fs::read(program).map_err(start)?;
+                *self.identity.get_or_init(|| blake3::hash(&bytes))
+            }
+        };
+        let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11 cache of artifacts: module, compiler, processor");
+        hasher.update(blake3::hash(module).as_bytes()).update(identity.as_bytes()).update(&ABI_VERSION.to_le_bytes());
+        let features: Vec<&str> = sledge_sandbox::cpu_features().collect();
+        for text in [target.bounds.name(), &target.cpu].into_iter().chain(features) {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        Ok(Id::from(hasher.finalize()))
+    }
+
+    fn run(&self, program: &Path, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
+        let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
+        let (input, output) = (folder.path().join("function.wasm"), folder.path().join("function.so"));
+        fs::write(&input, module).map_err(CompileError::Folder)?;
+        child::run(program, &input, &output, folder.path(), target, &self.limits)?;
+        let mut artifact = Vec::new();
+        let read = fs::File::open(&output).and_then(|file| file.take(ARTIFACT_BYTES_MAX + 1).read_to_end(&mut artifact));
+        read.map_err(CompileError::Folder)?;
+        Ok(artifact)
+    }
+}
+
+/// The compiler beside this program, or else the one in PATH.
+fn program() -> Result<PathBuf, CompileError> {
+    let this = std::env::current_exe().unwrap_or_default();
+    let beside = this.with_file_name("awsm");
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::iter::once(beside).chain(std::env::split_paths(&search).map(|folder| folder.join(OsStr::new("awsm"))));
+    candidates.into_iter().find(|candidate| candidate.is_file()).ok_or(CompileError::NoCompiler { beside: this })
+}
+
+/// Where artifacts are kept unless told otherwise: what systemd, the desktop or the system has for this.
+#[must_use]
+pub fn cache_folder_default() -> Option<PathBuf> {
+    let of = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    of("CACHE_DIRECTORY")
+        .or_else(|| Some(of("XDG_CACHE_HOME")?.join("sledge")))
+        .or_else(|| Some(of("HOME")?.join(".cache/sledge")))
+}
+
+/// The first bytes of a module in binary form.
+pub const MODULE_MAGIC: &[u8] = b"\0asm";
+
+/// Reads a file that is at most so large.
+pub(crate) fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("larger than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}

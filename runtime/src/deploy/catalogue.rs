@@ -1,0 +1,282 @@
+//! The functions that are served, by name. Says what a change would be; knows no threads.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use serde::Serialize;
+use sledge_sandbox::Budget;
+
+use crate::config::{FUNCTIONS_MAX, FunctionConfig};
+use crate::function::Function;
+use crate::http::{Route, Router};
+use crate::scheduler::{FunctionId, TenantId};
+
+/// Who says what a function is: nobody else may change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The configuration and the command line.
+    Config,
+    /// The admin door.
+    Deployed,
+}
+
+/// Why a change is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// There is no such function.
+    #[error("there is no function `{0}`")]
+    Unknown(String),
+    /// It is the configuration's.
+    #[error("`{0}` stands in the configuration: change it there and send SIGHUP")]
+    Configured(String),
+    /// It was deployed.
+    #[error("`{0}` was deployed through the admin door: remove it there first (`sledge remove {0}`)")]
+    Deployed(String),
+    /// Its route is another's.
+    #[error("route {route} is that of `{other}`")]
+    Route {
+        /// The route.
+        route: String,
+        /// Whose it is.
+        other: String,
+    },
+    /// There are too many.
+    #[error("there are {FUNCTIONS_MAX} functions already")]
+    Full,
+}
+
+/// A function as operators see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Info {
+    /// Its name.
+    pub name: String,
+    /// Path of its requests.
+    pub route: String,
+    /// Methods it answers.
+    pub methods: Vec<String>,
+    /// Whose it is.
+    pub tenant: String,
+    /// Who says what it is.
+    pub origin: Origin,
+    /// Counts the functions that this server has loaded: the larger, the later.
+    pub version: u64,
+    /// BLAKE3 of the file it was made from.
+    pub digest: String,
+    /// Bytes of its machine code.
+    pub code_bytes: usize,
+    /// Earlier versions that still have requests.
+    pub retired: usize,
+}
+
+/// A function that is served.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its settings.
+    pub config: FunctionConfig,
+    /// Hash of the file it was made from.
+    pub digest: blake3::Hash,
+    /// Who says what it is.
+    pub origin: Origin,
+    version: u64,
+    route: Arc<Route>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Catalogue {
+    entries: BTreeMap<String, Entry>,
+    /// Numbers for the scheduler; kept by those that were removed, so that one of the same name finds its own again.
+    functions: Numbers,
+    tenants: Numbers,
+    budget: Arc<Budget>,
+    version: u64,
+    /// Versions that were replaced or removed, until they are gone.
+    retired: Vec<(String, Weak<Function>)>,
+}
+
+/// A function that is loaded and not served yet.
+#[derive(Debug)]
+pub struct Candidate {
+    /// Its settings.
+    pub config: FunctionConfig,
+    /// Hash of the file it was made from.
+    pub digest: blake3::Hash,
+    /// What it was made to.
+    pub function: Function,
+}
+
+impl Catalogue {
+    /// Without functions; all share `budget`.
+    #[must_use]
+    pub fn new(budget: Arc<Budget>) -> Catalogue {
+        let (functions, tenants) = (Numbers::default(), Numbers::default());
+        Catalogue { entries: BTreeMap::new(), functions, tenants, budget, version: 0, retired: Vec::new() }
+    }
+
+    /// What all functions share.
+    #[must_use]
+    pub const fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// The function of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Names of all that `origin` says.
+    pub fn names(&self, origin: Origin) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(move |(_, entry)| entry.origin == origin).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether a function with these settings could be added, or take the place of one.
+    ///
+    /// # Errors
+    /// When another says what it is, or has its route.
+    pub fn check(&self, config: &FunctionConfig, origin: Origin) -> Result<(), CatalogueError> {
+        match self.entries.get(&config.name) {
+            Some(entry) if entry.origin != origin => return Err(not_yours(&config.name, entry.origin)),
+            None if self.entries.len() >= FUNCTIONS_MAX => return Err(CatalogueError::Full),
+            _ => {}
+        }
+        let route = config.route();
+        match self.entries.values().find(|entry| entry.config.name != config.name && entry.config.route() == route) {
+            Some(other) => Err(CatalogueError::Route { route, other: other.config.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
+    pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
+        let Candidate { config, digest, mut function } = candidate;
+        function.number = FunctionId(self.functions.number(&config.name));
+        function.tenant = TenantId(self.tenants.number(&config.tenant));
+        // Old and new version together keep the limits, if these are the same.
+        if let Some(before) = self.entries.get(&config.name).filter(|before| {
+            (before.config.concurrency_max, before.config.queue_max) == (config.concurrency_max, config.queue_max)
+        }) {
+            function.gate = Arc::clone(&before.route.function.gate);
+        }
+        let function = Arc::new(function.within(&self.budget));
+        let route = Arc::new(Route::new(&config.methods, function));
+        self.version += 1;
+        let entry = Entry { config, digest, origin, version: self.version, route };
+        let before = self.entries.insert(entry.config.name.clone(), entry);
+        before.map(|entry| self.retire(&entry))
+    }
+
+    /// Removes a function that `origin` says, and returns it.
+    ///
+    /// # Errors
+    /// When there is none, or it is another's.
+    pub fn remove(&mut self, name: &str, origin: Origin) -> Result<Arc<Function>, CatalogueError> {
+        match self.entries.get(name) {
+            None => return Err(CatalogueError::Unknown(name.to_owned())),
+            Some(entry) if entry.origin != origin => return Err(not_yours(name, entry.origin)),
+            Some(_) => {}
+        }
+        let entry = self.entries.remove(name).ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
+        Ok(self.retire(&entry))
+    }
+
+    fn retire(&mut self, entry: &Entry) -> Arc<Function> {
+        let function = &entry.route.function;
+        // Relaxed: threads learn of it by what is published afterwards.
+        function.retired.store(true, Ordering::Relaxed);
+        self.retired.retain(|(_, function)| function.strong_count() > 0);
+        self.retired.push((entry.config.name.clone(), Arc::downgrade(function)));
+        Arc::clone(function)
+    }
+
+    /// The routes to all functions.
+    #[must_use]
+    pub fn router(&self) -> Router {
+        let mut router = Router::default();
+        for entry in self.entries.values() {
+            router.add(&entry.config.route(), Arc::clone(&entry.route));
+        }
+        router
+    }
+
+    /// All functions, as operators see them.
+    #[must_use]
+    pub fn list(&self) -> Vec<Info> {
+        let mut retired: HashMap<&str, usize> = HashMap::new();
+        for (name, _) in self.retired.iter().filter(|(_, function)| function.strong_count() > 0) {
+            *retired.entry(name).or_default() += 1;
+        }
+        let info = |entry: &Entry| Info {
+            name: entry.config.name.clone(),
+            route: entry.config.route(),
+            methods: entry.config.methods.clone(),
+            tenant: entry.config.tenant.clone(),
+            origin: entry.origin,
+            version: entry.version,
+            digest: entry.digest.to_hex().to_string(),
+            code_bytes: entry.route.function.template.artifact().code_bytes(),
+            retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
+        };
+        self.entries.values().map(info).collect()
+    }
+
+    /// Versions that were replaced or removed and still have requests.
+    #[must_use]
+    pub fn retired(&self) -> usize {
+        self.retired.iter().filter(|(_, function)| function.strong_count() > 0).count()
+    }
+}
+
+fn not_yours(name: &str, origin: Origin) -> CatalogueError {
+    match origin {
+        Origin::Config => CatalogueError::Configured(name.to_owned()),
+        Origin::Deployed => CatalogueError::Deployed(name.to_owned()),
+    }
+}
+
+/// Names that have numbers, from zero on without gaps: the scheduler keeps tables by them.
+#[derive(Debug, Default)]
+struct Numbers(HashMap<String, u32>);
+
+/// Names that have numbers of their own; those that come later share the last one.
+const NUMBERS_MAX: u32 = 100_000;
+
+impl Numbers {
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.0.get(name) {
+            return *number;
+        }
+        let next = self.0.len() as u32;
+        if next >= NUMBERS_MAX {
+            return NUMBERS_MAX;
+        }
+        self.0.insert(name.to_owned(), next);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_no_gaps_and_stay() {
+        let mut numbers = Numbers::default();
+        assert_eq!(["a", "b", "a", "c", "b"].map(|name| numbers.number(name)), [0, 1, 0, 2, 1]);
+    }
+}

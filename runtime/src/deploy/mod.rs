@@ -1,0 +1,25 @@
+//! What is served, and changing it while it is served.
+//!
+//! ```text
+//!   configuration, SIGHUP --\
+//!   admin door -------------> Deployer: compile, load, initialise aside --> Catalogue --> publish --> every thread's door
+//!                                └ store (what was deployed outlives the server)
+//! ```
+//!
+//! * [`catalogue`]: the functions by name, whose they are, and the routes that they make;
+//! * [`publish`]: how threads come to use new routes, and how it is known that all do;
+//! * [`deployer`]: the changes, one after the other: each is complete or has not happened;
+//! * [`reload`]: SIGHUP; [`store`]: deployed functions on disk.
+//!
+//! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
+//! sandboxes are given back, and with its last request everything of it is unmapped.
+
+pub mod catalogue;
+pub mod deployer;
+pub mod publish;
+pub mod reload;
+pub mod store;
+
+pub use catalogue::{Candidate, Info, Origin};
+pub use deployer::{Change, DeployError, Deployer};
+pub use publish::Published;

@@ -1,0 +1,138 @@
+//! From the one who changes the routes to the threads that use them, without a cost to any request.
+//!
+//! Every thread has a task that waits for new routes and puts them into the thread's door. The one who changes waits until all threads have:
+//! from then on no request is routed to what was before.
+
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sledge_sandbox::Template;
+use tokio::sync::watch;
+
+use crate::http::{Door, Router};
+
+/// How long threads may take to use what was published; each looks at its tasks at least once a quantum.
+const TAKE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Routes, and what is not served any more.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// Counts from one publication to the next.
+    number: u64,
+    router: Arc<Router>,
+    /// What went since the last number.
+    retired: Vec<Template>,
+}
+
+/// Where routes are published.
+#[derive(Debug)]
+pub struct Publisher {
+    sender: watch::Sender<Published>,
+    taken: Arc<Taken>,
+}
+
+/// The last number that each thread has taken; none for those that have ended.
+#[derive(Debug, Default)]
+struct Taken {
+    numbers: Mutex<Vec<Option<u64>>>,
+    changed: Condvar,
+}
+
+/// A thread's side.
+#[derive(Debug)]
+pub struct Subscription {
+    receiver: watch::Receiver<Published>,
+    taken: Arc<Taken>,
+    thread: usize,
+}
+
+impl Publisher {
+    /// Begins with these routes.
+    #[must_use]
+    pub fn new(router: Router) -> Publisher {
+        let published = Published { router: Arc::new(router), ..Published::default() };
+        Publisher { sender: watch::Sender::new(published), taken: Arc::default() }
+    }
+
+    /// For one more thread.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        let mut receiver = self.sender.subscribe();
+        let number = receiver.borrow_and_update().number;
+        let mut numbers = self.taken.numbers();
+        numbers.push(Some(number));
+        Subscription { receiver, taken: Arc::clone(&self.taken), thread: numbers.len() - 1 }
+    }
+
+    /// Publishes routes and waits until every thread uses them. `retired` is what they do not lead to any more.
+    pub fn publish(&self, router: Router, retired: Vec<Template>) {
+        let mut number = 0;
+        self.sender.send_modify(|published| {
+            number = published.number + 1;
+            *published = Published { number, router: Arc::new(router), retired };
+        });
+        if !self.taken.wait(number, TAKE_TIME_MAX) {
+            tracing::warn!(after = ?TAKE_TIME_MAX, "not every thread uses the new routes yet");
+        }
+        // They are not needed any more, and would keep in memory what they name.
+        self.sender.send_if_modified(|published| {
+            published.retired = Vec::new();
+            false
+        });
+    }
+}
+
+impl Taken {
+    fn numbers(&self) -> MutexGuard<'_, Vec<Option<u64>>> {
+        // Single assignments, which cannot be half done.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, number: u64, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut numbers = self.numbers();
+        while numbers.iter().flatten().any(|taken| *taken < number) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            numbers = self.changed.wait_timeout(numbers, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Subscription {
+    /// The routes to begin with.
+    #[must_use]
+    pub fn router(&self) -> Arc<Router> {
+        Arc::clone(&self.receiver.borrow().router)
+    }
+
+    /// Puts into `door` whatever is published, for as long as there is somebody to publish.
+    pub async fn follow(mut self, door: Rc<Door>) {
+        let mut last = self.receiver.borrow().number;
+        while self.receiver.changed().await.is_ok() {
+            let Published { number, router, retired } = self.receiver.borrow_and_update().clone();
+            *door.router.borrow_mut() = router;
+            if let Some(local) = &door.local {
+                // Where a number was missed, so was what went with it.
+                if number == last + 1 { local.forget(&retired) } else { local.forget_all() }
+            }
+            last = number;
+            self.set(Some(number));
+        }
+    }
+
+    fn set(&self, number: Option<u64>) {
+        self.taken.numbers()[self.thread] = number;
+        self.taken.changed.notify_all();
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}

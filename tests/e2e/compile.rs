@@ -1,0 +1,179 @@
+//! WebAssembly modules that the server compiles: the compiler as a child with limits, and the cache of what it made.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use sledge_tests::http::TIME_MAX;
+use sledge_tests::process::{self, Finished};
+use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A module in a file of its own.
+fn module(folder: &Path) -> PathBuf {
+    let path = folder.join("echo.wasm");
+    let wat = programs::tests_folder().join("e2e/functions/echo.wat");
+    fs::write(&path, wat::parse_file(wat).expect("WAT")).expect("write the module");
+    path
+}
+
+/// A module that keeps the compiler busy for longer than any of these tests takes: one function of very many operators.
+fn endless(folder: &Path) -> PathBuf {
+    let step = "(local.set 0 (i32.add (i32.load (local.get 0)) (i32.mul (local.get 0) (local.get 1))))".repeat(300_000);
+    let text = format!("(module (memory 1) (func (export \"_start\") (local i32 i32) {step}))");
+    let path = folder.join("endless.wasm");
+    fs::write(&path, wat::parse_str(text).expect("WAT")).expect("write the module");
+    path
+}
+
+/// A configuration with a cache of its own and these keys besides.
+fn config(folder: &Path, module: &Path, more: &Value) -> Value {
+    let mut config = json!({ "cache_dir": folder.join("cache"), "functions": [{ "name": "echo", "path": module }] });
+    for (key, value) in more.as_object().expect("an object") {
+        config[key] = value.clone();
+    }
+    config
+}
+
+fn refused(folder: &Path, config: &Value) -> Finished {
+    let file = folder.join("refused.json");
+    fs::write(&file, config.to_string()).expect("write a configuration");
+    let done = process::run(sledge_command(&["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file), b"", TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    done
+}
+
+fn artifacts(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder.join("cache")).expect("the cache").map(|entry| entry.expect("an entry").path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "artifact")).collect()
+}
+
+/// Starts a server with that configuration; whether it found its function in the cache.
+fn is_cached(config: &Value) -> (bool, String) {
+    let server = Server::start(config.clone());
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    let log = server.log();
+    server.stop();
+    assert_ne!(log.contains("cached=true"), log.contains("cached=false"), "{log}");
+    (log.contains("cached=true"), log)
+}
+
+#[test]
+fn a_module_is_compiled_once_for_each_way_to_compile_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = module(folder.path());
+    let with = |more: &Value| config(folder.path(), &module, more);
+    assert!(!is_cached(&with(&json!({}))).0);
+    assert!(is_cached(&with(&json!({}))).0);
+    let software = with(&json!({ "functions": [{ "name": "echo", "path": module, "bounds": "software" }] }));
+    assert!(!is_cached(&software).0);
+    let baseline = with(&json!({ "functions": [{ "name": "echo", "path": module, "cpu": "baseline" }] }));
+    assert!(!is_cached(&baseline).0);
+    assert_eq!(artifacts(folder.path()).len(), 3);
+    assert!(is_cached(&software).0 && is_cached(&baseline).0);
+    // What is refused of an artifact is refused of a module.
+    let none = with(&json!({ "functions": [{ "name": "echo", "path": module, "bounds": "none" }] }));
+    assert!(refused(folder.path(), &none).stderr.contains("--allow-unchecked"));
+}
+
+#[test]
+fn an_artifact_that_was_tampered_with_is_compiled_again_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = module(folder.path());
+    let config = config(folder.path(), &module, &json!({}));
+    assert!(!is_cached(&config).0);
+    let artifact = artifacts(folder.path()).pop().expect("an artifact");
+    let good = fs::read(&artifact).expect("the artifact");
+    let mut bytes = good.clone();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&artifact, bytes).expect("tamper");
+    let (cached, log) = is_cached(&config);
+    assert!(!cached && log.contains("its digest is wrong"), "{log}");
+    assert!(is_cached(&config).0, "it was made anew");
+    // A good artifact of something else in its place.
+    let other = json!({ "name": "echo", "path": module, "cpu": "baseline" });
+    let mut other_config = config.clone();
+    other_config["functions"] = json!([other]);
+    assert!(!is_cached(&other_config).0);
+    let other = artifacts(folder.path()).into_iter().find(|path| *path != artifact).expect("another one");
+    fs::copy(other, &artifact).expect("exchange");
+    let (cached, log) = is_cached(&config);
+    assert!(!cached && log.contains("its digest is wrong"), "{log}");
+}
+
+#[test]
+fn without_a_place_for_the_cache_modules_are_compiled_all_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("cache"), "a file, no folder").expect("write a file");
+    let (cached, log) = is_cached(&config(folder.path(), &module(folder.path()), &json!({})));
+    assert!(!cached && log.contains("compiled modules are not kept"), "{log}");
+}
+
+#[test]
+fn a_compilation_that_takes_too_long_is_ended_and_says_which_limit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = endless(folder.path());
+    let start = Instant::now();
+    let done = refused(folder.path(), &config(folder.path(), &module, &json!({ "compile_ms_max": 1_500 })));
+    assert!(done.stderr.contains("longer than 1500 ms") && done.stderr.contains("compile_ms_max"), "{}", done.stderr);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(compilers_of(folder.path()), Vec::<i32>::new(), "nothing of it is left");
+}
+
+/// The compiler, and whatever it starts, runs under the limits, as a shell in its place says.
+#[test]
+fn compilers_take_their_limits_upon_themselves() {
+    let ulimits = "ulimit -v; ulimit -t; ulimit -Ht; ulimit -n; ulimit -c; sh -c 'ulimit -v'; nice";
+    let limited = ["limited", "1500", "2147483648", "/bin/sh", "-c", ulimits];
+    let done = process::run(&mut sledge_command(&limited), b"", TIME_MAX);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    let lines: Vec<String> = done.text().lines().map(str::to_string).collect();
+    assert_eq!(lines[..6], ["2097152", "2", "3", "256", "0", "2097152"], "{lines:?}");
+    // On top of the test's own.
+    assert!(lines[6].parse::<i32>().expect("a number") >= 10, "{lines:?}");
+}
+
+/// Processes that compile in a folder below the one of that test, by their command line.
+fn compilers_of(folder: &Path) -> Vec<i32> {
+    let of = folder.to_string_lossy().into_owned();
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    let is_one = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        line.contains(&of) && line.contains("--bounds")
+    };
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_one).collect()
+}
+
+#[test]
+fn a_compiler_that_is_killed_in_the_middle_costs_that_deployment_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The compiler's temporary files lie where this test finds them.
+    let file = folder.path().join("sledge.json");
+    let admin = folder.path().join("admin.sock");
+    let mut config = config(folder.path(), &module(folder.path()), &json!({ "admin": admin }));
+    config["listen"] = "127.0.0.1:0".into();
+    fs::write(&file, config.to_string()).expect("write the configuration");
+    let server = Server::start_with(sledge_command(&["serve", "--config"]).arg(&file).env("TMPDIR", folder.path()));
+    let module = fs::read(endless(folder.path())).expect("the module");
+    let door = sledge_tests::admin::Admin::new(admin);
+    let deployment = std::thread::spawn(move || (door.deploy("endless", &json!({}), &module), door));
+    let deadline = Instant::now() + TIME_MAX;
+    let compiler = loop {
+        if let Some(pid) = compilers_of(folder.path()).first() {
+            break *pid;
+        }
+        assert!(Instant::now() < deadline, "no compiler:\n{}", server.log());
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    kill_process(Pid::from_raw(compiler).expect("a process"), Signal::KILL).expect("kill");
+    let (reply, door) = deployment.join().expect("the deployment");
+    assert_eq!(reply.status, 422, "{}", reply.text());
+    assert!(reply.text().contains("signal 9"), "{}", reply.text());
+    assert!(door.function("endless").is_none());
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    server.stop();
+}

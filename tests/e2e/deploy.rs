@@ -1,0 +1,379 @@
+//! Changing what is served while it is served: the admin door, SIGHUP, the commands that speak to the door.
+
+use crate::{entry, entry_with};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
+use sledge_tests::process::{self, Finished};
+use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A module that replies with `text`.
+fn saying(text: &str) -> Vec<u8> {
+    let length = text.len();
+    let text = format!(
+        r#"(module
+            (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+            (memory (export "memory") 1)
+            (data (i32.const 64) "{text}")
+            (func (export "sledge_handle") (result i32)
+                (i32.store (i32.const 0) (i32.const 64))
+                (i32.store (i32.const 4) (i32.const {length}))
+                (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))"#
+    );
+    wat::parse_str(text).expect("WAT")
+}
+
+fn module(file: &str) -> Vec<u8> {
+    wat::parse_file(programs::tests_folder().join("e2e/functions").join(file)).expect("WAT")
+}
+
+fn command(server: &Server, args: &[&str]) -> Finished {
+    process::run(sledge_command(args).arg("--admin").arg(server.admin().path()), b"", TIME_MAX)
+}
+
+/// Waits until the condition holds; each look is a request of its own.
+#[track_caller]
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + TIME_MAX;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn functions_are_deployed_replaced_listed_and_removed() {
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let (admin, client) = (server.admin(), server.client());
+    assert_eq!(client.post("/hello", "").status, 404);
+    let settings = json!({ "route": "/api/hello", "methods": ["GET"], "content_type": "text/plain", "tenant": "somebody" });
+    let reply = admin.deploy("hello", &settings, &saying("one"));
+    assert_eq!((reply.status, reply.json()), (200, json!({ "added": ["hello"], "replaced": [], "removed": [] })));
+    let got = client.get("/api/hello");
+    assert_eq!((got.status, got.text().as_str(), got.header("content-type")), (200, "one", Some("text/plain")));
+    let first = admin.function("hello").expect("it was deployed");
+    for (key, value) in [("route", "/api/hello"), ("tenant", "somebody"), ("origin", "deployed")] {
+        assert_eq!(first[key], value, "{first}");
+    }
+
+    // The new version has settings of its own: nothing of the old one is left.
+    assert_eq!(admin.deploy("hello", &json!({}), &saying("two")).json()["replaced"], json!(["hello"]));
+    assert_eq!(client.get("/api/hello").status, 404);
+    assert_eq!(client.post("/hello", "").text(), "two");
+    let second = admin.function("hello").expect("it was deployed");
+    assert!(second["version"].as_u64() > first["version"].as_u64(), "{first} {second}");
+    assert_ne!(first["digest"], second["digest"]);
+
+    let names: Vec<Value> =
+        admin.get("/functions").json().as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
+    assert_eq!(names, ["echo", "hello"]);
+    assert_eq!(admin.ask("DELETE", "/functions/hello", "", b"").json()["removed"], json!(["hello"]));
+    assert_eq!(client.post("/hello", "").status, 404);
+    assert_eq!(admin.ask("DELETE", "/functions/hello", "", b"").status, 404);
+    assert_eq!(client.post("/echo", "x").text(), "x");
+    server.stop();
+}
+
+/// The promise behind it all: whoever asks while a function is replaced gets the answer of the version before or of the one after, and from
+/// the moment that the deployment is answered, of the one after.
+#[test]
+fn a_thousand_replacements_under_load_lose_no_request_and_answer_none_wrongly() {
+    const REPLACEMENTS: usize = 1_000;
+    const MODULES: usize = 8;
+    const CLIENTS: usize = 6;
+    for listeners in crate::LISTENERS {
+        let server = Server::start(json!({ "listeners": listeners, "workers": 2, "functions": [entry("echo", "echo.wat")] }));
+        let admin = server.admin();
+        let modules: Vec<Vec<u8>> = (0..MODULES).map(|i| saying(&format!("version {i}"))).collect();
+        assert_eq!(admin.deploy("f", &json!({}), &modules[0]).status, 200);
+        // The version that is being deployed, and the one that is.
+        let (begun, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (server, begun, done, stop, asked) = (&server, &begun, &done, &stop, &asked);
+                scope.spawn(move || {
+                    let mut raw = Raw::connect(server.address);
+                    while !stop.load(Ordering::SeqCst) {
+                        // Half of them with new connections, which other threads may accept.
+                        if client % 2 == 0 {
+                            raw = Raw::connect(server.address);
+                        }
+                        let earliest = done.load(Ordering::SeqCst);
+                        raw.send(post_bytes("/f", b"", ""));
+                        let reply = raw.reply().expect("a reply");
+                        let latest = begun.load(Ordering::SeqCst);
+                        assert_eq!(reply.status, 200, "{reply:?}");
+                        let right = (earliest..=latest).any(|version| reply.text() == format!("version {}", version % MODULES));
+                        assert!(right, "{} between {earliest} and {latest}", reply.text());
+                        asked.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            for version in 1..=REPLACEMENTS {
+                begun.store(version, Ordering::SeqCst);
+                let reply = admin.deploy("f", &json!({}), &modules[version % MODULES]);
+                if reply.status != 200 {
+                    stop.store(true, Ordering::SeqCst);
+                }
+                assert_eq!(reply.status, 200, "{reply:?}");
+                done.store(version, Ordering::SeqCst);
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        assert!(asked.load(Ordering::SeqCst) > REPLACEMENTS, "too few requests to say anything");
+        eventually("all old versions are gone", || admin.function("f").expect("it is there")["retired"] == 0);
+        server.stop();
+    }
+}
+
+/// What was replaced is unmapped: the process has as many mappings after many versions as after a few.
+#[test]
+fn versions_that_were_replaced_are_unloaded() {
+    let server = Server::start(json!({ "workers": 2, "functions": [] }));
+    let (admin, client) = (server.admin(), server.client());
+    let modules = [saying("one"), saying("two")];
+    let mappings = || std::fs::read_to_string(format!("/proc/{}/maps", server.pid())).expect("/proc").lines().count();
+    let replace = |times: usize| {
+        for i in 0..times {
+            assert_eq!(admin.deploy("f", &json!({}), &modules[i % 2]).status, 200);
+            assert_eq!(client.post("/f", "").status, 200);
+        }
+        eventually("only one version is left", || admin.get("/status").json()["retired_versions"] == 0);
+        mappings()
+    };
+    let few = replace(20);
+    let many = replace(200);
+    assert!(many <= few + 20, "{few} mappings after 20 versions, {many} after 220");
+    server.stop();
+}
+
+#[test]
+fn a_request_keeps_the_version_to_which_it_was_routed() {
+    let server = Server::start(json!({ "workers": 1, "functions": [] }));
+    let admin = server.admin();
+    assert_eq!(admin.deploy("f", &json!({}), &module("echo.wat")).status, 200);
+    let mut raw = Raw::connect(server.address);
+    raw.send("POST /f HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n");
+    assert_eq!(raw.reply().expect("an interim reply").status, 100);
+    assert_eq!(admin.deploy("f", &json!({}), &saying("new")).status, 200);
+    assert_eq!(server.client().post("/f", "").text(), "new");
+    assert_eq!(admin.function("f").expect("it is there")["retired"], 1);
+    raw.send("hello");
+    assert_eq!(raw.reply().expect("a reply").text(), "hello");
+    eventually("the old version is gone", || admin.function("f").expect("it is there")["retired"] == 0);
+    // Also one whose function is gone altogether.
+    raw.send("POST /f HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n");
+    assert_eq!(raw.reply().expect("an interim reply").status, 100);
+    assert_eq!(admin.ask("DELETE", "/functions/f", "", b"").status, 200);
+    raw.send("hello");
+    assert_eq!(raw.reply().expect("a reply").text(), "new");
+    server.stop();
+}
+
+#[test]
+fn a_deployment_that_fails_changes_nothing_and_says_why() {
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let admin = server.admin();
+    assert_eq!(admin.deploy("f", &json!({ "route": "/x" }), &saying("good")).status, 200);
+    let artifact = std::fs::read(programs::function("echo.wat")).expect("the artifact");
+    let good = saying("other");
+    let refused: [(&str, Value, &[u8], u16, &str); 11] = [
+        ("f", json!({}), &artifact, 415, ".so"),
+        ("f", json!({}), b"", 415, "WebAssembly"),
+        ("f", json!({}), b"\0asm\x01\0\0\0 nonsense", 422, "awsm could not compile it"),
+        ("f", json!({}), &module("no-entry.wat"), 422, "sledge_handle"),
+        ("f", json!({}), &module("import-unknown.wat"), 422, "launch_missiles"),
+        ("f", json!({ "deadlin_ms": 1 }), &good, 400, "deadline_ms"),
+        ("f", json!({ "deadline_ms": 0 }), &good, 400, "settings.deadline_ms"),
+        ("f", json!({ "path": "/etc/passwd" }), &good, 400, "`path`"),
+        ("f", json!({ "route": "/echo" }), &good, 409, "`echo`"),
+        ("echo", json!({}), &good, 409, "configuration"),
+        ("f", json!({ "cpu": "pentium-17" }), &good, 422, "pentium-17"),
+    ];
+    for (name, settings, module, status, word) in refused {
+        let reply = admin.deploy(name, &settings, module);
+        assert_eq!(reply.status, status, "{settings}: {reply:?} {}", reply.text());
+        let error = reply.json()["error"].as_str().expect("an error").to_string();
+        assert!(error.contains(word), "{word:?} is missing in {error:?}");
+    }
+    assert_eq!(admin.ask("PUT", "/functions/f", "sledge-settings: {\r\n", &good).status, 400);
+    assert_eq!(server.client().post("/x", "").text(), "good");
+    assert_eq!(admin.function("f").expect("it is there")["retired"], 0);
+    server.stop();
+}
+
+/// What an operator sees when the file is edited while the server runs.
+#[test]
+fn sighup_makes_the_functions_what_the_file_says() {
+    let server = Server::start(
+        json!({ "functions": [entry("keep", "echo.wat"), entry("change", "echo.wat"), entry("drop", "echo.wat")] }),
+    );
+    let (admin, client) = (server.admin(), server.client());
+    assert_eq!(admin.deploy("deployed", &json!({}), &saying("deployed")).status, 200);
+    let version = |name: &str| admin.function(name).map(|function| function["version"].as_u64());
+    let (keep, change) = (version("keep"), version("change"));
+    let file = server.folder().join("sledge.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&file).expect("the configuration")).expect("JSON");
+    let mut write = |key: &str, value: Value| {
+        config[key] = value;
+        std::fs::write(&file, config.to_string()).expect("write the configuration");
+        server.signal(Signal::HUP);
+    };
+    let changed = entry_with("change", "echo.wat", &json!({ "route": "/changed" }));
+    write("functions", json!([entry("keep", "echo.wat"), changed, entry("new", "busy.wat")]));
+    server.wait_for_log("added new; replaced change; removed drop");
+    assert_eq!(client.post("/changed", "x").text(), "x");
+    assert_eq!((client.post("/change", "").status, client.post("/drop", "").status), (404, 404));
+    assert_eq!(client.post("/new", [0; 8]).body, [0; 8]);
+    assert_eq!(client.post("/deployed", "").text(), "deployed");
+    assert_eq!(version("keep"), keep, "what has not changed is not loaded again");
+    assert_ne!(version("change"), change);
+
+    // Nothing of a wrong one counts, and the reason is in the log.
+    write("functions", json!([entry("keep", "echo.wat"), { "name": "bad", "path": "/nonexistent.so" }]));
+    server.wait_for_log("/nonexistent.so");
+    write("functions", json!([entry("deployed", "echo.wat")]));
+    server.wait_for_log("sledge remove deployed");
+    write("functions", json!([entry("keep", "echo.wat"), entry("no-entry", "no-entry.wat")]));
+    server.wait_for_log("sledge_handle");
+    assert_eq!(client.post("/new", [0; 8]).body, [0; 8]);
+
+    // What counts at a start only is named.
+    write("functions", json!([]));
+    server.wait_for_log("removed change, keep, new");
+    write("quantum_us", 700.into());
+    server.wait_for_log("quantum_us");
+    server.stop();
+}
+
+#[test]
+fn only_the_owner_may_open_the_door_and_what_a_killed_server_left_there_is_no_obstacle() {
+    let mut server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let path = server.admin().path().to_path_buf();
+    let mode = |path: &Path| std::fs::symlink_metadata(path).expect("the socket").permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    // A second server does not take it away from the first.
+    let second = json!({ "listen": "127.0.0.1:0", "admin": path, "functions": [entry("echo", "echo.wat")] });
+    let file = server.folder().join("second.json");
+    std::fs::write(&file, second.to_string()).expect("write a configuration");
+    let done = process::run(sledge_command(&["serve", "--config"]).arg(&file), b"", TIME_MAX);
+    assert!(done.code() == 1 && done.stderr.contains("another server"), "{}", done.stderr);
+    assert_eq!(server.admin().get("/status").json()["pid"], server.pid());
+
+    server.signal(Signal::KILL);
+    assert!(!server.wait(TIME_MAX).success());
+    assert!(path.exists(), "nobody was there to remove it");
+    let again = Server::start_with(sledge_command(&["serve", "--config"]).arg(&file));
+    assert_eq!(server.admin().get("/status").json()["pid"], again.pid());
+    again.stop();
+    assert!(!path.exists(), "a server that ends well removes it");
+}
+
+#[test]
+fn a_door_on_tcp_wants_a_token() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&token, text).expect("write the token");
+        std::fs::set_permissions(&token, std::fs::Permissions::from_mode(mode)).expect("chmod");
+    };
+    let refused = |config: Value| {
+        let file = folder.path().join("refused.json");
+        std::fs::write(&file, config.to_string()).expect("write a configuration");
+        let done = process::run(sledge_command(&["serve", "--config"]).arg(&file), b"", TIME_MAX);
+        assert_eq!(done.code(), 1, "{}", done.stderr);
+        done.stderr
+    };
+    let config = |admin: &str| json!({ "listen": "127.0.0.1:0", "admin": admin, "functions": [entry("echo", "echo.wat")] });
+    assert!(refused(config("127.0.0.1:0")).contains("admin_token_file"));
+    assert!(refused(config("nowhere")).contains("`nowhere`"));
+    let mut config = config("127.0.0.1:0");
+    config["admin_token_file"] = token.to_string_lossy().into();
+    assert!(refused(config.clone()).contains("No such file"));
+    write("short", 0o600);
+    assert!(refused(config.clone()).contains("at least 16"));
+    write("long enough to be a token\n", 0o644);
+    assert!(refused(config.clone()).contains("mode 644"));
+    write("long enough to be a token\n", 0o600);
+    let server = Server::start(config);
+    server.wait_for_log("admin door address=");
+    let log = server.log();
+    let address = log.split("admin door address=").nth(1).and_then(|rest| rest.lines().next()).expect("an address");
+    let client = Client::new(address.parse().expect("an address"), TIME_MAX);
+    let ask = |headers: &[(&str, &str)]| client.try_post("/functions", b"", headers).expect("an answer").status;
+    assert_eq!(ask(&[]), 401);
+    assert_eq!(ask(&[("authorization", "Bearer long enough to be a tokem")]), 401);
+    assert_eq!(ask(&[("authorization", "Bearer long enough to be a token")]), 405);
+    let list = |token: &Path| {
+        let mut command = sledge_command(&["list", "--admin", address, "--token-file"]);
+        process::run(command.arg(token), b"", TIME_MAX)
+    };
+    assert!(list(&token).text().contains("/echo"));
+    let other = folder.path().join("other");
+    std::fs::write(&other, "quite another token").expect("write a file");
+    assert!(list(&other).code() == 1 && list(&other).stderr.contains("token"));
+    server.stop();
+}
+
+#[test]
+fn commands_speak_to_the_door() {
+    let mut server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let file = server.folder().join("greet.wasm");
+    std::fs::write(&file, saying("hello")).expect("write the module");
+    let path = file.to_str().expect("a path");
+    let done = command(&server, &["deploy", path, "--set", "methods=[\"GET\"]", "--set", "route=/greeting"]);
+    assert_eq!((done.code(), done.text().as_str()), (0, "added greet\n"), "{}", done.stderr);
+    assert_eq!(server.client().get("/greeting").text(), "hello");
+    let done = command(&server, &["list"]);
+    let lines: Vec<String> = done.text().lines().map(str::to_string).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].starts_with("name") && lines[2].starts_with("greet  /greeting"), "{lines:?}");
+    let json: Value = serde_json::from_str(&command(&server, &["list", "--json"]).text()).expect("JSON");
+    assert_eq!(json[1]["name"], "greet");
+    assert!(command(&server, &["status"]).text().contains("serving"));
+    let done = command(&server, &["deploy", path, "--set", "rout=/x"]);
+    assert!(done.code() == 1 && done.stderr.contains("did you mean `route`?"), "{}", done.stderr);
+    let done = command(&server, &["remove", "greet"]);
+    assert_eq!((done.code(), done.text().as_str()), (0, "removed greet\n"));
+    let done = command(&server, &["remove", "greet"]);
+    assert!(done.code() == 1 && done.stderr.contains("no function `greet`"), "{}", done.stderr);
+    assert_eq!(command(&server, &["drain"]).code(), 0);
+    assert!(server.wait(TIME_MAX).success());
+    let done = command(&server, &["list"]);
+    assert!(done.code() == 1 && done.stderr.contains("no admin door"), "{}", done.stderr);
+}
+
+/// Killed at any moment, the next server serves what was deployed; a removed function stays removed.
+#[test]
+fn deployed_functions_outlive_the_server_where_there_is_a_folder_for_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    let config = json!({ "state_dir": state, "functions": [entry("echo", "echo.wat")] });
+    let mut server = Server::start(config.clone());
+    let admin = server.admin();
+    assert_eq!(admin.deploy("stays", &json!({ "route": "/there" }), &saying("one")).status, 200);
+    assert_eq!(admin.deploy("stays", &json!({ "route": "/here" }), &saying("two")).status, 200);
+    assert_eq!(admin.deploy("goes", &json!({}), &saying("three")).status, 200);
+    assert_eq!(admin.ask("DELETE", "/functions/goes", "", b"").status, 200);
+    server.signal(Signal::KILL);
+    assert!(!server.wait(TIME_MAX).success());
+
+    let server = Server::start(config);
+    let client = server.client();
+    assert_eq!(client.post("/here", "").text(), "two");
+    assert_eq!((client.post("/there", "").status, client.post("/goes", "").status), (404, 404));
+    assert_eq!(server.admin().function("stays").expect("it is there")["origin"], "deployed");
+    server.stop();
+    // Both say what it is: refused, before anything is closed.
+    let both = json!({ "listen": "127.0.0.1:0", "state_dir": state, "functions": [entry("stays", "echo.wat")] });
+    let file = folder.path().join("both.json");
+    std::fs::write(&file, both.to_string()).expect("write a configuration");
+    let done = process::run(sledge_command(&["serve", "--config"]).arg(&file), b"", TIME_MAX);
+    assert!(done.code() == 1 && done.stderr.contains("stays"), "{}", done.stderr);
+}
