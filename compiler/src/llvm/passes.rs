@@ -4,8 +4,12 @@
 //! 2. everything else on scalars and loops, with their values held;
 //! 3. vectorise and unroll.
 
+use std::ffi::{CStr, CString, c_char};
+
+use inkwell::llvm_sys::core::LLVMDisposeMessage;
+use inkwell::llvm_sys::prelude::LLVMModuleRef;
+use inkwell::llvm_sys::target_machine::LLVMTargetMachineRef;
 use inkwell::module::Module;
-use inkwell::passes::PassBuilderOptions;
 
 use super::machine::Machine;
 use super::{keep, quiet};
@@ -20,7 +24,7 @@ const SCALAR_QUICK: &str = "function<eager-inv>(early-cse<memssa>,simplifycfg,in
     loop-mssa(loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>),loop(indvars,loop-deletion),sccp,bdce,\
     instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg)";
 
-const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,jump-threading,correlated-propagation,\
+const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,awsm-checks,jump-threading,correlated-propagation,\
     simplifycfg<switch-range-to-icmp>,instcombine<max-iterations=1;no-verify-fixpoint>,aggressive-instcombine,simplifycfg<switch-range-to-icmp>,\
     reassociate,constraint-elimination,loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,\
     loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),\
@@ -38,6 +42,16 @@ const VECTOR: &str = "function<eager-inv>(float2int,loop(loop-rotate<header-dupl
     slp-vectorizer,vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
     instcombine<max-iterations=1;no-verify-fixpoint>,instsimplify,div-rem-pairs,\
     simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>),globaldce,constmerge";
+
+unsafe extern "C" {
+    /// Defined in `passes.cpp`.
+    fn awsm_run_passes(
+        module: LLVMModuleRef,
+        machine: LLVMTargetMachineRef,
+        pipeline: *const c_char,
+        verify_each: bool,
+    ) -> *mut c_char;
+}
 
 /// Optimises a module. `exact` says that accesses may trap by faulting.
 pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, exact: bool) -> Result<(), CompileError> {
@@ -62,14 +76,21 @@ pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, 
     if exact { keep::pin(module) } else { Ok(()) }
 }
 
-pub(super) fn run(module: &Module<'_>, machine: &Machine, passes: &str) -> Result<(), CompileError> {
-    let options = PassBuilderOptions::create();
-    options.set_loop_vectorization(true);
-    options.set_loop_slp_vectorization(true);
-    options.set_loop_interleaving(true);
-    options.set_loop_unrolling(true);
-    if cfg!(debug_assertions) {
-        options.set_verify_each(true);
+/// Runs a pipeline, which may name passes of our own (`passes.h`) beside LLVM's.
+pub(super) fn run(module: &Module<'_>, machine: &Machine, pipeline: &str) -> Result<(), CompileError> {
+    let failed = |reason: String| CompileError::llvm("optimising", reason);
+    let pipeline = CString::new(pipeline).map_err(|error| failed(error.to_string()))?;
+    // SAFETY: module and target machine are live and belong to this thread; the pipeline ends with a NUL. Nothing is kept.
+    let message =
+        unsafe { awsm_run_passes(module.as_mut_ptr(), machine.machine.as_mut_ptr(), pipeline.as_ptr(), cfg!(debug_assertions)) };
+    if message.is_null() {
+        return Ok(());
     }
-    module.run_passes(passes, &machine.machine, options).map_err(|error| CompileError::llvm("optimising", error.to_string()))
+    // SAFETY: A message that is not null ends with a NUL, and is ours to dispose of, once.
+    let reason = unsafe {
+        let reason = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        reason
+    };
+    Err(failed(reason))
 }

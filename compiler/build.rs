@@ -1,0 +1,46 @@
+//! Compiles what needs LLVM's C++ interface: passes, and the pipeline that knows them. All of `src/llvm/*.cpp` belongs to it.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const SOURCES: &str = "src/llvm";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={SOURCES}");
+    let sources = sources(Path::new(SOURCES))?;
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .files(sources)
+        // LLVM's own headers are not free of warnings; ours is not where they should show.
+        .flag("-isystem")
+        .flag(include_dir()?)
+        // As LLVM is built: its classes carry no type information, and errors are values.
+        .flag("-fno-rtti")
+        .flag("-fno-exceptions")
+        .flag("-fvisibility=hidden")
+        .flag_if_supported("-fvisibility-inlines-hidden")
+        .extra_warnings(true)
+        .try_compile("awsm_passes")?;
+    Ok(())
+}
+
+fn sources(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "cpp");
+    let mut sources: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(is_source).collect();
+    sources.sort();
+    Ok(sources)
+}
+
+/// Where the headers are of the LLVM that `llvm-sys` found and links.
+fn include_dir() -> Result<String, Box<dyn Error>> {
+    let config = env::var("DEP_LLVM_22_CONFIG_PATH").map_err(|_| "llvm-sys found no LLVM 22: run scripts/setup")?;
+    let output = Command::new(&config).arg("--includedir").output().map_err(|error| format!("{config}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{config} --includedir: {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
