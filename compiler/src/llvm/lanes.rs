@@ -80,6 +80,12 @@ fn is_splat(shuffle: InstructionValue<'_>) -> bool {
     unsafe { (0..LLVMGetNumMaskElements(value)).all(|index| LLVMGetMaskValue(value, index) == 0) }
 }
 
+/// Whether a number is made of a number, not an address or what is there.
+fn is_scalar_arithmetic(user: InstructionValue<'_>, value: InstructionValue<'_>) -> bool {
+    let is_access = matches!(user.get_opcode(), Op::GetElementPtr | Op::Load | Op::Store);
+    !is_access && !is_vector(user) && !is_vector(value)
+}
+
 fn usage(user: InstructionValue<'_>, value: InstructionValue<'_>) -> Use {
     let with_constant = || user.get_operands().flatten().filter_map(|operand| operand.value()).any(is_constant);
     match user.get_opcode() {
@@ -113,8 +119,9 @@ pub(super) fn divisible(load: InstructionValue<'_>) -> bool {
             vectors |= is_vector(user);
             match usage(user, value) {
                 Use::Whole => return false,
-                Use::Takes => {}
-                Use::Passes | Use::Spreads => pending.extend(seen.insert(user.as_value_ref()).then_some(user)),
+                Use::Takes if !is_scalar_arithmetic(user, value) => {}
+                // What is made of a number may become a vector later on.
+                Use::Takes | Use::Passes | Use::Spreads => pending.extend(seen.insert(user.as_value_ref()).then_some(user)),
             }
         }
         if seen.len() > STEPS_MAX {
