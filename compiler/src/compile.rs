@@ -1,7 +1,6 @@
 //! The compilation of one module, from bytes to bytes.
 
-use std::panic::resume_unwind;
-use std::thread;
+use std::io;
 
 use awsm_abi::limits::VMCTX_BYTES_MAX;
 use awsm_abi::types::{Bounds, MemoryType};
@@ -19,9 +18,6 @@ use crate::partition::{self, Part, Plan};
 use crate::progress::{Phase, Progress};
 use crate::translate::{self, Unit};
 
-/// Reserved for LLVM's recursion over what a module nests deeply. Only what is used becomes memory.
-pub(crate) const STACK_BYTES: usize = 256 << 20;
-
 /// Compiles a WebAssembly module, given in the binary format, to what [`CompileOptions::emit`] asks for.
 ///
 /// LLVM runs in this process: a module on which it runs out of memory or stack ends the process. [`crate::isolated`] does not have that risk.
@@ -30,16 +26,16 @@ pub(crate) const STACK_BYTES: usize = 256 << 20;
 /// When the module is invalid, uses what is not supported or exceeds a limit; when options do not go together; when no linker is found. Any
 /// other error is a bug.
 pub fn compile(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
-    thread::scope(|scope| {
-        let builder = thread::Builder::new().name("awsm".to_owned()).stack_size(STACK_BYTES);
-        let worker = builder
-            .spawn_scoped(scope, || compile_here(wasm, options, progress))
-            .map_err(CompileError::io("starting a thread"))?;
-        worker.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+    compile_with(wasm, options, progress, &|_| Ok(()))
 }
 
-fn compile_here(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
+/// The same; `reserve` is told how many bytes the threads' stacks will have, before they are made.
+pub(crate) fn compile_with(
+    wasm: &[u8],
+    options: &CompileOptions,
+    progress: &dyn Progress,
+    reserve: &dyn Fn(usize) -> io::Result<()>,
+) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu)?;
     let module = module::parse(wasm, progress)?;
@@ -53,7 +49,9 @@ fn compile_here(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) 
     plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(&module)));
     let bounds: Vec<_> = module.memories.iter().map(|memory| bounds_of(memory, options.bounds)).collect();
     let job = Job { module: &module, layout, bounds: &bounds, cpu: &cpu, plan: &plan, emit: options.emit, progress };
-    let outputs = job.run(options.jobs)?;
+    let threads = parallel::threads(options.jobs, plan.parts.len());
+    reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
+    let outputs = job.run(threads)?;
     if let Emit::LlvmIr | Emit::Asm = options.emit {
         return Ok(join(&plan, outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
     }
@@ -100,7 +98,12 @@ impl Job<'_> {
         parallel::map(
             &weights,
             threads,
-            |index| self.part(index, &phases),
+            |index| {
+                self.progress.part(index, Some(&parts[index].description(self.module)));
+                let output = self.part(index, &phases);
+                self.progress.part(index, None);
+                output
+            },
             |index| {
                 functions_done += parts[index].functions.len();
                 phases.advance(functions_done);

@@ -63,6 +63,40 @@ pub enum CompileError {
         /// The rule, and what was found.
         rule: String,
     },
+    /// The process that generates code says why the module does not compile.
+    #[error("{message}")]
+    Child {
+        /// Its error's text.
+        message: String,
+    },
+    /// Code generation wanted more memory than it may have.
+    #[error(
+        "code generation wants more than {limit_mb} MB of memory ({doing}); allow more with --memory-max-mb, or use less with -j 1 or -O 1"
+    )]
+    Memory {
+        /// What was being done.
+        doing: String,
+        /// The limit.
+        limit_mb: u64,
+    },
+    /// Code generation took longer than it may.
+    #[error("code generation is not done after {limit_s} s ({doing}); allow more with --time-max-s, or take less with -O 1")]
+    Time {
+        /// What was being done.
+        doing: String,
+        /// The limit.
+        limit_s: u64,
+    },
+    /// The process that generates code ended without an answer; a bug of LLVM or `awsm`.
+    #[error("the process that generates code {ended} ({doing}); this is a bug, which -O 1 may avoid{said}")]
+    Crashed {
+        /// What was being done.
+        doing: String,
+        /// How it ended.
+        ended: String,
+        /// What it wrote to standard error.
+        said: String,
+    },
     /// A temporary file could not be written or read.
     #[error("{doing}: {source}")]
     Io {

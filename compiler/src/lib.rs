@@ -4,7 +4,7 @@
 //! bytes -> module: parse, validate -> translate: LLVM IR -> llvm: optimise, generate -> artifact: describe, link -> function.so
 //! ```
 //!
-//! [`compile()`] is the one way in. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
+//! [`compile()`] is the way in, [`isolated::compile`] the same in a process of its own, within limits. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
 
 #![deny(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod compile;
 mod error;
 pub mod frontend;
 mod helpers;
+pub mod isolated;
 mod llvm;
 mod module;
 mod options;

@@ -1,9 +1,10 @@
 //! What a caller may choose about a compilation.
 
 pub use awsm_abi::types::Bounds;
+use serde::{Deserialize, Serialize};
 
 /// Choices for one compilation. The default is what `awsm compile` does without options.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileOptions {
     /// How accesses to linear memory are checked.
     pub bounds: Bounds,
@@ -24,7 +25,7 @@ impl Default for CompileOptions {
 }
 
 /// The processor for which code is generated. Instructions that the choice does not promise are never used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpu {
     /// The one that `awsm` runs on.
     #[default]
@@ -36,7 +37,7 @@ pub enum Cpu {
 }
 
 /// How hard to optimise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum OptLevel {
     /// Compile quickly; only locals are promoted to registers.
     O0,
@@ -70,7 +71,7 @@ impl OptLevel {
 }
 
 /// What to produce.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Emit {
     /// LLVM IR as text, after optimisation.
     LlvmIr,

@@ -138,6 +138,17 @@ impl Part {
     const fn empty() -> Part {
         Part { functions: Vec::new(), copies: Vec::new(), opt_level: OptLevel::O0, bytes: 0 }
     }
+
+    /// What is in it, for messages.
+    pub(crate) fn description(&self, module: &Module<'_>) -> String {
+        let size = |function: &FuncIdx| module.defined(*function).map_or(0, |index| body_bytes(module, index));
+        let largest = self.functions.iter().copied().max_by_key(size);
+        let (Some(first), Some(last), Some(largest)) = (self.functions.first(), self.functions.last(), largest) else {
+            return "no functions".to_owned();
+        };
+        let name = module.function_names[largest.0 as usize].as_deref().unwrap_or("");
+        format!("functions {} to {}, the largest {} {name:?} with {} bytes", first.0, last.0, largest.0, size(&largest))
+    }
 }
 
 impl Plan {

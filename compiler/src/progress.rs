@@ -1,7 +1,9 @@
 //! How a caller watches a compilation.
 
+use serde::{Deserialize, Serialize};
+
 /// The parts of a compilation, in their order. Those that a choice of [`Emit`](crate::Emit) does not need are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Phase {
     /// Parsing and validating the module.
     Validate,
@@ -37,6 +39,9 @@ pub trait Progress: Sync {
 
     /// `done` steps of the current phase are done.
     fn advance(&self, done: usize);
+
+    /// Code of a part of the module begins to be generated, or no longer is where `what` is none. Several may be at a time.
+    fn part(&self, _index: usize, _what: Option<&str>) {}
 
     /// The module compiles, but something about it should be known: one line, which names what it is about.
     fn warn(&self, _message: &str) {}

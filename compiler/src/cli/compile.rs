@@ -3,14 +3,19 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
+use awsm::isolated::{self, Limits};
 use awsm::{CompileOptions, Cpu, Emit, OptLevel};
 use awsm_abi::types::Bounds;
 use clap::{Args, ValueEnum};
 
 use super::progress::Report;
+
+/// Also when its file was moved or replaced since it began.
+const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Compile INPUT to a native shared object
 ///
@@ -35,6 +40,12 @@ pub(super) struct Arguments {
     /// Threads that generate code of a large module; the result does not depend on it [default: as many as there are processors]
     #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
+    /// Memory that code generation may use, in MB
+    #[arg(long, value_name = "MB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    memory_max_mb: u64,
+    /// Time that code generation may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    time_max_s: u64,
     /// What to write
     #[arg(long, value_enum, default_value_t = Kind::So)]
     emit: Kind,
@@ -134,7 +145,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 emit,
                 jobs: arguments.jobs,
             };
-            awsm::compile(&wasm, &options, &report).with_context(|| input.display().to_string())?
+            let limits =
+                Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
+            isolated::compile(Path::new(THIS_PROGRAM), &wasm, &options, &limits, &report)
+                .with_context(|| input.display().to_string())?
         }
     };
     write(&output, &bytes)?;

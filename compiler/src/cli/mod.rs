@@ -4,6 +4,7 @@ mod compile;
 mod inspect;
 mod progress;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 /// Compiles WebAssembly, C and Rust functions to sandboxed native shared objects for sledge.
@@ -18,6 +19,9 @@ struct Arguments {
 enum Command {
     Compile(compile::Arguments),
     Inspect(inspect::Arguments),
+    /// Generate code for `compile`, whose child this is
+    #[command(hide = true)]
+    Codegen,
 }
 
 /// Reads the process's arguments and does what they say.
@@ -25,5 +29,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Codegen => awsm::isolated::serve().context("awsm codegen is for `awsm compile`, not for people"),
     }
 }

@@ -1,32 +1,42 @@
-//! What a user sees while awsm works: a bar on a terminal, nothing elsewhere but what was written at the end.
+//! What a user sees while awsm works: a bar on a terminal; elsewhere, of a compilation that takes long, a line now and then.
 
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use awsm::{Phase, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// Between lines where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shows a compilation's progress.
 pub(super) struct Report {
     bar: ProgressBar,
     quiet: bool,
     began: Instant,
+    /// What the next line will say, and when the last one was written. None where there is a bar, or nothing is to be shown.
+    lines: Option<Mutex<Lines>>,
+}
+
+struct Lines {
+    phase: Phase,
+    total: usize,
+    written: Instant,
 }
 
 impl Report {
     /// Begins; draws only where standard error is a terminal.
     pub(super) fn new(quiet: bool) -> Report {
-        let bar = if quiet || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            // The template is a constant, and right.
-            let style = ProgressStyle::with_template("{spinner} {msg:24} {wide_bar} {pos}/{len} {elapsed}");
-            let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.enable_steady_tick(std::time::Duration::from_millis(100));
-            bar
-        };
-        Report { bar, quiet, began: Instant::now() }
+        let is_drawn = !quiet && std::io::stderr().is_terminal();
+        let bar = if is_drawn { ProgressBar::new(0).with_style(style(0)) } else { ProgressBar::hidden() };
+        if is_drawn {
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        let began = Instant::now();
+        let lines = Lines { phase: Phase::Validate, total: 0, written: began };
+        Report { bar, quiet, began, lines: (!quiet && !is_drawn).then(|| Mutex::new(lines)) }
     }
 
     /// Another compiler is at work, whose own messages must stay readable.
@@ -42,16 +52,43 @@ impl Report {
             eprintln!("{}: {} in {seconds:.2} s", output.display(), indicatif::HumanBytes(bytes as u64));
         }
     }
+
+    /// Changes what a line would say; says it if the last one is long ago.
+    fn line(&self, done: usize, change: impl FnOnce(&mut Lines)) {
+        let Some(lines) = &self.lines else { return };
+        let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut lines);
+        if lines.written.elapsed() >= LINE_INTERVAL {
+            lines.written = Instant::now();
+            let seconds = self.began.elapsed().as_secs();
+            let functions = if lines.total == 0 { String::new() } else { format!(", {done} of {} functions", lines.total) };
+            eprintln!("{}{functions}, after {seconds} s", lines.phase.name());
+        }
+    }
+}
+
+/// With a bar where it is known how much there is to do. The templates are constants, and right.
+fn style(total: usize) -> ProgressStyle {
+    let template =
+        if total == 0 { "{spinner} {msg} {elapsed}" } else { "{spinner} {msg:10} {wide_bar} {pos}/{len} functions {elapsed}" };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Progress for Report {
     fn begin(&self, phase: Phase, total: usize) {
+        self.bar.set_style(style(total));
         self.bar.set_message(phase.name());
         self.bar.set_position(0);
         self.bar.set_length(total as u64);
+        self.line(0, |lines| (lines.phase, lines.total) = (phase, total));
     }
 
     fn advance(&self, done: usize) {
         self.bar.set_position(done as u64);
+        self.line(done, |_| {});
+    }
+
+    fn warn(&self, message: &str) {
+        self.bar.suspend(|| eprintln!("awsm: warning: {message}"));
     }
 }

@@ -36,6 +36,11 @@ pub(super) fn initialise() {
     });
 }
 
+/// Makes LLVM say on standard error, when this process dies, which pass it was running on what.
+pub(crate) fn say_where_it_fails() {
+    inkwell::support::enable_llvm_pretty_stack_trace();
+}
+
 /// LLVM's name of this processor.
 pub(super) fn cpu_name() -> String {
     TargetMachine::get_host_cpu_name().to_string()

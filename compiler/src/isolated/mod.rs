@@ -1,0 +1,64 @@
+//! Compiling in a process of its own.
+//!
+//! LLVM ends the process when it runs out of memory or finds itself in a state that it did not expect, and nobody can say how long it works on
+//! a module that was made to keep it busy. So [`compile()`] starts the program `awsm` again as `awsm codegen`, which sets limits on itself, reads
+//! the module from its standard input and writes [`Message`]s. However that process ends, its parent lives and says what happened.
+//!
+//! ```text
+//! parent --stdin--> Request as a line of JSON, then the module
+//! parent <--stdout-- Messages, a line of JSON each; after Output its bytes
+//! parent <--stderr-- what LLVM says when it fails, with the pass and the function
+//! ```
+
+mod child;
+mod parent;
+mod verdict;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::CompileOptions;
+use crate::progress::Phase;
+
+pub use child::serve;
+pub use parent::compile;
+
+/// What a compilation may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Memory that code generation may have, besides its stacks.
+    pub memory_bytes_max: u64,
+    /// Time that it may take, by the clock.
+    pub time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { memory_bytes_max: 4 << 30, time_max: Duration::from_secs(600) }
+    }
+}
+
+/// What is asked of the child. The module follows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Request {
+    options: CompileOptions,
+    limits: Limits,
+}
+
+/// What the child says.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    /// A phase began; see [`crate::Progress::begin`].
+    Begin { phase: Phase, total: usize },
+    /// Steps of it are done.
+    Advance { done: usize },
+    /// A part of the module is being worked on, or is done where there is no text.
+    Part { index: usize, what: Option<String> },
+    /// A warning.
+    Warn { text: String },
+    /// It failed; the last message.
+    Failed { text: String },
+    /// It is done, the bytes follow; the last message.
+    Output { bytes: u64 },
+}

@@ -1,0 +1,155 @@
+//! The parent's side: starting the child, listening to it, ending it.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use super::verdict::{self, End};
+use super::{Limits, Message, Request};
+use crate::error::CompileError;
+use crate::options::CompileOptions;
+use crate::progress::{Phase, Progress};
+
+/// What is kept of what the child says when it fails: its end.
+const COMPLAINT_BYTES_MAX: usize = 64 << 10;
+
+/// A message of the child, which is a line.
+const MESSAGE_BYTES_MAX: u64 = 1 << 20;
+
+/// What the child may produce; LLVM's text is many times as large as an artifact.
+const OUTPUT_BYTES_MAX: u64 = 16 * ARTIFACT_BYTES_MAX;
+
+/// Parts in work that are remembered: more than there are threads.
+const PARTS_MAX: usize = 4096;
+
+/// Compiles a WebAssembly module as [`crate::compile`] does, in a child process within limits. `program` is the program `awsm`.
+///
+/// # Errors
+/// [`CompileError::Child`] with what the child says of a module that does not compile; [`CompileError::Memory`], [`CompileError::Time`] and
+/// [`CompileError::Crashed`] when it ended otherwise.
+pub fn compile(
+    program: &Path,
+    wasm: &[u8],
+    options: &CompileOptions,
+    limits: &Limits,
+    progress: &dyn Progress,
+) -> Result<Vec<u8>, CompileError> {
+    let mut command = Command::new(program);
+    command.arg("codegen").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(CompileError::io("starting the process that generates code"))?;
+    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let complaint = Mutex::new(Vec::new());
+    let (answer, timed_out, phase, parts) = thread::scope(|scope| {
+        let clock = scope.spawn(|| kill_when_over(&child, limits));
+        scope.spawn(|| errors.into_iter().for_each(|errors| keep_end(errors, &complaint)));
+        let mut listener = Listener { progress, phase: None, parts: BTreeMap::new() };
+        let answer = ask(input, wasm, options, limits).and_then(|()| listener.listen(output));
+        (answer, clock.join().unwrap_or(Ok(false)), listener.phase, listener.parts)
+    });
+    let status = child.wait().map_err(CompileError::io("waiting for the process that generates code"))?;
+    match answer {
+        Ok(Answer::Output(bytes)) => Ok(bytes),
+        Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
+        Ok(Answer::None) | Err(_) => {
+            let complaint = complaint.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let timed_out = timed_out.map_err(CompileError::io("waiting for the process that generates code"))?;
+            Err(verdict::of(
+                &End { status, timed_out, complaint: &String::from_utf8_lossy(&complaint), phase, parts: &parts },
+                limits,
+            ))
+        }
+    }
+}
+
+/// Sends the request. A child that died before it read all of it has its reason elsewhere.
+fn ask(input: Option<ChildStdin>, wasm: &[u8], options: &CompileOptions, limits: &Limits) -> io::Result<()> {
+    let Some(mut input) = input else { return Ok(()) };
+    serde_json::to_writer(&mut input, &Request { options: options.clone(), limits: *limits })?;
+    input.write_all(b"\n")?;
+    input.write_all(wasm)
+}
+
+enum Answer {
+    Output(Vec<u8>),
+    Failed(String),
+    /// It ended without one.
+    None,
+}
+
+struct Listener<'a> {
+    progress: &'a dyn Progress,
+    /// What the child was doing last.
+    phase: Option<Phase>,
+    /// The parts of the module that it was working on.
+    parts: BTreeMap<usize, String>,
+}
+
+impl Listener<'_> {
+    fn listen(&mut self, output: Option<ChildStdout>) -> io::Result<Answer> {
+        let Some(output) = output else { return Ok(Answer::None) };
+        let mut output = BufReader::new(output);
+        loop {
+            let mut line = String::new();
+            if output.by_ref().take(MESSAGE_BYTES_MAX).read_line(&mut line)? == 0 {
+                return Ok(Answer::None);
+            }
+            match serde_json::from_str(&line)? {
+                Message::Begin { phase, total } => {
+                    self.phase = Some(phase);
+                    self.progress.begin(phase, total);
+                }
+                Message::Advance { done } => self.progress.advance(done),
+                Message::Part { index, what: Some(what) } if self.parts.len() < PARTS_MAX => drop(self.parts.insert(index, what)),
+                Message::Part { index, .. } => drop(self.parts.remove(&index)),
+                Message::Warn { text } => self.progress.warn(&text),
+                Message::Failed { text } => return Ok(Answer::Failed(text)),
+                Message::Output { bytes } => {
+                    let mut whole = Vec::new();
+                    output.take(bytes.min(OUTPUT_BYTES_MAX)).read_to_end(&mut whole)?;
+                    let is_whole = whole.len() as u64 == bytes;
+                    return Ok(if is_whole { Answer::Output(whole) } else { Answer::None });
+                }
+            }
+        }
+    }
+}
+
+/// Waits for the child's end, and kills it when its time is over; whether it did.
+fn kill_when_over(child: &Child, limits: &Limits) -> io::Result<bool> {
+    let deadline = Instant::now() + limits.time_max;
+    // The child is not waited for before this returns: its number stays its own.
+    let pidfd = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        match rustix::event::poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) => {
+                rustix::process::pidfd_send_signal(&pidfd, Signal::KILL)?;
+                return Ok(true);
+            }
+            Ok(_) => return Ok(false),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reads to the end and keeps the last part.
+fn keep_end(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut chunk) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&chunk[..count]);
+        let surplus = kept.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+}
