@@ -38,7 +38,7 @@ pub(crate) fn compile_with(
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu)?;
-    let module = module::parse(wasm, progress)?;
+    let module = module::parse(wasm, options, progress)?;
     let layout = Layout::new(module.counts()).ok_or(CompileError::Limit {
         what: "bytes of instance data, or more",
         found: u64::from(VMCTX_BYTES_MAX) + 1,

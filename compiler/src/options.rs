@@ -16,11 +16,24 @@ pub struct CompileOptions {
     pub emit: Emit,
     /// Threads that generate code of a large module; as many as there are processors if zero. What they produce does not depend on it.
     pub jobs: usize,
+    /// Accept exceptions in the form of the proposal before it was finished: `try`, `catch`, `delegate`, `rethrow`.
+    pub legacy_exceptions: bool,
+    /// Let exceptions of other modules through, in a module that has no tag of its own. All instances of a sandbox have to agree whether there
+    /// are exceptions; those of modules with tags always have them.
+    pub foreign_exceptions: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> CompileOptions {
-        CompileOptions { bounds: Bounds::Guard, cpu: Cpu::Native, opt_level: OptLevel::O3, emit: Emit::So, jobs: 0 }
+        CompileOptions {
+            bounds: Bounds::Guard,
+            cpu: Cpu::Native,
+            opt_level: OptLevel::O3,
+            emit: Emit::So,
+            jobs: 0,
+            legacy_exceptions: false,
+            foreign_exceptions: false,
+        }
     }
 }
 

@@ -204,6 +204,7 @@ fn callees(body: &wasmparser::FunctionBody<'_>) -> Result<Vec<FuncIdx>, CompileE
 mod tests {
     use super::*;
     use crate::module::parse;
+    use crate::options::CompileOptions;
 
     /// `count` functions of `bytes` each, of which each calls the next.
     fn chain(count: usize, bytes: usize) -> Vec<u8> {
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_small_module_is_one_part_and_a_large_one_is_cut_in_order() {
         let small = chain(10, 1000);
-        let plan_of = |wasm: &[u8]| plan(&parse(wasm, &()).unwrap(), OptLevel::O3).unwrap();
+        let plan_of = |wasm: &[u8]| plan(&parse(wasm, &CompileOptions::default(), &()).unwrap(), OptLevel::O3).unwrap();
         assert_eq!(plan_of(&small).parts.len(), 1);
         let large = plan_of(&chain(1000, 1000));
         assert!(large.parts.len() > 4 && large.parts.iter().all(|part| part.bytes <= PART_BYTES + 4 * COPY_BYTES));
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn small_callees_are_copied_over_a_few_calls() {
-        let plan = plan(&parse(&chain(4000, 90), &()).unwrap(), OptLevel::O3).unwrap();
+        let plan = plan(&parse(&chain(4000, 90), &CompileOptions::default(), &()).unwrap(), OptLevel::O3).unwrap();
         assert!(plan.parts.len() > 1);
         for part in &plan.parts {
             assert_eq!(part.copies.len(), COPY_DEPTH as usize);
@@ -240,7 +241,7 @@ mod tests {
     fn a_huge_function_is_a_part_of_its_own() {
         let filler = "nop ".repeat(OPTIMISED_OPERATORS_MAX);
         let wasm = wat::parse_str(format!("(module (func call 1) (func {filler} call 2) (func))")).unwrap();
-        let module = parse(&wasm, &()).unwrap();
+        let module = parse(&wasm, &CompileOptions::default(), &()).unwrap();
         let optimised = plan(&module, OptLevel::O3).unwrap();
         assert_eq!(optimised.parts.len(), 2);
         assert_eq!(optimised.parts[0].functions, [FuncIdx(0), FuncIdx(2)]);

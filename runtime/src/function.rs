@@ -245,7 +245,7 @@ fn check_export(module: &ModuleDescriptor, name: &str, results: &[ValType]) -> R
 fn function_type(module: &ModuleDescriptor, index: u32) -> Option<&FuncType> {
     let imported = module.imports.iter().filter_map(|import| match import.ty {
         ImportType::Function { ty, .. } => Some(ty),
-        ImportType::Table(_) | ImportType::Memory(_) | ImportType::Global(_) => None,
+        _ => None,
     });
     let ty = imported.chain(module.functions.iter().map(|function| function.ty)).nth(index as usize)?;
     module.types.get(ty as usize).map(|row| &row.ty)

@@ -78,6 +78,12 @@ pub enum InitError {
         /// The host function.
         call: &'static str,
     },
+    /// What it leaves cannot be copied.
+    #[error(
+        "its initialisation is done once for all requests, but it left an exception in a global or a table, which cannot be shared; set \
+         snapshot = \"off\" to initialise it for every request"
+    )]
+    Exception,
     /// A call could not be made.
     #[error("its initialisation failed: {stage} cannot be called{}", .source.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
     Call {
@@ -135,6 +141,9 @@ impl Init<'_> {
             self.stage(stage, end)?;
         }
         drop(worker);
+        if self.sandbox.holds_exceptions() {
+            return Err(InitError::Exception);
+        }
         // All calls returned, in a sandbox made from a template.
         self.sandbox.snapshot().ok_or_else(|| io::Error::other("there is nothing to keep").into())
     }

@@ -10,6 +10,7 @@ mod configuration;
 mod contained;
 mod deploy;
 mod examples;
+mod exceptions;
 mod isolation;
 mod protocol;
 mod replies;

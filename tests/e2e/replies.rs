@@ -126,7 +126,7 @@ fn too_large_a_reply_is_a_500() {
 }
 
 /// Stops a server and returns all that it has logged.
-fn stopped_log(mut server: Server) -> String {
+pub(crate) fn stopped_log(mut server: Server) -> String {
     server.signal(rustix::process::Signal::TERM);
     let status = server.wait(sledge_tests::http::TIME_MAX);
     assert!(status.success(), "{status}");

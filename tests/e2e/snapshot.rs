@@ -11,7 +11,7 @@ use crate::entry_with;
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// What a server says that does not start with this function.
-fn refused(file: &str, more: &Value) -> String {
+pub(crate) fn refused(file: &str, more: &Value) -> String {
     let config = json!({ "listen": "127.0.0.1:0", "functions": [entry_with("f", file, more)] });
     let path = programs::folder().join(format!("refused-{}.json", more.to_string().replace(|c: char| !c.is_alphanumeric(), "-")));
     std::fs::write(&path, config.to_string()).expect("write the configuration");

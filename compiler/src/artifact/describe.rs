@@ -5,6 +5,7 @@ use awsm_abi::descriptor::{
     Descriptor, Encoded, Function, Global, Import, ImportSource, ImportType, Instantiation, Memory, ModuleDescriptor, Table,
     TypeDescriptor,
 };
+use awsm_abi::types::FuncType;
 use awsm_abi::{DESCRIPTOR_SECTION, DESCRIPTOR_SYMBOL};
 use object::write::{Object, Relocation, StandardSegment, Symbol, SymbolId, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf};
@@ -13,7 +14,7 @@ use super::assemble::Parts;
 use super::code::find;
 use super::{CodeObject, text_symbol};
 use crate::error::CompileError;
-use crate::module::{self, FuncIdx, TypeIdx};
+use crate::module::{self, Declared, FuncIdx, TypeIdx};
 use crate::translate::{entry_symbol, function_symbol, thunk_symbol};
 
 /// Describes an artifact of one module, whose functions lie in `code`.
@@ -27,12 +28,15 @@ pub(super) fn describe(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Descrip
         modules: vec![ModuleDescriptor {
             name: module.name.clone(),
             types: types(parts, code)?,
+            groups: module.groups.clone(),
+            exceptions: module.exceptions,
             imports: imports(module, code)?,
             functions: functions(module, code),
             tables: tables(module),
             memories: defined(&module.memories, module.imported_memories).map(|&ty| Memory { ty }).collect(),
             bounds: parts.bounds.to_vec(),
             globals: globals(module),
+            tags: defined(&module.tags, module.imported_tags).map(|ty| ty.0).collect(),
             exports: module.exports.clone(),
             start: module.start.map(|start| start.0),
             elements: module.elements.clone(),
@@ -55,8 +59,16 @@ fn types(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Vec<TypeDescriptor>, 
         let symbol = entry.map(entry_symbol);
         symbol.map(|symbol| find(code, &symbol).ok_or_else(|| missing(&symbol))).transpose()
     };
-    let types = parts.module.types.iter().zip(parts.entry_types);
-    types.map(|(ty, &index)| Ok(TypeDescriptor { ty: ty.clone(), entry: entry(index)?.map(|(code, _)| code) })).collect()
+    let types = parts.module.types.iter().zip(&parts.module.declared).zip(parts.entry_types);
+    let describe = |((ty, declared), &index): ((&FuncType, &Declared), &Option<TypeIdx>)| {
+        Ok(TypeDescriptor {
+            ty: ty.clone(),
+            supertype: declared.supertype,
+            is_final: declared.is_final,
+            entry: entry(index)?.map(|(code, _)| code),
+        })
+    };
+    types.map(describe).collect()
 }
 
 fn imports(module: &module::Module<'_>, code: &[CodeObject]) -> Result<Vec<Import>, CompileError> {
@@ -72,6 +84,7 @@ fn imports(module: &module::Module<'_>, code: &[CodeObject]) -> Result<Vec<Impor
             module::ImportType::Table(ty) => ImportType::Table(ty),
             module::ImportType::Memory(ty) => ImportType::Memory(ty),
             module::ImportType::Global(ty) => ImportType::Global(ty),
+            module::ImportType::Tag(ty) => ImportType::Tag(ty.0),
         };
         Ok(Import { module: import.module.clone(), name: import.name.clone(), ty })
     };

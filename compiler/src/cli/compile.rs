@@ -49,6 +49,12 @@ pub(super) struct Arguments {
     /// What to write
     #[arg(long, value_enum, default_value_t = Kind::So)]
     emit: Kind,
+    /// Accept exceptions in the form of the proposal before it was finished, which older compilers write (try, catch, delegate, rethrow)
+    #[arg(long)]
+    legacy_exceptions: bool,
+    /// Let exceptions of other modules through a module that has no tags, so that it can be linked with modules that throw
+    #[arg(long)]
+    foreign_exceptions: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -144,6 +150,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 opt_level: OptLevel::from_number(arguments.opt_level).context("optimisation levels go from 0 to 3")?,
                 emit,
                 jobs: arguments.jobs,
+                legacy_exceptions: arguments.legacy_exceptions,
+                foreign_exceptions: arguments.foreign_exceptions,
             };
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };

@@ -84,6 +84,7 @@ fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl F
             ImportType::Table(ty) => table_type(ty),
             ImportType::Memory(ty) => memory(ty),
             ImportType::Global(ty) => global_type(ty),
+            ImportType::Tag(ty) => tag_type(module, *ty),
         };
         line("  import", &format!("{from:?} {name:?} {ty}"));
     }
@@ -96,6 +97,10 @@ fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl F
     let compiled = module.functions.iter().filter(|function| function.code.is_some()).count();
     line("  functions", &format!("{} ({compiled} with code of their own)", module.functions.len()));
     line("  globals", &module.globals.len());
+    for &tag in &module.tags {
+        line("  tag", &tag_type(module, tag));
+    }
+    line("  exceptions", if module.exceptions { &"functions return them" } else { &"none" });
     line("  segments", &format!("{} data, {} element", module.data.len(), module.elements.len()));
     if let Some(start) = module.start {
         line("  start", &format!("function {start}"));
@@ -137,6 +142,10 @@ fn table_type(ty: &TableType) -> String {
 
 fn global_type(ty: &GlobalType) -> String {
     format!("global {}{}", if ty.mutable { "mut " } else { "" }, ty.value)
+}
+
+fn tag_type(module: &ModuleDescriptor, ty: u32) -> String {
+    module.types.get(ty as usize).map_or_else(|| "?".to_owned(), |ty| format!("tag {}", ty.ty))
 }
 
 fn list(items: &[String]) -> String {

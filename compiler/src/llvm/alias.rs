@@ -28,6 +28,10 @@ pub(crate) enum Access {
     Arguments,
     /// Results of a call that are returned in memory.
     Results,
+    /// The record of exceptions.
+    ExceptionRecord,
+    /// Exceptions.
+    Exception,
     /// Contents of a linear memory that the instance defines.
     Memory(u32),
     /// Contents of an imported linear memory. Two imported ones may be one.

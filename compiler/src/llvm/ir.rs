@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use awsm_abi::cpu::Arch;
 use awsm_abi::trap::TrapCode;
-use awsm_abi::types::ValType;
+use awsm_abi::types::{RefKind, ValType};
 use inkwell::AddressSpace;
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
@@ -34,6 +34,7 @@ pub(crate) struct Ir<'ctx> {
     alias: AliasTags<'ctx>,
     invariant: MetadataValue<'ctx>,
     unlikely: MetadataValue<'ctx>,
+    not_zero: MetadataValue<'ctx>,
     kinds: Kinds,
     intrinsics: RefCell<Vec<Intrinsics<'ctx>>>,
 }
@@ -50,6 +51,7 @@ struct Kinds {
     alias: u32,
     invariant: u32,
     profile: u32,
+    range: u32,
 }
 
 /// The types in use.
@@ -85,11 +87,14 @@ impl<'ctx> Types<'ctx> {
     pub(crate) fn value(&self, ty: ValType) -> BasicTypeEnum<'ctx> {
         match ty {
             ValType::I32 => self.i32.into(),
-            ValType::I64 | ValType::ExternRef => self.i64.into(),
+            ValType::I64 => self.i64.into(),
             ValType::F32 => self.f32.into(),
             ValType::F64 => self.f64.into(),
             ValType::V128 => self.i8.vec_type(16).into(),
-            ValType::FuncRef => self.i128.into(),
+            ValType::Ref(ty) => match ty.heap.kind() {
+                RefKind::Func => self.i128.into(),
+                RefKind::Extern | RefKind::Exn => self.i64.into(),
+            },
         }
     }
 }
@@ -137,10 +142,13 @@ impl<'ctx> Ir<'ctx> {
             alias: AliasTags::new(context),
             invariant: context.metadata_node(&[]),
             unlikely: context.metadata_node(&[context.metadata_string("branch_weights").into(), weight(1), weight(1 << 20)]),
+            // From one, around to zero.
+            not_zero: context.metadata_node(&[1, 0].map(|end| context.i64_type().const_int(end, false).into())),
             kinds: Kinds {
                 alias: context.get_kind_id("tbaa"),
                 invariant: context.get_kind_id("invariant.load"),
                 profile: context.get_kind_id("prof"),
+                range: context.get_kind_id("range"),
             },
             intrinsics: RefCell::default(),
             context,
@@ -214,6 +222,11 @@ impl<'ctx> Ir<'ctx> {
     /// Says that what a load reads is never written while code runs.
     pub(crate) fn invariant(&self, load: InstructionValue<'ctx>) -> Result<(), CompileError> {
         self.attach(load, self.invariant, self.kinds.invariant)
+    }
+
+    /// Says that what a load of 64 bits reads is not zero.
+    pub(crate) fn not_zero(&self, load: InstructionValue<'ctx>) -> Result<(), CompileError> {
+        self.attach(load, self.not_zero, self.kinds.range)
     }
 
     /// Says that a conditional branch almost never goes to its first target.

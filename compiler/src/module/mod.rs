@@ -6,6 +6,7 @@ mod features;
 mod limits;
 mod names;
 mod parse;
+mod throws;
 mod types;
 
 pub(crate) use parse::parse;
@@ -33,6 +34,10 @@ pub(crate) struct Module<'a> {
     pub(crate) name: Option<String>,
     /// Function types.
     pub(crate) types: Vec<FuncType>,
+    /// How each of them is declared.
+    pub(crate) declared: Vec<Declared>,
+    /// Number of types in each recursion group.
+    pub(crate) groups: Vec<u32>,
     /// Imports, in their order.
     pub(crate) imports: Vec<Import>,
     /// Type of each function.
@@ -47,6 +52,10 @@ pub(crate) struct Module<'a> {
     pub(crate) escapes: Vec<bool>,
     /// Whether the function makes tail calls, or is the target of a direct one.
     pub(crate) tail_calls: Vec<bool>,
+    /// Whether functions return exceptions: those of [`throws`](Self::throws), and all that are reached by address.
+    pub(crate) exceptions: bool,
+    /// Whether the function may throw. Nothing does where there are no exceptions.
+    pub(crate) throws: Vec<bool>,
     /// Types of tables.
     pub(crate) tables: Vec<TableType>,
     /// How many of them are imported.
@@ -63,6 +72,10 @@ pub(crate) struct Module<'a> {
     pub(crate) imported_globals: u32,
     /// Initial values of the defined globals.
     pub(crate) global_inits: Vec<ConstExpr>,
+    /// Types of tags.
+    pub(crate) tags: Vec<TypeIdx>,
+    /// How many of them are imported.
+    pub(crate) imported_tags: u32,
     /// Exports.
     pub(crate) exports: Vec<Export>,
     /// The start function.
@@ -73,6 +86,15 @@ pub(crate) struct Module<'a> {
     pub(crate) data: Vec<DataSegment>,
     /// Their bytes.
     pub(crate) blob: Vec<u8>,
+}
+
+/// What a type's declaration says beside its structure.
+#[derive(Clone, Copy)]
+pub(crate) struct Declared {
+    /// Of which type it is a subtype.
+    pub(crate) supertype: Option<u32>,
+    /// Whether it can have no subtypes.
+    pub(crate) is_final: bool,
 }
 
 /// An import.
@@ -96,6 +118,8 @@ pub(crate) enum ImportType {
     Memory(MemoryType),
     /// A global.
     Global(GlobalType),
+    /// A tag of that type.
+    Tag(TypeIdx),
 }
 
 impl Module<'_> {
@@ -118,12 +142,13 @@ impl Module<'_> {
     /// What the layout of an instance's vmctx follows from.
     pub(crate) fn counts(&self) -> vmctx::Counts {
         vmctx::Counts {
-            arguments: self.types.iter().map(calls::memory_params).max().unwrap_or(0),
+            arguments: self.types.iter().map(|ty| calls::memory_params(ty, self.exceptions)).max().unwrap_or(0),
             memories: self.memories.len() as u32,
             tables: self.tables.len() as u32,
             imported_functions: self.imported_functions,
             imported_globals: self.imported_globals,
             types: self.types.len() as u32,
+            tags: self.tags.len() as u32,
             globals: self.global_inits.len() as u32,
         }
     }

@@ -4,11 +4,13 @@ use awsm_abi::descriptor::{DataSegment, ElementItems, ElementSegment, Export, Ex
 use awsm_abi::limits as max;
 use wasmparser::{
     DataKind, ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom, Operator, Parser,
-    Payload, TableInit, TypeRef, ValidPayload, Validator, ValidatorResources,
+    Payload, TableInit, TypeRef, ValidPayload, Validator, ValidatorResources, WasmFeatures,
 };
 
+use super::throws::Throws;
 use super::{FuncIdx, Import, ImportType, Module, TypeIdx, features, limits, names, types};
 use crate::error::CompileError;
+use crate::options::CompileOptions;
 use crate::progress::{Phase, Progress};
 
 /// Why reading stopped.
@@ -33,11 +35,14 @@ impl From<CompileError> for Failure {
 ///
 /// # Errors
 /// [`CompileError::Invalid`], [`CompileError::Unsupported`] or [`CompileError::Limit`].
-pub(crate) fn parse<'a>(wasm: &'a [u8], progress: &dyn Progress) -> Result<Module<'a>, CompileError> {
+pub(crate) fn parse<'a>(wasm: &'a [u8], options: &CompileOptions, progress: &dyn Progress) -> Result<Module<'a>, CompileError> {
     limits::check("bytes of WebAssembly", wasm.len() as u64, max::MODULE_BYTES_MAX, 0)?;
     progress.begin(Phase::Validate, 0);
-    Reader::default().read(wasm, progress).map_err(|failure| match failure {
-        Failure::Wasm(error) => features::refusal(wasm, &error),
+    let accepted = features::accepted(options);
+    let mut reader = Reader::default();
+    reader.module.exceptions = options.foreign_exceptions;
+    reader.read(wasm, accepted, progress).map_err(|failure| match failure {
+        Failure::Wasm(error) => features::refusal(wasm, accepted, &error),
         Failure::Other(error) => error,
     })
 }
@@ -47,13 +52,14 @@ struct Reader<'a> {
     module: Module<'a>,
     name_section: Option<wasmparser::NameSectionReader<'a>>,
     allocations: FuncValidatorAllocations,
+    throws: Throws,
 }
 
 impl<'a> Reader<'a> {
-    fn read(mut self, wasm: &'a [u8], progress: &dyn Progress) -> Result<Module<'a>, Failure> {
-        let mut validator = Validator::new_with_features(features::ACCEPTED);
+    fn read(mut self, wasm: &'a [u8], accepted: WasmFeatures, progress: &dyn Progress) -> Result<Module<'a>, Failure> {
+        let mut validator = Validator::new_with_features(accepted);
         let mut parser = Parser::new(0);
-        parser.set_features(features::ACCEPTED);
+        parser.set_features(accepted);
         for payload in parser.parse_all(wasm) {
             let payload = payload?;
             if let Some((what, count, limit, offset)) = section_limit(&payload) {
@@ -72,18 +78,17 @@ impl<'a> Reader<'a> {
         }
         names::complete(&mut self.module);
         self.module.tail_calls.resize(self.module.functions.len(), false);
+        self.module.throws = match self.module.exceptions {
+            true => self.throws.finish(self.module.imported_functions as usize),
+            false => vec![false; self.module.functions.len()],
+        };
         self.module.find_escapes();
         Ok(self.module)
     }
 
     fn section(&mut self, payload: Payload<'a>, progress: &dyn Progress) -> Result<(), Failure> {
         match payload {
-            Payload::TypeSection(section) => {
-                let offset = section.range().start;
-                for ty in section.into_iter_err_on_gc_types() {
-                    self.module.types.push(types::func_type(&ty?, offset)?);
-                }
-            }
+            Payload::TypeSection(section) => self.types(section)?,
             Payload::ImportSection(section) => self.imports(section)?,
             Payload::FunctionSection(section) => {
                 let total = u64::from(self.module.imported_functions) + u64::from(section.count());
@@ -105,6 +110,12 @@ impl<'a> Reader<'a> {
                     self.module.global_inits.push(types::const_expr(&global.init_expr)?);
                 }
             }
+            Payload::TagSection(section) => {
+                for ty in section {
+                    self.module.tags.push(TypeIdx(ty?.func_type_idx));
+                }
+                self.module.exceptions |= !self.module.tags.is_empty();
+            }
             Payload::ExportSection(section) => self.exports(section)?,
             Payload::StartSection { func, .. } => self.module.start = Some(FuncIdx(func)),
             Payload::ElementSection(section) => self.elements(section)?,
@@ -124,6 +135,21 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    fn types(&mut self, section: wasmparser::TypeSectionReader<'a>) -> Result<(), Failure> {
+        for group in section {
+            let group = group?;
+            let before = self.module.types.len();
+            for (offset, ty) in group.into_types_and_offsets() {
+                let (ty, declared) = types::sub_type(&ty, offset)?;
+                limits::check("types", self.module.types.len() as u64 + 1, max::TYPES_MAX as u64, offset)?;
+                self.module.types.push(ty);
+                self.module.declared.push(declared);
+            }
+            self.module.groups.push((self.module.types.len() - before) as u32);
+        }
+        Ok(())
+    }
+
     fn body(&mut self, function: FuncToValidate<ValidatorResources>, body: FunctionBody<'a>) -> Result<(), Failure> {
         let range = body.range();
         limits::check("bytes in a function", range.end - range.start, max::FUNCTION_BYTES_MAX as u64, range.start)?;
@@ -131,6 +157,12 @@ impl<'a> Reader<'a> {
         let mut reader = body.get_binary_reader();
         validator.read_locals(&mut reader)?;
         limits::check("locals in a function", u64::from(validator.len_locals()), max::LOCALS_MAX as u64, range.start)?;
+        for local in body.get_locals_reader()? {
+            types::accepted(local?.1, range.start)?;
+        }
+        if self.module.exceptions {
+            self.throws.begin();
+        }
         let mut operators = wasmparser::OperatorsReader::new(reader);
         while !operators.eof() {
             let (op, offset) = operators.read_with_offset()?;
@@ -138,7 +170,11 @@ impl<'a> Reader<'a> {
                 limits::check("targets of a br_table", u64::from(targets.len()), max::BR_TABLE_TARGETS_MAX as u64, offset)?;
             }
             validator.op(offset, &op)?;
+            types::check_operator(&op, offset)?;
             self.note_tail_call(&op);
+            if self.module.exceptions {
+                self.throws.operator(&op);
+            }
             limits::check("nested blocks", u64::from(validator.control_stack_height()), max::NESTING_MAX as u64, offset)?;
         }
         operators.finish()?;
@@ -189,13 +225,21 @@ impl<'a> Reader<'a> {
                     module.imported_globals += 1;
                     ImportType::Global(ty)
                 }
-                other @ (TypeRef::Tag(_) | TypeRef::FuncExact(_)) => {
+                TypeRef::Tag(ty) => {
+                    let ty = TypeIdx(ty.func_type_idx);
+                    module.tags.push(ty);
+                    module.imported_tags += 1;
+                    module.exceptions = true;
+                    ImportType::Tag(ty)
+                }
+                other @ TypeRef::FuncExact(_) => {
                     return Err(CompileError::Unsupported { feature: format!("import of {other:?}"), offset }.into());
                 }
             };
             module.imports.push(Import { module: import.module.to_owned(), name: import.name.to_owned(), ty });
         }
         limits::check("functions", u64::from(module.imported_functions), max::FUNCTIONS_MAX as u64, offset)?;
+        limits::check("tags", u64::from(module.imported_tags), max::TAGS_MAX as u64, offset)?;
         Ok(())
     }
 
@@ -223,7 +267,8 @@ impl<'a> Reader<'a> {
                 ExternalKind::Table => ExternKind::Table,
                 ExternalKind::Memory => ExternKind::Memory,
                 ExternalKind::Global => ExternKind::Global,
-                other @ (ExternalKind::Tag | ExternalKind::FuncExact) => {
+                ExternalKind::Tag => ExternKind::Tag,
+                other @ ExternalKind::FuncExact => {
                     return Err(CompileError::Unsupported { feature: format!("export of {other:?}"), offset }.into());
                 }
             };
@@ -282,6 +327,7 @@ fn section_limit(payload: &Payload<'_>) -> Option<(&'static str, u32, usize, u64
         Payload::TableSection(section) => Some(("tables", section.count(), max::MEMORIES_MAX, section.range().start)),
         Payload::MemorySection(section) => Some(("memories", section.count(), max::MEMORIES_MAX, section.range().start)),
         Payload::GlobalSection(section) => Some(("globals", section.count(), max::GLOBALS_MAX, section.range().start)),
+        Payload::TagSection(section) => Some(("tags", section.count(), max::TAGS_MAX, section.range().start)),
         _ => None,
     }
 }

@@ -2,9 +2,11 @@
 
 use awsm_abi::descriptor::{ConstExpr, ConstOp};
 use awsm_abi::limits::CONST_EXPR_OPERATORS_MAX;
-use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType, ValType};
-use wasmparser::{Operator, RefType};
+use awsm_abi::types::{FuncType, GlobalType, HeapType, MemoryType, TableType, ValType};
+use wasmparser::{AbstractHeapType, BlockType, CompositeInnerType, Operator, RefType, TryTable, UnpackedIndex};
 
+use super::Declared;
+use super::features::is_gc;
 use super::limits;
 use super::parse::Failure;
 use crate::error::CompileError;
@@ -22,23 +24,72 @@ pub(crate) fn val_type(ty: wasmparser::ValType) -> Option<ValType> {
 }
 
 fn ref_type(ty: RefType) -> Option<ValType> {
-    match ty {
-        RefType::FUNCREF => Some(ValType::FuncRef),
-        RefType::EXTERNREF => Some(ValType::ExternRef),
+    Some(ValType::Ref(awsm_abi::types::RefType { nullable: ty.is_nullable(), heap: heap_type(ty.heap_type())? }))
+}
+
+fn heap_type(heap: wasmparser::HeapType) -> Option<HeapType> {
+    match heap {
+        wasmparser::HeapType::Abstract { shared: false, ty } => match ty {
+            AbstractHeapType::Func => Some(HeapType::Func),
+            AbstractHeapType::NoFunc => Some(HeapType::NoFunc),
+            AbstractHeapType::Extern => Some(HeapType::Extern),
+            AbstractHeapType::NoExtern => Some(HeapType::NoExtern),
+            AbstractHeapType::Exn => Some(HeapType::Exn),
+            AbstractHeapType::NoExn => Some(HeapType::NoExn),
+            _ => None,
+        },
+        wasmparser::HeapType::Concrete(UnpackedIndex::Module(index)) => Some(HeapType::Concrete(index)),
         _ => None,
     }
 }
 
 pub(super) fn accepted(ty: wasmparser::ValType, offset: u64) -> Result<ValType, CompileError> {
-    val_type(ty).ok_or_else(|| CompileError::Unsupported { feature: format!("values of type {ty}"), offset })
+    val_type(ty).ok_or_else(|| gc(format_args!("values of type {ty}"), offset))
 }
 
-pub(super) fn func_type(ty: &wasmparser::FuncType, offset: u64) -> Result<FuncType, CompileError> {
+/// What GC brings is refused.
+pub(super) fn gc(what: impl std::fmt::Display, offset: u64) -> CompileError {
+    CompileError::Unsupported { feature: format!("gc ({what})"), offset }
+}
+
+/// A type as it is declared.
+pub(super) fn sub_type(ty: &wasmparser::SubType, offset: u64) -> Result<(FuncType, Declared), CompileError> {
+    let CompositeInnerType::Func(func) = &ty.composite_type.inner else {
+        return Err(gc("types of structs and arrays", offset));
+    };
+    let supertype = ty.supertype_idxs.first().and_then(|index| index.as_module_index());
+    Ok((func_type(func, offset)?, Declared { supertype, is_final: ty.is_final }))
+}
+
+fn func_type(ty: &wasmparser::FuncType, offset: u64) -> Result<FuncType, CompileError> {
     let list = |types: &[wasmparser::ValType]| {
         limits::check("parameters or results", types.len() as u64, awsm_abi::limits::PARAMS_MAX as u64, offset)?;
         types.iter().map(|&ty| accepted(ty, offset)).collect::<Result<Vec<_>, _>>()
     };
     Ok(FuncType { params: list(ty.params())?, results: list(ty.results())? })
+}
+
+/// Refuses an operator of GC, or one that names a type of GC.
+pub(super) fn check_operator(op: &Operator<'_>, offset: u64) -> Result<(), CompileError> {
+    let ty = match op {
+        Operator::Block { blockty }
+        | Operator::Loop { blockty }
+        | Operator::If { blockty }
+        | Operator::Try { blockty }
+        | Operator::TryTable { try_table: TryTable { ty: blockty, .. } } => match blockty {
+            BlockType::Type(ty) => *ty,
+            BlockType::Empty | BlockType::FuncType(_) => return Ok(()),
+        },
+        Operator::TypedSelect { ty } => *ty,
+        Operator::RefNull { hty } => return null_type(*hty, offset).map(drop),
+        op if is_gc(op) => {
+            // Its fields, if it has any, say nothing to a user.
+            let text = format!("{op:?}");
+            return Err(gc(text.split([' ', '{']).next().unwrap_or_default(), offset));
+        }
+        _ => return Ok(()),
+    };
+    accepted(ty, offset).map(drop)
 }
 
 pub(super) fn table_type(ty: &wasmparser::TableType, offset: u64) -> Result<TableType, CompileError> {
@@ -77,6 +128,7 @@ pub(super) fn const_expr(expression: &wasmparser::ConstExpr<'_>) -> Result<Const
             Operator::I64Mul => ConstOp::I64Mul,
             Operator::End => break,
             other => {
+                check_operator(&other, offset)?;
                 return Err(CompileError::Unsupported { feature: format!("{other:?} in a constant expression"), offset }.into());
             }
         });
@@ -86,7 +138,6 @@ pub(super) fn const_expr(expression: &wasmparser::ConstExpr<'_>) -> Result<Const
 
 /// The type of `ref.null`'s result.
 pub(crate) fn null_type(heap: wasmparser::HeapType, offset: u64) -> Result<ValType, CompileError> {
-    RefType::new(true, heap)
-        .and_then(ref_type)
-        .ok_or_else(|| CompileError::Unsupported { feature: format!("references of type {heap:?}"), offset })
+    let ty = heap_type(heap).map(|heap| ValType::Ref(awsm_abi::types::RefType::nullable(heap)));
+    ty.ok_or_else(|| gc(format_args!("references of type {heap:?}"), offset))
 }

@@ -1,15 +1,16 @@
 //! Calls: direct, of imports, indirect, and of the host's builtins.
 
-use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
+use awsm_abi::calls::{SLOT_BYTES, builtin};
 use awsm_abi::trap::TrapCode;
 use awsm_abi::vmctx::{self, funcref};
-use inkwell::IntPredicate::NE;
+use inkwell::IntPredicate::{EQ, NE};
 use inkwell::types::FunctionType;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, CallSiteValue, IntValue, PointerValue};
 use wasmparser::Operator;
 
-use super::entries::{host_call_type, widen};
+use super::entries::{host_call_type, results, widen};
 use super::function::FunctionTranslator;
+use super::unit::Signature;
 use crate::error::CompileError;
 use crate::llvm::{Access, CallConv, Ir};
 use crate::module::{FuncIdx, TypeIdx};
@@ -23,6 +24,15 @@ pub(super) enum Then {
     Return,
 }
 
+/// A callee, as far as its caller has to know it.
+#[derive(Clone, Copy)]
+struct Callee {
+    ty: TypeIdx,
+    signature: Signature,
+    /// Whether it may throw.
+    throws: bool,
+}
+
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn call(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
         match *op {
@@ -34,6 +44,8 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             Operator::ReturnCallIndirect { type_index, table_index } => {
                 self.call_indirect(TypeIdx(type_index), table_index, Then::Return)?;
             }
+            Operator::CallRef { type_index } => self.call_ref(TypeIdx(type_index), Then::Continue)?,
+            Operator::ReturnCallRef { type_index } => self.call_ref(TypeIdx(type_index), Then::Return)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -43,10 +55,11 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         let ty = self.unit.module.functions[function.0 as usize];
         match self.unit.function(function) {
             Some(callee) => {
-                let convention = self.unit.convention(function);
-                let arguments = self.pop_arguments(self.vmctx, ty, convention, then)?;
+                let throws = self.unit.module.throws[function.0 as usize];
+                let target = Callee { ty, signature: self.unit.signature(function), throws };
+                let arguments = self.pop_arguments(self.vmctx, target, then)?;
                 let call = self.builder.build_call(callee, &arguments, "")?;
-                self.finish_call(call, ty, convention, then)
+                self.finish_call(call, target, then)
             }
             None => {
                 let entry = self.unit.layout.imported_function(function.0);
@@ -66,11 +79,48 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
         let found = self.load(self.types.i32.into(), self.at(element, funcref::TYPE_ID), Access::TableElement)?;
         let wanted = self.context_i32(self.unit.layout.type_id(ty.0))?;
-        let mismatch = self.builder.build_int_compare(NE, found.into_int_value(), wanted, "")?;
-        self.trap_if(mismatch, TrapCode::IndirectCallTypeMismatch)?;
+        let found = found.into_int_value();
+        let mismatch = self.builder.build_int_compare(NE, found, wanted, "")?;
+        match self.unit.module.declared[ty.0 as usize].is_final {
+            true => self.trap_if(mismatch, TrapCode::IndirectCallTypeMismatch)?,
+            false => self.trap_unless_subtype(mismatch, found, ty)?,
+        }
 
         let instance = self.load(self.types.i32.into(), self.at(element, funcref::INSTANCE), Access::TableElement)?;
         let callee = self.instance(instance.into_int_value())?;
+        self.call_pointer(code, callee, ty, then)
+    }
+
+    /// Traps when `mismatch` holds and a function of the type with id `found` is not of a subtype of `wanted` either.
+    fn trap_unless_subtype(
+        &mut self,
+        mismatch: IntValue<'ctx>,
+        found: IntValue<'ctx>,
+        wanted: TypeIdx,
+    ) -> Result<(), CompileError> {
+        let (other, same) = (self.new_block(), self.new_block());
+        self.builder.build_conditional_branch(mismatch, other, same)?;
+        self.builder.position_at_end(other);
+        let arguments = [found.into(), self.const_i64(u64::from(wanted.0)).into()];
+        let matches = self.builtin(builtin::TYPE_MATCHES, &arguments)?;
+        let mismatch = self.builder.build_int_compare(EQ, matches, self.types.i64.const_zero(), "")?;
+        self.trap_if(mismatch, TrapCode::IndirectCallTypeMismatch)?;
+        self.builder.build_unconditional_branch(same)?;
+        self.builder.position_at_end(same);
+        Ok(())
+    }
+
+    /// Calls what a reference refers to, which validation knows to be of that type.
+    fn call_ref(&mut self, ty: TypeIdx, then: Then) -> Result<(), CompileError> {
+        let reference = self.pop_int();
+        let null = self.is_null(reference)?;
+        self.trap_if(null, TrapCode::NullReference)?;
+        let code = self.builder.build_int_truncate(reference, self.types.i64, "")?;
+        let code = self.builder.build_int_to_ptr(code, self.types.ptr, "")?;
+        let shift = self.types.i128.const_int(u64::from(funcref::INSTANCE) * 8, false);
+        let instance = self.builder.build_right_shift(reference, shift, false, "")?;
+        let instance = self.builder.build_int_truncate(instance, self.types.i32, "")?;
+        let callee = self.instance(instance)?;
         self.call_pointer(code, callee, ty, then)
     }
 
@@ -90,31 +140,30 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         ty: TypeIdx,
         then: Then,
     ) -> Result<(), CompileError> {
-        let arguments = self.pop_arguments(callee, ty, CallConv::Guest, then)?;
+        let target = Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions };
+        let arguments = self.pop_arguments(callee, target, then)?;
         let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
-        self.finish_call(call, ty, CallConv::Guest, then)
+        self.finish_call(call, target, then)
     }
 
     /// The callee's vmctx, where its results go if they go to memory, and the operands for which there are registers. Writes the others.
     fn pop_arguments(
         &mut self,
         vmctx: PointerValue<'ctx>,
-        ty: TypeIdx,
-        convention: CallConv,
+        Callee { ty, signature, .. }: Callee,
         then: Then,
     ) -> Result<Vec<BasicMetadataValueEnum<'ctx>>, CompileError> {
         let ty = &self.unit.module.types[ty.0 as usize];
         let operands = self.pop_many(ty.params.len());
         let mut arguments: Vec<BasicMetadataValueEnum<'ctx>> = vec![vmctx.into()];
-        let is_shared = convention == CallConv::Guest;
-        if is_shared && results_in_memory(ty) {
+        if signature.results_in_memory(ty) {
             // The results of a tail call are this function's, and of the same types.
             let own = self.results.filter(|_| then == Then::Return);
             arguments.push(own.map_or_else(|| self.call_results(ty.results.len()), Ok)?.into());
         }
         let mut written = 0;
-        for (operand, in_memory) in operands.into_iter().zip(params_in_memory(ty)) {
-            if is_shared && in_memory {
+        for (operand, in_memory) in operands.into_iter().zip(signature.params_in_memory(ty)) {
+            if in_memory {
                 let place = self.at(vmctx, vmctx::ARGUMENTS + written * SLOT_BYTES);
                 self.store(place, operand, Access::Arguments)?;
                 written += 1;
@@ -128,34 +177,29 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     fn finish_call(
         &mut self,
         call: CallSiteValue<'ctx>,
-        ty: TypeIdx,
-        convention: CallConv,
+        Callee { ty, signature, throws }: Callee,
         then: Then,
     ) -> Result<(), CompileError> {
         self.place_call(call);
         if then == Then::Return {
             return self.finish_tail_call(call);
         }
-        self.ir.call(call, convention);
+        self.ir.call(call, signature.convention);
         let ty = &self.unit.module.types[ty.0 as usize];
-        if convention == CallConv::Guest && results_in_memory(ty) {
+        let in_memory = signature.results_in_memory(ty);
+        let count = if in_memory { 0 } else { ty.results.len() };
+        let mut results = results(&self.builder, call, count + usize::from(signature.exception))?;
+        let exception = results.pop_if(|_| signature.exception);
+        if let Some(exception) = exception.filter(|_| throws) {
+            self.throw_if(exception.into_int_value())?;
+        }
+        self.stack.extend(results);
+        if in_memory {
             let slots = self.call_results(ty.results.len())?;
             for (index, &ty) in ty.results.iter().enumerate() {
                 let slot = self.at(slots, index as u32 * SLOT_BYTES);
                 let result = self.load(self.types.value(ty), slot, Access::Results)?;
                 self.push(result);
-            }
-            return Ok(());
-        }
-        match ty.results.len() {
-            0 => {}
-            1 => self.push(Ir::result(call)?),
-            count => {
-                let results = Ir::result(call)?.into_struct_value();
-                for index in 0..count {
-                    let result = self.builder.build_extract_value(results, index as u32, "")?;
-                    self.push(result);
-                }
             }
         }
         Ok(())

@@ -3,9 +3,10 @@
 use awsm_abi::calls::SLOT_BYTES;
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::ValType;
-use inkwell::values::BasicValue;
+use inkwell::values::{BasicValueEnum, IntValue};
 use wasmparser::{BlockType, BrTable, Operator};
 
+use super::entries::build_return;
 use super::frame::{Frame, FrameKind, Join};
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
@@ -17,10 +18,17 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn control(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
         if !self.reachable {
             match op {
-                Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => self.dead_frames += 1,
+                Operator::Block { .. }
+                | Operator::Loop { .. }
+                | Operator::If { .. }
+                | Operator::TryTable { .. }
+                | Operator::Try { .. } => self.dead_frames += 1,
                 Operator::Else if self.dead_frames == 0 => self.begin_else()?,
+                Operator::Catch { tag_index } if self.dead_frames == 0 => self.begin_catch(Some(*tag_index))?,
+                Operator::CatchAll if self.dead_frames == 0 => self.begin_catch(None)?,
                 Operator::End if self.dead_frames == 0 => self.end()?,
-                Operator::End => self.dead_frames -= 1,
+                Operator::Delegate { relative_depth } if self.dead_frames == 0 => self.delegate(*relative_depth)?,
+                Operator::End | Operator::Delegate { .. } => self.dead_frames -= 1,
                 _ => {}
             }
             return Ok(true);
@@ -40,7 +48,27 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
                 self.branch(*relative_depth)?;
                 self.reachable = false;
             }
-            Operator::BrIf { relative_depth } => self.branch_if(*relative_depth)?,
+            Operator::TryTable { try_table } => self.begin_try_table(try_table)?,
+            Operator::Try { blockty } => self.begin_try(*blockty)?,
+            Operator::Catch { tag_index } => self.begin_catch(Some(*tag_index))?,
+            Operator::CatchAll => self.begin_catch(None)?,
+            Operator::Delegate { relative_depth } => self.delegate(*relative_depth)?,
+            Operator::BrIf { relative_depth } => {
+                let condition = self.pop_condition()?;
+                self.branch_if(condition, *relative_depth)?;
+            }
+            Operator::BrOnNull { relative_depth } => {
+                let reference = self.pop_int();
+                let null = self.is_null(reference)?;
+                self.branch_if(null, *relative_depth)?;
+                self.push(reference);
+            }
+            Operator::BrOnNonNull { relative_depth } => {
+                let null = self.is_null(self.top_int())?;
+                let condition = self.builder.build_not(null, "")?;
+                self.branch_if(condition, *relative_depth)?;
+                self.pop();
+            }
             Operator::BrTable { targets } => {
                 self.branch_table(targets)?;
                 self.reachable = false;
@@ -55,7 +83,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     }
 
     /// Numbers of parameters and types of results of a block.
-    fn signature(&self, ty: BlockType) -> (Vec<ValType>, Vec<ValType>) {
+    pub(super) fn signature(&self, ty: BlockType) -> (Vec<ValType>, Vec<ValType>) {
         match ty {
             BlockType::Empty => (Vec::new(), Vec::new()),
             BlockType::Type(ty) => (Vec::new(), val_type(ty).into_iter().collect()),
@@ -66,8 +94,8 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         }
     }
 
-    fn open(&mut self, kind: FrameKind<'ctx>, params: usize, results: Vec<ValType>) {
-        self.frames.push(Frame { kind, results, height: self.stack.len() - params, join: None });
+    pub(super) fn open(&mut self, kind: FrameKind<'ctx>, params: usize, results: Vec<ValType>) {
+        self.frames.push(Frame { kind, results, height: self.stack.len() - params, join: None, handler: None });
     }
 
     fn begin_block(&mut self, ty: BlockType) {
@@ -115,7 +143,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     }
 
     /// Ends the innermost frame, of whatever kind.
-    fn end(&mut self) -> Result<(), CompileError> {
+    pub(super) fn end(&mut self) -> Result<(), CompileError> {
         // An if without else passes its parameters on as results.
         if matches!(self.innermost().kind, FrameKind::If { .. }) {
             self.begin_else()?;
@@ -125,6 +153,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             self.reachable = false;
         }
         let frame = self.frames.pop().expect("validated: every end closes a frame");
+        self.pass_on(&frame, self.frames.len())?;
         if let Some(join) = &frame.join {
             self.stack.truncate(frame.height);
             self.enter(join);
@@ -138,26 +167,20 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     }
 
     fn build_return(&mut self, results: usize) -> Result<(), CompileError> {
-        let values = self.pop_many(results);
+        let mut values = self.pop_many(results);
         if let Some(at) = self.results {
-            for (index, value) in values.into_iter().enumerate() {
+            for (index, &value) in values.iter().enumerate() {
                 let slot = self.to_slot(value)?;
                 self.store(self.at(at, index as u32 * SLOT_BYTES), slot.into(), Access::Results)?;
             }
-            self.builder.build_return(None)?;
-            self.reachable = false;
-            return Ok(());
+            values.clear();
         }
-        match values.as_slice() {
-            [] => self.builder.build_return(None)?,
-            [value] => self.builder.build_return(Some(value as &dyn BasicValue<'ctx>))?,
-            values => self.builder.build_aggregate_return(values)?,
-        };
+        values.extend(self.returns_exception.then(|| BasicValueEnum::from(self.types.i64.const_zero())));
         self.reachable = false;
-        Ok(())
+        build_return(&self.builder, &values)
     }
 
-    fn innermost(&mut self) -> &mut Frame<'ctx> {
+    pub(super) fn innermost(&mut self) -> &mut Frame<'ctx> {
         self.frames.last_mut().expect("validated: operators stand inside a frame")
     }
 
@@ -192,15 +215,15 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     }
 
     /// Leaves for the frame at `depth` with the values on top of the stack, which stay there.
-    fn branch(&mut self, depth: u32) -> Result<(), CompileError> {
+    pub(super) fn branch(&mut self, depth: u32) -> Result<(), CompileError> {
         let join = self.target(depth)?;
         join.add_edge(self.block(), &self.stack[self.stack.len() - join.values.len()..]);
         self.builder.build_unconditional_branch(join.block)?;
         Ok(())
     }
 
-    fn branch_if(&mut self, depth: u32) -> Result<(), CompileError> {
-        let condition = self.pop_condition()?;
+    /// As [`branch`](Self::branch), when `condition` holds.
+    fn branch_if(&mut self, condition: IntValue<'ctx>, depth: u32) -> Result<(), CompileError> {
         let join = self.target(depth)?;
         let next = self.new_block();
         join.add_edge(self.block(), &self.stack[self.stack.len() - join.values.len()..]);

@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 
-use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
+use awsm_abi::calls::SLOT_BYTES;
+use awsm_abi::trap::TrapCode;
 use awsm_abi::types::FuncType;
 use awsm_abi::vmctx;
+use inkwell::IntPredicate::NE;
 use inkwell::builder::Builder;
 use inkwell::types::FunctionType;
 use inkwell::values::{BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, IntValue, PointerValue};
@@ -56,14 +58,15 @@ fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
     let func_type = &unit.module.types[ty.0 as usize];
 
     let mut arguments: Vec<BasicMetadataValueEnum<'_>> = vec![params[0].into()];
-    let in_memory = results_in_memory(func_type);
+    let signature = unit.shared_signature();
+    let in_memory = signature.results_in_memory(func_type);
     if in_memory {
         // The callee writes them when all parameters are loaded.
         arguments.push(params[2].into());
     }
     let memory = Slots::arguments(&builder, types, params[0].into_pointer_value());
     let mut written = 0;
-    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(params_in_memory(func_type)) {
+    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(signature.params_in_memory(func_type)) {
         let argument = slots.load(index, types.value(param))?;
         if in_memory {
             builder.build_store(memory.slot(written), argument)?;
@@ -75,7 +78,20 @@ fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
     let call = builder.build_indirect_call(unit.llvm_type(ty), params[1].into_pointer_value(), &arguments, "")?;
     ir.call(call, CallConv::Guest);
     let count = if in_memory { 0 } else { func_type.results.len() };
-    for (index, result) in results(&builder, call, count)?.into_iter().enumerate() {
+    let mut results = results(&builder, call, count + usize::from(signature.exception))?;
+    if let Some(exception) = results.pop_if(|_| signature.exception) {
+        let (caught, done) = (ir.context.append_basic_block(entry, ""), ir.context.append_basic_block(entry, ""));
+        let thrown = builder.build_int_compare(NE, exception.into_int_value(), types.i64.const_zero(), "")?;
+        ir.unlikely(builder.build_conditional_branch(thrown, caught, done)?)?;
+        builder.position_at_end(caught);
+        // For the host, which says where it was thrown.
+        slots.store(0, exception)?;
+        let number = types.i8.const_int(u64::from(TrapCode::UncaughtException.number()), false);
+        builder.build_call(ir.intrinsic("llvm.ubsantrap", &[])?, &[number.into()], "")?;
+        builder.build_unreachable()?;
+        builder.position_at_end(done);
+    }
+    for (index, result) in results.into_iter().enumerate() {
         slots.store(index, result)?;
     }
     builder.build_return(None)?;
@@ -94,10 +110,11 @@ fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(
     let func_type = unit.module.function_type(function);
     let at = builder.build_alloca(types.i128.array_type(func_type.slots() as u32), "slots")?;
     let slots = Slots { builder: &builder, types, at };
-    let in_memory = results_in_memory(func_type);
+    let signature = unit.shared_signature();
+    let in_memory = signature.results_in_memory(func_type);
     let memory = Slots::arguments(&builder, types, vmctx);
     let (mut registers, mut read) = (params[1 + usize::from(in_memory)..].iter().copied(), 0);
-    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(params_in_memory(func_type)) {
+    for ((index, &param), in_memory) in func_type.params.iter().enumerate().zip(signature.params_in_memory(func_type)) {
         let argument = if in_memory {
             read += 1;
             Some(memory.load(read - 1, types.value(param))?)
@@ -112,18 +129,23 @@ fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(
     let arguments = [vmctx.into(), number.into(), at.into()];
     let call = builder.build_indirect_call(host_call_type(types), host_call.into_pointer_value(), &arguments, "")?;
     ir.call(call, CallConv::C);
-    let results: Vec<_> =
+    let mut results: Vec<_> =
         func_type.results.iter().enumerate().map(|(index, &ty)| slots.load(index, types.value(ty))).collect::<Result<_, _>>()?;
     if in_memory {
         let slots = Slots { builder: &builder, types, at: params[1].into_pointer_value() };
-        results.into_iter().enumerate().try_for_each(|(index, result)| slots.store(index, result))?;
-        builder.build_return(None)?;
-        return Ok(());
+        results.drain(..).enumerate().try_for_each(|(index, result)| slots.store(index, result))?;
     }
-    match results.as_slice() {
+    // The host throws nothing.
+    results.extend(signature.exception.then(|| BasicValueEnum::from(types.i64.const_zero())));
+    build_return(&builder, &results)
+}
+
+/// Returns these values.
+pub(super) fn build_return<'ctx>(builder: &Builder<'ctx>, values: &[BasicValueEnum<'ctx>]) -> Result<(), CompileError> {
+    match values {
         [] => builder.build_return(None)?,
-        [result] => builder.build_return(Some(result as &dyn BasicValue<'_>))?,
-        results => builder.build_aggregate_return(results)?,
+        [value] => builder.build_return(Some(value as &dyn BasicValue<'ctx>))?,
+        values => builder.build_aggregate_return(values)?,
     };
     Ok(())
 }
@@ -148,7 +170,8 @@ pub(super) fn widen<'ctx>(
     Ok(builder.build_int_z_extend_or_bit_cast(bits.into_int_value(), types.i128, "")?)
 }
 
-fn results<'ctx>(
+/// What a call returned.
+pub(super) fn results<'ctx>(
     builder: &Builder<'ctx>,
     call: CallSiteValue<'ctx>,
     count: usize,

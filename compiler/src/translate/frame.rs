@@ -2,7 +2,7 @@
 
 use awsm_abi::types::ValType;
 use inkwell::basic_block::BasicBlock;
-use inkwell::values::{BasicValueEnum, PhiValue};
+use inkwell::values::{BasicValueEnum, PhiValue, PointerValue};
 
 /// An open block, loop or if, or the function's body.
 pub(super) struct Frame<'ctx> {
@@ -13,6 +13,16 @@ pub(super) struct Frame<'ctx> {
     pub(super) height: usize,
     /// Where control continues after it; made by the first branch there.
     pub(super) join: Option<Join<'ctx>>,
+    /// Where exceptions of what stands in it go, if it catches any.
+    pub(super) handler: Option<Handler<'ctx>>,
+}
+
+/// Where exceptions go.
+#[derive(Clone, Copy)]
+pub(super) struct Handler<'ctx> {
+    pub(super) block: BasicBlock<'ctx>,
+    /// A cell on the stack with the exception.
+    pub(super) exception: PointerValue<'ctx>,
 }
 
 /// Kinds of frames.
@@ -33,6 +43,15 @@ pub(super) enum FrameKind<'ctx> {
     },
     /// The second arm of an if.
     Else,
+    /// The body of a legacy try.
+    Try,
+    /// A handler of a legacy try.
+    Catch {
+        /// The exception, for rethrow.
+        exception: PointerValue<'ctx>,
+        /// Where exceptions go on that this handler and those before it do not catch.
+        next: Option<BasicBlock<'ctx>>,
+    },
 }
 
 /// A block that several others branch to, with the values they bring.
@@ -53,6 +72,6 @@ impl<'ctx> Join<'ctx> {
 
 impl Frame<'_> {
     pub(super) fn body(results: &[ValType]) -> Self {
-        Frame { kind: FrameKind::Body, results: results.to_vec(), height: 0, join: None }
+        Frame { kind: FrameKind::Body, results: results.to_vec(), height: 0, join: None, handler: None }
     }
 }

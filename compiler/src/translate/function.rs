@@ -1,6 +1,6 @@
 //! The translator of one function: its stacks, its locals, and the small operations that all groups of operators share.
 
-use awsm_abi::calls::{SLOT_BYTES, params_in_memory, results_in_memory};
+use awsm_abi::calls::SLOT_BYTES;
 use awsm_abi::trap::TrapCode;
 use awsm_abi::types::ValType;
 use awsm_abi::vmctx;
@@ -11,10 +11,10 @@ use inkwell::values::{
 };
 use wasmparser::Operator;
 
-use super::frame::Frame;
+use super::frame::{Frame, Handler};
 use super::unit::Unit;
 use crate::error::CompileError;
-use crate::llvm::{Access, CallConv, Ir, Scope, Types, offset_pointer};
+use crate::llvm::{Access, Ir, Scope, Types, offset_pointer};
 use crate::module::{FuncIdx, val_type};
 
 /// Translates a function's body.
@@ -69,6 +69,11 @@ pub(super) struct FunctionTranslator<'a, 'ctx> {
     pub(super) results: Option<PointerValue<'ctx>>,
     /// Slots for results that calls return in memory, by their number.
     call_results: std::collections::HashMap<usize, PointerValue<'ctx>>,
+    pub(super) result_types: &'a [ValType],
+    /// Whether the function returns exceptions.
+    pub(super) returns_exception: bool,
+    /// Where exceptions go that nothing in the function catches.
+    pub(super) uncaught: Option<Handler<'ctx>>,
 }
 
 impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
@@ -88,8 +93,8 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         entry_builder.position_at_end(entry);
         let params = function.get_params();
         let ty = unit.module.function_type(index);
-        let is_shared = unit.convention(index) == CallConv::Guest;
-        let in_memory = is_shared && results_in_memory(ty);
+        let signature = unit.signature(index);
+        let in_memory = signature.results_in_memory(ty);
         let mut translator = FunctionTranslator {
             unit,
             ir,
@@ -111,11 +116,14 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
             slots: None,
             results: in_memory.then(|| params[1].into_pointer_value()),
             call_results: std::collections::HashMap::new(),
+            result_types: &ty.results,
+            returns_exception: signature.exception,
+            uncaught: None,
         };
         let mut registers = params[1 + usize::from(in_memory)..].iter().copied();
         let mut arguments = 0;
-        for (&ty, in_memory) in ty.params.iter().zip(params_in_memory(ty)) {
-            let value = if is_shared && in_memory {
+        for (&ty, in_memory) in ty.params.iter().zip(signature.params_in_memory(ty)) {
+            let value = if in_memory {
                 arguments += 1;
                 Some(translator.argument(arguments - 1, ty)?)
             } else {
@@ -159,12 +167,14 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
             || self.reference(op)?
             || self.table(op)?
             || self.bulk(op)?
+            || self.exception(op)?
             || self.simd(op)?
             || self.atomic(op)?;
         if known { Ok(()) } else { Err(CompileError::Unsupported { feature: format!("{op:?}"), offset: u64::from(self.offset) }) }
     }
 
-    fn finish(self) -> Result<(), CompileError> {
+    fn finish(mut self) -> Result<(), CompileError> {
+        self.return_uncaught()?;
         debug_assert!(self.frames.is_empty() && self.entry_builder.get_insert_block() == Some(self.entry));
         self.entry_builder.build_unconditional_branch(self.first)?;
         Ok(())
@@ -186,6 +196,11 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
 
     pub(super) fn pop_int(&mut self) -> IntValue<'ctx> {
         self.pop().into_int_value()
+    }
+
+    /// The integer on top of the stack, which stays there.
+    pub(super) fn top_int(&self) -> IntValue<'ctx> {
+        self.stack.last().expect("validated: the operand stack holds the operands").into_int_value()
     }
 
     pub(super) fn pop_float(&mut self) -> FloatValue<'ctx> {
@@ -349,6 +364,11 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
     ) -> Result<(), CompileError> {
         let store = self.builder.build_store(pointer, value)?;
         self.ir.touches(store, access)
+    }
+
+    /// A cell on the stack.
+    pub(super) fn stack_cell(&self, ty: inkwell::types::IntType<'ctx>) -> Result<PointerValue<'ctx>, CompileError> {
+        Ok(self.entry_builder.build_alloca(ty, "")?)
     }
 
     /// Slots for a builtin host call, on the stack.

@@ -10,6 +10,7 @@ mod calls;
 mod control;
 mod convert;
 mod entries;
+mod exceptions;
 mod float;
 mod frame;
 mod function;

@@ -2,7 +2,6 @@
 
 use awsm_abi::calls::builtin;
 use awsm_abi::trap::TrapCode;
-use awsm_abi::types::ValType;
 use awsm_abi::vmctx::table;
 use inkwell::IntPredicate::UGE;
 use inkwell::values::{IntValue, PointerValue};
@@ -71,7 +70,6 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     /// Pops an index and makes the address of that element; traps when there is none.
     pub(super) fn checked_element(&mut self, index: u32, code: TrapCode) -> Result<PointerValue<'ctx>, CompileError> {
-        debug_assert!(matches!(self.unit.module.tables[index as usize].element, ValType::FuncRef | ValType::ExternRef));
         let element = self.pop_int();
         let element = self.zext64(element)?;
         let length = self.table_length(index)?;

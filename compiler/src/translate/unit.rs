@@ -37,7 +37,8 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         part: &Part,
         shared: &[bool],
     ) -> Unit<'m, 'ctx> {
-        let types: Vec<_> = module.types.iter().map(|ty| llvm_type(&ir, ty, CallConv::Guest)).collect();
+        let shared_signature = Signature { convention: CallConv::Guest, exception: module.exceptions };
+        let types: Vec<_> = module.types.iter().map(|ty| llvm_type(&ir, ty, shared_signature)).collect();
         let mut visibilities = vec![Visibility::Elsewhere; module.bodies.len()];
         for &function in &part.functions {
             let Some(index) = module.defined(function) else { continue };
@@ -56,9 +57,9 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
 
     fn declare(&self, function: FuncIdx, visibility: Visibility) -> FunctionValue<'ctx> {
         let symbol = function_symbol(function, self.module.function_names[function.0 as usize].as_deref());
-        let convention = self.convention(function);
-        let ty = llvm_type(&self.ir, self.module.function_type(function), convention);
-        self.ir.function(&symbol, ty, convention, visibility)
+        let signature = self.signature(function);
+        let ty = llvm_type(&self.ir, self.module.function_type(function), signature);
+        self.ir.function(&symbol, ty, signature.convention, visibility)
     }
 
     /// LLVM's type of functions of a type that are reached by address.
@@ -75,9 +76,14 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         Some(value)
     }
 
-    /// The convention of a function.
-    pub(crate) fn convention(&self, function: FuncIdx) -> CallConv {
-        convention(self.module, function)
+    /// How a function is called.
+    pub(crate) fn signature(&self, function: FuncIdx) -> Signature {
+        signature(self.module, function)
+    }
+
+    /// How functions that are reached by address are called.
+    pub(crate) fn shared_signature(&self) -> Signature {
+        Signature { convention: CallConv::Guest, exception: self.module.exceptions }
     }
 
     /// The alias class of a memory's contents.
@@ -86,28 +92,51 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
     }
 }
 
+/// How functions are called, beside the values that they take and return.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Signature {
+    pub(crate) convention: CallConv,
+    /// Whether the last thing that they return is an exception or zero.
+    pub(crate) exception: bool,
+}
+
+impl Signature {
+    /// Whether functions of this type return their results in memory.
+    pub(crate) fn results_in_memory(self, ty: &FuncType) -> bool {
+        self.convention == CallConv::Guest && results_in_memory(ty, self.exception)
+    }
+
+    /// For each parameter of this type whether it is passed in memory.
+    pub(crate) fn params_in_memory(self, ty: &FuncType) -> impl Iterator<Item = bool> + '_ {
+        let is_shared = self.convention == CallConv::Guest;
+        params_in_memory(ty, self.exception).map(move |in_memory| is_shared && in_memory)
+    }
+}
+
 /// What code reaches by address, and what takes part in tail calls, has the convention that all modules share. For the rest, `fastcc` is a
-/// little faster.
-fn convention(module: &Module<'_>, function: FuncIdx) -> CallConv {
+/// little faster, and only those that may throw return exceptions.
+fn signature(module: &Module<'_>, function: FuncIdx) -> Signature {
     let index = function.0 as usize;
-    let is_direct = module.defined(function).is_some() && !module.escapes[index] && !module.tail_calls[index];
-    if is_direct { CallConv::Direct } else { CallConv::Guest }
+    match module.defined(function).is_some() && !module.escapes[index] && !module.tail_calls[index] {
+        true => Signature { convention: CallConv::Direct, exception: module.throws[index] },
+        false => Signature { convention: CallConv::Guest, exception: module.exceptions },
+    }
 }
 
 /// The type of guest functions: the callee's vmctx, then what [`awsm_abi::calls`] says for the convention that all modules share, or else all
-/// parameters, in registers or not as LLVM likes. Several results are a struct.
-fn llvm_type<'ctx>(ir: &Ir<'ctx>, ty: &FuncType, convention: CallConv) -> FunctionType<'ctx> {
+/// parameters, in registers or not as LLVM likes. Several results, an exception among them, are a struct.
+fn llvm_type<'ctx>(ir: &Ir<'ctx>, ty: &FuncType, signature: Signature) -> FunctionType<'ctx> {
     let mut params: Vec<BasicMetadataTypeEnum<'ctx>> = vec![ir.types.ptr.into()];
-    let is_shared = convention == CallConv::Guest;
-    let results_in_memory = is_shared && results_in_memory(ty);
-    if results_in_memory {
+    let mut results: Vec<BasicTypeEnum<'ctx>> = Vec::new();
+    if signature.results_in_memory(ty) {
         params.push(ir.types.ptr.into());
+    } else {
+        results.extend(ty.results.iter().map(|&ty| ir.types.value(ty)));
     }
-    let in_registers = ty.params.iter().zip(params_in_memory(ty)).filter(|(_, in_memory)| !(is_shared && *in_memory));
+    results.extend(signature.exception.then_some(BasicTypeEnum::from(ir.types.i64)));
+    let in_registers = ty.params.iter().zip(signature.params_in_memory(ty)).filter(|(_, in_memory)| !in_memory);
     params.extend(in_registers.map(|(&ty, _)| BasicMetadataTypeEnum::from(ir.types.value(ty))));
-    let results: Vec<BasicTypeEnum<'ctx>> = ty.results.iter().map(|&ty| ir.types.value(ty)).collect();
     match results.as_slice() {
-        _ if results_in_memory => ir.types.void.fn_type(&params, false),
         [] => ir.types.void.fn_type(&params, false),
         [result] => result.fn_type(&params, false),
         results => ir.context.struct_type(results, false).fn_type(&params, false),

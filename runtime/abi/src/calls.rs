@@ -1,7 +1,7 @@
 //! How guest and host call each other.
 //!
 //! Values cross the border in an array of *slots*, each 16 bytes, aligned to 16, little-endian: an `i32` or `f32` in the low 4
-//! bytes, an `i64`, `f64` or `externref` in the low 8, a `v128` or `funcref` in all 16. Bytes above a value are zero when the writer is
+//! bytes, an `i64`, `f64` or a reference to a host's value or an exception in the low 8, a `v128` or a reference to a function in all 16. Bytes above a value are zero when the writer is
 //! generated code or the runtime. Parameters come in slots `0..params`; results replace them in slots `0..results`.
 //!
 //! **Host to guest**: an artifact has for each function type an *entry*, `extern "C" fn(vmctx, code, slots)`, which loads the
@@ -19,9 +19,12 @@
 //! * parameters for which there is no register ([`params_in_memory`]) are written, in their order, to the slots called *arguments* of the callee's
 //!   vmctx ([`vmctx::ARGUMENTS`](crate::vmctx::ARGUMENTS)), with anything above them; the callee reads them before it does anything else;
 //! * where results need more registers than there are ([`results_in_memory`]), `code` returns nothing and writes each as a slot to `results`,
-//!   which is on the stack of the caller, or of its caller when it was called by a tail call. Otherwise there is no such parameter.
+//!   which is on the stack of the caller, or of its caller when it was called by a tail call. Otherwise there is no such parameter;
+//! * in modules that take part in exceptions ([`exceptions`](crate::descriptor::ModuleDescriptor::exceptions)), `code` returns one more integer, last
+//!   and always in a register: zero, or the address of the exception that it throws ([`crate::exceptions`]); then its results mean nothing.
+//!   Whether it does is one and the same for all instances of a sandbox. An entry traps with an exception that nobody caught.
 
-use crate::types::{FuncType, ValType};
+use crate::types::{FuncType, RefKind, ValType};
 
 /// Size and alignment of a slot, in bytes.
 pub const SLOT_BYTES: u32 = 16;
@@ -41,23 +44,26 @@ pub const RESULT_VECTORS_MAX: u32 = 2;
 /// The general and the vector registers that a value needs.
 const fn registers(ty: ValType) -> (u32, u32) {
     match ty {
-        ValType::I32 | ValType::I64 | ValType::ExternRef => (1, 0),
-        ValType::FuncRef => (2, 0),
+        ValType::I32 | ValType::I64 => (1, 0),
         ValType::F32 | ValType::F64 | ValType::V128 => (0, 1),
+        ValType::Ref(ty) => match ty.heap.kind() {
+            RefKind::Func => (2, 0),
+            RefKind::Extern | RefKind::Exn => (1, 0),
+        },
     }
 }
 
-/// Whether functions of a type return their results in memory.
+/// Whether functions of a type return their results in memory. `exceptions` says that one register is for the exception.
 #[must_use]
-pub fn results_in_memory(ty: &FuncType) -> bool {
+pub fn results_in_memory(ty: &FuncType, exceptions: bool) -> bool {
     let needed = ty.results.iter().map(|&ty| registers(ty));
-    let (integers, vectors) = needed.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
+    let (integers, vectors) = needed.fold((u32::from(exceptions), 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
     integers > RESULT_INTEGERS_MAX || vectors > RESULT_VECTORS_MAX
 }
 
 /// For each parameter whether it is passed in memory. Where one of a kind found no register, those of its kind that follow are, too.
-pub fn params_in_memory(ty: &FuncType) -> impl Iterator<Item = bool> + '_ {
-    let mut integers = 1 + u32::from(results_in_memory(ty));
+pub fn params_in_memory(ty: &FuncType, exceptions: bool) -> impl Iterator<Item = bool> + '_ {
+    let mut integers = 1 + u32::from(results_in_memory(ty, exceptions));
     let mut vectors = 0;
     ty.params.iter().map(move |&ty| {
         let (integers_needed, vectors_needed) = registers(ty);
@@ -69,8 +75,8 @@ pub fn params_in_memory(ty: &FuncType) -> impl Iterator<Item = bool> + '_ {
 
 /// Number of parameters that are passed in memory.
 #[must_use]
-pub fn memory_params(ty: &FuncType) -> u32 {
-    params_in_memory(ty).map(u32::from).sum()
+pub fn memory_params(ty: &FuncType, exceptions: bool) -> u32 {
+    params_in_memory(ty, exceptions).map(u32::from).sum()
 }
 
 /// Host calls that are not imports: what generated code asks of the runtime. Slots hold `i64` unless said otherwise; indices are
@@ -99,6 +105,10 @@ pub mod builtin {
     pub const ELEM_DROP: u32 = FLAG | 8;
     /// `(timeout in nanoseconds: i64, endless if negative) -> 2`, after that time. Only where the value in memory is the expected one.
     pub const MEMORY_WAIT: u32 = FLAG | 9;
+    /// `(bytes)`: makes room for an exception of that size ([`crate::exceptions`]); traps when there is none.
+    pub const EXCEPTION_ROOM: u32 = FLAG | 10;
+    /// `(canonical id, type) -> 1 when functions of the former are of the latter, or 0`.
+    pub const TYPE_MATCHES: u32 = FLAG | 11;
     /// The most slots any builtin uses.
     pub const SLOTS_MAX: usize = 5;
 }

@@ -92,6 +92,10 @@ pub struct ModuleDescriptor {
     pub name: Option<String>,
     /// Function types, with the entry through which the host calls functions of that type (see [`crate::calls`]).
     pub types: Vec<TypeDescriptor>,
+    /// Number of types in each recursion group, in their order. Types refer to others of their own and of earlier groups.
+    pub groups: Vec<u32>,
+    /// Whether its functions return exceptions (see [`crate::calls`]). All instances of a sandbox have to agree.
+    pub exceptions: bool,
     /// Imports, in their order.
     pub imports: Vec<Import>,
     /// Defined functions, in their order: function `i` has index `imported functions + i`.
@@ -104,6 +108,8 @@ pub struct ModuleDescriptor {
     pub bounds: Vec<Bounds>,
     /// Defined globals.
     pub globals: Vec<Global>,
+    /// Defined tags: the index of each one's type.
+    pub tags: Vec<u32>,
     /// Exports.
     pub exports: Vec<Export>,
     /// Index of the start function.
@@ -119,6 +125,10 @@ pub struct ModuleDescriptor {
 pub struct TypeDescriptor {
     /// The type.
     pub ty: FuncType,
+    /// Index of the type of which it is declared to be a subtype.
+    pub supertype: Option<u32>,
+    /// Whether no type can be declared to be a subtype of it.
+    pub is_final: bool,
     /// The entry; none when no function of the type can be called from outside.
     pub entry: Option<CodeRef>,
 }
@@ -150,6 +160,22 @@ pub enum ImportType {
     Memory(MemoryType),
     /// A global.
     Global(GlobalType),
+    /// A tag: the index of its type.
+    Tag(u32),
+}
+
+impl ImportType {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> ExternKind {
+        match self {
+            ImportType::Function { .. } => ExternKind::Function,
+            ImportType::Table(_) => ExternKind::Table,
+            ImportType::Memory(_) => ExternKind::Memory,
+            ImportType::Global(_) => ExternKind::Global,
+            ImportType::Tag(_) => ExternKind::Tag,
+        }
+    }
 }
 
 /// A defined function.
@@ -216,6 +242,8 @@ pub enum ExternKind {
     Memory,
     /// Global.
     Global,
+    /// Tag.
+    Tag,
 }
 
 impl fmt::Display for ExternKind {
@@ -225,6 +253,7 @@ impl fmt::Display for ExternKind {
             ExternKind::Table => "table",
             ExternKind::Memory => "memory",
             ExternKind::Global => "global",
+            ExternKind::Tag => "tag",
         })
     }
 }
@@ -247,7 +276,7 @@ pub enum ConstOp {
     V128Const(u128),
     /// Push the value of a global.
     GlobalGet(u32),
-    /// Push null.
+    /// Push null of a nullable reference type.
     RefNull(ValType),
     /// Push a reference to a function.
     RefFunc(u32),
@@ -359,17 +388,24 @@ impl ModuleDescriptor {
         self.imports_where(|ty| matches!(ty, ImportType::Global(_)))
     }
 
+    /// Number of imported tags.
+    #[must_use]
+    pub fn imported_tags(&self) -> u32 {
+        self.imports_where(|ty| matches!(ty, ImportType::Tag(_)))
+    }
+
     /// What the layout of an instance's vmctx follows from.
     #[must_use]
     pub fn counts(&self) -> vmctx::Counts {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         vmctx::Counts {
-            arguments: self.types.iter().map(|ty| calls::memory_params(&ty.ty)).max().unwrap_or(0),
+            arguments: self.types.iter().map(|ty| calls::memory_params(&ty.ty, self.exceptions)).max().unwrap_or(0),
             memories: self.imported_memories().saturating_add(count(self.memories.len())),
             tables: self.imported_tables().saturating_add(count(self.tables.len())),
             imported_functions: self.imported_functions(),
             imported_globals: self.imported_globals(),
             types: count(self.types.len()),
+            tags: self.imported_tags().saturating_add(count(self.tags.len())),
             globals: count(self.globals.len()),
         }
     }

@@ -5,6 +5,7 @@
 //! * [`descriptor`]: the one exported symbol of an artifact, byte for byte;
 //! * [`vmctx`]: the memory that generated code reads through its first argument;
 //! * [`calls`]: how guest and host call each other;
+//! * [`exceptions`]: what an exception is in memory;
 //! * [`trap`]: why a guest may end early, and how the code says so;
 //! * [`types`]: WebAssembly's types, as the descriptor carries them;
 //! * [`cpu`]: the processor features an artifact may require;
@@ -21,6 +22,7 @@ extern crate alloc;
 pub mod calls;
 pub mod cpu;
 pub mod descriptor;
+pub mod exceptions;
 pub mod limits;
 pub mod trap;
 pub mod types;
@@ -30,7 +32,7 @@ pub use descriptor::{Descriptor, ModuleDescriptor};
 pub use trap::TrapCode;
 
 /// Version of everything in this crate. An artifact with another version is refused: compile it again.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Name of the artifact's one exported symbol: the start of the section [`DESCRIPTOR_SECTION`].
 pub const DESCRIPTOR_SYMBOL: &str = "awsm_descriptor";

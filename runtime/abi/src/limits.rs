@@ -52,6 +52,9 @@ pub const MEMORIES_MAX: usize = 100;
 /// Globals of a module.
 pub const GLOBALS_MAX: usize = 1_000_000;
 
+/// Tags of a module, imported and defined.
+pub const TAGS_MAX: usize = 100_000;
+
 /// A WebAssembly module.
 pub const MODULE_BYTES_MAX: u64 = 256 << 20;
 

@@ -39,13 +39,15 @@ pub enum TrapCode {
     UncaughtException = 13,
     /// `memory.atomic.wait` on a memory that is not shared: nobody could ever end it.
     ExpectedSharedMemory = 14,
+    /// More exceptions are alive than the sandbox has memory for.
+    ExceptionsExhausted = 15,
     /// An illegal instruction or fault in guest code that matches no other reason: a bug of the compiler, contained.
     Internal = 63,
 }
 
 impl TrapCode {
     /// Every code, for tables and tests.
-    pub const ALL: [TrapCode; 15] = [
+    pub const ALL: [TrapCode; 16] = [
         TrapCode::Unreachable,
         TrapCode::MemoryOutOfBounds,
         TrapCode::TableOutOfBounds,
@@ -60,6 +62,7 @@ impl TrapCode {
         TrapCode::UnalignedAtomic,
         TrapCode::UncaughtException,
         TrapCode::ExpectedSharedMemory,
+        TrapCode::ExceptionsExhausted,
         TrapCode::Internal,
     ];
 
@@ -93,6 +96,7 @@ impl TrapCode {
             TrapCode::UnalignedAtomic => "unaligned atomic",
             TrapCode::UncaughtException => "uncaught exception",
             TrapCode::ExpectedSharedMemory => "expected shared memory",
+            TrapCode::ExceptionsExhausted => "exception memory exhausted",
             TrapCode::Internal => "internal compiler error",
         }
     }
@@ -115,6 +119,7 @@ impl TrapCode {
             TrapCode::UnalignedAtomic => "unaligned_atomic",
             TrapCode::UncaughtException => "uncaught_exception",
             TrapCode::ExpectedSharedMemory => "expected_shared_memory",
+            TrapCode::ExceptionsExhausted => "exceptions_exhausted",
             TrapCode::Internal => "internal",
         }
     }

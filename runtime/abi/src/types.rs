@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// A value's type.
 ///
-/// Generated code holds `i32`, `i64`, `f32`, `f64` as LLVM's types of that size, a `funcref` as an `i128` (see
-/// [`crate::vmctx::funcref`]) and an `externref` as an `i64` (zero is null, otherwise index + 1 into the sandbox's list).
+/// Generated code holds `i32`, `i64`, `f32`, `f64` as LLVM's types of that size, a reference to a function as an `i128` (see
+/// [`crate::vmctx::funcref`]), one to a host's value as an `i64` (zero is null, otherwise index + 1 into the sandbox's list), and one to an
+/// exception as an `i64` (zero is null, otherwise its address; see [`crate::exceptions`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ValType {
     /// 32-bit integer.
@@ -20,17 +21,122 @@ pub enum ValType {
     F64,
     /// 128-bit vector.
     V128,
-    /// Nullable reference to a function.
-    FuncRef,
-    /// Nullable reference to a host's value.
-    ExternRef,
+    /// Reference.
+    Ref(RefType),
+}
+
+/// A reference's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RefType {
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// What it refers to.
+    pub heap: HeapType,
+}
+
+/// What a reference refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HeapType {
+    /// Any function.
+    Func,
+    /// No function: the type of null.
+    NoFunc,
+    /// A value of the host.
+    Extern,
+    /// No such value.
+    NoExtern,
+    /// An exception.
+    Exn,
+    /// No exception.
+    NoExn,
+    /// A function of the type with that index in the module. Where types of several modules meet, the runtime's canonical id instead.
+    Concrete(u32),
+}
+
+/// The kinds of references, which have no value in common and are held differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefKind {
+    /// To functions.
+    Func,
+    /// To values of the host.
+    Extern,
+    /// To exceptions.
+    Exn,
+}
+
+impl HeapType {
+    /// Of which kind references to it are.
+    #[must_use]
+    pub const fn kind(self) -> RefKind {
+        match self {
+            HeapType::Func | HeapType::NoFunc | HeapType::Concrete(_) => RefKind::Func,
+            HeapType::Extern | HeapType::NoExtern => RefKind::Extern,
+            HeapType::Exn | HeapType::NoExn => RefKind::Exn,
+        }
+    }
+
+    /// With another number for a concrete type.
+    #[must_use]
+    pub fn map(self, number: impl FnOnce(u32) -> u32) -> HeapType {
+        match self {
+            HeapType::Concrete(index) => HeapType::Concrete(number(index)),
+            other => other,
+        }
+    }
+}
+
+impl RefType {
+    /// The nullable reference to what `heap` says.
+    #[must_use]
+    pub const fn nullable(heap: HeapType) -> RefType {
+        RefType { nullable: true, heap }
+    }
 }
 
 impl ValType {
+    /// Any function, or null.
+    pub const FUNCREF: ValType = ValType::Ref(RefType::nullable(HeapType::Func));
+    /// A host's value, or null.
+    pub const EXTERNREF: ValType = ValType::Ref(RefType::nullable(HeapType::Extern));
+    /// An exception, or null.
+    pub const EXNREF: ValType = ValType::Ref(RefType::nullable(HeapType::Exn));
+
     /// Whether this is a reference type.
     #[must_use]
     pub const fn is_reference(self) -> bool {
-        matches!(self, ValType::FuncRef | ValType::ExternRef)
+        matches!(self, ValType::Ref(_))
+    }
+
+    /// Of which kind of reference it is, if it is one.
+    #[must_use]
+    pub const fn ref_kind(self) -> Option<RefKind> {
+        match self {
+            ValType::Ref(ty) => Some(ty.heap.kind()),
+            _ => None,
+        }
+    }
+
+    /// With another number for a concrete type.
+    #[must_use]
+    pub fn map(self, number: impl FnOnce(u32) -> u32) -> ValType {
+        match self {
+            ValType::Ref(ty) => ValType::Ref(RefType { heap: ty.heap.map(number), ..ty }),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for HeapType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HeapType::Func => "func",
+            HeapType::NoFunc => "nofunc",
+            HeapType::Extern => "extern",
+            HeapType::NoExtern => "noextern",
+            HeapType::Exn => "exn",
+            HeapType::NoExn => "noexn",
+            HeapType::Concrete(index) => return write!(f, "{index}"),
+        })
     }
 }
 
@@ -42,13 +148,16 @@ impl fmt::Display for ValType {
             ValType::F32 => "f32",
             ValType::F64 => "f64",
             ValType::V128 => "v128",
-            ValType::FuncRef => "funcref",
-            ValType::ExternRef => "externref",
+            ValType::Ref(RefType { nullable: false, heap }) => return write!(f, "(ref {heap})"),
+            ValType::Ref(RefType { nullable: true, heap }) => match heap {
+                HeapType::Func | HeapType::Extern | HeapType::Exn => return write!(f, "{heap}ref"),
+                other => return write!(f, "(ref null {other})"),
+            },
         })
     }
 }
 
-/// A function's type. Two are the same type when they are equal in structure.
+/// A function's type. Two are the same type when the recursion groups to which they belong are equal in structure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FuncType {
     /// Parameter types, in order.
@@ -62,6 +171,15 @@ impl FuncType {
     #[must_use]
     pub fn slots(&self) -> usize {
         self.params.len().max(self.results.len())
+    }
+}
+
+impl FuncType {
+    /// With other numbers for concrete types.
+    #[must_use]
+    pub fn map(&self, number: impl Fn(u32) -> u32) -> FuncType {
+        let list = |types: &[ValType]| types.iter().map(|ty| ty.map(&number)).collect();
+        FuncType { params: list(&self.params), results: list(&self.results) }
     }
 }
 

@@ -8,9 +8,11 @@
 //!  32  arguments        slots for parameters that find no register (crate::calls): as many as any type of the module needs
 //!      memories         per memory  { base: address, record: -> MemoryRecord }              imported first, then defined
 //!      tables           per table   -> TableRecord                                          imported first, then defined
-//!      functions        per imported function { code: address, vmctx: -> callee's vmctx }
+//!      functions        per imported function { code: address, vmctx: -> callee's vmctx, type id: u32, u32 of padding }
 //!      imported globals per imported global -> its 16-byte cell
+//!      exceptions       where there are tags: -> the sandbox's record of its exceptions (crate::exceptions)
 //!      type ids         per function type u32: its canonical id in this process
+//!      tags             per tag u32: its number in the sandbox                              imported first, then defined
 //!      globals          per defined global a 16-byte cell, aligned to 16
 //! ```
 //!
@@ -58,11 +60,13 @@ pub mod table {
 /// An imported function's entry: `{ code, vmctx }`.
 pub mod function {
     /// Size of an entry.
-    pub const BYTES: u32 = 16;
+    pub const BYTES: u32 = 24;
     /// Offset of the address of the callee's code.
     pub const CODE: u32 = 0;
     /// Offset of the callee's vmctx.
     pub const VMCTX: u32 = 8;
+    /// Offset of the canonical id of the callee's type, u32: a subtype of the import's.
+    pub const TYPE_ID: u32 = 16;
 }
 
 /// A reference to a function, as table elements, globals, slots and generated code hold it: 16 bytes. All zero is null. It names an
@@ -91,6 +95,8 @@ pub struct Counts {
     pub imported_globals: u32,
     /// Function types.
     pub types: u32,
+    /// Tags, imported and defined.
+    pub tags: u32,
     /// Defined globals.
     pub globals: u32,
 }
@@ -103,7 +109,9 @@ pub struct Layout {
     tables: u32,
     functions: u32,
     imported_globals: u32,
+    exceptions: u32,
     type_ids: u32,
+    tags: u32,
     globals: u32,
     size: u32,
 }
@@ -117,8 +125,10 @@ impl Layout {
         let tables = after(memories, counts.memories, memory::BYTES)?;
         let functions = after(tables, counts.tables, table::BYTES)?;
         let imported_globals = after(functions, counts.imported_functions, function::BYTES)?;
-        let type_ids = after(imported_globals, counts.imported_globals, 8)?;
-        let globals = after(type_ids, counts.types, 4)?.checked_next_multiple_of(16)?;
+        let exceptions = after(imported_globals, counts.imported_globals, 8)?;
+        let type_ids = after(exceptions, u32::from(counts.tags > 0), 8)?;
+        let tags = after(type_ids, counts.types, 4)?;
+        let globals = after(tags, counts.tags, 4)?.checked_next_multiple_of(16)?;
         let size = after(globals, counts.globals, 16)?;
         (size <= crate::limits::VMCTX_BYTES_MAX).then_some(Layout {
             counts,
@@ -126,7 +136,9 @@ impl Layout {
             tables,
             functions,
             imported_globals,
+            exceptions,
             type_ids,
+            tags,
             globals,
             size,
         })
@@ -179,6 +191,20 @@ impl Layout {
         self.type_ids + index * 4
     }
 
+    /// Offset of the pointer to the sandbox's record of its exceptions.
+    #[must_use]
+    pub const fn exceptions(&self) -> u32 {
+        debug_assert!(self.counts.tags > 0);
+        self.exceptions
+    }
+
+    /// Offset of a tag's number. `index` counts imported tags first.
+    #[must_use]
+    pub const fn tag(&self, index: u32) -> u32 {
+        debug_assert!(index < self.counts.tags);
+        self.tags + index * 4
+    }
+
     /// Offset of a defined global's cell. `index` counts defined globals only.
     #[must_use]
     pub const fn global(&self, index: u32) -> u32 {
@@ -193,18 +219,27 @@ mod tests {
 
     #[test]
     fn parts_do_not_overlap_and_cells_are_aligned() {
-        let counts =
-            Counts { arguments: 0, memories: 2, tables: 1, imported_functions: 3, imported_globals: 1, types: 3, globals: 2 };
+        let counts = Counts {
+            memories: 2,
+            tables: 1,
+            imported_functions: 3,
+            imported_globals: 1,
+            types: 3,
+            globals: 2,
+            ..Counts::default()
+        };
         let more = Layout::new(Counts { arguments: 3, ..counts }).unwrap();
-        assert_eq!((more.memory(0), more.global(0), more.size()), (32 + 48, 144 + 48, 176 + 48));
+        assert_eq!((more.memory(0), more.global(0), more.size()), (32 + 48, 176 + 48, 208 + 48));
         let layout = Layout::new(counts).unwrap();
         assert_eq!(layout.memory(0), 32);
         assert_eq!(layout.table(0), 64);
         assert_eq!(layout.imported_function(0), 72);
-        assert_eq!(layout.imported_global(0), 120);
-        assert_eq!(layout.type_id(2), 136);
-        assert_eq!(layout.global(0), 144);
-        assert_eq!(layout.size(), 176);
+        assert_eq!(layout.imported_global(0), 144);
+        assert_eq!(layout.type_id(2), 160);
+        assert_eq!(layout.global(0), 176);
+        assert_eq!(layout.size(), 208);
+        let tags = Layout::new(Counts { tags: 2, ..counts }).unwrap();
+        assert_eq!((tags.exceptions(), tags.type_id(0), tags.tag(1), tags.global(0)), (152, 160, 176, 192));
     }
 
     #[test]

@@ -121,11 +121,16 @@ pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
             backtrace.truncated = true;
             return ControlFlow::Break(());
         }
-        let module = &artifact.descriptor.modules[location.module as usize];
-        let defined = (location.function - module.imported_functions()) as usize;
-        let name = module.functions[defined].name.as_deref().map(|name| format!("{:#}", rustc_demangle::demangle(name)));
-        backtrace.frames.push(Frame { location, name, inlined });
+        backtrace.frames.push(frame(artifact, location, inlined));
         ControlFlow::Continue(())
     });
     backtrace
+}
+
+/// A frame at a place in a function that an artifact defines.
+pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
+    let module = &artifact.descriptor.modules[location.module as usize];
+    let defined = (location.function - module.imported_functions()) as usize;
+    let name = module.functions[defined].name.as_deref().map(|name| format!("{:#}", rustc_demangle::demangle(name)));
+    Frame { location, name, inlined }
 }

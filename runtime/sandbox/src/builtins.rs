@@ -6,13 +6,14 @@ use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
 
 use crate::sandbox::{ELEMENT_BYTES, Sandbox};
+use crate::types;
 use crate::value::{InstanceId, Slot, Value};
 
 /// Number of slots that a builtin reads or writes; none when there is no such builtin.
 pub(crate) fn slots(call: u32) -> Option<usize> {
     Some(match call {
-        builtin::DATA_DROP | builtin::ELEM_DROP | builtin::MEMORY_WAIT => 1,
-        builtin::MEMORY_GROW => 2,
+        builtin::DATA_DROP | builtin::ELEM_DROP | builtin::MEMORY_WAIT | builtin::EXCEPTION_ROOM => 1,
+        builtin::MEMORY_GROW | builtin::TYPE_MATCHES => 2,
         builtin::TABLE_GROW => 3,
         builtin::TABLE_FILL => 4,
         builtin::MEMORY_INIT | builtin::MEMORY_COPY | builtin::TABLE_COPY | builtin::TABLE_INIT => 5,
@@ -44,6 +45,8 @@ impl Sandbox {
             }
             builtin::TABLE_INIT => self.table_init(instance, index(0), index(1), number(2), number(3), number(4)).map(|()| None),
             builtin::ELEM_DROP => self.drop_elements(instance, index(0)).map(|()| None),
+            builtin::EXCEPTION_ROOM => self.exception_room(number(0)).map(|()| None),
+            builtin::TYPE_MATCHES => self.type_matches(instance, index(0), index(1)).map(Some),
             _ => Err(TrapCode::Internal),
         }
     }
@@ -164,6 +167,24 @@ impl Sandbox {
             }
         }
         Ok(())
+    }
+
+    fn exception_room(&mut self, bytes: u64) -> Result<(), TrapCode> {
+        let mut exceptions = self.exceptions.take().ok_or(TrapCode::Internal)?;
+        let done = exceptions.make_room(bytes, |each| {
+            // All registers that the guest may need again are on its stack.
+            let words = (self.record.get().guest_sp..self.stack.high()).step_by(size_of::<usize>());
+            words.filter_map(|address| self.stack.read_word(address)).for_each(|word| each(word as u64));
+            self.exception_references().for_each(each);
+        });
+        self.exceptions = Some(exceptions);
+        if done { Ok(()) } else { Err(TrapCode::ExceptionsExhausted) }
+    }
+
+    /// Whether functions of the type with id `ty` are of the instance's type `of`.
+    fn type_matches(&self, instance: InstanceId, ty: u32, of: u32) -> Result<Slot, TrapCode> {
+        let of = self.instances[instance.index()].module().type_ids.get(of as usize).ok_or(TrapCode::Internal)?;
+        Ok(Value::I64(types::is_subtype(ty, *of).into()).to_slot())
     }
 
     /// `table.init`, also for active segments.

@@ -14,14 +14,15 @@ use std::time::Duration;
 
 use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
-use awsm_abi::types::FuncType;
+use awsm_abi::types::{FuncType, ValType};
 
 use crate::backtrace::{self, Backtrace};
 use crate::builtins;
 use crate::context::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::error::CallError;
-use crate::event::{Event, HostCall, Trap};
+use crate::event::{Event, HostCall, Trap, WasmLocation};
 use crate::instance::Vmctx;
+use crate::load::{Loaded, Module};
 use crate::sandbox::Sandbox;
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
@@ -115,10 +116,11 @@ impl Sandbox {
         let entry = instance.module().entry(function.type_id);
         let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
         let ty = &instance.descriptor().types[entry.ty as usize].ty;
-        if !args.iter().map(Value::ty).eq(ty.params.iter().copied()) {
+        if !are_of(args, &ty.params, instance.module()) {
             return Err(CallError::Types { wanted: ty.clone() });
         }
-        let (slots, vmctx) = (ty.slots(), instance.vmctx.base());
+        // At least one: an exception that nobody catches comes back there.
+        let (slots, vmctx) = (ty.slots().max(1), instance.vmctx.base());
         self.call.slots.clear();
         self.call.slots.extend(args.iter().map(|value| value.to_slot()));
         self.call.slots.resize(slots, Slot::default());
@@ -275,7 +277,20 @@ impl Sandbox {
             number => number,
         };
         let code = TrapCode::from_number(number).unwrap_or(TrapCode::Internal);
-        Event::Trapped(Trap { code, location: backtrace::innermost(self) })
+        let location = self.thrown_at().map_or_else(|| backtrace::innermost(self), |(_, location)| Some(location));
+        Event::Trapped(Trap { code, location })
+    }
+
+    /// Where the exception was thrown that nobody caught, if that was the trap: the entry's first slot holds it.
+    fn thrown_at(&self) -> Option<(&Loaded, WasmLocation)> {
+        if self.call.state != State::Trapped || self.record.get().trap != TrapCode::UncaughtException.number() {
+            return None;
+        }
+        let thrown = self.exceptions.as_ref()?.thrown(self.call.slots.first()?.u64())?;
+        let instance = self.instances.get(thrown.instance as usize)?;
+        let (artifact, module, offset) = (instance.artifact().loaded(), instance.module_index(), thrown.offset);
+        let function = artifact.function_of_wasm_offset(module, offset)?;
+        Some((artifact, WasmLocation { module, function, offset }))
     }
 
     /// Registers of a guest that a host call suspended: as they are on its return.
@@ -296,10 +311,16 @@ impl Sandbox {
         }
     }
 
-    /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned.
+    /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
+    /// exception that nobody caught only where it was thrown: the functions that it left are gone.
     #[must_use]
     pub fn backtrace(&self) -> Backtrace {
-        backtrace::backtrace(self)
+        match self.thrown_at() {
+            Some((artifact, location)) => {
+                Backtrace { frames: vec![backtrace::frame(artifact, location, false)], truncated: false }
+            }
+            None => backtrace::backtrace(self),
+        }
     }
 
     fn call_type(&self) -> &FuncType {
@@ -373,7 +394,7 @@ impl Sandbox {
             return Err(CallError::Foreign);
         }
         let ty = self.host_call_type().expect("the call was checked when it came");
-        if !results.iter().map(Value::ty).eq(ty.results.iter().copied()) {
+        if !are_of(results, &ty.results, self.instances[call.instance.index()].module()) {
             return Err(CallError::Types { wanted: ty.clone() });
         }
         for (slot, value) in self.guest_slots_mut(results.len()).iter_mut().zip(results) {
@@ -397,4 +418,9 @@ impl Sandbox {
     pub fn kill(&mut self) {
         self.call.state = State::Killed;
     }
+}
+
+/// Whether these values, given by the host, are of these types of a module.
+fn are_of(values: &[Value], types: &[ValType], module: &Module) -> bool {
+    values.len() == types.len() && values.iter().zip(types).all(|(value, &ty)| value.matches(module.canonical(ty)))
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use awsm_abi::descriptor::ExternKind;
 use awsm_abi::types::FuncType;
 use awsm_abi::{ABI_VERSION, TrapCode};
 
@@ -94,7 +95,7 @@ pub enum InstantiateError {
         /// Field name of the import.
         name: String,
         /// Kind of the import.
-        kind: &'static str,
+        kind: ExternKind,
     },
     /// An import's counterpart has another type.
     #[error("incompatible import type: `{module}` `{name}` wants {wanted}, was given {given}")]
@@ -108,6 +109,11 @@ pub enum InstantiateError {
         /// The type of what it was given.
         given: String,
     },
+    /// Its code returns exceptions and that of the sandbox's other instances does not, or the other way round.
+    #[error(
+        "of the modules of one sandbox, some were compiled for exceptions and some not: compile those without tags with `--foreign-exceptions`"
+    )]
+    Exceptions,
     /// More imports were given than the module has, or a handle belongs to another sandbox, or there is no such module.
     #[error("{0}")]
     Misuse(&'static str),

@@ -9,7 +9,7 @@ use crate::error::InstantiateError;
 use crate::memory::Reservation;
 use crate::sandbox::{GlobalCell, Sandbox};
 use crate::types;
-use crate::value::{Extern, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, TableHandle, Value};
+use crate::value::{Extern, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, TableHandle, TagHandle, Value};
 
 impl Sandbox {
     /// A linear memory that no instance defines, to be given for an import.
@@ -44,7 +44,7 @@ impl Sandbox {
     }
 
     fn check_value(&self, ty: ValType, value: &Value) -> Result<(), InstantiateError> {
-        if value.ty() != ty || value.is_foreign(self.id()) {
+        if !value.matches(ty) || value.is_foreign(self.id()) {
             return Err(InstantiateError::Misuse("a value of another type, or of another sandbox"));
         }
         Ok(())
@@ -61,6 +61,7 @@ impl Sandbox {
             ExternKind::Table => Extern::Table(TableHandle { sandbox, index: instance.tables[index] }),
             ExternKind::Memory => Extern::Memory(MemoryHandle { sandbox, index: instance.memories[index] }),
             ExternKind::Global => Extern::Global(GlobalHandle { sandbox, index: instance.globals[index] }),
+            ExternKind::Tag => Extern::Tag(TagHandle { sandbox, index: instance.tags[index] }),
         })
     }
 
@@ -80,7 +81,7 @@ impl Sandbox {
         Some(instance.function(self.id(), instance.descriptor().start?))
     }
 
-    /// The type of a function.
+    /// The type of a function. Types that it names are given by their canonical ids.
     ///
     /// # Panics
     /// Never: a handle's type is known as long as the process lives.

@@ -19,10 +19,11 @@ pub(crate) struct Instance {
     /// Its place among the sandbox's instances.
     pub(crate) index: u32,
     pub(crate) vmctx: Vmctx,
-    /// What its index spaces stand for: indices into the sandbox's memories, tables and globals.
+    /// What its index spaces stand for: indices into the sandbox's memories, tables, globals and tags.
     pub(crate) memories: Box<[u32]>,
     pub(crate) tables: Box<[u32]>,
     pub(crate) globals: Box<[u32]>,
+    pub(crate) tags: Box<[u32]>,
     /// Imported functions: references to what serves them.
     pub(crate) functions: Box<[FunctionHandle]>,
     pub(crate) dropped: Dropped,
@@ -51,6 +52,7 @@ impl Instance {
             memories: empty(),
             tables: empty(),
             globals: empty(),
+            tags: empty(),
             functions: Box::default(),
             dropped,
         })

@@ -1,11 +1,13 @@
 //! Making an instance in a sandbox (core specification, section 4.5.4), the call of its start function apart.
 
 use awsm_abi::descriptor::SegmentMode;
+use awsm_abi::types::{GlobalType, TableType};
 use awsm_abi::{TrapCode, vmctx};
 
 use crate::constexpr;
 use crate::error::InstantiateError;
 use crate::instance::Instance;
+use crate::limits::TAGS_MAX;
 use crate::link::{self, Linked};
 use crate::load::Artifact;
 use crate::memory::Reservation;
@@ -44,17 +46,23 @@ impl Sandbox {
         if !self.call.is_idle() {
             return Err(InstantiateError::Misuse("an instance cannot be added while the sandbox runs"));
         }
+        let exceptions = artifact.descriptor().modules[module].exceptions;
+        if self.instances.first().is_some_and(|first| first.descriptor().exceptions != exceptions) {
+            return Err(InstantiateError::Exceptions);
+        }
         let index = self.instances.len();
         check_limit("the number of instances", index as u64 + 1, self.instance_table.len() as u64)?;
         let instance = Instance::new(artifact.clone(), module as u32, index as u32);
         let mut instance = instance.ok_or_else(|| no_memory("an instance"))?;
         let mut linked = link::link(self, &instance, imports)?;
         self.define_memories_and_tables(&instance, &mut linked)?;
+        self.define_tags(&instance, &mut linked)?;
         self.fill_vmctx(&mut instance, &linked);
         self.define_globals(&mut instance, linked.globals);
         instance.functions = linked.functions.into();
         instance.memories = linked.memories.into();
         instance.tables = linked.tables.into();
+        instance.tags = linked.tags.into();
         self.instance_table[index] = instance.vmctx.base();
         self.instances.push(instance);
         Ok(InstanceId(index as u32))
@@ -67,9 +75,20 @@ impl Sandbox {
             linked.memories.push(self.add_memory(memory.ty, Reservation::for_bounds(bounds))?);
         }
         for table in &descriptor.tables {
-            linked.tables.push(self.add_table(table.ty)?);
+            let element = instance.module().canonical(table.ty.element);
+            linked.tables.push(self.add_table(TableType { element, ..table.ty })?);
         }
         Ok(())
+    }
+
+    fn define_tags(&mut self, instance: &Instance, linked: &mut Linked) -> Result<(), InstantiateError> {
+        let tags = &instance.descriptor().tags;
+        check_limit("the number of tags", (self.tags.len() + tags.len()) as u64, TAGS_MAX as u64)?;
+        for &ty in tags {
+            linked.tags.push(self.tags.len() as u32);
+            self.tags.push(instance.module().type_ids[ty as usize]);
+        }
+        if linked.tags.is_empty() { Ok(()) } else { self.need_exceptions() }
     }
 
     /// Everything but globals that the instance defines.
@@ -95,9 +114,16 @@ impl Sandbox {
             let at = layout.imported_function(i as u32);
             vmctx.write_pointer(at + vmctx::function::CODE, function.code as *const u8);
             vmctx.write_pointer(at + vmctx::function::VMCTX, callee);
+            vmctx.write_u32(at + vmctx::function::TYPE_ID, function.type_id);
         }
         for (i, &global) in linked.globals.iter().enumerate() {
             vmctx.write_pointer(layout.imported_global(i as u32), self.globals[global as usize].cell);
+        }
+        for (i, &tag) in linked.tags.iter().enumerate() {
+            vmctx.write_u32(layout.tag(i as u32), tag);
+        }
+        if let Some(exceptions) = self.exceptions.as_ref().filter(|_| !linked.tags.is_empty()) {
+            vmctx.write_pointer(layout.exceptions(), exceptions.record());
         }
         for (i, &id) in type_ids.iter().enumerate() {
             vmctx.write_u32(layout.type_id(i as u32), id);
@@ -109,6 +135,7 @@ impl Sandbox {
         let layout = instance.vmctx.layout;
         for i in 0..instance.descriptor().globals.len() {
             let ty = instance.descriptor().globals[i].ty;
+            let ty = GlobalType { value: instance.module().canonical(ty.value), ..ty };
             let cell = instance.vmctx.slot_address(layout.global(i as u32));
             linked.push(self.globals.len() as u32);
             self.globals.push(GlobalCell { cell, ty });

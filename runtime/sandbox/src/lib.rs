@@ -22,6 +22,7 @@ mod constexpr;
 mod context;
 mod error;
 mod event;
+mod exceptions;
 mod externs;
 mod fault;
 mod guest_memory;
@@ -56,5 +57,7 @@ pub use load::{Artifact, LoadPolicy, cpu_features};
 pub use pool::{Pool, PoolLimits};
 pub use sandbox::{Sandbox, SandboxLimits};
 pub use template::Template;
-pub use value::{Extern, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
+pub use value::{
+    Extern, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, TagHandle, Value,
+};
 pub use worker::{WorkerThread, affinity};

@@ -51,6 +51,12 @@ pub const BESIDE_MEMORY_FREE_BYTES: u64 = 64 << 10;
 /// What a sandbox costs beside memories, tables and stack, as far as the total of a server is concerned: its records, and the kernel's for it.
 pub const SANDBOX_OVERHEAD_BYTES: u64 = 64 << 10;
 
+/// Memory for the exceptions that are alive in a sandbox, where its modules have tags: a few of the largest, or 2,048 of C++'s. Counted with its stack.
+pub const EXCEPTION_BYTES: usize = 64 << 10;
+
+/// Tags of a sandbox.
+pub const TAGS_MAX: usize = 1 << 20;
+
 /// Inaccessible address space below each guest stack. Guest code touches every page of a large frame, so that none is stepped over.
 pub const STACK_GUARD_BYTES: usize = 64 << 10;
 

@@ -16,6 +16,7 @@ pub(crate) struct Linked {
     pub(crate) tables: Vec<u32>,
     pub(crate) memories: Vec<u32>,
     pub(crate) globals: Vec<u32>,
+    pub(crate) tags: Vec<u32>,
 }
 
 /// Finds what each import of a new `instance` stands for.
@@ -44,7 +45,9 @@ fn link_one(
 ) -> Result<(), InstantiateError> {
     let module = instance.module();
     match (import.ty, given) {
-        (ImportType::Function { ty, .. }, Extern::Function(function)) if function.type_id == module.type_ids[ty as usize] => {
+        (ImportType::Function { ty, .. }, Extern::Function(function))
+            if types::is_subtype(function.type_id, module.type_ids[ty as usize]) =>
+        {
             linked.functions.push(*function);
         }
         (ImportType::Function { ty, .. }, Extern::HostFunction(host)) if *host == instance.descriptor().types[ty as usize].ty => {
@@ -56,7 +59,7 @@ fn link_one(
         (ImportType::Table(wanted), Extern::Table(table)) => {
             let table_given = &sandbox.tables()[table.index as usize];
             let found = TableType { elements_min: table_given.length(), ..*table_given.ty() };
-            let fits = wanted.element == found.element
+            let fits = module.canonical(wanted.element) == found.element
                 && wanted.table64 == found.table64
                 && limits_match((wanted.elements_min, wanted.elements_max), (found.elements_min, found.elements_max));
             if !fits {
@@ -85,10 +88,15 @@ fn link_one(
         }
         (ImportType::Global(wanted), Extern::Global(global)) => {
             let found = sandbox.globals()[global.index as usize].ty;
-            if wanted != found {
+            let value = module.canonical(wanted.value);
+            let fits = if wanted.mutable { found.value == value } else { types::matches(found.value, value) };
+            if wanted.mutable != found.mutable || !fits {
                 return Err(incompatible(import, instance, global_text(&found)));
             }
             linked.globals.push(global.index);
+        }
+        (ImportType::Tag(ty), Extern::Tag(tag)) if module.type_ids[ty as usize] == sandbox.tags()[tag.index as usize] => {
+            linked.tags.push(tag.index);
         }
         (_, given) => return Err(incompatible(import, instance, given_text(sandbox, given))),
     }
@@ -102,37 +110,43 @@ fn limits_match((wanted_min, wanted_max): (u64, Option<u64>), (min, max): (u64, 
 
 /// An import for which nothing was given.
 pub(crate) fn unknown(import: &Import) -> InstantiateError {
-    let kind = match import.ty {
-        ImportType::Function { .. } => "function",
-        ImportType::Table(_) => "table",
-        ImportType::Memory(_) => "memory",
-        ImportType::Global(_) => "global",
-    };
-    InstantiateError::UnknownImport { module: import.module.clone(), name: import.name.clone(), kind }
+    let (module, name, kind) = (import.module.clone(), import.name.clone(), import.ty.kind());
+    InstantiateError::UnknownImport { module, name, kind }
 }
 
 fn incompatible(import: &Import, instance: &Instance, given: String) -> InstantiateError {
     let wanted = match import.ty {
-        ImportType::Function { ty, .. } => function_text(&instance.descriptor().types[ty as usize].ty),
-        ImportType::Table(ty) => table_text(&ty),
+        // In the numbers that what is given is described with.
+        ImportType::Function { ty, .. } => function_id_text(instance.module().type_ids[ty as usize]),
+        ImportType::Table(ty) => table_text(&TableType { element: instance.module().canonical(ty.element), ..ty }),
         ImportType::Memory(ty) => memory_text(&ty),
-        ImportType::Global(ty) => global_text(&ty),
+        ImportType::Global(ty) => global_text(&GlobalType { value: instance.module().canonical(ty.value), ..ty }),
+        ImportType::Tag(ty) => tag_text(instance.module().type_ids[ty as usize]),
     };
     InstantiateError::IncompatibleImport { module: import.module.clone(), name: import.name.clone(), wanted, given }
 }
 
 fn given_text(sandbox: &Sandbox, given: &Extern) -> String {
     match given {
-        Extern::Function(function) => types::by_id(function.type_id).map_or_else(String::new, |ty| function_text(&ty)),
+        Extern::Function(function) => function_id_text(function.type_id),
         Extern::HostFunction(ty) => function_text(ty),
         Extern::Table(table) => table_text(sandbox.tables()[table.index as usize].ty()),
         Extern::Memory(memory) => memory_text(sandbox.memories()[memory.index as usize].ty()),
         Extern::Global(global) => global_text(&sandbox.globals()[global.index as usize].ty),
+        Extern::Tag(tag) => tag_text(sandbox.tags()[tag.index as usize]),
     }
 }
 
 fn function_text(ty: &FuncType) -> String {
     format!("a function of type {ty}")
+}
+
+fn function_id_text(id: u32) -> String {
+    types::by_id(id).map_or_else(String::new, |ty| function_text(&ty))
+}
+
+fn tag_text(id: u32) -> String {
+    types::by_id(id).map_or_else(String::new, |ty| format!("a tag of type {ty}"))
 }
 
 fn limits_text(min: u64, max: Option<u64>) -> String {

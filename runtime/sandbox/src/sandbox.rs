@@ -6,15 +6,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use awsm_abi::limits::PAGE_BYTES;
-use awsm_abi::types::{GlobalType, MemoryType, TableType, ValType};
+use awsm_abi::types::{GlobalType, MemoryType, RefKind, TableType, ValType};
 
 use crate::budget::Share;
 use crate::call::Call;
 use crate::context::{AddressRange, RecordBox};
 use crate::error::InstantiateError;
+use crate::exceptions::Exceptions;
 use crate::guest_memory::GuestMemory;
 use crate::instance::Instance;
-use crate::limits::{BESIDE_MEMORY_FREE_BYTES, INSTANCES_MAX, MEMORIES_MAX, SANDBOX_OVERHEAD_BYTES, TABLES_MAX};
+use crate::limits::{BESIDE_MEMORY_FREE_BYTES, EXCEPTION_BYTES, INSTANCES_MAX, MEMORIES_MAX, SANDBOX_OVERHEAD_BYTES, TABLES_MAX};
 use crate::load::Artifact;
 use crate::memory::{Memory, Reservation};
 use crate::stack::Stack;
@@ -65,6 +66,10 @@ pub struct Sandbox {
     pub(crate) memories: Vec<Memory>,
     pub(crate) tables: Vec<Table>,
     pub(crate) globals: Vec<GlobalCell>,
+    /// Canonical id of the type of each tag.
+    pub(crate) tags: Vec<u32>,
+    /// Its exceptions, if any of its modules has tags.
+    pub(crate) exceptions: Option<Exceptions>,
     /// Cells of globals that no instance defines.
     #[expect(clippy::vec_box, reason = "instances know the cells by address")]
     pub(crate) host_cells: Vec<Box<UnsafeCell<Slot>>>,
@@ -114,6 +119,8 @@ impl Sandbox {
             memories: Vec::new(),
             tables: Vec::new(),
             globals: Vec::new(),
+            tags: Vec::new(),
+            exceptions: None,
             host_cells: Vec::new(),
             ranges: Vec::new(),
             limit_hit: false,
@@ -139,6 +146,36 @@ impl Sandbox {
         &self.globals
     }
 
+    pub(crate) fn tags(&self) -> &[u32] {
+        &self.tags
+    }
+
+    /// Sets aside the memory for its exceptions.
+    pub(crate) fn need_exceptions(&mut self) -> Result<(), InstantiateError> {
+        if self.exceptions.is_none() {
+            let exceptions = Exceptions::new();
+            let what = "its exceptions";
+            self.exceptions = Some(exceptions.map_err(|source| InstantiateError::OutOfMemory { what, source })?);
+        }
+        Ok(())
+    }
+
+    /// The references to exceptions in globals and tables, null or not.
+    pub(crate) fn exception_references(&self) -> impl Iterator<Item = u64> {
+        let is_exception = |ty: ValType| ty.ref_kind() == Some(RefKind::Exn);
+        let globals = self.globals.iter().filter(move |global| is_exception(global.ty.value));
+        // SAFETY: Cells live as long as the sandbox: in a vmctx or in `host_cells`. The guest does not run.
+        let globals = globals.map(|global| unsafe { global.cell.read() });
+        let tables = self.tables.iter().filter(move |table| is_exception(table.ty().element));
+        globals.chain(tables.flat_map(|table| table.elements().iter().copied())).map(Slot::u64)
+    }
+
+    /// Whether a global or a table holds an exception, which no template can.
+    #[must_use]
+    pub fn holds_exceptions(&self) -> bool {
+        self.exception_references().any(|exception| exception != 0)
+    }
+
     /// Whether a handle belongs to another sandbox.
     pub(crate) fn is_foreign(&self, handle: &Extern) -> bool {
         let owner = match handle {
@@ -146,6 +183,7 @@ impl Sandbox {
             Extern::Table(table) => table.sandbox,
             Extern::Memory(memory) => memory.sandbox,
             Extern::Global(global) => global.sandbox,
+            Extern::Tag(tag) => tag.sandbox,
             Extern::HostFunction(_) => self.id,
         };
         owner != self.id
@@ -280,7 +318,8 @@ impl Sandbox {
 
     /// What it costs whatever its guest does.
     pub(crate) fn fixed_bytes(&self) -> u64 {
-        (self.stack.high() - self.stack.low()) as u64 + BESIDE_MEMORY_FREE_BYTES + SANDBOX_OVERHEAD_BYTES
+        let exceptions = if self.exceptions.is_some() { EXCEPTION_BYTES as u64 } else { 0 };
+        (self.stack.high() - self.stack.low()) as u64 + BESIDE_MEMORY_FREE_BYTES + SANDBOX_OVERHEAD_BYTES + exceptions
     }
 
     /// Whether a `memory.grow` failed for want of what [`SandboxLimits`] or the system gives, not by the module's own maximum, since the last reset.
@@ -297,8 +336,11 @@ impl Sandbox {
             ValType::F32 => Value::F32(slot.u32()),
             ValType::F64 => Value::F64(slot.u64()),
             ValType::V128 => Value::V128(slot.bits()),
-            ValType::FuncRef => Value::FuncRef(self.function_in(slot)),
-            ValType::ExternRef => Value::ExternRef(slot.u64().checked_sub(1).map(|index| index as u32)),
+            ValType::Ref(ty) => match ty.heap.kind() {
+                RefKind::Func => Value::FuncRef(self.function_in(slot)),
+                RefKind::Extern => Value::ExternRef(slot.u64().checked_sub(1).map(|index| index as u32)),
+                RefKind::Exn => Value::ExnRef { null: slot.u64() == 0 },
+            },
         }
     }
 

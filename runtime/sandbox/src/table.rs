@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn restored_tables_are_as_their_image_and_null_beyond() {
-        let ty = TableType { element: ValType::ExternRef, elements_min: 3, elements_max: None, table64: false };
+        let ty = TableType { element: ValType::EXTERNREF, elements_min: 3, elements_max: None, table64: false };
         let mut table = Table::new(ty, 1_000_000).unwrap();
         table.elements_mut()[1] = Slot::from_bits(7);
         let image = table.image();

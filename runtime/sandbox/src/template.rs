@@ -102,6 +102,9 @@ impl Template {
     pub fn instantiate(&self) -> Result<Sandbox, InstantiateError> {
         let inner = &*self.0;
         let mut sandbox = Sandbox::with_capacity(&inner.limits, inner.instances.len())?;
+        if inner.artifact.descriptor().modules.iter().any(|module| module.counts().tags > 0) {
+            sandbox.need_exceptions()?;
+        }
         if let Some(budget) = &inner.budget {
             let wanted = sandbox.fixed_bytes() + self.begin_bytes();
             let limit = budget.bytes_max();
@@ -142,6 +145,9 @@ impl Template {
                 instance.dropped.clone_from(&image.dropped);
             }
         }
+        if let Some(exceptions) = &mut sandbox.exceptions {
+            exceptions.clear();
+        }
         sandbox.limit_hit = false;
         sandbox.host_bytes = 0;
         let bytes = sandbox.fixed_bytes() + self.begin_bytes();
@@ -156,10 +162,10 @@ impl Template {
 
 impl Sandbox {
     /// What it holds now, as a template: memories, tables, globals, dropped segments. None while a call is in progress, after a trap or a kill, and
-    /// for a sandbox that was not made from a template.
+    /// for a sandbox that was not made from a template or [holds exceptions](Self::holds_exceptions).
     #[must_use]
     pub fn snapshot(&self) -> Option<Template> {
-        let template = self.template.as_ref().filter(|_| self.call.is_clean())?;
+        let template = self.template.as_ref().filter(|_| self.call.is_clean() && !self.holds_exceptions())?;
         Some(Template::of(template.artifact(), template.limits(), template.0.budget.clone(), self))
     }
 }

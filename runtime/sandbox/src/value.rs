@@ -1,6 +1,8 @@
 //! Values that cross the border between host and guest, and handles to what a sandbox holds.
 
-use awsm_abi::types::{FuncType, ValType};
+use awsm_abi::types::{FuncType, HeapType, RefKind, ValType};
+
+use crate::types;
 
 /// A value's 16 bytes as they stand in arguments, results, globals and table elements (see [`awsm_abi::calls`]).
 ///
@@ -114,6 +116,10 @@ index_handle! {
     /// A global of a sandbox.
     GlobalHandle
 }
+index_handle! {
+    /// A tag of a sandbox.
+    TagHandle
+}
 
 /// What an instance imports or exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +132,9 @@ pub enum Extern {
     Memory(MemoryHandle),
     /// A global of the same sandbox.
     Global(GlobalHandle),
-    /// A function that the host serves, of this type: a call of it suspends the guest with [`Event::HostCall`](crate::Event::HostCall).
+    /// A tag of the same sandbox.
+    Tag(TagHandle),
+    /// A function that the host serves, of this type in the importing module's numbers: a call of it suspends the guest with [`Event::HostCall`](crate::Event::HostCall).
     /// Only ever an import; exported again, it is a [`Extern::Function`].
     HostFunction(FuncType),
 }
@@ -148,20 +156,29 @@ pub enum Value {
     FuncRef(Option<FuncRefHandle>),
     /// Reference to a host's value, which is nothing but a number to the sandbox, or null.
     ExternRef(Option<u32>),
+    /// Reference to an exception, of which the host sees only whether there is one. It gives nothing but null.
+    ExnRef {
+        /// Whether it is null.
+        null: bool,
+    },
 }
 
 impl Value {
-    /// Its type.
-    #[must_use]
-    pub const fn ty(&self) -> ValType {
+    /// Whether the host may give it where a value of canonical type `ty` is wanted.
+    pub(crate) fn matches(&self, ty: ValType) -> bool {
         match self {
-            Value::I32(_) => ValType::I32,
-            Value::I64(_) => ValType::I64,
-            Value::F32(_) => ValType::F32,
-            Value::F64(_) => ValType::F64,
-            Value::V128(_) => ValType::V128,
-            Value::FuncRef(_) => ValType::FuncRef,
-            Value::ExternRef(_) => ValType::ExternRef,
+            Value::I32(_) => ty == ValType::I32,
+            Value::I64(_) => ty == ValType::I64,
+            Value::F32(_) => ty == ValType::F32,
+            Value::F64(_) => ty == ValType::F64,
+            Value::V128(_) => ty == ValType::V128,
+            Value::FuncRef(None) => types::takes_null(ty, RefKind::Func),
+            Value::FuncRef(Some(function)) => {
+                matches!(ty, ValType::Ref(ty) if types::heap_matches(HeapType::Concrete(function.type_id), ty.heap))
+            }
+            Value::ExternRef(None) => types::takes_null(ty, RefKind::Extern),
+            Value::ExternRef(Some(_)) => matches!(ty, ValType::Ref(ty) if ty.heap == HeapType::Extern),
+            Value::ExnRef { null } => *null && types::takes_null(ty, RefKind::Exn),
         }
     }
 
@@ -174,8 +191,11 @@ impl Value {
             ValType::F32 => Value::F32(0),
             ValType::F64 => Value::F64(0),
             ValType::V128 => Value::V128(0),
-            ValType::FuncRef => Value::FuncRef(None),
-            ValType::ExternRef => Value::ExternRef(None),
+            ValType::Ref(ty) => match ty.heap.kind() {
+                RefKind::Func => Value::FuncRef(None),
+                RefKind::Extern => Value::ExternRef(None),
+                RefKind::Exn => Value::ExnRef { null: true },
+            },
         }
     }
 
@@ -188,7 +208,8 @@ impl Value {
             Value::F64(bits) => bits as u128,
             Value::V128(bits) => bits,
             Value::FuncRef(Some(function)) => return function.to_slot(),
-            Value::FuncRef(None) | Value::ExternRef(None) => 0,
+            // No exception comes from the host.
+            Value::FuncRef(None) | Value::ExternRef(None) | Value::ExnRef { .. } => 0,
             Value::ExternRef(Some(index)) => index as u128 + 1,
         })
     }

@@ -126,6 +126,7 @@ fn find(module: &ModuleDescriptor, import: &Import, offered: Offer) -> Result<&'
         ImportType::Table(_) => return Err(unknown("the table")),
         ImportType::Memory(_) => return Err(unknown("the memory")),
         ImportType::Global(_) => return Err(unknown("the global")),
+        ImportType::Tag(_) => return Err(unknown("the tag")),
     };
     let wanted = module.types.get(ty as usize).map(|row| &row.ty).ok_or_else(|| unknown("a function without a type,"))?;
     let found =
@@ -179,13 +180,16 @@ mod tests {
         };
         let module = ModuleDescriptor {
             name: None,
-            types: ty.into_iter().map(|ty| TypeDescriptor { ty, entry: None }).collect(),
+            groups: vec![1; usize::from(ty.is_some())],
+            types: ty.into_iter().map(|ty| TypeDescriptor { ty, supertype: None, is_final: true, entry: None }).collect(),
+            exceptions: false,
             imports: vec![import],
             functions: Vec::new(),
             tables: Vec::new(),
             memories: Vec::new(),
             bounds: Vec::new(),
             globals: Vec::new(),
+            tags: Vec::new(),
             exports: Vec::new(),
             start: None,
             elements: Vec::new(),

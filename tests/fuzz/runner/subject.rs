@@ -5,7 +5,7 @@ use crate::prepare::REFUEL;
 use anyhow::{Context, Result};
 use awsm::{Bounds, CompileOptions, OptLevel};
 use awsm_abi::descriptor::{ExternKind, ImportType};
-use awsm_abi::types::ValType;
+use awsm_abi::types::{RefKind, ValType};
 use sledge_sandbox::{
     Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value,
     WorkerThread,
@@ -59,6 +59,7 @@ impl Subject {
                     let value = host_results(self.seed, 0, &[type_of(ty.value)])[0];
                     Extern::Global(sandbox.new_global(*ty, to_value(value))?)
                 }
+                ImportType::Tag(_) => anyhow::bail!("exceptions are not fuzzed"),
             });
         }
         Ok(externs)
@@ -123,7 +124,7 @@ impl Subject {
                     let elements = (0..sandbox.table_len(table)).filter_map(|i| sandbox.table_get(table, i));
                     state.tables.push((name, elements.map(from_value).collect()));
                 }
-                Extern::Function(_) | Extern::HostFunction(_) => {}
+                Extern::Function(_) | Extern::HostFunction(_) | Extern::Tag(_) => {}
             }
         }
         Ok(state)
@@ -180,8 +181,11 @@ fn type_of(ty: ValType) -> Ty {
         ValType::F32 => Ty::F32,
         ValType::F64 => Ty::F64,
         ValType::V128 => Ty::V128,
-        ValType::FuncRef => Ty::Func,
-        ValType::ExternRef => Ty::Extern,
+        ValType::Ref(ty) => match ty.heap.kind() {
+            RefKind::Func => Ty::Func,
+            RefKind::Extern => Ty::Extern,
+            RefKind::Exn => unreachable!("exceptions are not fuzzed"),
+        },
     }
 }
 
@@ -206,6 +210,7 @@ fn from_value(value: Value) -> Val {
         Value::V128(bits) => Val::V128(bits),
         Value::FuncRef(function) => Val::Func { null: function.is_none() },
         Value::ExternRef(value) => Val::Extern(value),
+        Value::ExnRef { .. } => unreachable!("exceptions are not fuzzed"),
     }
 }
 
@@ -217,7 +222,10 @@ fn from_slot(ty: ValType, bits: u128) -> Val {
         ValType::F32 => Val::F32(bits as u32),
         ValType::F64 => Val::F64(bits as u64),
         ValType::V128 => Val::V128(bits),
-        ValType::FuncRef => Val::Func { null: bits == 0 },
-        ValType::ExternRef => Val::Extern((bits as u64).checked_sub(1).map(|value| value as u32)),
+        ValType::Ref(ty) => match ty.heap.kind() {
+            RefKind::Func => Val::Func { null: bits == 0 },
+            RefKind::Extern => Val::Extern((bits as u64).checked_sub(1).map(|value| value as u32)),
+            RefKind::Exn => unreachable!("exceptions are not fuzzed"),
+        },
     }
 }

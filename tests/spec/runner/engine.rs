@@ -5,10 +5,10 @@ use anyhow::Context;
 use awsm::{Bounds, CompileError, CompileOptions, Cpu, OptLevel};
 use awsm_abi::descriptor::ImportType;
 use sledge_sandbox::{
-    Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, Value,
+    Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value,
     WorkerThread,
 };
-use sledge_tests::spec::Mode;
+use sledge_tests::spec::{Mode, Script};
 use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub(crate) enum Failure {
     /// An import is missing or of another type.
     Unlinkable(String),
     /// The guest trapped.
-    Trap(String),
+    Trap(TrapCode),
     /// It ran for too long.
     Timeout,
     /// An earlier directive failed, or the script names what there is not.
@@ -60,7 +60,7 @@ impl fmt::Display for Failure {
             Failure::Unsupported(message) => write!(f, "unsupported: {message}"),
             Failure::Internal(message) => write!(f, "internal error: {message}"),
             Failure::Unlinkable(message) => write!(f, "link error: {message}"),
-            Failure::Trap(message) => write!(f, "trap: {message}"),
+            Failure::Trap(code) => write!(f, "trap: {code}"),
             Failure::Timeout => write!(f, "timeout: killed after {CALL_TIME_MAX:?}"),
             Failure::Missing(message) => f.write_str(message),
         }
@@ -83,7 +83,7 @@ impl From<InstantiateError> for Failure {
             InstantiateError::UnknownImport { .. } | InstantiateError::IncompatibleImport { .. } => {
                 Failure::Unlinkable(error.to_string())
             }
-            InstantiateError::Trap(code) => Failure::Trap(code.to_string()),
+            InstantiateError::Trap(code) => Failure::Trap(code),
             _ => Failure::Internal(error.to_string()),
         }
     }
@@ -110,7 +110,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(mode: Mode) -> anyhow::Result<Store> {
+    pub(crate) fn new(mode: Mode, script: &Script) -> anyhow::Result<Store> {
         let bounds = match mode.bounds {
             "guard" => Bounds::Guard,
             "segment" => Bounds::Segment,
@@ -120,7 +120,15 @@ impl Store {
         let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
         let limits = SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() };
         Ok(Store {
-            options: CompileOptions { bounds, opt_level, cpu: cpu(), ..CompileOptions::default() },
+            options: CompileOptions {
+                bounds,
+                opt_level,
+                cpu: cpu(),
+                legacy_exceptions: script.name.contains("legacy"),
+                // The modules of a script are linked with each other, and `spectest` with all.
+                foreign_exceptions: script.text.contains("(tag"),
+                ..CompileOptions::default()
+            },
             sandbox: Sandbox::new(&limits)?,
             worker: WorkerThread::enter(QUANTUM)?,
             killed: false,
@@ -194,7 +202,7 @@ impl Store {
         let end = loop {
             match self.sandbox.resume() {
                 Event::Returned => break Ok(self.sandbox.results().into_iter().map(from_value).collect()),
-                Event::Trapped(trap) => break Err(Failure::Trap(trap.code.to_string())),
+                Event::Trapped(trap) => break Err(Failure::Trap(trap.code)),
                 // The printing functions have no results.
                 Event::HostCall(_) => {}
                 Event::Preempted if Instant::now() < deadline => {}
@@ -225,6 +233,7 @@ fn to_value(value: Val) -> Result<Value, Failure> {
         Val::Func { null: true } => Value::FuncRef(None),
         Val::Func { null: false } => return Err(Failure::Unsupported("a function as an argument".to_string())),
         Val::Extern(value) => Value::ExternRef(value),
+        Val::Exn { null } => Value::ExnRef { null },
     })
 }
 
@@ -237,5 +246,6 @@ fn from_value(value: Value) -> Val {
         Value::V128(bits) => Val::V128(bits),
         Value::FuncRef(function) => Val::Func { null: function.is_none() },
         Value::ExternRef(value) => Val::Extern(value),
+        Value::ExnRef { null } => Val::Exn { null },
     }
 }

@@ -20,6 +20,21 @@ pub(crate) enum Val {
     },
     /// The host's value, or null.
     Extern(Option<u32>),
+    /// Null or not.
+    Exn {
+        null: bool,
+    },
+}
+
+/// The null of a kind of reference; none for GC's.
+fn null(ty: &HeapType<'_>) -> Option<Val> {
+    use AbstractHeapType as Ty;
+    match ty {
+        HeapType::Abstract { ty: Ty::Func | Ty::NoFunc, .. } | HeapType::Concrete(_) => Some(Val::Func { null: true }),
+        HeapType::Abstract { ty: Ty::Extern | Ty::NoExtern, .. } => Some(Val::Extern(None)),
+        HeapType::Abstract { ty: Ty::Exn | Ty::NoExn, .. } => Some(Val::Exn { null: true }),
+        _ => None,
+    }
 }
 
 impl fmt::Display for Val {
@@ -34,6 +49,8 @@ impl fmt::Display for Val {
             Val::Func { null: false } => f.write_str("ref.func"),
             Val::Extern(None) => f.write_str("ref.null extern"),
             Val::Extern(Some(value)) => write!(f, "ref.extern {value}"),
+            Val::Exn { null: true } => f.write_str("ref.null exn"),
+            Val::Exn { null: false } => f.write_str("an exception"),
         }
     }
 }
@@ -55,10 +72,11 @@ pub(crate) fn argument(argument: &WastArg<'_>) -> Result<Val, String> {
         WastArgCore::F32(value) => Val::F32(value.bits),
         WastArgCore::F64(value) => Val::F64(value.bits),
         WastArgCore::V128(value) => Val::V128(u128::from_le_bytes(value.to_le_bytes())),
-        WastArgCore::RefNull(HeapType::Abstract { ty: AbstractHeapType::Func, .. }) => Val::Func { null: true },
-        WastArgCore::RefNull(HeapType::Abstract { ty: AbstractHeapType::Extern, .. }) => Val::Extern(None),
         WastArgCore::RefExtern(value) => Val::Extern(Some(*value)),
-        other => return Err(format!("argument {other:?} is of a proposal that is not enabled")),
+        other => {
+            let null = if let WastArgCore::RefNull(ty) = other { null(ty) } else { None };
+            return null.ok_or_else(|| format!("argument {other:?} is of a proposal that is not enabled"));
+        }
     })
 }
 
@@ -77,12 +95,10 @@ fn matches_core(expected: &WastRetCore<'_>, got: Val) -> bool {
         (WastRetCore::F32(expected), Val::F32(got)) => matches_f32(expected, got),
         (WastRetCore::F64(expected), Val::F64(got)) => matches_f64(expected, got),
         (WastRetCore::V128(expected), Val::V128(got)) => matches_v128(expected, got.to_le_bytes()),
-        (WastRetCore::RefNull(ty), got) => match (ty, got) {
-            (None, Val::Func { null }) => null,
-            (Some(HeapType::Abstract { ty: AbstractHeapType::Func, .. }), Val::Func { null }) => null,
-            (None | Some(HeapType::Abstract { ty: AbstractHeapType::Extern, .. }), Val::Extern(value)) => value.is_none(),
-            _ => false,
-        },
+        (WastRetCore::RefNull(Some(ty)), got) => null(ty) == Some(got),
+        (WastRetCore::RefNull(None), got) => {
+            matches!(got, Val::Func { null: true } | Val::Extern(None) | Val::Exn { null: true })
+        }
         (WastRetCore::RefExtern(expected), Val::Extern(Some(got))) => expected.is_none_or(|expected| expected == got),
         (WastRetCore::RefFunc(_), Val::Func { null }) => !null,
         (WastRetCore::Either(cases), got) => cases.iter().any(|case| matches_core(case, got)),

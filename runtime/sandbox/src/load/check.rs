@@ -9,9 +9,9 @@ use awsm_abi::descriptor::{
 };
 use awsm_abi::limits::{
     CONST_EXPR_OPERATORS_MAX, FUNCTIONS_MAX, GLOBALS_MAX, MEMORIES_MAX, MEMORY32_PAGES_MAX, MEMORY64_PAGES_MAX, PARAMS_MAX,
-    TABLE_ELEMENTS_MAX, TYPES_MAX,
+    TABLE_ELEMENTS_MAX, TAGS_MAX, TYPES_MAX,
 };
-use awsm_abi::types::{Bounds, GlobalType, MemoryType, TableType, ValType};
+use awsm_abi::types::{Bounds, GlobalType, HeapType, MemoryType, RefKind, RefType, TableType, ValType};
 use awsm_abi::vmctx::Layout;
 use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
@@ -64,12 +64,7 @@ fn check_step(descriptor: &Descriptor, at: usize, step: &Instantiation) -> Resul
         let ImportSource::Instance { instance, export } = source else { continue };
         let provider = descriptor.plan[..at].get(*instance as usize).ok_or_else(|| wrong("an import from a later step"))?;
         let export = descriptor.modules[provider.module as usize].export(export).ok_or_else(|| wrong("no such export"))?;
-        let kind = match import.ty {
-            ImportType::Function { .. } => ExternKind::Function,
-            ImportType::Table(_) => ExternKind::Table,
-            ImportType::Memory(_) => ExternKind::Memory,
-            ImportType::Global(_) => ExternKind::Global,
-        };
+        let kind = import.ty.kind();
         ensure(export.kind == kind, || format!("plan step {at}: a {kind} is imported from a {}", export.kind))?;
     }
     Ok(())
@@ -81,6 +76,26 @@ struct Check<'a> {
     blob: &'a [u8],
 }
 
+/// A type that names only the first `types` types.
+fn value_type(ty: ValType, types: usize) -> Result {
+    match ty {
+        ValType::Ref(RefType { heap: HeapType::Concrete(index), .. }) => {
+            ensure((index as usize) < types, || format!("type {index} does not exist, or only later"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The type that stands for all whose values are held in the same way.
+const fn like(ty: ValType) -> ValType {
+    match ty.ref_kind() {
+        None => ty,
+        Some(RefKind::Func) => ValType::FUNCREF,
+        Some(RefKind::Extern) => ValType::EXTERNREF,
+        Some(RefKind::Exn) => ValType::EXNREF,
+    }
+}
+
 /// Types of everything in a module's index spaces, imports first.
 pub(super) struct Spaces {
     /// Index of each function's type, and whether there is code for it.
@@ -88,19 +103,28 @@ pub(super) struct Spaces {
     pub(super) tables: Vec<TableType>,
     pub(super) memories: Vec<MemoryType>,
     pub(super) globals: Vec<GlobalType>,
+    /// Index of each tag's type.
+    pub(super) tags: Vec<u32>,
     pub(super) imported_globals: usize,
 }
 
 impl Spaces {
     pub(super) fn new(module: &ModuleDescriptor) -> Spaces {
-        let mut spaces =
-            Spaces { functions: Vec::new(), tables: Vec::new(), memories: Vec::new(), globals: Vec::new(), imported_globals: 0 };
+        let mut spaces = Spaces {
+            functions: Vec::new(),
+            tables: Vec::new(),
+            memories: Vec::new(),
+            globals: Vec::new(),
+            tags: Vec::new(),
+            imported_globals: 0,
+        };
         for import in &module.imports {
             match import.ty {
                 ImportType::Function { ty, .. } => spaces.functions.push((ty, true)),
                 ImportType::Table(ty) => spaces.tables.push(ty),
                 ImportType::Memory(ty) => spaces.memories.push(ty),
                 ImportType::Global(ty) => spaces.globals.push(ty),
+                ImportType::Tag(ty) => spaces.tags.push(ty),
             }
         }
         spaces.imported_globals = spaces.globals.len();
@@ -108,6 +132,7 @@ impl Spaces {
         spaces.tables.extend(module.tables.iter().map(|table| table.ty));
         spaces.memories.extend(module.memories.iter().map(|memory| memory.ty));
         spaces.globals.extend(module.globals.iter().map(|global| global.ty));
+        spaces.tags.extend(&module.tags);
         spaces
     }
 }
@@ -121,6 +146,7 @@ impl Check<'_> {
             (module.imported_tables() as usize + module.tables.len(), MEMORIES_MAX, "tables"),
             (module.imported_memories() as usize + module.memories.len(), MEMORIES_MAX, "memories"),
             (module.imported_globals() as usize + module.globals.len(), GLOBALS_MAX, "globals"),
+            (module.imported_tags() as usize + module.tags.len(), TAGS_MAX, "tags"),
         ];
         for (count, max, what) in counts {
             ensure(count <= max, || format!("{count} {what}, and there may be {max}"))?;
@@ -129,7 +155,9 @@ impl Check<'_> {
         self.types()?;
         let spaces = Spaces::new(module);
         self.functions(&spaces)?;
+        self.tags(&spaces)?;
         self.tables_and_memories(&spaces, policy)?;
+        spaces.globals.iter().try_for_each(|global| self.value(global.value))?;
         for (i, global) in module.globals.iter().enumerate() {
             // A global's initial value may use those before it.
             self.expression(&global.init, global.ty.value, &spaces, spaces.imported_globals + i)?;
@@ -146,12 +174,33 @@ impl Check<'_> {
     }
 
     fn types(&self) -> Result {
-        for ty in &self.module.types {
-            let most = ty.ty.params.len().max(ty.ty.results.len());
-            ensure(most <= PARAMS_MAX, || format!("a function type with {most} parameters or results"))?;
-            ty.entry.map_or(Ok(()), |entry| self.code(entry))?;
+        let mut types = self.module.types.iter().enumerate();
+        let mut end = 0usize;
+        for &count in &self.module.groups {
+            end = end.saturating_add(count as usize);
+            for (index, ty) in types.by_ref().take(count as usize) {
+                let most = ty.ty.params.len().max(ty.ty.results.len());
+                ensure(most <= PARAMS_MAX, || format!("a function type with {most} parameters or results"))?;
+                ty.entry.map_or(Ok(()), |entry| self.code(entry))?;
+                ty.ty.params.iter().chain(&ty.ty.results).try_for_each(|&ty| value_type(ty, end))?;
+                let supertype = ty.supertype.is_none_or(|supertype| (supertype as usize) < index);
+                ensure(supertype, || "a type before its supertype".to_string())?;
+            }
         }
-        Ok(())
+        ensure(end == self.module.types.len(), || "another number of types than in their groups".to_string())
+    }
+
+    /// A type of the module that names another of its types only if it exists.
+    fn value(&self, ty: ValType) -> Result {
+        value_type(ty, self.module.types.len())
+    }
+
+    fn tags(&self, spaces: &Spaces) -> Result {
+        for &ty in &spaces.tags {
+            let ty = self.item(&self.module.types, ty, "type")?;
+            ensure(ty.ty.results.is_empty(), || "a tag with results".to_string())?;
+        }
+        ensure(spaces.tags.is_empty() || self.module.exceptions, || "tags without exceptions".to_string())
     }
 
     fn functions(&self, spaces: &Spaces) -> Result {
@@ -194,6 +243,7 @@ impl Check<'_> {
         let module = self.module;
         for table in &spaces.tables {
             ensure(table.element.is_reference(), || format!("a table of {}", table.element))?;
+            self.value(table.element)?;
             let sizes = table.elements_max.is_none_or(|max| table.elements_min <= max);
             ensure(sizes, || "a table whose minimum is above its maximum".to_string())?;
         }
@@ -220,7 +270,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// An expression of type `ty` that uses only the first `globals` globals.
+    /// An expression of a value like those of type `ty` (references are told apart by kind only) that uses only the first `globals` globals.
     fn expression(&self, expression: &[ConstOp], ty: ValType, spaces: &Spaces, globals: usize) -> Result {
         let wrong = || LoadError::rejected("a constant expression has wrong types");
         ensure(expression.len() <= CONST_EXPR_OPERATORS_MAX, || "a constant expression is too long".to_string())?;
@@ -234,7 +284,7 @@ impl Check<'_> {
             if operand.is_some() && (stack.pop() != operand || stack.pop() != operand) {
                 return Err(wrong());
             }
-            stack.push(match *op {
+            stack.push(like(match *op {
                 ConstOp::I32Const(_) => ValType::I32,
                 ConstOp::I64Const(_) => ValType::I64,
                 ConstOp::F32Const(_) => ValType::F32,
@@ -245,13 +295,13 @@ impl Check<'_> {
                 ConstOp::RefNull(_) => return Err(wrong()),
                 ConstOp::RefFunc(index) => {
                     self.referable(index, spaces)?;
-                    ValType::FuncRef
+                    ValType::FUNCREF
                 }
                 ConstOp::I32Add | ConstOp::I32Sub | ConstOp::I32Mul => ValType::I32,
                 ConstOp::I64Add | ConstOp::I64Sub | ConstOp::I64Mul => ValType::I64,
-            });
+            }));
         }
-        if stack == [ty] { Ok(()) } else { Err(wrong()) }
+        if stack == [like(ty)] { Ok(()) } else { Err(wrong()) }
     }
 
     /// A function of which a reference may be made.
@@ -275,6 +325,7 @@ impl Check<'_> {
                 ExternKind::Table => drop(self.item(&spaces.tables, export.index, "table")?),
                 ExternKind::Memory => drop(self.item(&spaces.memories, export.index, "memory")?),
                 ExternKind::Global => drop(self.item(&spaces.globals, export.index, "global")?),
+                ExternKind::Tag => drop(self.item(&spaces.tags, export.index, "tag")?),
             }
         }
         Ok(())
@@ -284,13 +335,15 @@ impl Check<'_> {
         ensure(segment.ty.is_reference(), || format!("an element segment of {}", segment.ty))?;
         if let SegmentMode::Active { target, offset } = &segment.mode {
             let table = self.item(&spaces.tables, *target, "table")?;
-            ensure(table.element == segment.ty, || "an element segment for a table of another type".to_string())?;
+            ensure(table.element.ref_kind() == segment.ty.ref_kind(), || {
+                "an element segment for a table of another type".to_string()
+            })?;
             let ty = if table.table64 { ValType::I64 } else { ValType::I32 };
             self.expression(offset, ty, spaces, spaces.globals.len())?;
         }
         match &segment.items {
             ElementItems::Functions(functions) => {
-                ensure(segment.ty == ValType::FuncRef, || "functions in a segment of another type".to_string())?;
+                ensure(segment.ty.ref_kind() == Some(RefKind::Func), || "functions in a segment of another type".to_string())?;
                 functions.iter().try_for_each(|&function| self.referable(function, spaces))
             }
             ElementItems::Expressions(expressions) => expressions

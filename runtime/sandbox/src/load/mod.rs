@@ -23,6 +23,7 @@ pub use cpu::cpu_features;
 use crate::arena::{CodeRange, Part};
 use crate::error::LoadError;
 use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
+use crate::types;
 
 pub(crate) use module::Module;
 
@@ -97,7 +98,7 @@ impl Artifact {
         cpu::check(&descriptor.cpu_features)?;
         let ranges = text_ranges(&elf, descriptor_at, &raw)?;
         check::check(&descriptor, &raw.texts, raw.blob, policy)?;
-        let type_ids = descriptor.modules.iter().map(module::type_ids).collect::<Option<Vec<_>>>();
+        let type_ids = descriptor.modules.iter().map(types::canonical_ids).collect::<Option<Vec<_>>>();
         let type_ids = type_ids.ok_or_else(|| LoadError::rejected("this process knows too many function types already"))?;
 
         let parts = elf.segments.iter();

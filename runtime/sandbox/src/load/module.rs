@@ -2,10 +2,10 @@
 
 use awsm_abi::ModuleDescriptor;
 use awsm_abi::descriptor::{CodeRef, Export, ExternKind, ImportType};
+use awsm_abi::types::ValType;
 use awsm_abi::vmctx::Layout;
 
 use super::check::Spaces;
-use crate::types;
 
 /// Name under which modules export the memory that their host reads and writes.
 const MEMORY_EXPORT: &str = "memory";
@@ -46,11 +46,6 @@ pub(crate) struct Entry {
     pub(crate) address: usize,
 }
 
-/// Canonical ids of a module's types; none when there are too many.
-pub(super) fn type_ids(module: &ModuleDescriptor) -> Option<Vec<u32>> {
-    module.types.iter().map(|ty| types::canonical_id(&ty.ty)).collect()
-}
-
 impl Module {
     /// From a checked descriptor.
     pub(super) fn new(module: &ModuleDescriptor, type_ids: Vec<u32>, address: impl Fn(CodeRef) -> usize) -> Module {
@@ -86,6 +81,11 @@ impl Module {
             entries,
             exports,
         }
+    }
+
+    /// A type of the module as it is compared with those of others.
+    pub(crate) fn canonical(&self, ty: ValType) -> ValType {
+        ty.map(|index| self.type_ids[index as usize])
     }
 
     /// The entry for functions of the type with this canonical id.

@@ -67,7 +67,7 @@ fn ty(name: &str) -> FuncType {
         let ty = |name| match name {
             'i' => ValType::I32,
             'l' => ValType::I64,
-            'f' => ValType::FuncRef,
+            'f' => ValType::FUNCREF,
             _ => panic!("no type {name}"),
         };
         names.chars().map(ty).collect()
@@ -149,7 +149,10 @@ fn code(symbol: &str) -> CodeRef {
 /// The guest as it is; its memory has 2 pages, at most 64, and "wasm" at address 16; its table has 4 elements, of which 0 is `recurse_to`
 /// and 1 is the imported `host.echo`.
 pub(crate) fn parts() -> Parts {
-    let types = TYPES.iter().map(|name| TypeDescriptor { ty: ty(name), entry: Some(code(&format!("entry_{name}"))) }).collect();
+    let types = TYPES
+        .iter()
+        .map(|name| TypeDescriptor { ty: ty(name), supertype: None, is_final: true, entry: Some(code(&format!("entry_{name}"))) })
+        .collect();
     let type_index = |name: &str| position(TYPES.iter().copied(), name);
     let import = |name: &str, ty: &str, thunk: &str| Import {
         module: "host".to_string(),
@@ -175,10 +178,12 @@ pub(crate) fn parts() -> Parts {
     let module = ModuleDescriptor {
         name: None,
         types,
+        groups: vec![1; TYPES.len()],
+        exceptions: false,
         imports: vec![import("echo", "i_i", "thunk_0"), import("nothing", "_", "thunk_1")],
         functions: functions.collect(),
         tables: vec![Table {
-            ty: TableType { element: ValType::FuncRef, elements_min: 4, elements_max: None, table64: false },
+            ty: TableType { element: ValType::FUNCREF, elements_min: 4, elements_max: None, table64: false },
             init: None,
         }],
         memories: vec![Memory { ty: MemoryType { pages_min: 2, pages_max: Some(64), memory64: false, shared: false } }],
@@ -190,10 +195,11 @@ pub(crate) fn parts() -> Parts {
                 init: vec![ConstOp::I32Const(5), ConstOp::I32Const(3), ConstOp::I32Sub],
             },
         ],
+        tags: Vec::new(),
         exports: exports.chain(others).collect(),
         start: None,
         elements: vec![ElementSegment {
-            ty: ValType::FuncRef,
+            ty: ValType::FUNCREF,
             mode: SegmentMode::Active { target: 0, offset: vec![ConstOp::I32Const(0)] },
             items: ElementItems::Functions(vec![element("recurse_to"), 0]),
         }],

@@ -92,7 +92,7 @@ fn globals_tables_and_references_are_seen_from_outside() {
     assert_eq!(resume(&mut sandbox), Event::Returned);
     assert_eq!(sandbox.results(), [Value::I32(3)]);
 
-    let ty = TableType { element: ValType::ExternRef, elements_min: 2, elements_max: None, table64: false };
+    let ty = TableType { element: ValType::EXTERNREF, elements_min: 2, elements_max: None, table64: false };
     let table = sandbox.new_table(ty, Value::ExternRef(Some(0))).unwrap();
     assert_eq!(sandbox.table_get(table, 1), Some(Value::ExternRef(Some(0))));
     assert!(sandbox.new_table(ty, Value::FuncRef(None)).is_err());
@@ -106,7 +106,7 @@ fn a_failed_instance_leaves_its_functions_callable_in_tables() {
     let _worker = worker();
     use awsm_abi::descriptor::{ConstOp, ImportType, SegmentMode};
     let mut sandbox = Sandbox::new(&LIMITS).unwrap();
-    let ty = TableType { element: ValType::FuncRef, elements_min: 10, elements_max: None, table64: false };
+    let ty = TableType { element: ValType::FUNCREF, elements_min: 10, elements_max: None, table64: false };
     let table = sandbox.new_table(ty, Value::FuncRef(None)).unwrap();
     let mut failing = parts();
     let module = &mut failing.descriptor.modules[0];
