@@ -1,15 +1,18 @@
 //! Compiles what needs LLVM's C++ interface: passes, and the pipeline that knows them. All of `src/llvm/*.cpp` belongs to it.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
 const SOURCES: &str = "src/llvm";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={SOURCES}");
-    let sources = sources(Path::new(SOURCES))?;
+    // A new file comes with a change of passes.h; watching the folder would make every change of a .rs file compile all of this again.
+    let sources = files("cpp")?;
+    for file in files("h")?.iter().chain(&sources) {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
     cc::Build::new()
         .cpp(true)
         .std("c++17")
@@ -27,12 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn sources(directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
-    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "cpp");
-    let mut sources: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(is_source).collect();
-    sources.sort();
-    Ok(sources)
+fn files(extension: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let entries = fs::read_dir(SOURCES)?.collect::<Result<Vec<_>, _>>()?;
+    let wanted = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    let mut files: Vec<_> = entries.into_iter().map(|entry| entry.path()).filter(wanted).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// Where the headers are of the LLVM that `llvm-sys` found and links.

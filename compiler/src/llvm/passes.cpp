@@ -12,11 +12,13 @@
 using namespace llvm;
 
 static bool addFunctionPass(StringRef name, FunctionPassManager &passes) {
-    if (name == "awsm-checks") {
-        passes.addPass(awsm::ChecksPass());
-        return true;
-    }
-    return false;
+    if (name == "awsm-implied-checks")
+        passes.addPass(awsm::ImpliedChecksPass());
+    else if (name == "awsm-loop-checks")
+        passes.addPass(awsm::LoopChecksPass());
+    else
+        return false;
+    return true;
 }
 
 static Error run(Module &module, TargetMachine &machine, StringRef pipeline, bool verifyEach) {

@@ -6,8 +6,13 @@
 
 namespace awsm {
 
-// checks.cpp: "awsm-checks".
-struct ChecksPass : llvm::PassInfoMixin<ChecksPass> {
+// checks.cpp, "awsm-implied-checks": drops bounds checks that others before them imply.
+struct ImpliedChecksPass : llvm::PassInfoMixin<ImpliedChecksPass> {
+    llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+// checks_loops.cpp, "awsm-loop-checks": gives loops a version without checks. Wants loop-simplify and LCSSA form, and keeps neither.
+struct LoopChecksPass : llvm::PassInfoMixin<LoopChecksPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 

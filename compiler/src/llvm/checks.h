@@ -1,0 +1,42 @@
+// Bounds checks as the passes see them.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace llvm {
+class BasicBlock;
+class BranchInst;
+class LoadInst;
+class Value;
+class SCEV;
+class ScalarEvolution;
+} // namespace llvm
+
+namespace awsm {
+
+// Longer offsets are refused by the module's parser where indices have 32 bits; with 64 bits nobody misses what is not improved.
+constexpr uint64_t BytesMax = uint64_t(1) << 34;
+
+// A branch to a trap unless `index + bytes <= length`, where neither side wraps and `length` is a memory's at that time.
+struct Check {
+    llvm::BranchInst *branch;
+    unsigned trapSuccessor;
+    llvm::LoadInst *length; // one of those whose value it may be: all are of the same record
+    llvm::Value *index;     // i64
+    uint64_t bytes;
+
+    llvm::BasicBlock *passed() const;
+    // Lets control pass without a look. The branch is gone afterwards.
+    void remove() const;
+};
+
+// The check that ends a block, if one does.
+std::optional<Check> checkAt(llvm::BasicBlock &block);
+
+// A check's index without its widening from 32 bits, and how many bytes behind it have to be inside.
+std::pair<const llvm::SCEV *, uint64_t> indexOf(const Check &check, llvm::ScalarEvolution &evolution);
+
+} // namespace awsm
