@@ -57,7 +57,10 @@ fn check_file(file: &Path) -> Vec<String> {
     };
     let mut failures = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        let mut arguments = vec!["compile", file.to_str().expect("a path in UTF-8"), "-o", "-", "--cpu", "x86-64-v3"];
+        let mut arguments = vec!["compile", file.to_str().expect("a path in UTF-8"), "-o", "-"];
+        if !run.options.iter().any(|option| option == "--cpu") {
+            arguments.extend(["--cpu", "x86-64-v3"]);
+        }
         arguments.extend(run.options.iter().map(String::as_str));
         let done = programs::run_awsm(&arguments);
         if done.code() != 0 {
