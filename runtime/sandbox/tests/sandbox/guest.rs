@@ -111,7 +111,8 @@ fn fresh(name: &str) -> PathBuf {
 
 fn layout() -> Layout {
     let types = TYPES.len() as u32;
-    let counts = Counts { arguments: 0, memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, globals: 2 };
+    let counts =
+        Counts { arguments: 0, memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, tags: 0, globals: 2 };
     Layout::new(counts).unwrap()
 }
 
