@@ -170,7 +170,7 @@ impl Exceptions {
         }
         let mut at = 0;
         let kept = pieces.into_iter().filter(|piece| piece.is_kept).map(|piece| piece.slots);
-        for slots in kept.chain([EXCEPTION_BYTES / SLOT..EXCEPTION_BYTES / SLOT]) {
+        for slots in kept.chain(std::iter::once(EXCEPTION_BYTES / SLOT..EXCEPTION_BYTES / SLOT)) {
             if at < slots.start {
                 self.slots_mut()[at] = gap(slots.start - at);
             }
