@@ -9,6 +9,7 @@ mod endless;
 mod expected;
 mod killed;
 mod parts;
+mod references;
 mod summary;
 mod tail_calls;
 

@@ -3,8 +3,8 @@
 use awsm_abi::descriptor::{DataSegment, ElementItems, ElementSegment, Export, ExternKind, SegmentMode};
 use awsm_abi::limits as max;
 use wasmparser::{
-    DataKind, ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom, Operator, Parser,
-    Payload, TableInit, TypeRef, ValidPayload, Validator, ValidatorResources, WasmFeatures,
+    Catch, DataKind, ElementKind, ExternalKind, FuncToValidate, FuncValidatorAllocations, FunctionBody, KnownCustom, Operator,
+    Parser, Payload, TableInit, TypeRef, ValidPayload, Validator, ValidatorResources, WasmFeatures,
 };
 
 use super::throws::Throws;
@@ -164,6 +164,7 @@ impl<'a> Reader<'a> {
             self.throws.begin();
         }
         let mut operators = wasmparser::OperatorsReader::new(reader);
+        let mut handler_values = 0;
         while !operators.eof() {
             let (op, offset) = operators.read_with_offset()?;
             if let Operator::BrTable { targets } = &op {
@@ -171,6 +172,8 @@ impl<'a> Reader<'a> {
             }
             validator.op(offset, &op)?;
             types::check_operator(&op, offset)?;
+            handler_values += self.handler_values(&op);
+            limits::check("values of handlers in a function", handler_values, max::HANDLER_VALUES_MAX as u64, offset)?;
             self.note_tail_call(&op);
             if self.module.exceptions {
                 self.throws.operator(&op);
@@ -181,6 +184,22 @@ impl<'a> Reader<'a> {
         self.allocations = validator.into_allocations();
         self.module.bodies.push(body);
         Ok(())
+    }
+
+    /// How many values of exceptions the clauses that an operator brings take.
+    fn handler_values(&self, op: &Operator<'_>) -> u64 {
+        let values = |tag: u32| self.module.types[self.module.tags[tag as usize].0 as usize].params.len() as u64 + 1;
+        match op {
+            Operator::TryTable { try_table } => {
+                let tags = try_table.catches.iter().map(|catch| match *catch {
+                    Catch::One { tag, .. } | Catch::OneRef { tag, .. } => values(tag),
+                    Catch::All { .. } | Catch::AllRef { .. } => 1,
+                });
+                tags.sum()
+            }
+            Operator::Catch { tag_index } => values(*tag_index),
+            _ => 0,
+        }
     }
 
     /// Remembers a tail call in the body that is being read.

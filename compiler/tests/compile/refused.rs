@@ -19,9 +19,18 @@ fn unsupported(text: &str) -> String {
 fn proposals_that_are_not_compiled_are_named() {
     for (feature, text) in [
         ("shared-everything-threads", "(module (global (shared i32) (i32.const 0)))"),
-        ("exceptions", "(module (tag))"),
-        ("gc", "(module (type (struct)))"),
-        ("function-references", "(module (type $t (func)) (func (param (ref $t))))"),
+        ("legacy-exceptions: compile again with", "(module (func try catch_all end))"),
+        ("legacy-exceptions", "(module (tag $e) (func try catch $e rethrow 0 end))"),
+        ("gc (types of structs and arrays)", "(module (type (struct)))"),
+        ("gc (types of structs and arrays)", "(module (rec (type (func)) (type (array i32))))"),
+        ("gc (values of type anyref)", "(module (func (param anyref)))"),
+        ("gc (values of type i31ref)", "(module (func (local i31ref)))"),
+        ("gc (values of type eqref)", "(module (table 1 eqref))"),
+        ("gc (values of type", "(module (func (block (result (ref null none)) unreachable) drop))"),
+        ("gc (references of type", "(module (func (drop (ref.null any))))"),
+        ("gc (RefI31)", "(module (func (drop (ref.i31 (i32.const 1)))))"),
+        ("gc (RefTestNullable)", "(module (func (param funcref) (drop (ref.test funcref (local.get 0)))))"),
+        ("gc (RefI31)", "(module (global (ref i31) (ref.i31 (i32.const 1))))"),
         ("wide-arithmetic", "(module (func (param i64) (drop (drop (i64.mul_wide_u (local.get 0) (local.get 0))))))"),
     ] {
         let text = text.replace(
@@ -65,9 +74,15 @@ fn rubbish_is_invalid_and_so_is_every_truncation() {
 #[test]
 fn limits_are_named_with_what_was_found() {
     let nested = format!("(module (func {} {}))", "(block ".repeat(10_001), ")".repeat(10_001));
+    let params = "i32 ".repeat(999);
+    let (tags, catches) = ("(tag (type 0))".repeat(501), (0..501).map(|tag| format!("(catch {tag} 0)")).collect::<String>());
+    let handlers = format!(
+        "(module (type (func (param {params}))) {tags} (func (block (result {params}) (try_table {catches}) unreachable) unreachable))"
+    );
     for (what, text) in [
         ("table elements", "(module (table 10000001 funcref))".to_owned()),
         ("nested blocks", nested),
+        ("values of handlers in a function", handlers),
         ("targets of a br_table", format!("(module (func (block (br_table {} (i32.const 0)))))", "0 ".repeat(70_000))),
     ] {
         match try_compile(&text, &options()) {

@@ -46,6 +46,9 @@ pub const NESTING_MAX: usize = 10_000;
 /// Targets of one `br_table`.
 pub const BR_TABLE_TARGETS_MAX: usize = 65_520;
 
+/// Values of exceptions that the handlers of a function take, all clauses together: so much code is made for them.
+pub const HANDLER_VALUES_MAX: usize = 500_000;
+
 /// Memories, and likewise tables, of a module.
 pub const MEMORIES_MAX: usize = 100;
 
