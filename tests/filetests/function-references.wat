@@ -21,6 +21,7 @@
 ;; CHECK: musttail call tailcc i32 %
 ;; FUNCTION: wasm[2]::final
 ;; COUNT: 3 icmp
-;; COUNT: 1 call
+;; COUNT: 1 notail call
 ;; FUNCTION: wasm[3]::open
 ;; COUNT: 4 icmp
+;; COUNT: 2 notail call
