@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
 use sledge_tests::server::Server;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -93,6 +94,47 @@ fn sigterm_under_load_breaks_no_reply_off() {
         assert!(status.success(), "{status}:\n{}", server.log());
     });
     assert!(answered.into_inner() >= CLIENTS * 20);
+}
+
+/// Clients that connect for each request, without end: whoever was connected is answered, whoever was not is refused, nobody is reset.
+#[test]
+fn sigterm_resets_no_connection_that_was_made() {
+    const CLIENTS: usize = 8;
+    for round in 0..12 {
+        let listeners = LISTENERS[round % 2];
+        let mut server = Server::start(json!({ "listeners": listeners, "workers": 2, "functions": [entry("echo", "echo.wat")] }));
+        let answered = AtomicUsize::new(0);
+        let (enough, wait_for_enough) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (server, answered, enough) = (server.address, &answered, enough.clone());
+                scope.spawn(move || {
+                    for request in 0.. {
+                        // A connection that the server does not want any more is not made: nothing answers the first packet.
+                        let Ok(mut stream) = TcpStream::connect_timeout(&server, Duration::from_millis(700)) else { return };
+                        let body = format!("{client}/{request}");
+                        let sent = stream.write_all(&post_bytes("/echo", body.as_bytes(), "connection: close\r\n"));
+                        let mut reply = Vec::new();
+                        let read = sent.and_then(|()| stream.read_to_end(&mut reply));
+                        let reply = String::from_utf8_lossy(&reply);
+                        let good = reply.starts_with("HTTP/1.1 200") && reply.ends_with(&body);
+                        assert!(
+                            good,
+                            "round {round}, {listeners}: {read:?}, {reply:?} after {} replies",
+                            answered.load(Ordering::Relaxed)
+                        );
+                        if answered.fetch_add(1, Ordering::Relaxed) == CLIENTS * 20 {
+                            enough.send(()).expect("the test waits");
+                        }
+                    }
+                });
+            }
+            wait_for_enough.recv_timeout(TIME_MAX).expect("replies");
+            server.signal(Signal::TERM);
+            let status = server.wait(TIME_MAX);
+            assert!(status.success(), "{status}:\n{}", server.log());
+        });
+    }
 }
 
 /// What does not end is not waited for beyond `drain_timeout_ms`.

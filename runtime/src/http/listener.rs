@@ -4,10 +4,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -15,6 +16,8 @@ use super::{Door, Open, connection};
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4_096;
+/// How long connections that a client has begun to make may take to be there, when the server stops.
+const HANDSHAKE_TIME: Duration = Duration::from_millis(100);
 /// How long to wait after accepting failed, for want of file descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -46,18 +49,45 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then are
-/// served too, if a request comes with them.
+/// Makes a listening socket take no new connection: the first packet of each is dropped, so that its client tries again a second later, and
+/// then finds the port closed. Closing the socket at once would reset connections that the kernel has made or is making.
+fn refuse_new(listener: &TcpListener) -> io::Result<()> {
+    // Classic BPF (linux/filter.h) over the TCP header, whose byte 13 has the flags: dropped is what has SYN and not ACK.
+    const LOAD_BYTE: u16 = 0x30;
+    const AND: u16 = 0x54;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    SockRef::from(listener).attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS_AT),
+        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ])
+}
+
+/// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then, or is
+/// making, are served too, if a request comes with them.
 pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
     let _open = Open::new(Rc::clone(&door));
     let stopped = stop.clone();
     // Open before its task first runs, so that the door is not taken for closed in between.
     let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream, stopped.clone());
+    let mut stopping = pin!(async {
+        let _ = stop.wait_for(|stop| *stop).await;
+        if let Err(error) = refuse_new(&listener) {
+            tracing::debug!(%error, "connections that come while the server stops may be reset");
+        }
+        tokio::time::sleep(HANDSHAKE_TIME).await;
+    });
     let mut paused = false;
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stopping.as_mut() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
@@ -77,11 +107,11 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
         }
     }
     // Past tokio, which only knows what it was told when the thread last looked.
-    let Ok(listener) = listener.into_std() else { return };
+    let listener = SockRef::from(&listener);
     for _ in 0..BACKLOG {
         match listener.accept() {
-            Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
-                if let Ok(stream) = TcpStream::from_std(stream) {
+            Ok((socket, _)) if socket.set_nonblocking(true).is_ok() => {
+                if let Ok(stream) = TcpStream::from_std(socket.into()) {
                     tokio::task::spawn_local(serve(stream));
                 }
             }
