@@ -22,7 +22,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo test test-all bench polybench fuzz promises audit fmt lint clean
+.PHONY: help setup build demo test test-all bench polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -58,6 +58,11 @@ fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))
 	@$(target)/release/fuzz --minutes $(or $(MINUTES),10) $(if $(FROM),--from $(FROM)) $(if $(ALL_MODES),--all-modes) \
 		$(if $(JOBS),--jobs $(JOBS))
+
+stress: setup ## real functions under random preemption at 20 us, replies compared bit for bit; MINUTES=10 SEED=n
+	@$(CARGO) build --release --locked -p awsm --bin awsm $(if $(JOBS),-j $(JOBS))
+	@$(CARGO) build --release --locked -p sledge-tests --bin stress $(if $(JOBS),-j $(JOBS))
+	@$(target)/release/stress --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))

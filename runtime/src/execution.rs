@@ -6,10 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sledge_sandbox::{Backtrace, Event, HostCall, Sandbox, TrapCode, Value};
+use bytes::Bytes;
+use sledge_sandbox::{Backtrace, Event, HostCall, Refusal, Sandbox, TrapCode, Value};
 
 use crate::function::{Function, Stage};
-use crate::host::{self, Answer, Context, Stop};
+use crate::host::{self, Answer, BUFFER_BYTES_MIN, Context, Stop};
 use crate::outcome::Failure;
 
 /// An invocation that has begun.
@@ -46,7 +47,7 @@ pub struct Remains {
     /// The sandbox, to be put back to its pool (which keeps it only if it ended in good order).
     pub sandbox: Sandbox,
     /// What the guest wrote to its standard output.
-    pub reply: Vec<u8>,
+    pub reply: Bytes,
 }
 
 impl Execution {
@@ -84,7 +85,12 @@ impl Execution {
     /// Takes it apart.
     #[must_use]
     pub fn finish(self) -> Remains {
-        Remains { sandbox: self.sandbox, reply: self.context.into_reply() }
+        let Execution { mut sandbox, context, .. } = self;
+        let reply = context.into_reply();
+        // It stays in memory until the client has taken it.
+        let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;
+        let share = if counts { sandbox.split_share(reply.memory_bytes() as u64) } else { None };
+        Remains { sandbox, reply: reply.into_bytes(share) }
     }
 
     /// How the guest came to where it is.
@@ -102,8 +108,13 @@ impl Execution {
     /// Prepares the next call, or ends the invocation when there is none.
     fn begin(&mut self) -> Option<Progress> {
         let Some(stage) = self.function.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
-        if self.stage == 0 && !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
-            return Some(Progress::Ended(Err(Failure::MemoryLimit)));
+        if self.stage == 0 {
+            if let Some(share) = self.context.take_body_share() {
+                self.sandbox.join_share(share);
+            }
+            if !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
+                return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
+            }
         }
         let callee = stage.callee(&self.sandbox);
         // Both were checked when the function was loaded.
@@ -140,7 +151,7 @@ impl Execution {
         // Whatever the panic left half done is in this sandbox and this context, and both are thrown away.
         let answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
         if !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
-            return Some(Progress::Ended(Err(Failure::MemoryLimit)));
+            return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
         }
         match answer {
             Ok(Answer::Done) => None,
@@ -166,11 +177,19 @@ impl Execution {
     }
 
     fn exited(&self, status: u32) -> Failure {
-        if self.sandbox.memory_limit_hit() { Failure::MemoryLimit } else { Failure::Exit(status) }
+        self.refused().unwrap_or(Failure::Exit(status))
+    }
+
+    /// What a guest that gave up may have given up for: it was refused memory.
+    fn refused(&self) -> Option<Failure> {
+        self.sandbox.refusal().map(|refusal| match refusal {
+            Refusal::Limit => Failure::MemoryLimit,
+            Refusal::Exhausted => Failure::NoMemory,
+        })
     }
 
     /// Guests that are refused memory commonly abort, which is `unreachable`.
     fn trapped(&self, code: TrapCode) -> Failure {
-        if code == TrapCode::Unreachable && self.sandbox.memory_limit_hit() { Failure::MemoryLimit } else { Failure::Trap(code) }
+        self.refused().filter(|_| code == TrapCode::Unreachable).unwrap_or(Failure::Trap(code))
     }
 }

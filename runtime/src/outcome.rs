@@ -31,8 +31,8 @@ pub enum Failure {
     Overload,
     /// The server is stopping.
     Stopping,
-    /// No sandbox could be made.
-    NoSandbox,
+    /// All requests together use what memory the server has: no sandbox could be made, its body not kept, its memory not grow.
+    NoMemory,
     /// The deadline passed, waiting included.
     Deadline,
     /// The function used up the processor time that a request of it has.
@@ -83,7 +83,7 @@ impl Failure {
             | Failure::Busy
             | Failure::Overload
             | Failure::Stopping
-            | Failure::NoSandbox
+            | Failure::NoMemory
             | Failure::Internal => Fault::Host,
         }
     }
@@ -98,7 +98,7 @@ impl Failure {
             Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoSandbox => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Failure::CpuLimit
             | Failure::Trap(_)
@@ -112,7 +112,7 @@ impl Failure {
     /// Whether the same request may succeed when it is tried again in a moment.
     #[must_use]
     pub const fn is_temporary(&self) -> bool {
-        matches!(self, Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoSandbox)
+        matches!(self, Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoMemory)
     }
 
     /// The kind of failure, for machines.
@@ -125,7 +125,7 @@ impl Failure {
             Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
             Failure::FunctionBusy => "too_many_requests",
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoSandbox => "unavailable",
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => "unavailable",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
             Failure::Trap(_) | Failure::MemoryLimit => "trap",
@@ -150,7 +150,7 @@ impl Failure {
             Failure::CpuLimit => "cpu_limit",
             Failure::Busy => "requests_max",
             Failure::Stopping => "stopping",
-            Failure::NoSandbox => "no_memory",
+            Failure::NoMemory => "no_memory",
             Failure::Deadline => "deadline_exceeded",
             Failure::Trap(code) => code.identifier(),
             Failure::MemoryLimit => "memory_limit",

@@ -202,10 +202,12 @@ fn start(
 ) -> Result<Running, ServerError> {
     let (crew, deques) =
         Crew::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
+    crew.pools().lend_to(&deployer.budget());
     let settings = WorkerSettings {
         policy: config.policy,
         quantum: Duration::from_micros(config.quantum_us),
         reply_bytes_max: usize::try_from(config.reply_bytes_max).unwrap_or(usize::MAX),
+        idle_memory: (config.idle_memory_ms > 0).then(|| Duration::from_millis(config.idle_memory_ms)),
     };
     let (is_ready, ready) = mpsc::channel();
     let (has_ended, ended) = mpsc::channel();

@@ -14,7 +14,7 @@ use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Temp
 
 use crate::function::Stage;
 use crate::host::{
-    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Process, Stop,
+    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Process, ReplyBytes, Stop,
 };
 
 /// How long all of it may take.
@@ -113,7 +113,7 @@ pub fn initialised(
 ) -> Result<Template, InitError> {
     let sandbox = template.instantiate()?;
     let errors = Output::Log(LogLines::new(Arc::clone(process)));
-    let output = Output::Reply { bytes: Vec::new(), bytes_max: 0 };
+    let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 0 };
     let context = Context::new(Arc::clone(process), Input::Body(Body::default()), output, errors);
     let mut init = Init { sandbox, context, imports, shared };
     thread::scope(|scope| {

@@ -12,12 +12,14 @@ mod deploy;
 mod examples;
 mod exceptions;
 mod isolation;
+mod memory;
 mod protocol;
 mod replies;
 mod scheduling;
 mod shutdown;
 mod snapshot;
 mod waiting;
+mod warm;
 
 use serde_json::{Value, json};
 use sledge_tests::programs;

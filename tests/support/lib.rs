@@ -5,5 +5,7 @@ pub mod golden;
 pub mod http;
 pub mod process;
 pub mod programs;
+pub mod random;
 pub mod server;
 pub mod spec;
+pub mod traced;

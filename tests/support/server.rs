@@ -185,6 +185,57 @@ impl Server {
         cpu_time(stat.rsplit_once(')').expect("a name").1)
     }
 
+    /// Bytes of it that are in memory.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("/proc");
+        1024 * number_of("VmRSS", &status)
+    }
+
+    /// How often its threads have begun or ceased to wait so far, altogether: who sleeps does neither.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn context_switches(&self) -> u64 {
+        self.threads()
+            .iter()
+            .map(|(_, id)| self.thread_status(*id))
+            .map(|status| number_of("voluntary_ctxt_switches", &status))
+            .sum()
+    }
+
+    /// Page faults of a thread so far.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn page_faults(&self, thread: u32) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/task/{thread}/stat", self.child.id())).expect("/proc");
+        let fields: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+        // Minor and major ones: 10 and 12, counted from the first; behind the name begins the third.
+        [7, 9].iter().map(|&field| fields[field].parse::<u64>().expect("faults")).sum()
+    }
+
+    /// Its threads: names and numbers.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn threads(&self) -> Vec<(String, u32)> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("/proc");
+        let id = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+        let name = |id: u32| std::fs::read_to_string(format!("/proc/{}/task/{id}/comm", self.child.id())).unwrap_or_default();
+        threads.filter_map(id).map(|id| (name(id).trim_end().to_string(), id)).collect()
+    }
+
+    fn thread_status(&self, id: u32) -> String {
+        std::fs::read_to_string(format!("/proc/{}/task/{id}/status", self.child.id())).expect("/proc")
+    }
+
     /// Processor time of each of its threads whose name begins like that, by name. The clock's resolution is 10 ms.
     ///
     /// # Panics
@@ -203,6 +254,12 @@ impl Server {
         times.sort();
         times.into_iter().map(|(_, time)| time).collect()
     }
+}
+
+/// A line `NAME: NUMBER` of proc_pid_status(5).
+fn number_of(name: &str, status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).expect("the line");
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
 /// Time in user and system mode, of the fields of proc_pid_stat(5) behind the name: 14 and 15, counted from the first.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use sledge::config::{Config, FunctionConfig};
 use sledge::execution::{Execution, Progress};
-use sledge::host::{Body, Context, Input, LogLines, Output};
+use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes};
 use sledge::load;
 use sledge_sandbox::{Pool, PoolLimits, WorkerThread, affinity};
 
@@ -61,7 +61,7 @@ fn measure(artifact: &Path, expected: &[u8]) -> Result<Latencies> {
     for request in 0..WARM_UP + REQUESTS {
         let start = Instant::now();
         let sandbox = pool.take(&function.template)?;
-        let output = Output::Reply { bytes: Vec::new(), bytes_max: 1 << 20 };
+        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 1 << 20 };
         let errors = Output::Log(LogLines::new(Arc::clone(&function.process)));
         let context = Context::new(Arc::clone(&function.process), Input::Body(Body::default()), output, errors);
         let mut execution = Execution::new(Arc::clone(&function), sandbox, context);

@@ -1,7 +1,8 @@
 //! A number of bytes that many sandboxes, and whatever else a server keeps for its requests, share.
 
-use std::sync::Arc;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What may be used altogether, and what of it is reserved. Counts promises, not pages: what is reserved may be used at any time, so that the
 /// system never has to take anything away.
@@ -9,13 +10,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Budget {
     max: u64,
     used: AtomicU64,
+    reclaim: OnceLock<Weak<dyn Reclaim>>,
 }
+
+/// Whoever has what is idle, and can give it back when a budget is exhausted.
+pub trait Reclaim: Debug + Send + Sync {
+    /// Gives back `bytes`, or what there is; false when that is nothing.
+    fn reclaim(&self, bytes: u64) -> bool;
+}
+
+/// How often a reservation tries again after something was given back, since others may be faster.
+const ATTEMPTS: usize = 4;
 
 impl Budget {
     /// A budget of `bytes_max`.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Budget> {
-        Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0) })
+        Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0), reclaim: OnceLock::new() })
+    }
+
+    /// Says who gives something back when it is exhausted; only the first counts.
+    pub fn set_reclaim(&self, reclaim: Weak<dyn Reclaim>) {
+        let _ = self.reclaim.set(reclaim);
     }
 
     /// What may be reserved altogether.
@@ -36,10 +52,24 @@ impl Budget {
         self.add(bytes).then(|| Share { budget: Arc::clone(self), bytes })
     }
 
+    /// The same, after what is idle was given back, if it takes that.
+    #[must_use]
+    pub fn claim(self: &Arc<Budget>, bytes: u64) -> Option<Share> {
+        self.add_or_reclaim(bytes).then(|| Share { budget: Arc::clone(self), bytes })
+    }
+
     // Relaxed: a count that nothing else depends on.
     fn add(&self, bytes: u64) -> bool {
         let sum = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.max);
         bytes == 0 || self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+    }
+
+    fn add_or_reclaim(&self, bytes: u64) -> bool {
+        if self.add(bytes) {
+            return true;
+        }
+        let Some(reclaim) = self.reclaim.get().and_then(Weak::upgrade).filter(|_| bytes <= self.max) else { return false };
+        (0..ATTEMPTS).any(|_| reclaim.reclaim(bytes) && self.add(bytes))
     }
 }
 
@@ -57,11 +87,11 @@ impl Share {
         self.bytes
     }
 
-    /// Makes it `bytes`, more or fewer; false, and nothing changed, when there are not so many left.
+    /// Makes it `bytes`, more or fewer; false, and nothing changed, when there are not so many left, what is idle given back.
     #[must_use]
     pub fn resize(&mut self, bytes: u64) -> bool {
         if bytes > self.bytes {
-            if !self.budget.add(bytes - self.bytes) {
+            if !self.budget.add_or_reclaim(bytes - self.bytes) {
                 return false;
             }
         } else if bytes < self.bytes {
@@ -69,6 +99,21 @@ impl Share {
         }
         self.bytes = bytes;
         true
+    }
+
+    /// Takes `bytes` of it away, or as many as it has, as a share of their own.
+    #[must_use]
+    pub fn split(&mut self, bytes: u64) -> Share {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Share { budget: Arc::clone(&self.budget), bytes }
+    }
+
+    /// Adds another one of the same budget; one of another budget is given back.
+    pub fn join(&mut self, mut other: Share) {
+        if Arc::ptr_eq(&self.budget, &other.budget) {
+            self.bytes += std::mem::take(&mut other.bytes);
+        }
     }
 }
 
@@ -105,5 +150,55 @@ mod tests {
         let all = budget.reserve(1000).unwrap();
         assert!(budget.reserve(1).is_none() && budget.reserve(0).is_some());
         drop(all);
+    }
+
+    #[test]
+    fn shares_are_split_and_joined_without_asking_the_budget() {
+        let (budget, other) = (Budget::new(100), Budget::new(100));
+        let mut all = budget.reserve(100).unwrap();
+        let part = all.split(30);
+        assert_eq!((all.bytes(), part.bytes(), budget.bytes_used()), (70, 30, 100));
+        assert_eq!(all.split(1000).bytes(), 70);
+        assert_eq!(budget.bytes_used(), 30, "what was split off was dropped");
+        all.join(part);
+        assert_eq!((all.bytes(), budget.bytes_used()), (30, 30));
+        all.join(other.reserve(50).unwrap());
+        assert_eq!((all.bytes(), other.bytes_used()), (30, 0));
+        drop(all);
+        assert_eq!(budget.bytes_used(), 0);
+    }
+
+    #[derive(Debug)]
+    struct Idle(std::sync::Mutex<Vec<Share>>);
+
+    impl Reclaim for Idle {
+        fn reclaim(&self, bytes: u64) -> bool {
+            let mut idle = self.0.lock().unwrap();
+            let before = idle.len();
+            let mut given = 0;
+            while given < bytes
+                && let Some(share) = idle.pop()
+            {
+                given += share.bytes();
+            }
+            idle.len() < before
+        }
+    }
+
+    #[test]
+    fn what_is_idle_is_given_back_when_somebody_claims_it_and_only_as_much() {
+        let budget = Budget::new(100);
+        let idle: Arc<Idle> = Arc::new(Idle((0..10).map(|_| budget.reserve(10).unwrap()).collect::<Vec<_>>().into()));
+        let weak: Weak<Idle> = Arc::downgrade(&idle);
+        budget.set_reclaim(weak);
+        assert!(budget.reserve(5).is_none(), "reserving leaves it alone");
+        let mut claimed = budget.claim(25).unwrap();
+        assert_eq!(idle.0.lock().unwrap().len(), 7);
+        assert!(claimed.resize(60));
+        assert!(budget.claim(101).is_none());
+        assert_eq!(idle.0.lock().unwrap().len(), 3, "what cannot be had costs nobody anything");
+        assert!(!claimed.resize(101) && claimed.resize(100));
+        drop((idle, claimed));
+        assert!(budget.claim(100).is_some());
     }
 }

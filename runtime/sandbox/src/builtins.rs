@@ -5,7 +5,7 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
 
-use crate::sandbox::{ELEMENT_BYTES, Sandbox};
+use crate::sandbox::{ELEMENT_BYTES, Refusal, Sandbox};
 use crate::types;
 use crate::value::{InstanceId, Slot, Value};
 
@@ -67,9 +67,15 @@ impl Sandbox {
         let at = self.memory_index(instance, memory)?;
         let memory = &self.memories[at];
         let declared = memory.ty().pages_max.is_none_or(|max| (memory.length() / PAGE_BYTES).saturating_add(pages) <= max);
-        let room = self.make_room(pages.saturating_mul(PAGE_BYTES));
-        let before = if room { self.memories[at].grow(pages) } else { None };
-        self.limit_hit |= before.is_none() && declared;
+        if !declared || !self.make_room(pages.saturating_mul(PAGE_BYTES)) {
+            return Ok(grown(None));
+        }
+        let memory = &mut self.memories[at];
+        let fits = memory.fits(pages);
+        let before = memory.grow(pages);
+        if before.is_none() {
+            self.refuse(if fits { Refusal::Exhausted } else { Refusal::Limit });
+        }
         Ok(grown(before))
     }
 

@@ -130,6 +130,14 @@ pub enum InstantiateError {
         /// How much there may be.
         limit: u64,
     },
+    /// What all sandboxes share is used up.
+    #[error("a sandbox needs {wanted} bytes, of the {limit} that all together may use fewer are left")]
+    Exhausted {
+        /// How much it needs.
+        wanted: u64,
+        /// How much all together may use.
+        limit: u64,
+    },
     /// The system has no memory or address space left.
     #[error("no memory for {what}: {source}")]
     OutOfMemory {
@@ -138,6 +146,18 @@ pub enum InstantiateError {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+impl InstantiateError {
+    /// Whether it might have been made if others had used less.
+    #[must_use]
+    pub fn is_exhaustion(&self) -> bool {
+        match self {
+            InstantiateError::Exhausted { wanted, limit } => wanted <= limit,
+            InstantiateError::OutOfMemory { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// Why a function was not called, or a host call not answered.

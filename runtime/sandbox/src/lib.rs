@@ -34,6 +34,7 @@ mod link;
 mod load;
 mod memory;
 mod pool;
+mod pools;
 mod preempt;
 mod sandbox;
 mod spans;
@@ -49,13 +50,14 @@ mod writable;
 
 pub use awsm_abi::TrapCode;
 pub use backtrace::{Backtrace, Frame};
-pub use budget::{Budget, Share};
+pub use budget::{Budget, Reclaim, Share};
 pub use error::{CallError, InstantiateError, LoadError};
 pub use event::{Event, HostCall, Trap, WasmLocation};
 pub use guest_memory::{GuestMemory, OutOfBounds};
 pub use load::{Artifact, LoadPolicy, cpu_features};
 pub use pool::{Pool, PoolLimits};
-pub use sandbox::{Sandbox, SandboxLimits};
+pub use pools::Pools;
+pub use sandbox::{Refusal, Sandbox, SandboxLimits};
 pub use template::Template;
 pub use value::{
     Extern, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, TagHandle, Value,

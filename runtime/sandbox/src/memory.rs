@@ -20,6 +20,7 @@ use awsm_abi::types::{Bounds, MemoryType};
 use crate::context::AddressRange;
 use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
+use crate::sandbox::Parts;
 use crate::spans::{Span, Spans};
 use crate::sys::page::{Access, Pages, page_bytes};
 use crate::writable::Writable;
@@ -63,8 +64,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes.
-    pub(crate) fn new(ty: MemoryType, reservation: Reservation, limit: u64) -> io::Result<Memory> {
+    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in address space of `spare`, if that has what it
+    /// needs.
+    pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Parts) -> io::Result<Memory> {
         // No guard is wide enough for 64-bit addresses: code that uses such a memory checks them.
         let (reservation, most) =
             if ty.memory64 { (Reservation::Checked, MEMORY64_BYTES_MAX / PAGE_BYTES) } else { (reservation, MEMORY32_PAGES_MAX) };
@@ -75,8 +77,14 @@ impl Memory {
             Reservation::Checked => bytes_max.checked_add(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?,
         };
         let reserved = usize::try_from(reserved).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let pages = Pages::reserve(reserved, Access::None)?;
-        pages.refuse_huge_pages();
+        let pages = match spare.memory(reserved.next_multiple_of(page_bytes())) {
+            Some(pages) => pages,
+            None => {
+                let pages = Pages::reserve(reserved, Access::None)?;
+                pages.refuse_huge_pages();
+                pages
+            }
+        };
         let base = pages.base().as_ptr() as usize;
         let mut memory = Memory {
             pages,
@@ -92,6 +100,14 @@ impl Memory {
         let bytes = ty.pages_min.checked_mul(PAGE_BYTES).filter(|&bytes| bytes <= bytes_max);
         memory.set_length(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
         Ok(memory)
+    }
+
+    /// Its address space, emptied and inaccessible; none when the system refuses.
+    pub(crate) fn into_pages(mut self) -> Option<Pages> {
+        let accessible = self.writable.get_mut().accessible;
+        // SAFETY: Nobody has a reference into a memory that is being taken apart.
+        let emptied = unsafe { self.pages.discard(0..accessible).and_then(|()| self.pages.protect(0..accessible, Access::None)) };
+        emptied.is_ok().then_some(self.pages)
     }
 
     /// Its type as declared.
@@ -145,6 +161,12 @@ impl Memory {
         }
         self.record.store(bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether its type and its address space allow so many pages more.
+    pub(crate) fn fits(&self, pages: u64) -> bool {
+        let after = pages.checked_mul(PAGE_BYTES).and_then(|bytes| bytes.checked_add(self.length()));
+        after.is_some_and(|after| after <= self.bytes_max)
     }
 
     /// `memory.grow`: the previous number of pages, or none when it cannot grow that much.
@@ -228,11 +250,13 @@ impl Memory {
             return Ok(());
         }
         if writable.spans.bytes() > LEARN_BYTES_MIN && self.resets.wrapping_sub(self.learn_at).cast_signed() >= 0 {
-            // Where the last time was soon regretted, wait longer.
-            self.learn_every =
-                if writable.added > 0 { self.learn_every.saturating_mul(2).min(LEARN_EVERY_MAX) } else { self.learn_every };
-            let spans = writable.spans.clone();
+            let (added, spans) = (writable.added, writable.spans.clone());
+            let before = spans.bytes();
             let learned = self.learn(image, Some(spans))?;
+            // Where the last time was soon regretted, or this time gains little, wait longer.
+            if added > 0 || learned.bytes() > before / 2 {
+                self.learn_every = self.learn_every.saturating_mul(2).min(LEARN_EVERY_MAX);
+            }
             self.shorten(image)?;
             self.protect(learned);
             return Ok(());
@@ -357,7 +381,7 @@ mod tests {
     const TYPE: MemoryType = MemoryType { pages_min: 40, pages_max: Some(60), memory64: false, shared: false };
 
     fn memory() -> Memory {
-        Memory::new(TYPE, Reservation::Guard, u64::MAX).unwrap()
+        Memory::of(TYPE, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap()
     }
 
     #[test]
@@ -389,16 +413,17 @@ mod tests {
         assert_eq!(memory.grow(u64::MAX), None);
         assert_eq!(memory.grow(20), Some(40));
         assert_eq!(memory.grow(1), None);
-        let mut limited = Memory::new(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1).unwrap();
+        let mut limited = Memory::of(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1, &mut Parts::default()).unwrap();
         assert_eq!(limited.grow(2), None);
         assert_eq!(limited.grow(1), Some(40));
-        assert!(Memory::new(TYPE, Reservation::Guard, 39 * PAGE_BYTES).is_err());
+        assert!(Memory::of(TYPE, Reservation::Guard, 39 * PAGE_BYTES, &mut Parts::default()).is_err());
         assert!(!limited.suits(Bounds::Guard) && limited.suits(Bounds::Software) && memory.suits(Bounds::Guard));
     }
 
     #[test]
     fn a_memory_of_no_page_has_nothing_to_read() {
-        let mut empty = Memory::new(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX).unwrap();
+        let mut empty =
+            Memory::of(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap();
         let image = empty.image();
         empty.restore(&image).unwrap();
         let mut view = GuestMemory::new(&mut empty);

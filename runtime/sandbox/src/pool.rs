@@ -20,6 +20,17 @@ impl Default for PoolLimits {
     }
 }
 
+/// Makes a sandbox what it was when new, if it was made from a template and its call returned or was [finished](Sandbox::finish); otherwise
+/// everything of it is given back to the system.
+pub(crate) fn reset(mut sandbox: Sandbox) -> Option<Sandbox> {
+    if !sandbox.call.is_clean() {
+        return None;
+    }
+    let template = sandbox.template.clone()?;
+    template.restore(&mut sandbox).ok()?;
+    Some(sandbox)
+}
+
 /// A worker's idle sandboxes.
 ///
 /// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill.
@@ -48,67 +59,83 @@ impl Pool {
         Pool { limits, shelves: HashMap::new(), idle: 0 }
     }
 
-    /// A sandbox as the template says: an idle one, or else a new one.
+    /// A sandbox as the template says: an idle one, or else a new one. Where memory or address space is exhausted, idle ones of other templates
+    /// are taken apart for it.
     ///
     /// # Errors
     /// When the system has no memory for a new one.
     pub fn take(&mut self, template: &Template) -> Result<Sandbox, InstantiateError> {
-        if let Some(shelf) = self.shelves.get_mut(&template.key())
-            && let Some(sandbox) = shelf.sandboxes.pop()
-        {
-            shelf.unused = shelf.unused.min(shelf.sandboxes.len());
-            self.idle -= 1;
+        if let Some(sandbox) = self.pop(template) {
             return Ok(sandbox);
         }
-        match template.instantiate() {
-            // What is idle here may be what is missing.
-            Err(_) if self.idle > 0 => {
-                self.clear();
-                template.instantiate()
-            }
-            made => made,
+        let mut made = template.instantiate();
+        while made.as_ref().is_err_and(InstantiateError::is_exhaustion)
+            && let Some(idle) = self.evict()
+        {
+            made = template.instantiate_of(idle.into_parts());
         }
+        made
+    }
+
+    /// An idle sandbox of that template.
+    pub(crate) fn pop(&mut self, template: &Template) -> Option<Sandbox> {
+        let shelf = self.shelves.get_mut(&template.key())?;
+        let sandbox = shelf.sandboxes.pop()?;
+        shelf.unused = shelf.unused.min(shelf.sandboxes.len());
+        self.idle -= 1;
+        Some(sandbox)
     }
 
     /// Takes a sandbox back. It is reset and kept when it was made from a template and its call returned or was
     /// [finished](Sandbox::finish); otherwise everything of it is given back to the system. Where that makes one too many, the template with the
     /// most idle sandboxes loses the one that was used least recently.
-    pub fn put(&mut self, mut sandbox: Sandbox) {
-        if self.limits.idle_max == 0 || !sandbox.call.is_clean() {
-            return;
-        }
-        let Some(template) = sandbox.template.clone() else { return };
-        if template.restore(&mut sandbox).is_err() {
-            return;
-        }
-        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf { template, sandboxes: Vec::new(), unused: 0 });
-        shelf.sandboxes.push(sandbox);
-        self.idle += 1;
-        if self.idle > self.limits.idle_max {
-            self.shrink();
+    pub fn put(&mut self, sandbox: Sandbox) {
+        if self.limits.idle_max > 0
+            && let Some(sandbox) = reset(sandbox)
+        {
+            drop(self.push(sandbox));
         }
     }
 
-    fn shrink(&mut self) {
-        let longest = self.shelves.values_mut().max_by_key(|shelf| shelf.sandboxes.len());
-        if let Some(shelf) = longest.filter(|shelf| !shelf.sandboxes.is_empty()) {
-            shelf.sandboxes.remove(0);
-            shelf.unused = shelf.unused.min(shelf.sandboxes.len());
-            self.idle -= 1;
-        }
+    /// Keeps a sandbox that was reset; what that is one too many of.
+    pub(crate) fn push(&mut self, sandbox: Sandbox) -> Option<Sandbox> {
+        let Some(template) = &sandbox.template else { return Some(sandbox) };
+        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf {
+            template: template.clone(),
+            sandboxes: Vec::new(),
+            unused: 0,
+        });
+        shelf.sandboxes.push(sandbox);
+        self.idle += 1;
+        if self.idle > self.limits.idle_max { self.evict() } else { None }
+    }
+
+    /// Takes away the least recently used one of the template with the most idle ones.
+    pub(crate) fn evict(&mut self) -> Option<Sandbox> {
+        let shelf =
+            self.shelves.values_mut().max_by_key(|shelf| shelf.sandboxes.len()).filter(|shelf| !shelf.sandboxes.is_empty())?;
+        let sandbox = shelf.sandboxes.remove(0);
+        shelf.unused = shelf.unused.min(shelf.sandboxes.len());
+        self.idle -= 1;
+        Some(sandbox)
     }
 
     /// Gives those back to the system that were not needed since the last trim; to be called now and then by a thread that has nothing else to do.
     /// How many.
     pub fn trim(&mut self) -> usize {
-        let before = self.idle;
+        self.unneeded().len()
+    }
+
+    /// Takes away those that were not needed since the last time.
+    pub(crate) fn unneeded(&mut self) -> Vec<Sandbox> {
+        let mut unneeded = Vec::new();
         self.shelves.retain(|_, shelf| {
-            shelf.sandboxes.drain(..shelf.unused);
-            self.idle -= shelf.unused;
+            unneeded.extend(shelf.sandboxes.drain(..shelf.unused));
             shelf.unused = shelf.sandboxes.len();
             !shelf.sandboxes.is_empty()
         });
-        before - self.idle
+        self.idle -= unneeded.len();
+        unneeded
     }
 
     /// Number of idle sandboxes.

@@ -19,6 +19,7 @@ use crate::limits::{BESIDE_MEMORY_FREE_BYTES, EXCEPTION_BYTES, INSTANCES_MAX, ME
 use crate::load::Artifact;
 use crate::memory::{Memory, Reservation};
 use crate::stack::Stack;
+use crate::sys::page::Pages;
 use crate::table::Table;
 use crate::template::Template;
 use crate::types;
@@ -51,6 +52,15 @@ impl Default for SandboxLimits {
     }
 }
 
+/// Why a sandbox did not get memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has as much as [`SandboxLimits`] allow.
+    Limit,
+    /// What it shares with others is used up, or the system has none left: it might get it at another time.
+    Exhausted,
+}
+
 /// Instances with their memories, tables and globals, and one guest thread of execution with its stack. May be moved to another thread, or
 /// dropped, whenever no method runs.
 #[derive(Debug)]
@@ -75,13 +85,15 @@ pub struct Sandbox {
     pub(crate) host_cells: Vec<Box<UnsafeCell<Slot>>>,
     /// Addresses of the memories, for the fault handler.
     ranges: Vec<AddressRange>,
-    pub(crate) limit_hit: bool,
+    pub(crate) refusal: Option<Refusal>,
     /// What the host keeps for it, in bytes.
     pub(crate) host_bytes: u64,
     /// Its part of what all sandboxes may use; none where nobody counts.
     pub(crate) share: Option<Share>,
     /// What it was made from.
     pub(crate) template: Option<Template>,
+    /// What new memories are made of, if it fits.
+    spare: Parts,
 }
 
 // SAFETY: All raw pointers lead to what the sandbox itself owns (record, stack, vmctx, cells) or keeps alive (artifacts). Its guest runs only
@@ -106,8 +118,14 @@ impl Sandbox {
 
     /// An empty sandbox for at most that many instances.
     pub(crate) fn with_capacity(limits: &SandboxLimits, instances: usize) -> Result<Sandbox, InstantiateError> {
+        Sandbox::of_parts(limits, instances, Parts::default())
+    }
+
+    /// The same, of what another sandbox left, as far as that fits.
+    pub(crate) fn of_parts(limits: &SandboxLimits, instances: usize, mut spare: Parts) -> Result<Sandbox, InstantiateError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let stack = Stack::new(limits.stack_bytes).map_err(|source| InstantiateError::OutOfMemory { what: "a stack", source })?;
+        let stack = spare.stack(limits.stack_bytes).map_or_else(|| Stack::new(limits.stack_bytes), Ok);
+        let stack = stack.map_err(|source| InstantiateError::OutOfMemory { what: "a stack", source })?;
         Ok(Sandbox {
             id: SandboxId(NEXT.fetch_add(1, Ordering::Relaxed)),
             limits: *limits,
@@ -123,11 +141,17 @@ impl Sandbox {
             exceptions: None,
             host_cells: Vec::new(),
             ranges: Vec::new(),
-            limit_hit: false,
+            refusal: None,
             host_bytes: 0,
             share: None,
             template: None,
+            spare,
         })
+    }
+
+    /// Gives back what was not needed to make it.
+    pub(crate) fn keep_no_parts(&mut self) {
+        self.spare = Parts::default();
     }
 
     pub(crate) fn id(&self) -> SandboxId {
@@ -193,7 +217,7 @@ impl Sandbox {
         check_limit("the number of memories", self.memories.len() as u64 + 1, MEMORIES_MAX as u64)?;
         let (limit, wanted) = (self.limits.memory_bytes_max, ty.pages_min.saturating_mul(PAGE_BYTES));
         check_limit("the size of its memories in bytes", self.counted_bytes().saturating_add(wanted), limit)?;
-        let memory = Memory::new(ty, reservation, limit);
+        let memory = Memory::of(ty, reservation, limit, &mut self.spare);
         let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
         self.ranges.push(memory.addresses());
         self.memories.push(memory);
@@ -278,20 +302,38 @@ impl Sandbox {
     }
 
     /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
-    /// than its limit or the budget allow; that counts as [`memory_limit_hit`](Self::memory_limit_hit).
+    /// than its limit or the budget allow; that counts as a [`refusal`](Self::refusal).
     #[must_use]
     pub fn set_host_bytes(&mut self, bytes: u64) -> bool {
-        if bytes <= self.host_bytes {
-            self.host_bytes = bytes;
-            // Giving back what a later call asks for again is not worth an atomic operation; the reset does it.
-            return true;
+        if bytes > self.host_bytes && !self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes))) {
+            return false;
         }
-        let done = self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes)));
-        if done {
-            self.host_bytes = bytes;
+        // Giving back what a later call asks for again is not worth an atomic operation; the reset does it.
+        self.host_bytes = bytes;
+        true
+    }
+
+    /// Takes over what was reserved for what the host keeps, before that is [noted](Self::set_host_bytes).
+    pub fn join_share(&mut self, share: Share) {
+        if let Some(own) = &mut self.share {
+            own.join(share);
         }
-        self.limit_hit |= !done;
-        done
+    }
+
+    /// What is reserved for `bytes` that the host keeps for longer than this sandbox runs, such as a reply that is being sent. Of what every
+    /// sandbox has for free nothing is given away; where the budget has nothing in its place, the share is smaller by that.
+    #[must_use]
+    pub fn split_share(&mut self, bytes: u64) -> Option<Share> {
+        let kept = self.fixed_bytes() + self.counted_with(self.table_bytes());
+        let own = self.share.as_mut()?;
+        let mut share = own.split(bytes.min(own.bytes().saturating_sub(kept)));
+        let _ = share.resize(bytes);
+        Some(share)
+    }
+
+    /// What it has reserved of what it shares with others.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.share.as_ref().map_or(0, Share::bytes)
     }
 
     /// Whether `more` bytes of memory may be used in addition; then they are its share until the reset.
@@ -306,14 +348,26 @@ impl Sandbox {
 
     fn may_count(&mut self, after: u64) -> bool {
         if after > self.limits.memory_bytes_max {
+            self.refuse(Refusal::Limit);
             return false;
         }
         let fixed = self.fixed_bytes();
         // Tables below the free amount are in the fixed part.
-        self.share.as_mut().is_none_or(|share| {
+        let done = self.share.as_mut().is_none_or(|share| {
             let wanted = after.saturating_add(fixed);
             wanted <= share.bytes() || share.resize(wanted)
-        })
+        });
+        if !done {
+            self.refuse(Refusal::Exhausted);
+        }
+        done
+    }
+
+    /// Notes that it did not get memory. What is its own fault counts more.
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        if self.refusal != Some(Refusal::Limit) {
+            self.refusal = Some(refusal);
+        }
     }
 
     /// What it costs whatever its guest does.
@@ -322,10 +376,16 @@ impl Sandbox {
         (self.stack.high() - self.stack.low()) as u64 + BESIDE_MEMORY_FREE_BYTES + SANDBOX_OVERHEAD_BYTES + exceptions
     }
 
-    /// Whether a `memory.grow` failed for want of what [`SandboxLimits`] or the system gives, not by the module's own maximum, since the last reset.
+    /// Why it did not get memory or a larger table, since the last reset, if that was not by the module's own maximum.
     #[must_use]
-    pub fn memory_limit_hit(&self) -> bool {
-        self.limit_hit
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    /// Takes it apart: its address space, emptied and inaccessible, for other sandboxes.
+    pub(crate) fn into_parts(self) -> Parts {
+        let memories = self.memories.into_iter().filter_map(Memory::into_pages);
+        Parts { stack: self.stack.emptied(), memories: memories.collect() }
     }
 
     /// The value in a slot that guest code or the runtime wrote.
@@ -350,6 +410,26 @@ impl Sandbox {
         let loaded = self.instances.get(instance as usize)?.artifact().loaded();
         let valid = loaded.is_code(code as usize) && types::by_id(type_id).is_some();
         valid.then_some(FunctionHandle { sandbox: self.id, code, type_id, instance })
+    }
+}
+
+/// Address space of a sandbox that is no more. Nothing of what it held is left.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    stack: Option<Stack>,
+    memories: Vec<Pages>,
+}
+
+impl Parts {
+    /// A stack of that size.
+    fn stack(&mut self, bytes: usize) -> Option<Stack> {
+        self.stack.take_if(|stack| stack.high() - stack.low() == Stack::size(bytes))
+    }
+
+    /// Inaccessible pages of that size.
+    pub(crate) fn memory(&mut self, bytes: usize) -> Option<Pages> {
+        let at = self.memories.iter().position(|pages| pages.bytes() == bytes)?;
+        Some(self.memories.swap_remove(at))
     }
 }
 

@@ -20,13 +20,24 @@ pub(crate) struct Stack {
 impl Stack {
     /// A stack of about `bytes`, between the limits.
     pub(crate) fn new(bytes: usize) -> io::Result<Stack> {
-        let page = page_bytes();
-        let bytes = bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX).next_multiple_of(page);
+        let (page, bytes) = (page_bytes(), Stack::size(bytes));
         let guard_bytes = STACK_GUARD_BYTES.next_multiple_of(page);
         let pages = Pages::reserve(guard_bytes + bytes, Access::None)?;
         // SAFETY: Fresh pages, to which no reference exists.
         unsafe { pages.protect(guard_bytes..guard_bytes + bytes, Access::ReadWrite)? };
         Ok(Stack { pages, guard_bytes })
+    }
+
+    /// The size that a stack of about `bytes` has.
+    pub(crate) fn size(bytes: usize) -> usize {
+        bytes.clamp(STACK_BYTES_MIN, STACK_BYTES_MAX).next_multiple_of(page_bytes())
+    }
+
+    /// The same with nothing on it; none when the system refuses.
+    pub(crate) fn emptied(self) -> Option<Stack> {
+        let end = self.pages.bytes();
+        // SAFETY: Nothing refers to a stack that is given away, and nothing runs on it.
+        unsafe { self.pages.discard(self.guard_bytes..end) }.is_ok().then_some(self)
     }
 
     /// Lowest address of the guard.

@@ -11,7 +11,7 @@ use crate::instance::Dropped;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::link;
 use crate::load::Artifact;
-use crate::sandbox::{Sandbox, SandboxLimits};
+use crate::sandbox::{Parts, Sandbox, SandboxLimits};
 use crate::table::TableImage;
 use crate::value::{Extern, InstanceId, Slot};
 
@@ -84,6 +84,12 @@ impl Template {
         &self.0.artifact
     }
 
+    /// What its sandboxes share with others.
+    #[must_use]
+    pub fn budget(&self) -> Option<&Arc<Budget>> {
+        self.0.budget.as_ref()
+    }
+
     /// What its sandboxes may use.
     #[must_use]
     pub fn limits(&self) -> &SandboxLimits {
@@ -100,8 +106,13 @@ impl Template {
     /// # Errors
     /// When the system has no memory left.
     pub fn instantiate(&self) -> Result<Sandbox, InstantiateError> {
+        self.instantiate_of(Parts::default())
+    }
+
+    /// The same, of what another sandbox left, as far as that fits.
+    pub(crate) fn instantiate_of(&self, parts: Parts) -> Result<Sandbox, InstantiateError> {
         let inner = &*self.0;
-        let mut sandbox = Sandbox::with_capacity(&inner.limits, inner.instances.len())?;
+        let mut sandbox = Sandbox::of_parts(&inner.limits, inner.instances.len(), parts)?;
         if inner.artifact.descriptor().modules.iter().any(|module| module.counts().tags > 0) {
             sandbox.need_exceptions()?;
         }
@@ -109,8 +120,7 @@ impl Template {
             let wanted = sandbox.fixed_bytes() + self.begin_bytes();
             let limit = budget.bytes_max();
             let share = budget.reserve(wanted);
-            let what = "a sandbox, beside what all others use,";
-            sandbox.share = Some(share.ok_or(InstantiateError::Limit { what, wanted, limit })?);
+            sandbox.share = Some(share.ok_or(InstantiateError::Exhausted { wanted, limit })?);
         }
         instantiate_plan(&mut sandbox, &inner.artifact, Sandbox::instantiate_bare)?;
         for (memory, image) in sandbox.memories.iter_mut().zip(&inner.memories) {
@@ -118,6 +128,7 @@ impl Template {
         }
         self.restore_rest(&mut sandbox).map_err(|source| InstantiateError::OutOfMemory { what: "a table", source })?;
         sandbox.template = Some(self.clone());
+        sandbox.keep_no_parts();
         Ok(sandbox)
     }
 
@@ -148,7 +159,7 @@ impl Template {
         if let Some(exceptions) = &mut sandbox.exceptions {
             exceptions.clear();
         }
-        sandbox.limit_hit = false;
+        sandbox.refusal = None;
         sandbox.host_bytes = 0;
         let bytes = sandbox.fixed_bytes() + self.begin_bytes();
         if let Some(share) = sandbox.share.as_mut().filter(|share| share.bytes() > bytes) {

@@ -78,6 +78,7 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     if let Some(bytes) = config.memory_total_bytes_max {
         problems.range("memory_total_bytes_max", bytes, MEMORY_TOTAL_BYTES_MIN, u64::MAX);
     }
+    problems.range("idle_memory_ms", config.idle_memory_ms, 0, DEADLINE_MS_MAX);
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);

@@ -77,6 +77,9 @@ pub struct Config {
     /// control group, has.
     #[schemars(range(min = 16_777_216))]
     pub memory_total_bytes_max: Option<u64>,
+    /// After how many milliseconds without need memory is given back to the system; 0 to keep it.
+    #[schemars(range(max = 86_400_000))]
+    pub idle_memory_ms: u64,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
     /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token_file`), or `none`. Default:
@@ -258,6 +261,7 @@ impl Default for Config {
             reply_bytes_max: 8 << 20,
             requests_max: 4_096,
             memory_total_bytes_max: None,
+            idle_memory_ms: 10_000,
             drain_timeout_ms: 10_000,
             admin: None,
             admin_token_file: None,

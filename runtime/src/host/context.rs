@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use sledge_sandbox::Share;
+
+use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
@@ -69,16 +72,21 @@ impl Context {
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
-        let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.capacity() } else { 0 };
+        let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
         body as u64 + reply as u64
+    }
+
+    /// What is reserved for its body, for whoever counts that from now on.
+    pub fn take_body_share(&mut self) -> Option<Share> {
+        if let Input::Body(body) = &mut self.input { body.take_share() } else { None }
     }
 
     /// The reply that the guest wrote to file descriptor 1. For an invocation that is over: the log's last line is written, too.
     #[must_use]
-    pub fn into_reply(self) -> Vec<u8> {
+    pub fn into_reply(self) -> ReplyBytes {
         match self.output {
             Output::Reply { bytes, .. } => bytes,
-            Output::File(_) | Output::Log(_) => Vec::new(),
+            Output::File(_) | Output::Log(_) => ReplyBytes::default(),
         }
     }
 }

@@ -7,16 +7,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sledge_sandbox::Share;
 
-use super::{LogLines, Stop};
+use super::{LogLines, ReplyBytes, Stop};
 use crate::host::wasi::Errno;
 
 /// A request's body, in the pieces in which it came.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Body {
     pieces: VecDeque<Bytes>,
     /// Bytes of all of them.
     left: usize,
+    /// What is reserved for them.
+    share: Option<Share>,
 }
 
 impl Body {
@@ -26,6 +29,16 @@ impl Body {
             self.left += piece.len();
             self.pieces.push_back(piece);
         }
+    }
+
+    /// Says what is reserved for it.
+    pub fn set_share(&mut self, share: Option<Share>) {
+        self.share = share;
+    }
+
+    /// Hands over what is reserved for it.
+    pub fn take_share(&mut self) -> Option<Share> {
+        self.share.take()
     }
 
     /// Bytes that are left.
@@ -112,7 +125,7 @@ pub enum Output {
     /// A reply, kept until the invocation is over.
     Reply {
         /// What was written.
-        bytes: Vec<u8>,
+        bytes: ReplyBytes,
         /// How much may be.
         bytes_max: usize,
     },
@@ -130,10 +143,10 @@ impl Output {
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         match self {
             Output::Reply { bytes: reply, bytes_max } => {
-                if bytes.len() > *bytes_max - reply.len() {
+                if bytes.len() > *bytes_max - reply.as_slice().len() {
                     return Err(Stop::ReplyTooLarge);
                 }
-                reply.extend_from_slice(bytes);
+                reply.extend(bytes);
                 Ok(bytes.len())
             }
             Output::File(file) => retry(|| file.write(bytes)),
@@ -183,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_reply_ends_at_its_limit() {
-        let mut reply = Output::Reply { bytes: Vec::new(), bytes_max: 4 };
+        let mut reply = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 };
         assert_eq!(reply.write(b"abc"), Ok(3));
         assert_eq!(reply.write(b"de"), Err(Stop::ReplyTooLarge));
         assert_eq!(reply.write(b"d"), Ok(1));

@@ -1,11 +1,13 @@
 //! Reading a request's body, within its limit and in time.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use sledge_sandbox::{Budget, Share};
 
 use crate::host::Body;
 use crate::outcome::Failure;
@@ -14,6 +16,10 @@ use crate::outcome::Failure;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Pieces smaller than this are joined, so that a body in tiny pieces costs no more memory than its bytes.
 const PIECE_BYTES_MIN: usize = 16 << 10;
+/// Bodies of at most this size are not counted: a connection's own buffers are as large.
+const FREE_BYTES: u64 = 16 << 10;
+/// So much is reserved at a time.
+const RESERVED_STEP_BYTES: u64 = 64 << 10;
 
 /// Whether a body says by itself that it is too large: decided before any of it is read.
 #[must_use]
@@ -21,21 +27,23 @@ pub fn is_declared_too_large(body: &Incoming, bytes_max: u64) -> bool {
     body.size_hint().lower() > bytes_max
 }
 
-/// Reads a body.
+/// Reads a body; what it needs is reserved of `budget` as it comes.
 ///
 /// # Errors
-/// When it is larger than `bytes_max` (found out without reading more than that and one piece), ends early, or takes too long.
-pub async fn read(body: Incoming, bytes_max: u64) -> Result<Body, Failure> {
+/// When it is larger than `bytes_max` (found out without reading more than that and one piece), ends early, takes too long, or finds the budget
+/// exhausted.
+pub async fn read(body: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
     if body.is_end_stream() {
         return Ok(Body::default());
     }
-    let read = pin!(collect(body, bytes_max));
+    let read = pin!(collect(body, bytes_max, budget));
     // Bodies that came with their head, as most do, set no timer.
     tokio::time::timeout(TIMEOUT, read).await.unwrap_or(Err(Failure::BodyTimeout))
 }
 
-async fn collect(mut incoming: Incoming, bytes_max: u64) -> Result<Body, Failure> {
+async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
     let mut body = Body::default();
+    let mut share = None;
     let mut joined = BytesMut::new();
     let mut total = 0u64;
     while let Some(frame) = incoming.frame().await {
@@ -44,6 +52,9 @@ async fn collect(mut incoming: Incoming, bytes_max: u64) -> Result<Body, Failure
         total += data.len() as u64;
         if total > bytes_max {
             return Err(Failure::BodyTooLarge);
+        }
+        if total > FREE_BYTES && !budget.is_none_or(|budget| reserve(budget, &mut share, total)) {
+            return Err(Failure::NoMemory);
         }
         let is_whole = joined.is_empty() && incoming.is_end_stream();
         if is_whole || data.len() >= PIECE_BYTES_MIN {
@@ -57,5 +68,18 @@ async fn collect(mut incoming: Incoming, bytes_max: u64) -> Result<Body, Failure
         }
     }
     body.push(joined.freeze());
+    body.set_share(share);
     Ok(body)
+}
+
+/// Makes `share` cover `bytes`.
+fn reserve(budget: &Arc<Budget>, share: &mut Option<Share>, bytes: u64) -> bool {
+    let wanted = bytes.next_multiple_of(RESERVED_STEP_BYTES);
+    match share {
+        Some(share) => share.bytes() >= bytes || share.resize(wanted),
+        None => {
+            *share = budget.claim(wanted);
+            share.is_some()
+        }
+    }
 }

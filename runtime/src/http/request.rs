@@ -26,7 +26,7 @@ pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<By
         Ok(reply) => reply,
         Err(failure) => return response::failure(&failure, Some(&route)),
     };
-    let mut response = match std::mem::replace(&mut reply.result, Ok(Vec::new())) {
+    let mut response = match std::mem::replace(&mut reply.result, Ok(Bytes::new())) {
         Ok(bytes) => response::success(bytes, &route.function.content_type),
         Err(failure) => response::failure(&failure, Some(&route)),
     };
@@ -42,7 +42,7 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
         return Err(Failure::BodyTooLarge);
     }
     let admission = door.crew.admit(&route.function)?;
-    let body = body::read(incoming, door.body_bytes_max).await?;
+    let body = body::read(incoming, door.body_bytes_max, route.function.template.budget()).await?;
     let arrived = Instant::now();
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();

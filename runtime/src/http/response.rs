@@ -17,8 +17,8 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// The answer to a request that its function handled.
 #[must_use]
-pub fn success(bytes: Vec<u8>, content_type: &HeaderValue) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(bytes)));
+pub fn success(bytes: Bytes, content_type: &HeaderValue) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(bytes));
     response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     response
 }
@@ -66,9 +66,9 @@ mod tests {
 
     #[test]
     fn timing_is_in_milliseconds() {
-        let mut response = success(Vec::new(), &HeaderValue::from_static("text/plain"));
+        let mut response = success(Bytes::new(), &HeaderValue::from_static("text/plain"));
         let reply =
-            Reply { result: Ok(Vec::new()), queued: Duration::from_nanos(12_300), ran: Duration::from_nanos(1_000_456_700) };
+            Reply { result: Ok(Bytes::new()), queued: Duration::from_nanos(12_300), ran: Duration::from_nanos(1_000_456_700) };
         add_timing(&mut response, &reply);
         assert_eq!(response.headers()["server-timing"], "queue;dur=0.0123, run;dur=1000.4567");
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+use sledge_sandbox::{PoolLimits, Pools};
 
 use super::gate::Gate;
 use super::job::{Job, Work};
@@ -31,6 +32,9 @@ pub enum Phase {
     Killing,
 }
 
+/// Idle sandboxes that a worker keeps, of all functions together.
+const POOL_IDLE_MAX: usize = 64;
+
 /// The shared side of all workers.
 pub struct Crew {
     injector: Injector<Work>,
@@ -45,6 +49,8 @@ pub struct Crew {
     /// Threads through which requests may still come.
     doors: AtomicUsize,
     phase: AtomicU8,
+    /// Every worker's idle sandboxes.
+    pools: Arc<Pools>,
 }
 
 /// A worker, as the others see it.
@@ -84,8 +90,15 @@ impl Crew {
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             doors: AtomicUsize::new(doors),
             phase: AtomicU8::new(Phase::Serving as u8),
+            pools: Pools::new(workers, PoolLimits { idle_max: POOL_IDLE_MAX }),
         };
         (Arc::new(crew), deques)
+    }
+
+    /// Every worker's idle sandboxes.
+    #[must_use]
+    pub fn pools(&self) -> &Arc<Pools> {
+        &self.pools
     }
 
     /// A place for one more request of `function`.

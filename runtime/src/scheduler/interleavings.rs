@@ -1,7 +1,8 @@
 //! What can happen to a request in which state, and the test that shows what comes of it.
 //!
 //! A *tick* is the timer's signal; a *kill* is a deadline, a budget used up, a client that has gone, the server's end. A killed sandbox is never
-//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, core/tests.rs and tests/e2e; a test below looks them up.
+//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, core/tests.rs, tests/e2e and tests/stress; a test below looks them up.
+//! What is said of any instruction is tried at each of the guest's, one at a time, and at many of the host's in between.
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub struct Row {
 const fn row(state: &'static str, event: &'static str, effect: &'static str, test: &'static str) -> Row {
     Row { state, event, effect, test }
 }
+
+const ANY_INSTRUCTION: &str = "a_tick_at_any_instruction_changes_nothing_and_a_kill_there_leaves_nothing";
 
 /// All of them.
 pub const TABLE: &[Row] = &[
@@ -43,16 +46,30 @@ pub const TABLE: &[Row] = &[
         "suspended there",
         "a_signal_at_a_known_instruction_suspends_the_guest_right_there",
     ),
+    row("guest code, its very first and very last instruction", "tick", "suspended there", ANY_INSTRUCTION),
+    row("guest code, its very first and very last instruction", "kill", "dropped, nothing is left of it", ANY_INSTRUCTION),
+    row(
+        "guest code, very often",
+        "tick",
+        "results stay the same",
+        "real_functions_compute_the_same_however_often_they_are_preempted",
+    ),
+    row("memory.fill, memory.copy", "tick", "suspended in the middle", ANY_INSTRUCTION),
     row(
         "memory.fill, memory.copy",
         "kill",
         "as any guest code: within a quantum",
         "a_deadline_inside_a_large_memory_fill_is_kept",
     ),
+    row("memory.fill, memory.copy", "kill, then reuse", "discarded", ANY_INSTRUCTION),
     row("memory.grow and other builtins", "tick", "suspended after it", "a_loop_of_builtins_is_preempted_too"),
+    row("memory.grow, at any instruction of the host", "tick", "suspended after it", ANY_INSTRUCTION),
+    row("memory.grow", "kill, then reuse", "discarded with all its pages", ANY_INSTRUCTION),
     row("host call", "tick", "noted, the call is finished", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row("host call", "kill", "dropped", "sandboxes_may_be_dropped_new_prepared_in_a_host_call_returned_and_trapped"),
     row("host call", "panic of the host", "500, others go on", "a_panic_in_a_host_call_is_a_500_and_the_server_goes_on"),
+    row("host call, at any instruction of the host", "tick", "noted, the call is finished", ANY_INSTRUCTION),
+    row("the stack grows", "tick", "suspended there", ANY_INSTRUCTION),
     row(
         "stack nearly used up",
         "tick",
@@ -60,6 +77,7 @@ pub const TABLE: &[Row] = &[
         "a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows",
     ),
     row("trapping", "tick", "noted, the trap counts", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
+    row("trapping, at any instruction of the host", "tick", "noted, the trap counts", ANY_INSTRUCTION),
     row("suspended", "resumed on another thread", "goes on there", "preempted_guests_move_between_threads"),
     row(
         "suspended",
@@ -93,7 +111,7 @@ mod tests {
     fn every_row_has_its_test() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut sources = String::new();
-        for folder in ["sandbox/tests/sandbox", "src/scheduler/core", "../tests/e2e"] {
+        for folder in ["sandbox/tests/sandbox", "src/scheduler/core", "../tests/e2e", "../tests/stress"] {
             for file in
                 std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path())
             {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Admission;
@@ -91,7 +92,7 @@ impl Work {
 #[derive(Debug)]
 pub struct Reply {
     /// What the function wrote, or why there is nothing.
-    pub result: Result<Vec<u8>, Failure>,
+    pub result: Result<Bytes, Failure>,
     /// Time from arrival until a worker took it.
     pub queued: Duration,
     /// Time from then until it was over, getting a sandbox included.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use crossbeam_deque::Worker as Deque;
-use sledge_sandbox::{Pool, PoolLimits, Sandbox, Template, WorkerThread};
+use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Started, Work};
@@ -31,11 +31,9 @@ use super::spin::{SPIN_TIME, Spin};
 use super::{Admission, Crew, Job, Phase, Reply};
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
-use crate::host::{Context, Input, LogLines, Output};
+use crate::host::{Buffers, Context, Input, LogLines, Output, ReplyBytes};
 use crate::outcome::Failure;
 
-/// Idle sandboxes that a worker keeps, of all functions together.
-const POOL_IDLE_MAX: usize = 64;
 /// How long what was given away may wait for another worker: longer than one takes to wake up.
 const GIVEN_TIME_MIN: Duration = Duration::from_micros(200);
 
@@ -48,6 +46,8 @@ pub struct WorkerSettings {
     pub quantum: Duration,
     /// The largest reply.
     pub reply_bytes_max: usize,
+    /// After how long memory that is not needed is given back to the system.
+    pub idle_memory: Option<Duration>,
 }
 
 /// A worker, as the other tasks of its thread see it.
@@ -69,7 +69,9 @@ struct Worker {
     /// When something was last put into the queue for others.
     gave: Option<Instant>,
     spin: Spin,
-    pool: Pool,
+    buffers: Buffers,
+    /// When memory that was not needed until then is given back; none while there is nothing to give back.
+    trim_at: Option<Instant>,
     thread: WorkerThread,
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
@@ -102,7 +104,8 @@ impl Local {
             free: Vec::new(),
             gave: None,
             spin: Spin::default(),
-            pool: Pool::new(PoolLimits { idle_max: POOL_IDLE_MAX }),
+            buffers: Buffers::default(),
+            trim_at: None,
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
             finished: None,
@@ -154,13 +157,7 @@ impl Local {
                 Next::Wait { .. } if may_look && self.is_look_worth_it() => may_look = self.look().await,
                 Next::Wait { alarm } => {
                     may_look = true;
-                    let mut woken = false;
-                    let wake = poll_fn(|_| if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending });
-                    match alarm {
-                        // Whichever it was, the next turn finds out.
-                        Some(alarm) => drop(tokio::time::timeout_at(alarm.into(), wake).await),
-                        None => wake.await,
-                    }
+                    self.wait(alarm).await;
                 }
                 Next::Leave => return,
             }
@@ -171,12 +168,23 @@ impl Local {
     pub fn forget(&self, templates: &[Template]) {
         let mut worker = self.worker.borrow_mut();
         worker.put_back();
-        templates.iter().for_each(|template| worker.pool.forget(template));
+        templates.iter().for_each(|template| self.crew.pools().forget(self.index, template));
     }
 
     /// Gives back everything that is kept.
     pub fn forget_all(&self) {
-        self.worker.borrow_mut().pool.clear();
+        self.crew.pools().clear(self.index);
+    }
+
+    /// Waits until it is woken, or until `alarm`, or idle memory is to be given back. Whichever it was, the next turn finds out.
+    async fn wait(&self, alarm: Option<Instant>) {
+        let mut was_woken = false;
+        let woken = poll_fn(|_| if std::mem::replace(&mut was_woken, true) { Poll::Ready(()) } else { Poll::Pending });
+        let trim_at = self.worker.borrow().trim_at;
+        match alarm.into_iter().chain(trim_at).min() {
+            Some(at) => drop(tokio::time::timeout_at(at.into(), woken).await),
+            None => woken.await,
+        }
     }
 
     fn is_look_worth_it(&self) -> bool {
@@ -214,7 +222,8 @@ pub fn before_wait() {
             let mut worker = local.worker.borrow_mut();
             worker.put_back();
             worker.core.rest();
-            if !local.crew.try_idle(local.index) {
+            let trim = worker.set_trim();
+            if trim || !local.crew.try_idle(local.index) {
                 local.wake();
             }
             // Stopping the timer after every request would cost more than a tick that comes while nobody runs. That tick also ends the
@@ -231,6 +240,7 @@ impl Worker {
         let (crew, index) = (Arc::clone(&self.crew), self.index);
         crew.busy(index);
         self.put_back();
+        self.trim();
         if crew.phase() == Phase::Killing {
             self.kill_all();
         }
@@ -332,7 +342,8 @@ impl Worker {
             }
         };
         let process = Arc::clone(&function.process);
-        let output = Output::Reply { bytes: Vec::new(), bytes_max: self.settings.reply_bytes_max };
+        let bytes = ReplyBytes::new(self.buffers.clone());
+        let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
         let errors = Output::Log(LogLines::new(Arc::clone(&process)));
         let context = Context::new(process, Input::Body(body), output, errors);
         let execution = Execution::new(function, sandbox, context);
@@ -340,9 +351,9 @@ impl Worker {
     }
 
     fn sandbox(&mut self, function: &crate::function::Function) -> Result<Sandbox, Failure> {
-        self.pool.take(&function.template).map_err(|error| {
+        self.crew.pools().take(self.index, &function.template).map_err(|error| {
             tracing::error!(function = function.name(), %error, "no sandbox");
-            Failure::NoSandbox
+            Failure::NoMemory
         })
     }
 
@@ -436,8 +447,27 @@ impl Worker {
 
     fn put_back(&mut self) {
         if let Some(sandbox) = self.finished.take() {
-            self.pool.put(sandbox);
+            self.crew.pools().put(self.index, sandbox);
         }
+    }
+
+    /// Gives back what was not needed for a while.
+    fn trim(&mut self) {
+        if self.trim_at.is_some_and(|at| at <= Instant::now()) {
+            self.trim_at = None;
+            self.crew.pools().trim(self.index);
+            self.buffers.clear();
+        }
+    }
+
+    /// Sets the time for that, if there is something idle and none is set; whether it did.
+    fn set_trim(&mut self) -> bool {
+        let Some(idle_memory) = self.settings.idle_memory.filter(|_| self.trim_at.is_none()) else { return false };
+        if self.crew.pools().idle(self.index) == 0 && self.buffers.is_empty() {
+            return false;
+        }
+        self.trim_at = Some(Instant::now() + idle_memory);
+        true
     }
 
     /// A number for a task, to be [released](Worker::release).
@@ -476,7 +506,7 @@ impl Worker {
 fn log_failure(execution: &Execution, failure: &Failure) {
     let function = execution.function().name();
     match failure {
-        Failure::Trap(_) | Failure::MemoryLimit => {
+        Failure::Trap(_) | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = execution.backtrace();
             tracing::warn!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "{failure}");
         }

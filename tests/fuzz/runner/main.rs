@@ -20,7 +20,6 @@ mod loops;
 mod mutate;
 mod plain;
 mod prepare;
-mod random;
 mod reference;
 mod sections;
 mod statistics;
@@ -30,6 +29,7 @@ mod worker;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use sledge_tests::random;
 use sledge_tests::spec::Mode;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -146,9 +146,9 @@ fn sandboxes_use_no_more_together_than_their_budget() {
     let mut pool = Pool::new(PoolLimits::default());
     let (mut first, second) = (pool.take(&template).unwrap(), pool.take(&template).unwrap());
     let error = pool.take(&template).unwrap_err();
-    assert!(matches!(error, InstantiateError::Limit { .. }), "{error}");
+    assert!(matches!(error, InstantiateError::Exhausted { .. }), "{error}");
     assert_eq!(call(&mut first, "grow", &[4]), Ok(vec![Value::I32(-1)]));
-    assert!(first.memory_limit_hit());
+    assert_eq!(first.refusal(), Some(Refusal::Exhausted));
     assert_eq!(call(&mut first, "grow", &[2]), Ok(vec![Value::I32(2)]));
     // 64 KiB are free, of which the table has some.
     assert!(first.set_host_bytes((2 << 16) - 64) && !first.set_host_bytes((2 << 16) - 63), "what the host keeps is counted");
@@ -178,7 +178,7 @@ fn tables_and_what_the_host_keeps_count_against_the_limit_of_a_sandbox() {
     assert_eq!(call(&mut sandbox, "table_grow", &[9000]), Ok(vec![Value::I32(-1)]));
     assert_eq!(call(&mut sandbox, "table_grow", &[5000]), Ok(vec![Value::I32(4004)]));
     assert_eq!(call(&mut sandbox, "grow", &[1]), Ok(vec![Value::I32(-1)]), "two pages and more than one of tables");
-    assert!(sandbox.memory_limit_hit());
+    assert_eq!(sandbox.refusal(), Some(Refusal::Limit));
 }
 
 #[test]
@@ -214,4 +214,82 @@ fn a_full_pool_keeps_what_is_used_and_takes_from_whoever_has_most() {
     assert_eq!(pool.idle(), 3);
     pool.forget(&first);
     assert_eq!(pool.idle(), 1, "the one that was used last is kept");
+}
+
+/// The template with other data, so that its sandboxes are another's.
+fn other(pages: u64) -> Template {
+    let mut other = parts();
+    other.descriptor.modules[0].memories[0].ty.pages_min = pages;
+    Template::new(&other.load(), &LIMITS).unwrap()
+}
+
+#[test]
+fn a_worker_takes_what_is_idle_in_anothers_pool_when_the_budget_is_exhausted_and_only_then() {
+    let _worker = worker();
+    let one = {
+        let budget = Budget::new(1 << 30);
+        let _sandbox = template().within(&budget).instantiate().unwrap();
+        budget.bytes_used()
+    };
+    let budget = Budget::new(2 * one);
+    let (first, second) = (template().within(&budget), other(2).within(&budget));
+    let pools = Pools::new(3, PoolLimits::default());
+    pools.lend_to(&budget);
+    let taken = pools.take(0, &first).unwrap();
+    pools.put(0, taken);
+    let mut made = pools.take(1, &first).unwrap();
+    assert_eq!((pools.idle(0), budget.bytes_used()), (1, 2 * one), "there was room for a new one");
+    call(&mut made, "scribble", &[0x77]).unwrap();
+    let mut stolen = pools.take(1, &first).unwrap();
+    assert_eq!((pools.idle(0), budget.bytes_used()), (0, 2 * one), "as it was");
+    assert_eq!(call(&mut stolen, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]));
+    assert!(matches!(pools.take(2, &first), Err(InstantiateError::Exhausted { .. })), "nothing is idle");
+    // Of another template: taken apart, wherever it is.
+    call(&mut stolen, "scribble", &[0x55]).unwrap();
+    pools.put(1, stolen);
+    let mut changed = pools.take(2, &second).unwrap();
+    assert_eq!((pools.idle(1), budget.bytes_used()), (0, 2 * one));
+    assert_eq!(call(&mut changed, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]));
+    // What cannot be had at all costs nobody anything.
+    pools.put(2, changed);
+    assert!(pools.take(0, &other(60).within(&budget)).is_err());
+    assert_eq!(pools.idle(2), 1);
+    drop(made);
+}
+
+#[test]
+fn memory_grows_into_what_is_idle_elsewhere() {
+    let _worker = worker();
+    let budget = Budget::new(3 << 20);
+    let template = template().within(&budget);
+    let pools = Pools::new(2, PoolLimits::default());
+    pools.lend_to(&budget);
+    let (first, mut second) = (pools.take(0, &template).unwrap(), pools.take(1, &template).unwrap());
+    let left = budget.bytes_max() - budget.bytes_used();
+    let pages = (left >> 16) as i32 + 1;
+    assert_eq!(call(&mut second, "grow", &[pages]), Ok(vec![Value::I32(-1)]), "the other one is in use");
+    assert_eq!(second.refusal(), Some(Refusal::Exhausted));
+    pools.put(0, first);
+    assert_eq!(call(&mut second, "grow", &[pages]), Ok(vec![Value::I32(2)]));
+    assert_eq!(pools.idle(0), 0);
+}
+
+#[test]
+fn what_the_host_keeps_for_longer_stays_reserved() {
+    let _worker = worker();
+    let budget = Budget::new(8 << 20);
+    let template = template().within(&budget);
+    let mut sandbox = template.instantiate().unwrap();
+    let one = budget.bytes_used();
+    // A body that was received before there was a sandbox, and a reply that is sent after it.
+    sandbox.join_share(budget.reserve(1 << 20).unwrap());
+    assert!(sandbox.set_host_bytes(1 << 20));
+    assert_eq!(budget.bytes_used(), one + (1 << 20), "counted once");
+    let reply = sandbox.split_share(1 << 20).unwrap();
+    assert_eq!(reply.bytes(), 1 << 20);
+    let mut pool = Pool::new(PoolLimits::default());
+    pool.put(sandbox);
+    assert_eq!(budget.bytes_used(), one + (1 << 20));
+    drop(reply);
+    assert_eq!(budget.bytes_used(), one);
 }

@@ -149,7 +149,7 @@ fn growth_keeps_to_the_limits_of_type_and_sandbox() {
     let grow = |sandbox: &mut Sandbox, pages| call(sandbox, "grow", &[pages]).unwrap()[0];
     assert_eq!(grow(&mut sandbox, 1), Value::I32(2));
     assert_eq!(grow(&mut sandbox, 62), Value::I32(-1));
-    assert!(!sandbox.memory_limit_hit());
+    assert_eq!(sandbox.refusal(), None);
     assert_eq!(grow(&mut sandbox, -1), Value::I32(-1));
     assert_eq!(grow(&mut sandbox, 61), Value::I32(3));
     assert_eq!(call(&mut sandbox, "load", &[(64 << 16) - 4]), Ok(vec![Value::I32(0)]));
@@ -158,7 +158,7 @@ fn growth_keeps_to_the_limits_of_type_and_sandbox() {
     let template = Template::new(artifact(), &SandboxLimits { memory_bytes_max: 10 << 16, ..LIMITS }).unwrap();
     let mut sandbox = template.instantiate().unwrap();
     assert_eq!(grow(&mut sandbox, 9), Value::I32(-1));
-    assert!(sandbox.memory_limit_hit());
+    assert_eq!(sandbox.refusal(), Some(Refusal::Limit));
     assert_eq!(grow(&mut sandbox, 8), Value::I32(2));
     assert_eq!(call(&mut sandbox, "table_grow", &[996]), Ok(vec![Value::I32(4)]));
     assert_eq!(call(&mut sandbox, "table_grow", &[1]), Ok(vec![Value::I32(-1)]));

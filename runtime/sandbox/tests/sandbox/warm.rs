@@ -1,5 +1,7 @@
 //! The warm path: what is written where is learned, restored, and costs neither page faults nor system calls.
 
+use std::cell::{Cell, RefCell};
+
 use awsm_abi::types::Bounds;
 use sledge_sandbox::*;
 
@@ -156,22 +158,22 @@ fn what_lies_behind_a_memory_that_was_longer_once_traps() {
     }
 }
 
-#[test]
-fn no_tenant_ever_finds_what_another_left() {
-    const SEED: u64 = 7_351_942;
-    let _worker = worker();
-    let mut seed = SEED;
+/// Templates that are as if of different tenants.
+fn tenants() -> Vec<Template> {
+    MODES.iter().flat_map(|&bounds| [template(bounds, 3), template(bounds, 3), template(bounds, 9)]).collect()
+}
+
+/// Tenants of which each leaves its canary wherever it can, in sandboxes that `take` gives (who, and which of two workers) and `put` gets back.
+fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> Sandbox, put: impl Fn(usize, Sandbox)) {
+    let mut state = seed;
     let mut random = |below: u64| {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (seed >> 33) % below
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % below
     };
-    let tenants: Vec<Template> =
-        MODES.iter().flat_map(|&bounds| [template(bounds, 3), template(bounds, 3), template(bounds, 9)]).collect();
-    let mut pool = Pool::new(PoolLimits { idle_max: 4 });
     for cycle in 0..1500 {
-        let who = random(tenants.len() as u64) as usize;
-        let mut sandbox = pool.take(&tenants[who]).unwrap();
-        let what = format!("tenant {who}, cycle {cycle}, seed {SEED}");
+        let (who, worker) = (random(tenants.len() as u64) as usize, random(2) as usize);
+        let mut sandbox = take(worker, &tenants[who]);
+        let what = format!("tenant {who}, cycle {cycle}, seed {seed}");
         assert_eq!(call(&mut sandbox, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]), "{what}");
         assert_eq!(call(&mut sandbox, "counter", &[]), Ok(vec![Value::I32(7)]), "{what}");
         assert_eq!(call(&mut sandbox, "call_element", &[0, 10]), Ok(vec![Value::I32(10)]), "{what}");
@@ -192,6 +194,39 @@ fn no_tenant_ever_finds_what_another_left() {
             2 => sandbox.kill(),
             _ => {}
         }
-        pool.put(sandbox);
+        put(worker, sandbox);
     }
+}
+
+#[test]
+fn no_tenant_ever_finds_what_another_left() {
+    let _worker = worker();
+    let pool = RefCell::new(Pool::new(PoolLimits { idle_max: 4 }));
+    canaries(
+        7_351_942,
+        &tenants(),
+        |_, template| pool.borrow_mut().take(template).unwrap(),
+        |_, sandbox| pool.borrow_mut().put(sandbox),
+    );
+}
+
+/// Where the budget allows fewer sandboxes than there are tenants, so that stacks and memories of one become another's all the time.
+#[test]
+fn no_tenant_ever_finds_what_another_left_in_the_same_stack_and_memory() {
+    let _worker = worker();
+    let budget = Budget::new(3 << 20);
+    let tenants: Vec<Template> = tenants().iter().map(|template| template.within(&budget)).collect();
+    let pools = Pools::new(2, PoolLimits::default());
+    pools.lend_to(&budget);
+    let exhausted = Cell::new(0);
+    canaries(
+        99_120_551,
+        &tenants,
+        |worker, template| {
+            exhausted.set(exhausted.get() + u32::from(budget.reserve(512 << 10).is_none()));
+            pools.take(worker, template).unwrap()
+        },
+        |worker, sandbox| pools.put(worker, sandbox),
+    );
+    assert!(exhausted.get() > 500, "{} times only", exhausted.get());
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
 use super::{Errno, FUNCTIONS, fd, random};
-use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, Stop};
+use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop};
 
 const PAGE: u32 = 64 << 10;
 /// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
@@ -29,7 +29,7 @@ impl World {
             args: ["f", "one", ""].into_iter().collect(),
             env: ["A=b"].into_iter().collect(),
         });
-        let output = Output::Reply { bytes: Vec::new(), bytes_max: 4 << 20 };
+        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
         let errors = Output::Log(LogLines::new(Arc::clone(&process)));
         let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
         World { sandbox, memory, context }
@@ -71,7 +71,7 @@ impl World {
 
     fn reply(&self) -> &[u8] {
         match &self.context.output {
-            Output::Reply { bytes, .. } => bytes,
+            Output::Reply { bytes, .. } => bytes.as_slice(),
             _ => panic!("the output is a reply"),
         }
     }
@@ -188,7 +188,7 @@ fn what_was_written_before_closing_remains_the_reply() {
     world.call("fd_write", &[1, 0, 1, 64]).unwrap();
     world.call("fd_close", &[1]).unwrap();
     assert_eq!(world.call("fd_write", &[1, 0, 1, 64]), errno(Errno::BADF));
-    assert_eq!(world.context.into_reply().len(), 3);
+    assert_eq!(world.context.into_reply().as_slice().len(), 3);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 /// A generator of numbers (splitmix64).
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// A generator for one purpose: those of other purposes, with the same seed, have nothing to do with it.
-    pub(crate) fn new(seed: u64, purpose: &str) -> Random {
+    pub fn new(seed: u64, purpose: &str) -> Random {
         let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
         for byte in purpose.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -16,7 +16,8 @@ impl Random {
         random
     }
 
-    pub(crate) fn bits(&mut self) -> u64 {
+    /// 64 bits, each of them random.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,25 +26,27 @@ impl Random {
     }
 
     /// A number below `n`, which is not zero.
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         self.bits() % n
     }
 
     /// True in so many of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+    pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    /// One of several; there must be one.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
 
-    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+    /// So many bytes.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count.div_ceil(8)).flat_map(|_| self.bits().to_le_bytes()).take(count).collect()
     }
 
     /// A 32-bit number of the kind that finds mistakes.
-    pub(crate) fn i32(&mut self) -> i32 {
+    pub fn i32(&mut self) -> i32 {
         match self.below(8) {
             0 => self.bits() as i32,
             1 => {
@@ -57,7 +60,8 @@ impl Random {
         }
     }
 
-    pub(crate) fn i64(&mut self) -> i64 {
+    /// The same with 64 bits.
+    pub fn i64(&mut self) -> i64 {
         match self.below(6) {
             0 => self.bits() as i64,
             1 => *self.pick(&[0, 1, -1, i64::MIN, i64::MAX, i64::MIN + 1, 0xffff_ffff, 0x1_0000_0000, 0x8000_0000, 63, 64, 65]),
@@ -68,7 +72,7 @@ impl Random {
     }
 
     /// Bits of a 32-bit float.
-    pub(crate) fn f32(&mut self) -> u32 {
+    pub fn f32(&mut self) -> u32 {
         match self.below(4) {
             0 => self.bits() as u32,
             1 => *self.pick(&[
@@ -99,7 +103,7 @@ impl Random {
     }
 
     /// Bits of a 64-bit float.
-    pub(crate) fn f64(&mut self) -> u64 {
+    pub fn f64(&mut self) -> u64 {
         match self.below(5) {
             0 => self.bits(),
             1 => *self.pick(&[

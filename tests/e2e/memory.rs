@@ -1,0 +1,201 @@
+//! Memory of the whole server: what is idle goes back to the system, what all share is never exceeded and told apart from a function's own limit.
+
+use crate::{assert_failure, entry, entry_with};
+use serde_json::json;
+use sledge_tests::http::{Raw, Reply, post_bytes};
+use sledge_tests::programs::{self, sledge};
+use sledge_tests::server::Server;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Time in which something must have happened that usually takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+const MIB: u64 = 1 << 20;
+
+/// The smallest total, for tests that reach it.
+const TOTAL: u64 = 16 * MIB;
+
+#[test]
+fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_afterwards() {
+    let server = Server::start(json!({ "idle_memory_ms": 200, "functions": [entry("heavy", "heavy.wat")] }));
+    let before = server.resident_bytes();
+    for _ in 0..3 {
+        assert_eq!(server.client().post("/heavy", "").text(), "h");
+    }
+    let used = server.resident_bytes();
+    assert!(used > before + 30 * MIB, "{before} before, {used} with an idle sandbox");
+    let start = Instant::now();
+    while server.resident_bytes() > before + 8 * MIB {
+        assert!(start.elapsed() < PATIENCE, "{before} before, {} long after the last request", server.resident_bytes());
+        std::thread::yield_now();
+    }
+    // Several times as long as it takes to look for something to give back. Whoever is about to sleep first is waited for.
+    let start = Instant::now();
+    loop {
+        let switches = server.context_switches();
+        std::thread::sleep(Duration::from_secs(1));
+        if server.context_switches() == switches {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "somebody wakes up again and again");
+    }
+    assert_eq!(server.client().post("/heavy", "").text(), "h");
+    server.stop();
+}
+
+#[test]
+fn memory_that_is_to_be_kept_is_kept() {
+    let server = Server::start(json!({ "idle_memory_ms": 0, "functions": [entry("heavy", "heavy.wat")] }));
+    assert_eq!(server.client().post("/heavy", "").text(), "h");
+    let used = server.resident_bytes();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(server.resident_bytes() + 8 * MIB > used);
+    server.stop();
+}
+
+/// Sends requests to `/spin` until one of them is refused; those that run, and the refusal.
+fn spinning_until_refused(server: &Server) -> (Vec<Raw>, Reply) {
+    let mut spinning: Vec<Raw> = Vec::new();
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "never refused");
+        let mut raw = Raw::connect(server.address);
+        raw.send(post_bytes("/spin", b"", ""));
+        spinning.push(raw);
+        if let Some(at) = spinning.iter_mut().position(|raw| raw.answers_within(Duration::from_millis(10))) {
+            let refused = spinning.swap_remove(at).reply().expect("a reply");
+            return (spinning, refused);
+        }
+    }
+}
+
+#[test]
+fn an_exhausted_server_answers_503_and_a_function_at_its_own_limit_500() {
+    let functions = json!([
+        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 60_000 })),
+        entry_with("small", "grow.wat", &json!({ "memory_bytes_max": 4 * 65536 })),
+        entry("grow", "grow.wat"),
+        entry("echo", "echo.wat"),
+    ]);
+    // With one worker, a sandbox is reset before the next one is made.
+    let server = Server::start(json!({ "workers": 1, "memory_total_bytes_max": TOTAL, "functions": functions }));
+    let client = server.client();
+    // It grows to what all have; that it gives up for want of memory may be otherwise the next time.
+    let refused = client.post("/grow", "t");
+    assert_failure(&refused, 503, "unavailable", "no_memory", Some("grow"));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert_failure(&client.post("/small", "t"), 500, "trap", "memory_limit", Some("small"));
+    // One that does not give up is told, and goes on.
+    let pages = client.post("/grow", "r").body;
+    let pages = u32::from_le_bytes(pages.try_into().expect("four bytes"));
+    assert!(u64::from(pages) * 65536 > TOTAL / 2 && u64::from(pages) * 65536 < TOTAL, "{pages} pages");
+    // No room for another sandbox.
+    let (spinning, refused) = spinning_until_refused(&server);
+    assert_failure(&refused, 503, "unavailable", "no_memory", Some("spin"));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert!(spinning.len() >= 4, "{} at once", spinning.len());
+    drop(spinning);
+    let start = Instant::now();
+    while client.post("/echo", "x").status != 200 {
+        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+    }
+    server.stop();
+}
+
+/// Bodies that never become whole take no more than there is, however many they are.
+#[test]
+fn slow_uploads_take_no_more_memory_than_there_is() {
+    const UPLOADS: usize = 30;
+    let total = 32 * MIB;
+    let body = vec![b'u'; 6 * MIB as usize];
+    let server = Server::start(json!({ "memory_total_bytes_max": total, "functions": [entry("echo", "echo.wat")] }));
+    let before = server.resident_bytes();
+    let refused = std::thread::scope(|scope| {
+        let uploads: Vec<_> = (0..UPLOADS)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut raw = Raw::connect(server.address);
+                    raw.send(format!("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len() + 1));
+                    raw.send(&body);
+                    raw
+                })
+            })
+            .collect();
+        let mut uploads: Vec<Raw> = uploads.into_iter().map(|upload| upload.join().expect("a client")).collect();
+        // All but those that fit are refused, and told so.
+        let fitting = (total / (6 * MIB)) as usize;
+        let start = Instant::now();
+        let mut refused = Vec::new();
+        while uploads.len() > fitting {
+            assert!(start.elapsed() < PATIENCE, "{} are still taken", uploads.len());
+            if let Some(at) = uploads.iter_mut().position(|raw| raw.answers_within(Duration::from_millis(5))) {
+                refused.push(uploads.swap_remove(at).reply().expect("a reply"));
+            }
+        }
+        // Those that were taken wait for their last byte, and then are served.
+        let used = server.resident_bytes();
+        assert!(used < before + total + 24 * MIB, "{before} before, {used} with {} uploads", uploads.len());
+        drop(uploads);
+        refused
+    });
+    for reply in refused {
+        assert_failure(&reply, 503, "unavailable", "no_memory", Some("echo"));
+    }
+    let start = Instant::now();
+    while server.client().post("/echo", &body).body != body {
+        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+    }
+    server.stop();
+}
+
+/// Replies that nobody reads are counted too.
+#[test]
+fn replies_that_nobody_reads_take_no_more_memory_than_there_is() {
+    let total = 48 * MIB;
+    let server = Server::start(json!({ "memory_total_bytes_max": total, "functions": [entry("echo", "echo.wat")] }));
+    let before = server.resident_bytes();
+    let body = vec![b'r'; 7 * MIB as usize];
+    let unread: Vec<Raw> = (0..20)
+        .map(|_| {
+            let mut raw = Raw::connect(server.address);
+            raw.send(post_bytes("/echo", &body, ""));
+            // The head is there, and as much as the kernel takes.
+            assert!(raw.answers_within(PATIENCE));
+            raw
+        })
+        .collect();
+    let used = server.resident_bytes();
+    assert!(used < before + total + 24 * MIB, "{before} before, {used} with {} replies", unread.len());
+    drop(unread);
+    let start = Instant::now();
+    while server.client().post("/echo", &body).body != body {
+        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+    }
+    server.stop();
+}
+
+/// Where there is address space for a few sandboxes only, workers take from each other what is idle.
+#[test]
+fn functions_share_address_space_that_suffices_for_few_of_them() {
+    // Kilobytes: room for the code arena's smallest form and for five guarded memories.
+    let limit = 48 << 20;
+    let files: Vec<String> = (0..4)
+        .map(|number| {
+            let copy = programs::folder().join(format!("few-{number}.so"));
+            std::fs::copy(programs::function("echo.wat"), &copy).expect("a copy");
+            copy.display().to_string()
+        })
+        .collect();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v \"$0\" && exec \"$@\""]).arg(limit.to_string()).arg(sledge());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--workers", "2"]).args(&files);
+    let server = Server::start_with(&mut command);
+    for round in 0..20 {
+        for number in 0..4 {
+            // Every request on a connection of its own, so that both workers get some.
+            let reply = server.client().post(&format!("/few-{number}"), format!("{round}"));
+            assert_eq!((reply.status, reply.text()), (200, format!("{round}")), "{}", server.log());
+        }
+    }
+    server.stop();
+}
