@@ -6,16 +6,17 @@ use std::sync::Once;
 use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
-/// Options that LLVM offers nowhere else. Each keeps an access from losing its trap (see [`super::keep`]):
+/// Options that LLVM offers nowhere else. Most keep an access from losing its trap (see [`super::keep`]):
 /// sinking moves a load behind a branch that may not be taken, narrowing makes it touch fewer bytes.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 9] = [
     "awsm",
     "-instcombine-code-sinking=false",
     "-disable-select-optimize",
     "-x86-cmov-converter-force-mem-operand=false", // would branch around loads that it finds in conditional moves
     "-combiner-reduce-load-op-store-width=false",
     "-combiner-shrink-load-replace-store-with-store=false",
-    "-disable-mergeicmps", // would call memcmp
+    "-indvars-widen-indvars=false", // would hide how often a loop runs behind masks of what it has widened; `affine.cpp` widens
+    "-disable-mergeicmps",          // would call memcmp
     "-simplifycfg-hoist-loads-stores-with-cond-faulting=false",
 ];
 

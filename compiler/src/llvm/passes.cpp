@@ -16,6 +16,10 @@ static bool addFunctionPass(StringRef name, FunctionPassManager &passes) {
         passes.addPass(awsm::ImpliedChecksPass());
     else if (name == "awsm-loop-checks")
         passes.addPass(awsm::LoopChecksPass());
+    else if (name == "awsm-affine")
+        passes.addPass(awsm::AffinePass());
+    else if (name == "awsm-reroll")
+        passes.addPass(awsm::RerollPass());
     else
         return false;
     return true;

@@ -16,4 +16,14 @@ struct LoopChecksPass : llvm::PassInfoMixin<LoopChecksPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+// reroll.cpp: "awsm-reroll".
+struct RerollPass : llvm::PassInfoMixin<RerollPass> {
+    llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
+// affine.cpp: "awsm-affine".
+struct AffinePass : llvm::PassInfoMixin<AffinePass> {
+    llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 } // namespace awsm

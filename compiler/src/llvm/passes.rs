@@ -37,7 +37,7 @@ const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
     instcombine<max-iterations=1;no-verify-fixpoint>)";
 
 const VECTOR: &str = "function<eager-inv>(float2int,loop(loop-rotate<header-duplication;no-prepare-for-lto>,loop-idiom,loop-deletion),\
-    loop-distribute,loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,infer-alignment,loop-load-elim,\
+    loop-simplify,lcssa,awsm-affine,awsm-reroll,loop-distribute,loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,infer-alignment,loop-load-elim,\
     instcombine<max-iterations=1;no-verify-fixpoint>,\
     simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;no-keep-loops;hoist-common-insts;sink-common-insts>,\
     slp-vectorizer,vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
