@@ -50,9 +50,9 @@ test-all: test ## and what takes longer: all kernels at a larger size, whole dri
 bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
 	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))
 
-polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" ROUNDS=3
+polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3
 	@$(target)/release/polybench $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
-		$(if $(MODES),--modes "$(MODES)") $(if $(ROUNDS),--rounds $(ROUNDS))
+		$(if $(MODES),--modes "$(MODES)") $(if $(SOURCES),--sources "$(SOURCES)") $(if $(ROUNDS),--rounds $(ROUNDS))
 
 fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

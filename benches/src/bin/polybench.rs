@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use sledge_benches::polybench::plan::Plan;
-use sledge_benches::polybench::variant::{Bounds, Variant};
+use sledge_benches::polybench::variant::{Bounds, Source, Variant};
 
 /// Times PolyBench's kernels natively and as functions, in one interleaved run, and writes tables and plots to benches/runs.
 ///
@@ -23,6 +23,12 @@ struct Options {
     /// Modes of bounds checks: guard, software, none
     #[arg(long, default_value = "guard software")]
     modes: String,
+    /// Where the WebAssembly comes from: c (awsm's own way), foreign (clang alone), simd (the same with vectors)
+    #[arg(long, default_value = "c foreign simd")]
+    sources: String,
+    /// Only what promises.toml is about, whatever modes and sources say
+    #[arg(long)]
+    promised: bool,
     /// How often each program runs at least
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -44,12 +50,14 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<()> {
     let words = |text: &str| text.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let modes = words(&options.modes).iter().map(|name| Bounds::parse(name)).collect::<Result<Vec<_>>>()?;
-    let mut plan = Plan::new(&options.size, &words(&options.kernels), &modes, options.rounds)?;
+    let sources = words(&options.sources).iter().map(|name| Source::parse(name)).collect::<Result<Vec<_>>>()?;
+    let variants = if options.promised { Variant::PROMISED.to_vec() } else { Variant::all(&modes, &sources) };
+    let mut plan = Plan::new(&options.size, &words(&options.kernels), &variants, options.rounds)?;
     if let Some(folder) = options.folder {
         plan.folder = folder;
     }
     let summary = sledge_benches::polybench::run(&plan)?;
-    print!("\n{}", summary.table(Variant::Native)?);
+    print!("\n{}\n{}", summary.table(Variant::Native)?, summary.table(Variant::NativeMarch)?);
     println!("\nresults: {}", plan.file("*").display());
     Ok(())
 }

@@ -31,6 +31,8 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("polybench-c-march-native-geomean-ratio", polybench::c_march_native_geomean),
     ("polybench-foreign-geomean-ratio", polybench::foreign_geomean),
     ("polybench-foreign-within-1.1x-kernels", polybench::foreign_within),
+    ("polybench-simd-geomean-ratio", polybench::simd_geomean),
+    ("polybench-simd-within-1.1x-kernels", polybench::simd_within),
     ("polybench-software-geomean-ratio", polybench::software_geomean),
     ("warm-empty-median-us", sandbox::empty_median_us),
     ("warm-empty-p99-us", sandbox::empty_p99_us),

@@ -143,14 +143,17 @@ impl<'a> Tools<'a> {
         awsm.args(["compile", "--quiet", "--bounds", bounds.name(), "--cpu", cpu.name(), "-o"]).arg(output);
         match from {
             Source::C => run(awsm.arg(source(kernel)).arg("--").arg(define)),
-            Source::Foreign => {
-                let module = self.folder.join(format!("{kernel}.wasm"));
-                let mut clang = Command::new(CLANG);
-                clang.args(["--target=wasm32-wasi", "-Wno-deprecated", "-O3", define, "-o"]).arg(&module).arg(source(kernel));
-                run(&mut clang)?;
-                run(awsm.arg(&module))
-            }
+            Source::Foreign | Source::Simd => run(awsm.arg(self.module(kernel, from, define)?)),
         }
+    }
+
+    /// Makes WebAssembly without awsm.
+    fn module(&self, kernel: &str, from: Source, define: &str) -> Result<PathBuf> {
+        let module = self.folder.join(format!("{kernel}.{}.wasm", from.name()));
+        let mut clang = Command::new(CLANG);
+        clang.args(["--target=wasm32-wasi", "-Wno-deprecated", "-O3", define]).args((from == Source::Simd).then_some("-msimd128"));
+        run(clang.arg("-o").arg(&module).arg(source(kernel)))?;
+        Ok(module)
     }
 
     fn stamp_without_kernels(&self) -> &str {

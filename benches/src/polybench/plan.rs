@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::machine;
-use super::variant::{Bounds, Variant};
+use super::variant::Variant;
 use crate::checkout;
 
 /// PolyBench's sizes.
@@ -33,11 +33,11 @@ impl Plan {
     /// # Errors
     ///
     /// If there is no such data set or kernel, nothing would be measured, or the date is unknown.
-    pub fn new(dataset: &str, kernels: &[String], modes: &[Bounds], rounds: usize) -> Result<Plan> {
+    pub fn new(dataset: &str, kernels: &[String], wanted: &[Variant], rounds: usize) -> Result<Plan> {
         ensure!(DATASETS.contains(&dataset), "there is no data set '{dataset}'; there are {}", DATASETS.join(", "));
         ensure!(rounds > 0, "at least one round is needed");
         let mut variants = Vec::new();
-        for variant in Variant::all(modes) {
+        for &variant in wanted {
             if !variants.contains(&variant) {
                 variants.push(variant);
             }
@@ -77,16 +77,18 @@ fn chosen(wanted: &[String]) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::variant::{Bounds, Source};
     use super::*;
 
     #[test]
     fn the_thirty_kernels_are_there_and_some_can_be_chosen() {
-        let modes = [Bounds::Guard, Bounds::Software];
-        let all = Plan::new("LARGE", &[], &modes, 1).unwrap();
-        assert_eq!((all.kernels.len(), all.variants.len()), (30, 8));
-        let some = Plan::new("MINI", &["lu".to_owned(), "2mm".to_owned(), "lu".to_owned()], &modes, 1).unwrap();
+        let wanted = Variant::all(&[Bounds::Guard, Bounds::Software, Bounds::Guard], &Source::ALL);
+        let all = Plan::new("LARGE", &[], &wanted, 1).unwrap();
+        assert_eq!((all.kernels.len(), all.variants.len()), (30, 11));
+        assert!(Variant::PROMISED.iter().all(|promised| all.variants.contains(promised)));
+        let some = Plan::new("MINI", &["lu".to_owned(), "2mm".to_owned(), "lu".to_owned()], &wanted, 1).unwrap();
         assert_eq!(some.kernels, ["2mm", "lu"]);
-        assert!(Plan::new("HUGE", &[], &modes, 1).is_err());
-        assert!(Plan::new("MINI", &["lun".to_owned()], &modes, 1).unwrap_err().to_string().contains("ludcmp"));
+        assert!(Plan::new("HUGE", &[], &wanted, 1).is_err());
+        assert!(Plan::new("MINI", &["lun".to_owned()], &wanted, 1).unwrap_err().to_string().contains("ludcmp"));
     }
 }

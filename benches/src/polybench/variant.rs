@@ -29,6 +29,8 @@ pub enum Source {
     C,
     /// `clang --target=wasm32-wasi -O3`, as somebody does who knows nothing of awsm.
     Foreign,
+    /// The same with `-msimd128`: WebAssembly's vectors.
+    Simd,
 }
 
 /// awsm's `--bounds`.
@@ -49,6 +51,32 @@ pub enum Cpu {
     Native,
     /// The least of its architecture.
     Baseline,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Source; 3] = [Source::C, Source::Foreign, Source::Simd];
+
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::C => "c",
+            Source::Foreign => "foreign",
+            Source::Simd => "simd",
+        }
+    }
+
+    /// The source of that name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn parse(name: &str) -> Result<Source> {
+        match Source::ALL.into_iter().find(|source| source.name() == name) {
+            Some(source) => Ok(source),
+            None => bail!("there is no source '{name}'; there are c, foreign and simd"),
+        }
+    }
 }
 
 impl Bounds {
@@ -91,12 +119,24 @@ impl Variant {
     pub const C_SOFTWARE: Variant = Variant::Function { source: Source::C, bounds: Bounds::Software, cpu: Cpu::Native };
     /// The same from WebAssembly that somebody else made.
     pub const FOREIGN_GUARD: Variant = Variant::Function { source: Source::Foreign, bounds: Bounds::Guard, cpu: Cpu::Native };
+    /// The same from such with vectors.
+    pub const SIMD_GUARD: Variant = Variant::Function { source: Source::Simd, bounds: Bounds::Guard, cpu: Cpu::Native };
 
-    /// Both native ones; for each mode, from C and from foreign WebAssembly, for this processor; and for any processor in the first mode.
-    pub fn all(modes: &[Bounds]) -> Vec<Variant> {
+    /// What the promises are about.
+    pub const PROMISED: [Variant; 6] = [
+        Variant::Native,
+        Variant::NativeMarch,
+        Variant::C_GUARD,
+        Variant::FOREIGN_GUARD,
+        Variant::SIMD_GUARD,
+        Variant::C_SOFTWARE,
+    ];
+
+    /// Both native ones; for each mode, from each source, for this processor; and for any processor in the first mode.
+    pub fn all(modes: &[Bounds], sources: &[Source]) -> Vec<Variant> {
         let mut variants = vec![Variant::Native, Variant::NativeMarch];
         for (index, &bounds) in modes.iter().enumerate() {
-            for source in [Source::C, Source::Foreign] {
+            for &source in sources {
                 variants.push(Variant::Function { source, bounds, cpu: Cpu::Native });
                 if index == 0 {
                     variants.push(Variant::Function { source, bounds, cpu: Cpu::Baseline });
@@ -119,12 +159,8 @@ impl fmt::Display for Variant {
             Variant::Native => "native".to_owned(),
             Variant::NativeMarch => "native-march".to_owned(),
             Variant::Function { source, bounds, cpu } => {
-                let source = match source {
-                    Source::C => "c",
-                    Source::Foreign => "foreign",
-                };
                 let cpu = if *cpu == Cpu::Native { "" } else { "-baseline" };
-                format!("{source}-{}{cpu}", bounds.name())
+                format!("{}-{}{cpu}", source.name(), bounds.name())
             }
         };
         f.pad(&name)
