@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         for payload in parser.parse_all(wasm) {
             let payload = payload?;
             if let Some((what, count, limit, offset)) = section_limit(&payload) {
-                limits::check(what, u64::from(count), limit as u64, offset)?;
+                limits::check(what, u64::from(count) + self.imported(what), limit as u64, offset)?;
             }
             match validator.payload(&payload)? {
                 ValidPayload::Func(function, body) => {
@@ -91,8 +91,6 @@ impl<'a> Reader<'a> {
             Payload::TypeSection(section) => self.types(section)?,
             Payload::ImportSection(section) => self.imports(section)?,
             Payload::FunctionSection(section) => {
-                let total = u64::from(self.module.imported_functions) + u64::from(section.count());
-                limits::check("functions", total, max::FUNCTIONS_MAX as u64, section.range().start)?;
                 for ty in section {
                     self.module.functions.push(TypeIdx(ty?));
                 }
@@ -154,9 +152,13 @@ impl<'a> Reader<'a> {
         let range = body.range();
         limits::check("bytes in a function", range.end - range.start, max::FUNCTION_BYTES_MAX as u64, range.start)?;
         let mut validator = function.into_validator(std::mem::take(&mut self.allocations));
+        let mut locals = u64::from(validator.len_locals());
+        for group in body.get_locals_reader()? {
+            locals = locals.saturating_add(u64::from(group?.0));
+            limits::check("locals in a function", locals, max::LOCALS_MAX as u64, range.start)?;
+        }
         let mut reader = body.get_binary_reader();
         validator.read_locals(&mut reader)?;
-        limits::check("locals in a function", u64::from(validator.len_locals()), max::LOCALS_MAX as u64, range.start)?;
         for local in body.get_locals_reader()? {
             types::accepted(local?.1, range.start)?;
         }
@@ -257,15 +259,33 @@ impl<'a> Reader<'a> {
             };
             module.imports.push(Import { module: import.module.to_owned(), name: import.name.to_owned(), ty });
         }
-        limits::check("functions", u64::from(module.imported_functions), max::FUNCTIONS_MAX as u64, offset)?;
-        limits::check("tags", u64::from(module.imported_tags), max::TAGS_MAX as u64, offset)?;
+        for (what, limit) in [
+            ("functions", max::FUNCTIONS_MAX),
+            ("tables", max::MEMORIES_MAX),
+            ("memories", max::MEMORIES_MAX),
+            ("tags", max::TAGS_MAX),
+            ("globals", max::GLOBALS_MAX),
+        ] {
+            limits::check(what, self.imported(what), limit as u64, offset)?;
+        }
         Ok(())
+    }
+
+    /// How many of what a section defines were imported.
+    fn imported(&self, what: &str) -> u64 {
+        let count = match what {
+            "functions" => self.module.imported_functions,
+            "tables" => self.module.imported_tables,
+            "memories" => self.module.imported_memories,
+            "tags" => self.module.imported_tags,
+            "globals" => self.module.imported_globals,
+            _ => 0,
+        };
+        u64::from(count)
     }
 
     fn tables(&mut self, section: wasmparser::TableSectionReader<'a>) -> Result<(), Failure> {
         let offset = section.range().start;
-        let total = self.module.tables.len() as u64 + u64::from(section.count());
-        limits::check("tables", total, max::MEMORIES_MAX as u64, offset)?;
         for table in section {
             let table = table?;
             self.module.tables.push(types::table_type(&table.ty, offset)?);
@@ -347,6 +367,10 @@ fn section_limit(payload: &Payload<'_>) -> Option<(&'static str, u32, usize, u64
         Payload::MemorySection(section) => Some(("memories", section.count(), max::MEMORIES_MAX, section.range().start)),
         Payload::GlobalSection(section) => Some(("globals", section.count(), max::GLOBALS_MAX, section.range().start)),
         Payload::TagSection(section) => Some(("tags", section.count(), max::TAGS_MAX, section.range().start)),
+        Payload::ImportSection(section) => Some(("imports", section.count(), max::IMPORTS_MAX, section.range().start)),
+        Payload::ExportSection(section) => Some(("exports", section.count(), max::EXPORTS_MAX, section.range().start)),
+        Payload::ElementSection(section) => Some(("element segments", section.count(), max::SEGMENTS_MAX, section.range().start)),
+        Payload::DataSection(section) => Some(("data segments", section.count(), max::SEGMENTS_MAX, section.range().start)),
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod emitted;
+mod limits;
 mod refused;
 
 use awsm::{CompileError, CompileOptions, Cpu, Emit};

@@ -58,6 +58,15 @@ pub const GLOBALS_MAX: usize = 1_000_000;
 /// Tags of a module, imported and defined.
 pub const TAGS_MAX: usize = 100_000;
 
+/// Imports of a module.
+pub const IMPORTS_MAX: usize = 1_000_000;
+
+/// Exports of a module.
+pub const EXPORTS_MAX: usize = 1_000_000;
+
+/// Element segments, and likewise data segments, of a module.
+pub const SEGMENTS_MAX: usize = 100_000;
+
 /// A WebAssembly module.
 pub const MODULE_BYTES_MAX: u64 = 256 << 20;
 
