@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Seeds from which on a run must have executed every operator often enough.
-pub(crate) const LONG_RUN_SEEDS: u64 = 1_000;
+pub(crate) const LONG_RUN_SEEDS: u64 = 2_000;
 
 /// How often.
 const EXECUTIONS_MIN: u64 = 100;
