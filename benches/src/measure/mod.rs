@@ -2,6 +2,7 @@
 //!
 //! What several of them need (a compiled function, a running server) is made once and kept in a [`Bench`].
 
+mod compile;
 mod first_light;
 mod polybench;
 mod runtime;
@@ -34,6 +35,10 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("polybench-simd-geomean-ratio", polybench::simd_geomean),
     ("polybench-simd-within-1.1x-kernels", polybench::simd_within),
     ("polybench-software-geomean-ratio", polybench::software_geomean),
+    ("compile-go-o3-mb-per-s", compile::o3_mb_per_s),
+    ("compile-go-o1-mb-per-s", compile::o1_mb_per_s),
+    ("compile-go-o3-peak-mb", compile::o3_peak_mb),
+    ("compile-go-o1-peak-mb", compile::o1_peak_mb),
     ("warm-empty-median-us", sandbox::empty_median_us),
     ("warm-empty-p99-us", sandbox::empty_p99_us),
     ("warm-hello-median-us", sandbox::hello_median_us),
@@ -69,6 +74,7 @@ pub struct Bench {
     gps_ekf: Option<Artifact>,
     polybench: Option<Summary>,
     runtime: Option<runtime::Runtime>,
+    compile: Option<compile::Costs>,
     folder: TempDir,
 }
 
@@ -80,7 +86,7 @@ impl Bench {
     /// If there is no room for temporary files.
     pub fn new() -> Result<Bench> {
         let folder = tempfile::Builder::new().prefix("sledge-promises-").tempdir().context("cannot create a temporary folder")?;
-        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, folder })
+        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, compile: None, folder })
     }
 
     /// gps-ekf, compiled with default options.
@@ -98,6 +104,14 @@ impl Bench {
             self.runtime = Some(runtime::Runtime::start(self.folder.path())?);
         }
         self.runtime.as_mut().context("both servers were just started")
+    }
+
+    /// What compiling a large module took.
+    fn compile(&mut self) -> Result<compile::Costs> {
+        match self.compile {
+            Some(costs) => Ok(costs),
+            None => Ok(*self.compile.insert(compile::measured(self)?)),
+        }
     }
 
     /// The run of all kernels.
