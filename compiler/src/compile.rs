@@ -68,6 +68,7 @@ pub(crate) fn compile_with(
         opt_level: options.opt_level,
         arch: cpu.arch,
         cpu_features: &cpu.features,
+        debug: options.debug,
     };
     let machine = Machine::new(&cpu, options.opt_level)?;
     let helpers = helpers::build(&artifact::missing(&code), &machine, cpu.arch, code.len() as u32)?;

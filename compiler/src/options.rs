@@ -21,6 +21,8 @@ pub struct CompileOptions {
     /// Let exceptions of other modules through, in a module that has no tag of its own. All instances of a sandbox have to agree whether there
     /// are exceptions; those of modules with tags always have them.
     pub foreign_exceptions: bool,
+    /// Whether the artifact gets a line table, if the module has debug information.
+    pub debug: bool,
 }
 
 impl Default for CompileOptions {
@@ -33,6 +35,7 @@ impl Default for CompileOptions {
             jobs: 0,
             legacy_exceptions: false,
             foreign_exceptions: false,
+            debug: false,
         }
     }
 }

@@ -151,7 +151,9 @@ impl<'a> Tools<'a> {
     fn module(&self, kernel: &str, from: Source, define: &str) -> Result<PathBuf> {
         let module = self.folder.join(format!("{kernel}.{}.wasm", from.name()));
         let mut clang = Command::new(CLANG);
-        clang.args(["--target=wasm32-wasi", "-Wno-deprecated", "-O3", define]).args((from == Source::Simd).then_some("-msimd128"));
+        clang
+            .args(["--target=wasm32-wasi", "-Wno-deprecated", "-O3", define])
+            .args((from == Source::Simd).then_some("-msimd128"));
         run(clang.arg("-o").arg(&module).arg(source(kernel)))?;
         Ok(module)
     }

@@ -4,7 +4,7 @@ use awsm_abi::cpu::Arch;
 use awsm_abi::descriptor::{Text, encode};
 use awsm_abi::types::Bounds;
 
-use super::{CodeObject, describe, link, verify};
+use super::{CodeObject, describe, dwarf, link, verify};
 use crate::error::CompileError;
 use crate::module::{Module, TypeIdx};
 use crate::options::OptLevel;
@@ -18,6 +18,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) opt_level: OptLevel,
     pub(crate) arch: Arch,
     pub(crate) cpu_features: &'a [String],
+    /// Whether it gets a line table.
+    pub(crate) debug: bool,
 }
 
 /// Links an artifact from the module's code and the helpers that it uses.
@@ -29,7 +31,11 @@ pub(crate) fn assemble(parts: &Parts<'_>, code: Vec<CodeObject>, helpers: Option
     let descriptor = describe::object(&encoded, parts.arch)?;
     let mut files: Vec<&[u8]> = objects.iter().map(|object| object.bytes.as_slice()).collect();
     files.push(&descriptor);
-    let artifact = link::link(&files, parts.arch)?;
+    let lines = if parts.debug { dwarf::object(parts.module, &texts, parts.arch)? } else { None };
+    let artifact = match &lines {
+        Some(lines) => link::link_with_lines(&files, lines, parts.arch)?,
+        None => link::link(&files, parts.arch)?,
+    };
     verify::verify(&artifact)?;
     Ok(artifact)
 }

@@ -147,7 +147,7 @@ pub(super) fn object(encoded: &Encoded, arch: Arch) -> Result<Vec<u8>, CompileEr
     object.write().map_err(failed)
 }
 
-fn undefined(object: &mut Object<'_>, name: &str) -> SymbolId {
+pub(super) fn undefined(object: &mut Object<'_>, name: &str) -> SymbolId {
     object.add_symbol(Symbol {
         name: name.as_bytes().to_vec(),
         value: 0,

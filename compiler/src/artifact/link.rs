@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use awsm_abi::cpu::Arch;
+use object::elf::{self, SectionHeader64};
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSection};
 
 use crate::error::{CompileError, LinkerError};
 
@@ -16,8 +20,8 @@ const LINKERS: [&str; 3] = ["ld.lld-22", "ld.lld", RUST_LLD];
 const RUST_LLD: &str = "rust-lld";
 
 /// What makes a shared object an artifact: nothing undefined, nothing writable, nothing that wants relocating, no stack that can be
-/// executed; symbols of functions for debuggers and profilers, but no debug sections: their line table meant something else.
-const FLAGS: [&str; 13] = [
+/// executed; symbols of functions for debuggers and profilers.
+const FLAGS: [&str; 12] = [
     "-shared",
     "-nostdlib",
     "--no-undefined",
@@ -29,13 +33,41 @@ const FLAGS: [&str; 13] = [
     "--build-id=none",
     "--hash-style=gnu",
     "--eh-frame-hdr",
-    "--strip-debug",
     "--fatal-warnings",
 ];
 
+/// Drops the debug sections of generated code: their line table means something else.
+const STRIP: &str = "--strip-debug";
+
 /// Links object files into a shared object.
 pub(super) fn link(objects: &[&[u8]], arch: Arch) -> Result<Vec<u8>, CompileError> {
-    run(objects, arch, &FLAGS)
+    run(objects, arch, &[FLAGS.as_slice(), &[STRIP]].concat())
+}
+
+/// Links object files into a shared object that keeps the debug sections of `lines`, and only these.
+pub(super) fn link_with_lines(objects: &[&[u8]], lines: &[u8], arch: Arch) -> Result<Vec<u8>, CompileError> {
+    let mut excluded: Vec<Vec<u8>> = objects.iter().map(|object| object.to_vec()).collect();
+    excluded.iter_mut().try_for_each(|object| exclude_debug_sections(object))?;
+    let objects: Vec<&[u8]> = excluded.iter().map(Vec::as_slice).chain([lines]).collect();
+    run(&objects, arch, &FLAGS)
+}
+
+/// Marks debug sections of an object file as ones that linkers leave out (`SHF_EXCLUDE`).
+fn exclude_debug_sections(object: &mut [u8]) -> Result<(), CompileError> {
+    let broken = |error: &dyn std::fmt::Display| CompileError::llvm("reading the generated object", error);
+    let file = ElfFile64::<LittleEndian>::parse(&*object).map_err(|error| broken(&error))?;
+    let debug = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".debug_")));
+    let headers: Vec<usize> = debug.map(|section| section.index().0).collect();
+    let start = file.elf_header().e_shoff.get(LittleEndian) as usize;
+    for index in headers {
+        let flags =
+            start + index * size_of::<SectionHeader64<LittleEndian>>() + offset_of!(SectionHeader64<LittleEndian>, sh_flags);
+        let field = object.get_mut(flags..flags + 8).ok_or_else(|| broken(&"a section header outside the file"))?;
+        for (byte, bit) in field.iter_mut().zip(elf::SHF_EXCLUDE.0.to_le_bytes()) {
+            *byte |= bit;
+        }
+    }
+    Ok(())
 }
 
 /// Merges object files into one.

@@ -5,6 +5,7 @@
 mod assemble;
 mod code;
 mod describe;
+mod dwarf;
 mod link;
 mod trap_table;
 mod verify;

@@ -46,6 +46,9 @@ pub(super) struct Arguments {
     /// Time that code generation may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     time_max_s: u64,
+    /// Keep source lines of a module with debug information, for `awsm explain`, debuggers and profilers
+    #[arg(long)]
+    debug: bool,
     /// What to write
     #[arg(long, value_enum, default_value_t = Kind::So)]
     emit: Kind,
@@ -152,6 +155,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 jobs: arguments.jobs,
                 legacy_exceptions: arguments.legacy_exceptions,
                 foreign_exceptions: arguments.foreign_exceptions,
+                debug: arguments.debug,
             };
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };

@@ -1,16 +1,15 @@
 //! `awsm inspect`: an artifact's descriptor, for people.
-//!
-//! Reads the file as data only; whether it may be run is the loader's decision, not this command's.
 
 use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use awsm_abi::descriptor::{ExternKind, Import, ImportType, ModuleDescriptor, Raw};
+use anyhow::Result;
+use awsm_abi::ABI_VERSION;
+use awsm_abi::descriptor::{ExternKind, Import, ImportType, ModuleDescriptor};
 use awsm_abi::types::{GlobalType, MemoryType, TableType};
-use awsm_abi::{ABI_VERSION, DESCRIPTOR_SECTION, Descriptor, limits};
 use clap::Args;
-use object::{Object, ObjectSection};
+
+use super::artifact::{self, Artifact};
 
 /// Show what an artifact contains and requires
 #[derive(Debug, Args)]
@@ -25,40 +24,30 @@ pub(super) struct Arguments {
 /// Prints the descriptor on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file).with_context(|| name.clone())?;
-    if bytes.len() as u64 > limits::ARTIFACT_BYTES_MAX {
-        bail!("{name}: larger than an artifact may be ({} bytes)", limits::ARTIFACT_BYTES_MAX);
-    }
-    let advice = || format!("{name}: not an artifact of awsm");
-    let file = object::File::parse(bytes.as_slice()).with_context(advice)?;
-    let Some(section) = file.section_by_name(DESCRIPTOR_SECTION) else {
-        bail!(
-            "{name}: not an artifact of awsm: it has no section {DESCRIPTOR_SECTION}; `awsm compile` makes one from a module or source"
-        );
-    };
-    let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
-    let descriptor = raw.decode().with_context(advice)?;
-    print!("{}", describe(&name, bytes.len(), &descriptor, &raw, arguments.functions));
+    let bytes = artifact::read(&arguments.file)?;
+    let artifact = Artifact::parse(&name, &bytes)?;
+    print!("{}", describe(&artifact, bytes.len(), arguments.functions));
     Ok(())
 }
 
 /// The whole text.
-fn describe(name: &str, bytes: usize, descriptor: &Descriptor, raw: &Raw<'_>, functions: bool) -> String {
+fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
+    let descriptor = &artifact.descriptor;
     let mut text = String::new();
     let mut line = |key: &str, value: &dyn Display| {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{key:<13}{value}");
     };
-    let code: u64 = raw.texts.iter().map(|range| range.bytes).sum();
-    let rows: usize = raw.texts.iter().map(|range| range.trap_rows().len()).sum();
-    line("artifact", &name);
+    let code: u64 = artifact.texts.iter().map(|text| text.bytes).sum();
+    let rows: usize = artifact.texts.iter().map(|text| text.rows.len()).sum();
+    line("artifact", &artifact.name);
     line("compiler", &format!("{}, -O{}", descriptor.compiler, descriptor.opt_level));
     line("abi version", &ABI_VERSION);
     line("processor", &descriptor.arch.name());
     line("features", &list(&descriptor.cpu_features));
     line("file", &format!("{bytes} bytes"));
     line("code", &format!("{code} bytes"));
-    line("data", &format!("{} bytes", raw.blob.len()));
+    line("data", &format!("{} bytes", artifact.blob_bytes));
     line("trap table", &format!("{rows} rows"));
     for (index, module) in descriptor.modules.iter().enumerate() {
         line("module", &module.name.as_deref().map_or_else(|| index.to_string(), |name| format!("{index} {name:?}")));

@@ -1,8 +1,11 @@
 //! Command line of `awsm`: arguments in, files and messages out. What it does is done by the library.
 
+mod artifact;
 mod compile;
+mod explain;
 mod inspect;
 mod progress;
+mod source;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -19,6 +22,7 @@ struct Arguments {
 enum Command {
     Compile(compile::Arguments),
     Inspect(inspect::Arguments),
+    Explain(explain::Arguments),
     /// Generate code for `compile`, whose child this is
     #[command(hide = true)]
     Codegen,
@@ -29,6 +33,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Codegen => awsm::isolated::serve().context("awsm codegen is for `awsm compile`, not for people"),
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 
 use super::verdict::{self, End};
 use super::{Limits, Message, Request};
@@ -62,12 +62,17 @@ pub fn compile(
         Ok(Answer::None) | Err(_) => {
             let complaint = complaint.into_inner().unwrap_or_else(PoisonError::into_inner);
             let timed_out = timed_out.map_err(CompileError::io("waiting for the process that generates code"))?;
-            Err(verdict::of(
-                &End { status, timed_out, complaint: &String::from_utf8_lossy(&complaint), phase, parts: &parts },
-                limits,
-            ))
+            let complaint = String::from_utf8_lossy(&complaint);
+            let inherited_bytes_max = inherited_bytes_max();
+            Err(verdict::of(&End { status, timed_out, complaint: &complaint, phase, inherited_bytes_max, parts: &parts }, limits))
         }
     }
+}
+
+/// The memory that a child may have by the limits that this process has.
+fn inherited_bytes_max() -> u64 {
+    let limits = [Resource::As, Resource::Data].map(|resource| rustix::process::getrlimit(resource).current);
+    limits.into_iter().flatten().min().unwrap_or(u64::MAX)
 }
 
 /// Sends the request. A child that died before it read all of it has its reason elsewhere.

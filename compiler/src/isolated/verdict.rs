@@ -17,6 +17,8 @@ pub(super) struct End<'a> {
     pub(super) complaint: &'a str,
     /// What it was doing.
     pub(super) phase: Option<Phase>,
+    /// Memory that this process, and so its child, may have anyway.
+    pub(super) inherited_bytes_max: u64,
     /// On which parts of the module.
     pub(super) parts: &'a BTreeMap<usize, String>,
 }
@@ -36,7 +38,7 @@ const SHOWN_PARTS_MAX: usize = 4;
 
 pub(super) fn of(end: &End<'_>, limits: &Limits) -> CompileError {
     let doing = doing(end);
-    let limit_mb = limits.memory_bytes_max >> 20;
+    let limit_mb = limits.memory_bytes_max.min(end.inherited_bytes_max) >> 20;
     if end.timed_out || end.status.signal() == Some(SIGXCPU) {
         return CompileError::Time { doing, limit_s: limits.time_max.as_secs() };
     }
@@ -87,7 +89,11 @@ mod tests {
         let status = ExitStatus::from_raw(raw_status);
         let parts = [(1, "functions 1 to 9, the largest 3 \"f\"".to_owned())].into();
         let limits = Limits { memory_bytes_max: 64 << 20, ..Limits::default() };
-        of(&End { status, timed_out, complaint, phase: Some(Phase::Generate), parts: &parts }, &limits).to_string()
+        of(
+            &End { status, timed_out, complaint, phase: Some(Phase::Generate), inherited_bytes_max: u64::MAX, parts: &parts },
+            &limits,
+        )
+        .to_string()
     }
 
     #[test]

@@ -86,6 +86,10 @@ pub(crate) struct Module<'a> {
     pub(crate) data: Vec<DataSegment>,
     /// Their bytes.
     pub(crate) blob: Vec<u8>,
+    /// Custom sections with debug information, by name.
+    pub(crate) debug_sections: Vec<(&'a str, &'a [u8])>,
+    /// Where the code section's contents start, from which debug information counts.
+    pub(crate) code_start: u32,
 }
 
 /// What a type's declaration says beside its structure.

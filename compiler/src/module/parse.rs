@@ -118,13 +118,16 @@ impl<'a> Reader<'a> {
             Payload::StartSection { func, .. } => self.module.start = Some(FuncIdx(func)),
             Payload::ElementSection(section) => self.elements(section)?,
             Payload::DataSection(section) => self.data(section)?,
-            Payload::CodeSectionStart { count, .. } => {
+            Payload::CodeSectionStart { count, unchecked_range, .. } => {
+                self.module.code_start = unchecked_range.start as u32;
                 self.module.tail_calls = vec![false; self.module.functions.len()];
                 progress.begin(Phase::Validate, count as usize);
             }
             Payload::CustomSection(section) => {
                 if let KnownCustom::Name(reader) = section.as_known() {
                     self.name_section = Some(reader);
+                } else if section.name().starts_with(".debug_") {
+                    self.module.debug_sections.push((section.name(), section.data()));
                 }
             }
             // Validation has refused what is not of a core module; the rest carries nothing that is needed.

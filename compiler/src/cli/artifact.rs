@@ -1,0 +1,83 @@
+//! An artifact as a file, for commands that show something of it. Whether it may be run is the loader's decision, not theirs.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use awsm_abi::descriptor::{Descriptor, ModuleDescriptor, Raw, TrapRow};
+use awsm_abi::{DESCRIPTOR_SECTION, limits};
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// A file that awsm made.
+pub(super) struct Artifact<'d> {
+    pub(super) name: &'d str,
+    pub(super) file: object::File<'d>,
+    pub(super) descriptor: Descriptor,
+    pub(super) texts: Vec<Text>,
+    /// Size of its data segments.
+    pub(super) blob_bytes: usize,
+    /// Functions by address: where, how large, named how.
+    symbols: Vec<(u64, u64, &'d str)>,
+}
+
+/// A code range.
+pub(super) struct Text {
+    /// Its address in the file.
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+    pub(super) rows: Vec<TrapRow>,
+}
+
+/// Reads a file that may be an artifact.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
+    let name = path.display();
+    let bytes = std::fs::read(path).with_context(|| name.to_string())?;
+    if bytes.len() as u64 > limits::ARTIFACT_BYTES_MAX {
+        bail!("{name}: larger than an artifact may be ({} bytes)", limits::ARTIFACT_BYTES_MAX);
+    }
+    Ok(bytes)
+}
+
+impl<'d> Artifact<'d> {
+    /// Takes a file apart.
+    pub(super) fn parse(name: &'d str, bytes: &'d [u8]) -> Result<Artifact<'d>> {
+        let advice = || format!("{name}: not an artifact of awsm");
+        let file = object::File::parse(bytes).with_context(advice)?;
+        let Some(section) = file.section_by_name(DESCRIPTOR_SECTION) else {
+            bail!(
+                "{name}: not an artifact of awsm: it has no section {DESCRIPTOR_SECTION}; `awsm compile` makes one from a module or source"
+            );
+        };
+        let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
+        let descriptor = raw.decode().with_context(advice)?;
+        let text = |text: &awsm_abi::descriptor::RawText<'_>| Text {
+            start: section.address().wrapping_add_signed(text.start),
+            bytes: text.bytes,
+            rows: text.trap_rows().collect(),
+        };
+        let texts = raw.texts.iter().map(text).collect();
+        let functions = file.symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.size() > 0);
+        let mut symbols: Vec<_> = functions.filter_map(|f| Some((f.address(), f.size(), f.name().ok()?))).collect();
+        symbols.sort_unstable();
+        Ok(Artifact { name, descriptor, texts, blob_bytes: raw.blob.len(), symbols, file })
+    }
+
+    /// The address of a symbol of code.
+    pub(super) fn symbol(&self, name: &str) -> Option<u64> {
+        self.symbols.iter().find(|(.., known)| *known == name).map(|&(address, ..)| address)
+    }
+
+    /// The symbol in whose code an address lies, and how far behind its start.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<(&'d str, u64)> {
+        let after = self.symbols.partition_point(|&(start, ..)| start <= address);
+        let &(start, bytes, name) = self.symbols.get(after.checked_sub(1)?)?;
+        (address - start < bytes).then_some((name, address - start))
+    }
+
+    /// The defined function in whose body an offset into the module lies: its module, and its index among the defined ones.
+    pub(super) fn function_of(&self, wasm_offset: u32) -> Option<(&ModuleDescriptor, usize)> {
+        let module = self.descriptor.modules.first()?;
+        let after = module.functions.partition_point(|function| function.wasm_start <= wasm_offset);
+        let index = after.checked_sub(1)?;
+        (wasm_offset < module.functions[index].wasm_end).then_some((module, index))
+    }
+}

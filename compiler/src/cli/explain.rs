@@ -1,0 +1,180 @@
+//! `awsm explain`: what a place in an artifact's code, or in its module, stands for.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use awsm_abi::TrapCode;
+use awsm_abi::descriptor::{Function, ModuleDescriptor, TrapRow};
+use clap::Args;
+
+use super::artifact::Artifact;
+use super::source::Sources;
+
+/// Native addresses that are listed for a place in the module.
+const PLACES_MAX: usize = 16;
+
+/// Say which function, instruction and source line a place stands for
+///
+/// WHERE is an address in the file, as nm, objdump, gdb and perf show it (0x1f40); a symbol and an offset (wasm[3]::add+0x12); or a place in the
+/// WebAssembly module as sledge prints it in backtraces (`wasm offset 0x1f3`; a whole line of a backtrace does).
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Address, symbol+offset, or line of a backtrace
+    #[arg(value_name = "WHERE")]
+    place: String,
+    /// A shared object that awsm made
+    file: PathBuf,
+}
+
+/// What was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Address(u64),
+    Symbol(String, u64),
+    Wasm(u32),
+}
+
+/// Prints what is known.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let name = arguments.file.display().to_string();
+    let bytes = super::artifact::read(&arguments.file)?;
+    let artifact = Artifact::parse(&name, &bytes)?;
+    let place = parse(&arguments.place).with_context(|| {
+        format!(
+            "{:?}: expected an address (0x1f40), a symbol and an offset (wasm[3]::add+0x12), or `wasm offset 0x1f3`",
+            arguments.place
+        )
+    })?;
+    let text = match place {
+        Place::Wasm(offset) => {
+            explain_wasm(&artifact, offset).with_context(|| format!("{name}: no function has wasm offset {offset:#x}"))?
+        }
+        Place::Address(address) => explain_address(&artifact, address)?,
+        Place::Symbol(symbol, offset) => {
+            let address = artifact.symbol(&symbol).with_context(|| format!("{name}: there is no symbol {symbol}"))?;
+            explain_address(&artifact, address + offset)?
+        }
+    };
+    print!("{text}");
+    Ok(())
+}
+
+fn parse(place: &str) -> Option<Place> {
+    let place = place.trim();
+    if let Some((_, offset)) = place.split_once("wasm offset ") {
+        let end = offset.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(offset.len());
+        return number(&offset[..end]).and_then(|offset| u32::try_from(offset).ok()).map(Place::Wasm);
+    }
+    if let Some(address) = number(place) {
+        return Some(Place::Address(address));
+    }
+    let symbol = place.trim_start_matches('<').trim_end_matches('>');
+    match symbol.rsplit_once('+').and_then(|(symbol, offset)| Some((symbol, number(offset)?))) {
+        Some((symbol, offset)) => Some(Place::Symbol(symbol.to_owned(), offset)),
+        None => (symbol.contains('[') || symbol.contains("::")).then(|| Place::Symbol(symbol.to_owned(), 0)),
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Writes a line of the answer. Writing to a string cannot fail.
+fn line(text: &mut String, key: &str, value: impl std::fmt::Display) {
+    let _ = writeln!(text, "{key:<9}{value}");
+}
+
+fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
+    let Some(text) = artifact.texts.iter().find(|text| (text.start..text.start + text.bytes).contains(&address)) else {
+        let all = artifact.texts.iter().map(|text| format!("{:#x} to {:#x}", text.start, text.start + text.bytes));
+        bail!("{}: {address:#x} is outside of its code, which is at {}", artifact.name, all.collect::<Vec<_>>().join(", "));
+    };
+    let mut answer = String::new();
+    line(&mut answer, "address", format_args!("{address:#x}"));
+    if let Some((symbol, offset)) = artifact.symbol_at(address) {
+        line(&mut answer, "code", format_args!("{symbol}+{offset:#x}"));
+    }
+    let offset = (address - text.start) as u32;
+    let row = text.rows[..text.rows.partition_point(|row| row.code_offset <= offset)].last();
+    // A row of another function, or of none, says nothing about this one.
+    let row = row.filter(|row| {
+        artifact.symbol_at(address).is_none_or(|(_, past)| address - past <= text.start + u64::from(row.code_offset))
+    });
+    match row.and_then(|row| Some((row, artifact.function_of(row.wasm_offset)?))) {
+        Some((row, (module, index))) => {
+            describe_wasm(&mut answer, module, index, row.wasm_offset);
+            describe_trap(&mut answer, row);
+            describe_source(&mut answer, artifact, address);
+        }
+        None => line(&mut answer, "wasm", "nothing: an entry, a helper, or code that prepares a function's frame"),
+    }
+    Ok(answer)
+}
+
+/// The answer for a place in the module; none when no function is there.
+fn explain_wasm(artifact: &Artifact<'_>, offset: u32) -> Option<String> {
+    let (module, index) = artifact.function_of(offset)?;
+    let mut answer = String::new();
+    describe_wasm(&mut answer, module, index, offset);
+    let mut places = Vec::new();
+    for text in &artifact.texts {
+        let rows = text.rows.iter().filter(|row| row.wasm_offset == offset);
+        places.extend(rows.map(|row| (text.start + u64::from(row.code_offset), *row)));
+    }
+    if let Some((_, row)) = places.first() {
+        describe_trap(&mut answer, row);
+    }
+    for (address, _) in places.iter().take(PLACES_MAX) {
+        let symbol = artifact.symbol_at(*address).map_or_else(String::new, |(symbol, past)| format!(", {symbol}+{past:#x}"));
+        line(&mut answer, "address", format_args!("{address:#x}{symbol}"));
+    }
+    match places.first() {
+        Some((address, _)) => describe_source(&mut answer, artifact, *address),
+        None => line(&mut answer, "address", "none: no instruction there traps or calls, or it was optimised away"),
+    }
+    Some(answer)
+}
+
+fn describe_wasm(answer: &mut String, module: &ModuleDescriptor, index: usize, offset: u32) {
+    let function: &Function = &module.functions[index];
+    let number = module.imported_functions() as usize + index;
+    let name = function.name.as_deref().map_or_else(String::new, |name| format!(" {name:?}"));
+    let within = offset - function.wasm_start;
+    line(answer, "wasm", format_args!("offset {offset:#x}, byte {within} of the body of function {number}{name}"));
+}
+
+fn describe_trap(answer: &mut String, row: &TrapRow) {
+    match TrapCode::from_number(row.trap) {
+        Some(code) => line(answer, "trap", code),
+        None => line(answer, "trap", "none: a call, or nothing that traps"),
+    }
+}
+
+fn describe_source(answer: &mut String, artifact: &Artifact<'_>, address: u64) {
+    match Sources::of(artifact).and_then(|sources| sources.line(address)) {
+        Some(place) => line(answer, "source", place),
+        None => line(answer, "source", "not known; compile with --debug a module that has debug information"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_in_all_their_forms() {
+        assert_eq!(parse("0x1f40"), Some(Place::Address(0x1f40)));
+        assert_eq!(parse(" 64 "), Some(Place::Address(64)));
+        assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Place::Wasm(0x1f3)));
+        assert_eq!(parse("wasm offset 0x10"), Some(Place::Wasm(16)));
+        assert_eq!(parse("<wasm[3]::a+b+18>"), Some(Place::Symbol("wasm[3]::a+b".to_owned(), 18)));
+        assert_eq!(parse("wasm[3]::add"), Some(Place::Symbol("wasm[3]::add".to_owned(), 0)));
+        for wrong in ["", "add", "0xg", "wasm offset x", "wasm offset 0x100000000"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

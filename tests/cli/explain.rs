@@ -1,0 +1,93 @@
+//! `awsm explain`: from a place in native code, or from a line of a backtrace, to function, instruction and source line.
+
+use super::{awsm, path};
+use sledge_tests::process::{self, Finished};
+use sledge_tests::programs;
+use std::path::Path;
+use std::time::Duration;
+
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Traps in `second`, on line 5, called from line 11.
+const SOURCE: &str =
+    "#include <stdlib.h>\n\n__attribute__((noinline)) int second(int *numbers, int index)\n{\n    return numbers[index];\n}\n
+int main(int argc, char **argv)\n{\n    int numbers[4] = {1, 2, 3, argc};\n    return second(numbers, 0x3fffff0);\n}\n";
+
+/// Compiles a source of that name, and runs it if it is there to trap.
+fn compiled(folder: &Path, name: &str, text: &str, options: &[&str]) -> String {
+    let source = folder.join(name);
+    std::fs::write(&source, text).expect("write a file");
+    let output = path(&source.with_extension("so"));
+    let arguments = [&["compile", name, "-o", &output, "--quiet"], options].concat();
+    let made = awsm(folder, &arguments);
+    assert_eq!(made.code(), 0, "{}", made.stderr);
+    output
+}
+
+fn explain(folder: &Path, place: &str, artifact: &str) -> Finished {
+    awsm(folder, &["explain", place, artifact])
+}
+
+/// The rest of the line that begins with that word.
+fn value<'a>(text: &'a str, key: &str) -> &'a str {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(key));
+    lines.next().unwrap_or_else(|| panic!("no line {key}: {text}")).trim_start()
+}
+
+#[test]
+fn a_trap_is_traced_to_its_source_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifact = compiled(folder.path(), "trap.c", SOURCE, &["--debug", "--", "-g"]);
+    let run = process::run(&mut programs::sledge_command(&["run", &artifact]), b"", TIME_MAX);
+    let line = run.stderr.lines().find(|line| line.contains("0: second")).unwrap_or_else(|| panic!("no trap: {}", run.stderr));
+    let by_line = explain(folder.path(), line, &artifact);
+    assert_eq!(by_line.code(), 0, "{}", by_line.stderr);
+    let text = by_line.text();
+    assert!(value(&text, "wasm").contains("\"second\""), "{text}");
+    assert_eq!(value(&text, "trap"), "out of bounds memory access");
+    assert!(value(&text, "source").contains("trap.c:5"), "{text}");
+    // The same place by its native address.
+    let address = value(&text, "address").split(',').next().unwrap_or_default();
+    let by_address = explain(folder.path(), address, &artifact).text();
+    for key in ["wasm", "trap", "source"] {
+        assert_eq!(value(&by_address, key), value(&text, key));
+    }
+    let caller = run.stderr.lines().find(|line| line.contains("   1: ")).unwrap_or_else(|| panic!("{}", run.stderr));
+    let text = explain(folder.path(), caller, &artifact).text();
+    assert!(value(&text, "source").contains("trap.c:11") && value(&text, "trap").starts_with("none: a call"), "{text}");
+}
+
+#[test]
+fn without_debug_information_function_and_offset_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "(module (func $half (export \"half\") (param i32 i32) (result i32) (i32.div_u (local.get 0) (local.get 1))))";
+    let artifact = compiled(folder.path(), "half.wat", text, &[]);
+    let start = explain(folder.path(), "wasm[0]::half", &artifact);
+    assert_eq!(start.code(), 0, "{}", start.stderr);
+    assert_eq!(value(&start.text(), "code"), "wasm[0]::half+0x0");
+    let wasm = wat::parse_str(text).expect("a module");
+    let operands = [0x20, 0, 0x20, 1];
+    let division = operands.len() + wasm.windows(5).position(|w| w[..4] == operands && w[4] == 0x6e).expect("i32.div_u");
+    let answer = explain(folder.path(), &format!("half at wasm offset {division:#x}"), &artifact).text();
+    assert_eq!(value(&answer, "trap"), "integer divide by zero");
+    assert!(
+        value(&answer, "wasm").ends_with("of function 0 \"half\"") && value(&answer, "source").contains("--debug"),
+        "{answer}"
+    );
+    assert!(value(&answer, "address").contains("wasm[0]::half+0x"), "{answer}");
+}
+
+#[test]
+fn what_is_no_place_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifact = compiled(folder.path(), "f.wat", "(module (func (export \"f\")))", &[]);
+    for (place, words) in [
+        ("somewhere", "expected an address (0x1f40)"),
+        ("0x7fffffff", "is outside of its code, which is at 0x"),
+        ("wasm offset 0x7fff", "no function has wasm offset 0x7fff"),
+        ("wasm[9]::g", "there is no symbol wasm[9]::g"),
+    ] {
+        let done = explain(folder.path(), place, &artifact);
+        assert!(done.code() == 1 && done.stderr.contains(words), "{place}: {}", done.stderr);
+    }
+}
