@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(error("s.toml", text), "s.toml: unknown key `deadlin_ms` at functions[1]; did you mean `deadline_ms`?");
         assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
         let far = error("s.toml", "xyzzy = 1");
-        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known are: admission, body_bytes_max, "), "{far}");
+        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known are: admin, admin_token_file, admission, "), "{far}");
     }
 
     #[test]
