@@ -22,7 +22,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo test test-all bench polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo test test-all test-spec-all bench polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -46,6 +46,9 @@ test: build ## what continuous integration runs, within 25 minutes
 
 test-all: test ## and what takes longer: all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
+
+test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
+	@$(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test spec-all -- --nocapture
 
 bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
 	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))

@@ -1,6 +1,7 @@
 //! What the host sees of a guest that traps: every call made before the trap, none from behind it, in any mode.
 
-use awsm::{Bounds, CompileOptions, OptLevel};
+use crate::MODES;
+use awsm::CompileOptions;
 use awsm_abi::types::{FuncType, ValType};
 use sledge_sandbox::{Artifact, Event, Extern, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread};
 use std::time::{Duration, Instant};
@@ -81,14 +82,7 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 
 #[test]
 fn the_host_sees_what_came_before_the_trap_and_nothing_else() {
-    let modes = [
-        (Bounds::Guard, OptLevel::O0),
-        (Bounds::Guard, OptLevel::O2),
-        (Bounds::Guard, OptLevel::O3),
-        (Bounds::Software, OptLevel::O0),
-        (Bounds::Software, OptLevel::O3),
-    ];
-    for (bounds, opt_level) in modes {
+    for &(bounds, opt_level) in MODES {
         for (name, body, said, trap) in CASES {
             let artifact = compile(body, &CompileOptions { bounds, opt_level, ..CompileOptions::default() });
             let got = run(&artifact);

@@ -1,6 +1,7 @@
 //! Endless loops stay loops, can be preempted, and can be killed. The official suite cannot say this: a script has no time.
 
-use awsm::{Bounds, CompileOptions, OptLevel};
+use crate::MODES;
+use awsm::CompileOptions;
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Value, WorkerThread};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ const PREEMPTIONS: usize = 5;
 
 #[test]
 fn endless_loops_are_preempted_and_killed() {
-    for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Guard, OptLevel::O0), (Bounds::Software, OptLevel::O2)] {
+    for &(bounds, opt_level) in MODES {
         for (name, body) in LOOPS {
             let case = format!("{name}, {bounds} at -O{}", opt_level.number());
             let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };

@@ -1,8 +1,9 @@
 //! Guests that are killed in the middle of a long operation on their memory: the sandbox is never used again, the thread is as good as
 //! before, and the next sandbox of the artifact finds nothing of what was being written. No script can say this: it has no time.
 
+use crate::MODES;
 use crate::endless::prepared;
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::CompileOptions;
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Value, WorkerThread};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const CASES: &[(&str, &str)] = &[
 
 #[test]
 fn a_guest_killed_while_it_changes_its_memory_leaves_nothing_behind() {
-    for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Software, OptLevel::O0)] {
+    for &(bounds, opt_level) in MODES {
         for (name, body) in CASES {
             let case = format!("{name}, {bounds} at -O{}", opt_level.number());
             let artifact = compile(body, &CompileOptions { bounds, opt_level, ..CompileOptions::default() });

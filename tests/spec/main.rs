@@ -1,5 +1,6 @@
-//! The specification suite: the official scripts and our own (`ours/*.wast`), each in a process of its own (`spec-runner`), once for
-//! every mode below. Fails with a list of all directives that did not do what they say; prints a table of what was run.
+//! The specification suite: the official scripts and our own (`ours/*.wast`), each in a process of its own (`spec-runner`), in the modes that
+//! continuous integration has time for; `all.rs` has every one. Fails with a list of all directives that did not do what they say; prints a
+//! table of what was run.
 //!
 //! `SPEC_FILTER=text` runs the scripts only whose name contains the text; `SPEC_FAILURES=file` appends the failures to a file as well.
 //! One script alone: `cargo run --release -p sledge-tests --bin spec-runner guard-O3 wasm-v2/i32.wast --text`.
@@ -10,147 +11,41 @@ mod expected;
 mod killed;
 mod parts;
 mod references;
+mod slots;
+mod suite;
 mod summary;
 mod tail_calls;
 
-use anyhow::{Context, bail};
-use expected::Expected;
-use sledge_tests::spec::{Event, Mode, Script, official, ours};
-use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::{Duration, Instant};
-use summary::{Failure, Report, Total};
+use awsm::{Bounds, OptLevel};
+use std::sync::{Mutex, PoisonError};
 
-/// For one directive. Guests have a shorter deadline of their own, in the runner; this one is for a runner that hangs.
-const DIRECTIVE_TIME_MAX: Duration = Duration::from_secs(60);
+/// For tests that no script can say: every bounds mode, each at the lowest and at the highest level, and between.
+const MODES: &[(Bounds, OptLevel)] = &[
+    (Bounds::Guard, OptLevel::O0),
+    (Bounds::Guard, OptLevel::O2),
+    (Bounds::Guard, OptLevel::O3),
+    (Bounds::Software, OptLevel::O0),
+    (Bounds::Software, OptLevel::O2),
+    (Bounds::Software, OptLevel::O3),
+];
 
 #[test]
 fn guard_o3() {
-    suite("guard-O3");
+    run("guard-O3");
 }
 
 #[test]
 fn software_o0() {
-    suite("software-O0");
+    run("software-O0");
 }
 
-fn suite(mode: &str) {
+fn run(mode: &str) {
     // One mode at a time: each uses all cores.
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mode = Mode::parse(mode).expect("a mode");
-    let result = run_all(mode);
+    let result = suite::run(mode);
     drop(turn);
     if let Err(error) = result {
         panic!("{mode}: {error:#}");
     }
-}
-
-fn run_all(mode: Mode) -> anyhow::Result<()> {
-    let start = Instant::now();
-    let filter = std::env::var("SPEC_FILTER").unwrap_or_default();
-    let mut scripts: Vec<Script> = official().into_iter().chain(ours()?).filter(|s| s.name.contains(&filter)).collect();
-    // The longest first, so that no core waits at the end.
-    scripts.sort_by_key(|script| std::cmp::Reverse(cost(script)));
-    let mut expected = Expected::load(mode)?;
-    let queue = Mutex::new(VecDeque::from(scripts));
-    let reports = Mutex::new(Vec::new());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some(script) = { queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front() } {
-                    let report = run_script(&script, mode);
-                    reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                }
-            });
-        }
-    });
-    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-    reports.sort_by(|a, b| a.script.cmp(&b.script));
-    reports.iter_mut().for_each(|report| expected.apply(report));
-
-    let total = Total::of(&reports);
-    // Not through `print!`: what a passing test prints that way is not shown.
-    std::io::stdout().lock().write_all(summary::table(mode, &reports, &total, start.elapsed()).as_bytes())?;
-    let mut problems: Vec<String> = reports.iter().flat_map(|report| report.failures.iter().map(Failure::to_string)).collect();
-    if filter.is_empty() {
-        problems.extend(expected.unused());
-    }
-    if let Some(path) = std::env::var_os("SPEC_FAILURES") {
-        let mut file = std::fs::File::options().create(true).append(true).open(&path)?;
-        writeln!(file, "{mode}: {} of {} directives failed", total.failed, total.directives())?;
-        problems.iter().try_for_each(|problem| writeln!(file, "{mode} {problem}"))?;
-    }
-    if total.directives() == 0 {
-        bail!("no script's name contains {filter:?}");
-    }
-    if !problems.is_empty() {
-        bail!("{} failures:\n{}", problems.len(), problems.join("\n"));
-    }
-    Ok(())
-}
-
-/// An estimate, to start the longest first: modules are what takes time.
-fn cost(script: &Script) -> usize {
-    script.text.matches("(module").count() * 2_000 + script.text.len() / 10
-}
-
-/// Runs one script in a process of its own.
-fn run_script(script: &Script, mode: Mode) -> Report {
-    let mut report = Report::new(&script.name);
-    let child = Command::new(env!("CARGO_BIN_EXE_spec-runner"))
-        .args([&mode.to_string(), &script.name])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let end = match child {
-        Ok(mut child) => {
-            let followed = follow(&mut child, &mut report);
-            // Whatever happened: it must be gone before the next begins.
-            let _ = child.kill();
-            followed.and_then(|()| Ok(child.wait()?))
-        }
-        Err(error) => Err(error.into()),
-    };
-    match end {
-        Ok(_) if report.done => {}
-        Ok(status) => {
-            let how = match status.signal() {
-                Some(signal) => format!("killed by signal {signal}"),
-                None => format!("ended with status {:?}", status.code()),
-            };
-            report.broke(format!("the runner was {how}: {}", report.stderr_tail()));
-        }
-        Err(error) => report.broke(format!("{error:#}")),
-    }
-    report
-}
-
-/// Reads a runner's events until it closes its output.
-fn follow(child: &mut Child, report: &mut Report) -> anyhow::Result<()> {
-    let stdout = child.stdout.take().context("no pipe")?;
-    let mut stderr = child.stderr.take().context("no pipe")?;
-    let errors = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        // An error ends the text; what came before is shown.
-        let _ = std::io::Read::read_to_end(&mut stderr, &mut text);
-        String::from_utf8_lossy(&text).into_owned()
-    });
-    let (sender, lines) = mpsc::channel();
-    std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    loop {
-        match lines.recv_timeout(DIRECTIVE_TIME_MAX) {
-            Ok(line) => report.event(serde_json::from_str::<Event>(&line).with_context(|| line.clone())?),
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => bail!("nothing happened for {DIRECTIVE_TIME_MAX:?}"),
-        }
-    }
-    report.stderr = errors.join().unwrap_or_default();
-    Ok(())
 }

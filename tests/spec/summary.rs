@@ -27,6 +27,8 @@ pub(crate) struct Report {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) expected_failures: usize,
+    /// Directives that were repeated on reused sandboxes.
+    pub(crate) reused: usize,
     /// Reasons of skipped directives.
     pub(crate) skipped: Vec<String>,
     pub(crate) failures: Vec<Failure>,
@@ -52,6 +54,7 @@ impl Report {
             Event::Pass => self.passed += 1,
             Event::Fail { expected, got } => self.fail(self.line, &expected, got),
             Event::Skip { reason } => self.skipped.push(reason),
+            Event::Reused { directives, .. } => self.reused += directives,
             Event::Done { modules, compile_ms, total_ms } => {
                 (self.done, self.modules, self.compile_ms, self.total_ms) = (true, modules, compile_ms, total_ms);
             }
@@ -84,6 +87,7 @@ pub(crate) struct Total {
     pub(crate) failed: usize,
     pub(crate) expected_failures: usize,
     pub(crate) skipped: usize,
+    pub(crate) reused: usize,
     pub(crate) modules: usize,
 }
 
@@ -96,6 +100,7 @@ impl Total {
             total.failed += report.failed;
             total.expected_failures += report.expected_failures;
             total.skipped += report.skipped.len();
+            total.reused += report.reused;
             total.modules += report.modules;
         }
         total
@@ -113,16 +118,16 @@ pub(crate) fn table(mode: Mode, reports: &[Report], total: &Total, elapsed: Dura
         groups.entry(report.script.split('/').next().unwrap_or_default()).or_default().push(report);
     }
     let mut text = format!(
-        "\nspecification suite, {mode}\n{:<38} {:>5} {:>7} {:>10} {:>7} {:>6} {:>8} {:>7}\n",
-        "group", "files", "modules", "directives", "passed", "failed", "expected", "skipped"
+        "\nspecification suite, {mode}\n{:<38} {:>5} {:>7} {:>10} {:>7} {:>6} {:>8} {:>7} {:>7}\n",
+        "group", "files", "modules", "directives", "passed", "failed", "expected", "skipped", "reused"
     );
     let mut row = |name: &str, total: &Total| {
-        let Total { files, passed, failed, expected_failures, skipped, modules } = total;
+        let Total { files, passed, failed, expected_failures, skipped, reused, modules } = total;
         let directives = total.directives();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{name:<38} {files:>5} {modules:>7} {directives:>10} {passed:>7} {failed:>6} {expected_failures:>8} {skipped:>7}"
+            "{name:<38} {files:>5} {modules:>7} {directives:>10} {passed:>7} {failed:>6} {expected_failures:>8} {skipped:>7} {reused:>7}"
         );
     };
     for (name, reports) in &groups {

@@ -55,6 +55,13 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// Directives were repeated on sandboxes that were used before and reset; those that failed were reported.
+    Reused {
+        /// How many.
+        directives: usize,
+        /// How often each.
+        rounds: usize,
+    },
     /// The script's end was reached.
     Done {
         /// Modules compiled.

@@ -5,8 +5,8 @@ use anyhow::Context;
 use awsm::{Bounds, CompileError, CompileOptions, Cpu, OptLevel};
 use awsm_abi::descriptor::ImportType;
 use sledge_sandbox::{
-    Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value,
-    WorkerThread,
+    Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Pool, Sandbox, SandboxLimits, Template,
+    TrapCode, Value, WorkerThread,
 };
 use sledge_tests::spec::{Mode, Script};
 use std::collections::HashMap;
@@ -98,6 +98,10 @@ fn cpu() -> Cpu {
     }
 }
 
+fn limits() -> SandboxLimits {
+    SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() }
+}
+
 /// What a script's modules live in: one sandbox.
 pub(crate) struct Store {
     options: CompileOptions,
@@ -118,7 +122,6 @@ impl Store {
             _ => Bounds::None,
         };
         let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
-        let limits = SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() };
         Ok(Store {
             options: CompileOptions {
                 bounds,
@@ -129,7 +132,7 @@ impl Store {
                 foreign_exceptions: script.text.contains("(tag"),
                 ..CompileOptions::default()
             },
-            sandbox: Sandbox::new(&limits)?,
+            sandbox: Sandbox::new(&limits())?,
             worker: WorkerThread::enter(QUANTUM)?,
             killed: false,
             modules_compiled: 0,
@@ -196,31 +199,77 @@ impl Store {
 
     fn call(&mut self, function: FunctionHandle, arguments: &[Value]) -> Result<Vec<Val>, Failure> {
         self.check_alive()?;
-        self.sandbox.prepare(function, arguments).map_err(|error| Failure::Internal(error.to_string()))?;
-        let deadline = Instant::now() + CALL_TIME_MAX;
-        self.worker.arm();
-        let end = loop {
-            match self.sandbox.resume() {
-                Event::Returned => break Ok(self.sandbox.results().into_iter().map(from_value).collect()),
-                Event::Trapped(trap) => break Err(Failure::Trap(trap.code)),
-                // The printing functions have no results.
-                Event::HostCall(_) => {}
-                Event::Preempted if Instant::now() < deadline => {}
-                Event::Waits { time: Some(time) } if Instant::now() + time < deadline => std::thread::sleep(time),
-                Event::Preempted | Event::Waits { .. } => {
-                    self.killed = true;
-                    self.sandbox.kill();
-                    break Err(Failure::Timeout);
-                }
-            }
-        };
-        self.worker.disarm();
+        let end = run(&self.worker, &mut self.sandbox, function, arguments);
+        self.killed = matches!(end, Err(Failure::Timeout));
         end
+    }
+
+    /// Whether a module takes nothing from others but what prints.
+    pub(crate) fn stands_alone(module: &Module) -> bool {
+        let modules = &module.descriptor().modules;
+        modules
+            .iter()
+            .flat_map(|module| &module.imports)
+            .all(|import| matches!(import.ty, ImportType::Function { .. }) && import.module == "spectest")
+    }
+
+    /// What pooled sandboxes of such a module begin as.
+    pub(crate) fn template(&self, module: &Module) -> Result<Template, Failure> {
+        Ok(Template::new(module, &limits())?)
+    }
+
+    /// A sandbox from a pool, whose start function has run.
+    pub(crate) fn take(&mut self, pool: &mut Pool, template: &Template) -> Result<Sandbox, Failure> {
+        let mut sandbox = pool.take(template)?;
+        let start = sandbox.main_instance().and_then(|instance| sandbox.start_function(instance));
+        if let Some(start) = start {
+            run(&self.worker, &mut sandbox, start, &[])?;
+        }
+        Ok(sandbox)
+    }
+
+    /// A call in such a sandbox.
+    pub(crate) fn invoke_in(&mut self, sandbox: &mut Sandbox, name: &str, arguments: &[Val]) -> Result<Vec<Val>, Failure> {
+        let function = sandbox.main_instance().and_then(|instance| sandbox.export_function(instance, name));
+        let function = function.ok_or_else(|| Failure::Missing(format!("no exported function {name}")))?;
+        let arguments = arguments.iter().copied().map(to_value).collect::<Result<Vec<_>, _>>()?;
+        run(&self.worker, sandbox, function, &arguments)
+    }
+
+    /// A global of such a sandbox.
+    pub(crate) fn global_in(sandbox: &Sandbox, name: &str) -> Result<Val, Failure> {
+        match sandbox.main_instance().and_then(|instance| sandbox.export(instance, name)) {
+            Some(Extern::Global(global)) => Ok(from_value(sandbox.global_get(global))),
+            _ => Err(Failure::Missing(format!("no exported global {name}"))),
+        }
     }
 
     fn check_alive(&self) -> Result<(), Failure> {
         if self.killed { Err(Failure::Missing("the sandbox was killed by an earlier timeout".to_string())) } else { Ok(()) }
     }
+}
+
+/// Runs a function to its end.
+fn run(worker: &WorkerThread, sandbox: &mut Sandbox, function: FunctionHandle, arguments: &[Value]) -> Result<Vec<Val>, Failure> {
+    sandbox.prepare(function, arguments).map_err(|error| Failure::Internal(error.to_string()))?;
+    let deadline = Instant::now() + CALL_TIME_MAX;
+    worker.arm();
+    let end = loop {
+        match sandbox.resume() {
+            Event::Returned => break Ok(sandbox.results().into_iter().map(from_value).collect()),
+            Event::Trapped(trap) => break Err(Failure::Trap(trap.code)),
+            // The printing functions have no results.
+            Event::HostCall(_) => {}
+            Event::Preempted if Instant::now() < deadline => {}
+            Event::Waits { time: Some(time) } if Instant::now() + time < deadline => std::thread::sleep(time),
+            Event::Preempted | Event::Waits { .. } => {
+                sandbox.kill();
+                break Err(Failure::Timeout);
+            }
+        }
+    };
+    worker.disarm();
+    end
 }
 
 fn to_value(value: Val) -> Result<Value, Failure> {

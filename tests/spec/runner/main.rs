@@ -4,6 +4,7 @@
 //! people. Everything of a script (modules, links, values) lives and dies with this process.
 
 mod engine;
+mod reuse;
 mod script;
 mod values;
 
@@ -64,6 +65,9 @@ impl Printer<'_> {
             Event::Skip { reason } => {
                 self.counts[2] += 1;
                 println!("{}:{}: {}: skipped: {reason}", self.name, self.line, self.what);
+            }
+            Event::Reused { directives, rounds } => {
+                println!("{}: {directives} directives in {rounds} rounds on reused sandboxes", self.name);
             }
             Event::Done { modules, compile_ms, total_ms } => {
                 let [passed, failed, skipped] = self.counts;

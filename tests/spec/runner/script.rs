@@ -3,6 +3,7 @@
 //! Knows the meaning of directives, nothing of how modules are compiled or run: that is the [`engine`](crate::engine).
 
 use crate::engine::{Failure, Instance, Module, Store};
+use crate::reuse::{Expected, Reuse};
 use crate::values::{self, Val};
 use sledge_sandbox::TrapCode;
 use sledge_tests::spec::{Event, Mode, Script};
@@ -13,7 +14,7 @@ use wast::token::Id;
 use wast::{QuoteWat, Wast, WastDirective, WastExecute, WastInvoke, Wat};
 
 /// What became of a directive.
-enum Outcome {
+pub(crate) enum Outcome {
     Pass,
     Fail { expected: String, got: String },
     Skip { reason: String },
@@ -55,15 +56,18 @@ fn run_text(runner: &mut Runner, text: &str, report: &mut dyn FnMut(Event)) -> R
     lexer.allow_confusing_unicode(true);
     let buffer = ParseBuffer::new_with_lexer(lexer)?;
     let wast = wast::parser::parse::<Wast<'_>>(&buffer)?;
+    let mut reuse = Reuse::default();
     for directive in wast.directives {
         let line = directive.span().linecol_in(text).0 + 1;
-        report(Event::Begin { line, what: keyword(&directive).to_string() });
-        report(match runner.directive(directive) {
+        let what = keyword(&directive);
+        report(Event::Begin { line, what: what.to_string() });
+        report(match runner.directive(directive, (line, what), &mut reuse) {
             Outcome::Pass => Event::Pass,
             Outcome::Fail { expected, got } => Event::Fail { expected, got },
             Outcome::Skip { reason } => Event::Skip { reason },
         });
     }
+    reuse.run(&mut runner.store, report);
     Ok(())
 }
 
@@ -103,9 +107,10 @@ struct Runner {
 }
 
 impl Runner {
-    fn directive(&mut self, directive: WastDirective<'_>) -> Outcome {
+    /// Carries out one directive, and notes it if it can be repeated.
+    fn directive<'a>(&mut self, directive: WastDirective<'a>, at: (usize, &'static str), reuse: &mut Reuse<'a>) -> Outcome {
         match directive {
-            WastDirective::Module(module) => self.module(module),
+            WastDirective::Module(module) => self.module(module, reuse),
             WastDirective::ModuleDefinition(module) => self.definition(module),
             WastDirective::ModuleInstance { instance, module, .. } => self.instance_of(instance, module),
             WastDirective::AssertMalformed { module, message, .. } | WastDirective::AssertInvalid { module, message, .. } => {
@@ -114,38 +119,51 @@ impl Runner {
             WastDirective::Register { name, module, .. } => match self.instance(module) {
                 Ok(instance) => {
                     self.registered.insert(name.to_string(), instance);
+                    reuse.remove(instance);
                     Outcome::Pass
                 }
                 Err(got) => fail("an instance", got),
             },
-            WastDirective::Invoke(invoke) => match self.invoke(&invoke) {
-                Ok(_) => Outcome::Pass,
-                Err(failure) => failure.unexpected("a return"),
-            },
-            WastDirective::AssertReturn { exec, results, .. } => match self.execute(exec) {
-                Ok(got) if got.len() == results.len() && results.iter().zip(&got).all(|(e, g)| values::matches(e, *g)) => {
-                    Outcome::Pass
-                }
-                Ok(got) => fail(values::expectation(&results), values::list(&got)),
-                Err(failure) => failure.unexpected(&values::expectation(&results)),
-            },
-            WastDirective::AssertTrap { exec, message, .. } => trapped(self.execute(exec), message),
-            WastDirective::AssertExhaustion { call, message, .. } => trapped(self.invoke(&call), message),
+            WastDirective::Invoke(invoke) => self.ask(WastExecute::Invoke(invoke), Expected::AnyReturn, at, reuse),
+            WastDirective::AssertReturn { exec, results, .. } => self.ask(exec, Expected::Return(results), at, reuse),
+            WastDirective::AssertTrap { exec: WastExecute::Wat(module), message, .. } => {
+                trapped(self.uninstantiable(module), message)
+            }
+            WastDirective::AssertTrap { exec, message, .. } => self.ask(exec, Expected::Trap(message), at, reuse),
+            WastDirective::AssertExhaustion { call, message, .. } => {
+                self.ask(WastExecute::Invoke(call), Expected::Trap(message), at, reuse)
+            }
             WastDirective::AssertUnlinkable { module, message, .. } => self.unlinkable(module, message),
             WastDirective::AssertInvalidCustom { .. } | WastDirective::AssertMalformedCustom { .. } => {
                 skip("custom sections are not checked: a module is valid whatever they hold")
             }
-            WastDirective::AssertException { exec, .. } => match self.execute(exec) {
-                Err(Failure::Trap(TrapCode::UncaughtException)) => Outcome::Pass,
-                Err(other) => other.unexpected("an exception"),
-                Ok(values) => fail("an exception", values::list(&values)),
-            },
+            WastDirective::AssertException { exec, .. } => self.ask(exec, Expected::Exception, at, reuse),
             WastDirective::AssertSuspension { .. } => skip("stack switching is not enabled"),
             WastDirective::Thread(_) | WastDirective::Wait { .. } => skip("threads are not enabled"),
         }
     }
 
-    fn module(&mut self, mut module: QuoteWat<'_>) -> Outcome {
+    /// Asks something of an instance.
+    fn ask<'a>(
+        &mut self,
+        exec: WastExecute<'a>,
+        expected: Expected<'a>,
+        at: (usize, &'static str),
+        reuse: &mut Reuse<'a>,
+    ) -> Outcome {
+        let outcome = expected.check(self.execute(&exec));
+        let id = match &exec {
+            WastExecute::Invoke(invoke) => invoke.module,
+            WastExecute::Get { module, .. } => *module,
+            WastExecute::Wat(_) => return outcome,
+        };
+        if let (Outcome::Pass, Ok(instance)) = (&outcome, self.instance(id)) {
+            reuse.note(instance, at, exec, expected);
+        }
+        outcome
+    }
+
+    fn module(&mut self, mut module: QuoteWat<'_>, reuse: &mut Reuse<'_>) -> Outcome {
         self.current = None;
         let id = module.name().map(|id| id.name().to_string());
         if let Some(id) = &id {
@@ -158,6 +176,7 @@ impl Runner {
         match self.store.instantiate(&compiled, &self.registered) {
             Ok(instance) => {
                 self.current = Some(instance);
+                reuse.add(instance, &compiled);
                 if let Some(id) = id {
                     self.instances.insert(id, instance);
                 }
@@ -224,20 +243,22 @@ impl Runner {
         }
     }
 
-    fn execute(&mut self, exec: WastExecute<'_>) -> Result<Vec<Val>, Failure> {
+    fn execute(&mut self, exec: &WastExecute<'_>) -> Result<Vec<Val>, Failure> {
         match exec {
-            WastExecute::Invoke(invoke) => self.invoke(&invoke),
+            WastExecute::Invoke(invoke) => self.invoke(invoke),
             WastExecute::Get { module, global, .. } => {
-                let instance = self.instance(module).map_err(Failure::Missing)?;
+                let instance = self.instance(*module).map_err(Failure::Missing)?;
                 Ok(vec![self.store.global(instance, global)?])
             }
-            WastExecute::Wat(mut module) => {
-                let bytes = module.encode().map_err(|error| Failure::Text(error.message()))?;
-                let module = self.store.compile(&bytes)?;
-                self.store.instantiate(&module, &self.registered)?;
-                Ok(Vec::new())
-            }
+            WastExecute::Wat(_) => Err(Failure::Unsupported("a module where a call is expected".to_string())),
         }
+    }
+
+    fn uninstantiable(&mut self, mut module: Wat<'_>) -> Result<Vec<Val>, Failure> {
+        let bytes = module.encode().map_err(|error| Failure::Text(error.message()))?;
+        let module = self.store.compile(&bytes)?;
+        self.store.instantiate(&module, &self.registered)?;
+        Ok(Vec::new())
     }
 
     fn invoke(&mut self, invoke: &WastInvoke<'_>) -> Result<Vec<Val>, Failure> {
@@ -257,6 +278,27 @@ fn skip(reason: &str) -> Outcome {
 
 fn encode(module: &mut QuoteWat<'_>) -> Result<Vec<u8>, Failure> {
     module.encode().map_err(|error| Failure::Text(error.message()))
+}
+
+impl Expected<'_> {
+    /// Whether that is what was expected.
+    pub(crate) fn check(&self, got: Result<Vec<Val>, Failure>) -> Outcome {
+        match (self, got) {
+            (Expected::AnyReturn, Ok(_)) => Outcome::Pass,
+            (Expected::AnyReturn, Err(failure)) => failure.unexpected("a return"),
+            (Expected::Return(results), Ok(got))
+                if got.len() == results.len() && results.iter().zip(&got).all(|(e, g)| values::matches(e, *g)) =>
+            {
+                Outcome::Pass
+            }
+            (Expected::Return(results), Ok(got)) => fail(values::expectation(results), values::list(&got)),
+            (Expected::Return(results), Err(failure)) => failure.unexpected(&values::expectation(results)),
+            (Expected::Trap(message), got) => trapped(got, message),
+            (Expected::Exception, Err(Failure::Trap(TrapCode::UncaughtException))) => Outcome::Pass,
+            (Expected::Exception, Err(other)) => other.unexpected("an exception"),
+            (Expected::Exception, Ok(values)) => fail("an exception", values::list(&values)),
+        }
+    }
 }
 
 /// Whether it trapped with the message that was asked for. As in the reference interpreter a prefix is enough, either way round:

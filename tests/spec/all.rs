@@ -1,0 +1,28 @@
+//! The specification suite in every mode: bounds checks by optimisation levels. `make test-spec-all`; about an hour on two cores. What continuous
+//! integration runs of it is in `main.rs`.
+//!
+//! `SPEC_MODES="guard-O2 software-O3"` runs these alone.
+
+mod expected;
+mod suite;
+mod summary;
+
+/// What keeps accesses inside their memory. One line a mode.
+const BOUNDS: &[&str] = &["guard", "software"];
+
+/// How hard the compiler tries.
+const LEVELS: &[&str] = &["O0", "O2", "O3"];
+
+#[test]
+fn every_mode() {
+    let all = BOUNDS.iter().flat_map(|bounds| LEVELS.iter().map(move |level| format!("{bounds}-{level}")));
+    let modes: Vec<String> = match std::env::var("SPEC_MODES") {
+        Ok(some) => some.split_whitespace().map(str::to_string).collect(),
+        Err(_) => all.collect(),
+    };
+    let results: Vec<_> = modes.iter().map(|mode| (mode, suite::run(mode))).collect();
+    for (mode, result) in &results {
+        println!("{mode}: {}", result.as_ref().map_or_else(|error| format!("{error:#}"), |()| "all as specified".to_string()));
+    }
+    assert!(results.iter().all(|(_, result)| result.is_ok()), "see above");
+}

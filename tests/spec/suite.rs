@@ -1,0 +1,126 @@
+//! One run of the suite: scripts to processes, their events to reports, the reports to a verdict.
+
+use crate::expected::Expected;
+use crate::summary::{self, Failure, Report, Total};
+use anyhow::{Context, bail};
+use sledge_tests::spec::{Event, Mode, Script, official, ours};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// For one directive. Guests have a shorter deadline of their own, in the runner; this one is for a runner that hangs.
+const DIRECTIVE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Runs all scripts in a mode, by its name.
+///
+/// # Errors
+/// What failed, and what was expected to fail and did not.
+pub(crate) fn run(mode: &str) -> anyhow::Result<()> {
+    let mode = Mode::parse(mode).with_context(|| format!("{mode} is no mode"))?;
+    let start = Instant::now();
+    let filter = std::env::var("SPEC_FILTER").unwrap_or_default();
+    let mut scripts: Vec<Script> = official().into_iter().chain(ours()?).filter(|s| s.name.contains(&filter)).collect();
+    // The longest first, so that no core waits at the end.
+    scripts.sort_by_key(|script| std::cmp::Reverse(cost(script)));
+    let mut expected = Expected::load(mode)?;
+    let queue = Mutex::new(VecDeque::from(scripts));
+    let reports = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(script) = { queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front() } {
+                    let report = run_script(&script, mode);
+                    reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    reports.sort_by(|a, b| a.script.cmp(&b.script));
+    reports.iter_mut().for_each(|report| expected.apply(report));
+
+    let total = Total::of(&reports);
+    // Not through `print!`: what a passing test prints that way is not shown.
+    std::io::stdout().lock().write_all(summary::table(mode, &reports, &total, start.elapsed()).as_bytes())?;
+    let mut problems: Vec<String> = reports.iter().flat_map(|report| report.failures.iter().map(Failure::to_string)).collect();
+    if filter.is_empty() {
+        problems.extend(expected.unused());
+    }
+    if let Some(path) = std::env::var_os("SPEC_FAILURES") {
+        let mut file = std::fs::File::options().create(true).append(true).open(&path)?;
+        writeln!(file, "{mode}: {} of {} directives failed", total.failed, total.directives())?;
+        problems.iter().try_for_each(|problem| writeln!(file, "{mode} {problem}"))?;
+    }
+    if total.directives() == 0 {
+        bail!("no script's name contains {filter:?}");
+    }
+    if !problems.is_empty() {
+        bail!("{} failures:\n{}", problems.len(), problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// An estimate, to start the longest first: modules are what takes time.
+fn cost(script: &Script) -> usize {
+    script.text.matches("(module").count() * 2_000 + script.text.len() / 10
+}
+
+/// Runs one script in a process of its own.
+fn run_script(script: &Script, mode: Mode) -> Report {
+    let mut report = Report::new(&script.name);
+    let child = Command::new(env!("CARGO_BIN_EXE_spec-runner"))
+        .args([&mode.to_string(), &script.name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let end = match child {
+        Ok(mut child) => {
+            let followed = follow(&mut child, &mut report);
+            // Whatever happened: it must be gone before the next begins.
+            let _ = child.kill();
+            followed.and_then(|()| Ok(child.wait()?))
+        }
+        Err(error) => Err(error.into()),
+    };
+    match end {
+        Ok(_) if report.done => {}
+        Ok(status) => {
+            let how = match status.signal() {
+                Some(signal) => format!("killed by signal {signal}"),
+                None => format!("ended with status {:?}", status.code()),
+            };
+            report.broke(format!("the runner was {how}: {}", report.stderr_tail()));
+        }
+        Err(error) => report.broke(format!("{error:#}")),
+    }
+    report
+}
+
+/// Reads a runner's events until it closes its output.
+fn follow(child: &mut Child, report: &mut Report) -> anyhow::Result<()> {
+    let stdout = child.stdout.take().context("no pipe")?;
+    let mut stderr = child.stderr.take().context("no pipe")?;
+    let errors = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // An error ends the text; what came before is shown.
+        let _ = std::io::Read::read_to_end(&mut stderr, &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    loop {
+        match lines.recv_timeout(DIRECTIVE_TIME_MAX) {
+            Ok(line) => report.event(serde_json::from_str::<Event>(&line).with_context(|| line.clone())?),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => bail!("nothing happened for {DIRECTIVE_TIME_MAX:?}"),
+        }
+    }
+    report.stderr = errors.join().unwrap_or_default();
+    Ok(())
+}
