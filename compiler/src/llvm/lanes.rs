@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use inkwell::llvm_sys::core::{LLVMGetMaskValue, LLVMGetNumMaskElements};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{AsValueRef, BasicValueEnum, InstructionOpcode as Op, InstructionValue};
 
@@ -80,10 +81,9 @@ fn is_splat(shuffle: InstructionValue<'_>) -> bool {
     unsafe { (0..LLVMGetNumMaskElements(value)).all(|index| LLVMGetMaskValue(value, index) == 0) }
 }
 
-/// Whether a number is made of a number, not an address or what is there.
-fn is_scalar_arithmetic(user: InstructionValue<'_>, value: InstructionValue<'_>) -> bool {
-    let is_access = matches!(user.get_opcode(), Op::GetElementPtr | Op::Load | Op::Store);
-    !is_access && !is_vector(user) && !is_vector(value)
+/// Whether it makes an address of its operand, or accesses one.
+fn is_access(user: InstructionValue<'_>) -> bool {
+    matches!(user.get_opcode(), Op::GetElementPtr | Op::Load | Op::Store)
 }
 
 fn usage(user: InstructionValue<'_>, value: InstructionValue<'_>) -> Use {
@@ -109,20 +109,35 @@ fn usage(user: InstructionValue<'_>, value: InstructionValue<'_>) -> Use {
     }
 }
 
+/// Something that is made of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Made {
+    value: LLVMValueRef,
+    /// It and what lies between are numbers, no vectors.
+    is_number: bool,
+    /// Only a part of the load may be needed for it.
+    in_part: bool,
+}
+
 /// Whether a load takes part in vectors and nothing that is made of it is needed as a whole.
 pub(super) fn divisible(load: InstructionValue<'_>) -> bool {
     let mut vectors = is_vector(load);
     let mut seen = HashSet::new();
-    let mut pending = vec![load];
-    while let Some(value) = pending.pop() {
+    let mut pending = vec![(load, Made { value: load.as_value_ref(), is_number: !vectors, in_part: false })];
+    while let Some((value, made)) = pending.pop() {
         for user in users(value.as_value_ref()) {
             vectors |= is_vector(user);
-            match usage(user, value) {
+            let is_number = made.is_number && !is_vector(user);
+            let in_part = match usage(user, value) {
+                Use::Whole if made.in_part => continue,
                 Use::Whole => return false,
-                Use::Takes if !is_scalar_arithmetic(user, value) => {}
-                // What is made of a number may become a vector later on.
-                Use::Takes | Use::Passes | Use::Spreads => pending.extend(seen.insert(user.as_value_ref()).then_some(user)),
-            }
+                // A number that becomes another may become a vector later on.
+                Use::Takes if is_number && !is_access(user) => true,
+                Use::Takes => continue,
+                Use::Passes | Use::Spreads => made.in_part,
+            };
+            let next = Made { value: user.as_value_ref(), is_number, in_part };
+            pending.extend(seen.insert(next).then_some((user, next)));
         }
         if seen.len() > STEPS_MAX {
             break;
