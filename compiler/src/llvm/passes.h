@@ -16,13 +16,13 @@ struct LoopChecksPass : llvm::PassInfoMixin<LoopChecksPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
-// reroll.cpp: "awsm-reroll".
-struct RerollPass : llvm::PassInfoMixin<RerollPass> {
+// affine.cpp, "awsm-affine": gives loops a version with 64-bit indices. Wants loop-simplify and LCSSA form, and keeps both.
+struct AffinePass : llvm::PassInfoMixin<AffinePass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
-// affine.cpp: "awsm-affine".
-struct AffinePass : llvm::PassInfoMixin<AffinePass> {
+// reroll.cpp, "awsm-reroll": rolls up loops that were unrolled. Wants loop-simplify and LCSSA form, and keeps both.
+struct RerollPass : llvm::PassInfoMixin<RerollPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 

@@ -2,7 +2,7 @@
 //!
 //! 1. simplify a little and inline, with loads of linear memory volatile;
 //! 2. everything else on scalars and loops, with their values held;
-//! 3. vectorise and unroll.
+//! 3. give loops 64-bit indices, roll them up, vectorise and unroll.
 
 use std::ffi::{CStr, CString, c_char};
 
