@@ -61,8 +61,16 @@ const PROPOSALS: &[Proposal] = &[
     ),
     // The reference does not know it: `plain.rs`.
     proposal("threads", "(memory 1 1 shared)", &["threads"], None, |c, on| c.threads_enabled = on),
-    proposal("exceptions", "(tag)", &["exceptions"], Some("wasmi does not know it"), |c, on| c.exceptions_enabled = on),
-    proposal("gc", "(type (struct))", &["gc", "function_references"], Some("wasmi does not know it"), |c, on| c.gc_enabled = on),
+    proposal("exceptions", "(tag)", &["exceptions"], Some("wasmi does not know it; see throwing.rs"), |c, on| {
+        c.exceptions_enabled = on
+    }),
+    proposal(
+        "gc",
+        "(type (struct))",
+        &["gc", "function_references"],
+        Some("wasmi does not know it; of its references see throwing.rs"),
+        |c, on| c.gc_enabled = on,
+    ),
 ];
 
 const fn proposal(

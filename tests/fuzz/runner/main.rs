@@ -2,8 +2,8 @@
 //! globals and tables are compared.
 //!
 //! ```text
-//!   seed -> generate (wasm-smith | loops) -> mutate -> prepare (fuel, NaNs) -+-> awsm, Sandbox: every mode -+-> compare
-//!                                                                            +-> count -> plain -> wasmi ---+
+//!   seed -> generate (wasm-smith | loops) -> mutate -> prepare (fuel, NaNs) -+-> throwing -> awsm, Sandbox: every mode -+-> compare
+//!                                                                            +-> count -> plain -> wasmi ---------------+
 //! ```
 //!
 //! Everything follows from the seed. Each worker is a process of its own (`worker.rs`).
@@ -24,6 +24,7 @@ mod reference;
 mod sections;
 mod statistics;
 mod subject;
+mod throwing;
 mod vectors;
 mod worker;
 

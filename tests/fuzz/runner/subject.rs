@@ -1,7 +1,8 @@
-//! What is tested: awsm's code in a sandbox.
+//! What is tested: awsm's code in a sandbox, of the module with its calls made exceptional (`throwing.rs`).
 
 use crate::case::{Call, HostCall, Machine, Outcome, State, Step, Ty, Val, host_results};
 use crate::prepare::REFUEL;
+use crate::throwing::throwing;
 use anyhow::{Context, Result};
 use awsm::{Bounds, CompileOptions, OptLevel};
 use awsm_abi::descriptor::{ExternKind, ImportType};
@@ -42,7 +43,8 @@ pub(crate) fn options(mode: Mode) -> CompileOptions {
 
 impl Subject {
     pub(crate) fn new(wasm: &[u8], mode: Mode, seed: u64) -> Result<Subject> {
-        let artifact = awsm::compile(wasm, &options(mode), &())?;
+        let wasm = throwing(wasm, seed)?;
+        let artifact = awsm::compile(&wasm, &options(mode), &())?;
         let artifact = Artifact::load(&artifact, &LoadPolicy::default())?;
         Ok(Subject { artifact, worker: WorkerThread::enter(QUANTUM)?, seed, running: None })
     }
