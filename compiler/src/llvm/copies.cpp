@@ -8,6 +8,14 @@
 
 using namespace llvm;
 
+namespace {
+
+// Pairs of values compared for one loop and one number of copies. Commutative operations are tried in both orders, so that without a limit long
+// chains of them that are almost alike would take exponential time.
+constexpr unsigned pairsMax = 4096;
+
+} // namespace
+
 namespace awsm {
 
 bool Copies::find() {
@@ -54,6 +62,8 @@ void Copies::rollBack(const Mark &mark) {
 
 // Whether `other` is in a copy what `first` is in copy 0.
 bool Copies::match(Value *first, Value *other, unsigned copy) {
+    if (++pairs > pairsMax)
+        return false;
     if (loop.isLoopInvariant(first))
         return first == other;
     if (Value *known = images[copy].lookup(first))
@@ -181,6 +191,8 @@ bool Copies::hasEveryAccess() const {
     for (Instruction *member : members)
         for (unsigned copy = 0; copy < count; ++copy)
             found.insert(image(member, copy));
+    if (found.contains(nullptr))
+        return false;
     return all_of(block, [&](Instruction &i) { return !i.mayReadOrWriteMemory() || found.contains(&i); });
 }
 

@@ -62,6 +62,7 @@ private:
     llvm::ScalarEvolution &evolution;
     llvm::SmallVector<llvm::DenseMap<llvm::Value *, llvm::Value *>, 8> images;
     llvm::SmallVector<std::pair<unsigned, llvm::Value *>, 64> entries; // of images, in the order in which they were made
+    unsigned pairs = 0; // compared so far
     llvm::SmallSetVector<llvm::PHINode *, 8> phis;
     llvm::SmallSetVector<llvm::Instruction *, 32> members; // of copy 0
     llvm::SmallVector<llvm::Instruction *, 32> ordered;

@@ -173,7 +173,7 @@ GEPNoWrapFlags Roller::flags(Value *value, Value *base) const {
     for (unsigned copy = 0; copy < copies.count; ++copy) {
         Value *pointer = copies.image(value, copy);
         for (; pointer != base; pointer = cast<GetElementPtrInst>(pointer)->getPointerOperand()) {
-            if (!isa<GetElementPtrInst>(pointer))
+            if (!isa_and_nonnull<GetElementPtrInst>(pointer))
                 return GEPNoWrapFlags::none();
             flags &= cast<GetElementPtrInst>(pointer)->getNoWrapFlags();
         }
