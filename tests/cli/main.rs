@@ -63,7 +63,6 @@ fn cases() -> Vec<Case> {
         case("invalid-type", module("f.wasm", "(module (func (result i32) (i64.const 1)))"), &["compile", "IN", "-o", "OUT"]),
         case("invalid-text", text("f.wat", "(module\n  (func (export \"f\") (i32.konst 1)))\n"), &["compile", "IN", "-o", "OUT"]),
         case("unsupported-gc", module("f.wasm", "(module (type (struct (field i32))))"), &["compile", "IN", "-o", "OUT"]),
-        case("unsupported-exceptions", module("f.wasm", "(module (tag))"), &["compile", "IN", "-o", "OUT"]),
         case("unknown-cpu", module("f.wasm", SAMPLE), &["compile", "IN", "--cpu", "pentium-17"]),
         case("unknown-bounds", module("f.wasm", SAMPLE), &["compile", "IN", "--bounds", "hope"]),
         case("bounds-mpx", module("f.wasm", SAMPLE), &["compile", "IN", "--bounds", "mpx"]),
