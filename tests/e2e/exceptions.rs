@@ -31,7 +31,7 @@ fn exceptions_of_cpp_are_caught_and_one_that_is_not_is_a_500() {
             assert_failure(&client.post("/throws", "uncaught"), 500, "trap", "uncaught_exception", Some("throws"));
         }
         let log = stopped_log(server);
-        assert!(log.contains("__cxa_throw at wasm offset"), "where it was thrown is missing in:\n{log}");
+        assert!(log.contains("dig(int) at wasm offset"), "where it was thrown is missing in:\n{log}");
     }
 }
 
