@@ -2,6 +2,7 @@
 
 use std::io;
 
+use awsm_abi::cpu::Arch;
 use awsm_abi::limits::VMCTX_BYTES_MAX;
 use awsm_abi::types::{Bounds, MemoryType};
 use awsm_abi::vmctx::Layout;
@@ -37,7 +38,7 @@ pub(crate) fn compile_with(
     reserve: &dyn Fn(usize) -> io::Result<()>,
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
-    let cpu = TargetCpu::resolve(&options.cpu)?;
+    let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
     let module = module::parse(wasm, options, progress)?;
     let layout = Layout::new(module.counts()).ok_or(CompileError::Limit {
         what: "bytes of instance data, or more",
@@ -177,9 +178,19 @@ fn bounds_of(memory: &MemoryType, chosen: Bounds) -> Bounds {
     if memory.memory64 { Bounds::Software } else { chosen }
 }
 
-fn check(options: &CompileOptions) -> Result<(), CompileError> {
+/// Whether options go together, without a module: what [`compile`] would say of them.
+///
+/// # Errors
+/// When they do not; the error names the option and what may be given instead.
+pub fn check(options: &CompileOptions) -> Result<(), CompileError> {
+    TargetCpu::resolve(&options.cpu, options.arch)?;
     match options.bounds {
         Bounds::Guard | Bounds::Software | Bounds::None => Ok(()),
+        Bounds::Segment if options.arch != Arch::X86_64 => Err(CompileError::Options {
+            option: "bounds",
+            value: options.bounds.to_string(),
+            reason: format!("needs a segment register, which {} has not; give guard, software or none", options.arch.name()),
+        }),
         Bounds::Segment => Err(CompileError::Options {
             option: "bounds",
             value: options.bounds.to_string(),

@@ -22,13 +22,13 @@ mod partition;
 mod progress;
 mod translate;
 
-pub use compile::compile;
+pub use compile::{check, compile};
 pub use error::{CompileError, LinkerError};
-pub use options::{Bounds, CompileOptions, Cpu, Emit, OptLevel};
+pub use options::{Arch, Bounds, CompileOptions, Cpu, Emit, OptLevel};
 pub use progress::{Phase, Progress};
 
-/// The names that [`Cpu::Named`] accepts on the architecture this runs on.
+/// The names that [`Cpu::Named`] accepts for an instruction set.
 #[must_use]
-pub fn cpu_names() -> Vec<&'static str> {
-    llvm::cpu_names()
+pub fn cpu_names(arch: Arch) -> Vec<&'static str> {
+    llvm::cpu_names(arch)
 }

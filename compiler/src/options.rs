@@ -1,5 +1,6 @@
 //! What a caller may choose about a compilation.
 
+pub use awsm_abi::cpu::Arch;
 pub use awsm_abi::types::Bounds;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct CompileOptions {
     /// How accesses to linear memory are checked.
     pub bounds: Bounds,
+    /// The instruction set for which code is generated.
+    pub arch: Arch,
     /// The processor for which code is generated.
     pub cpu: Cpu,
     /// How hard to optimise.
@@ -29,6 +32,7 @@ impl Default for CompileOptions {
     fn default() -> CompileOptions {
         CompileOptions {
             bounds: Bounds::Guard,
+            arch: Arch::HOST,
             cpu: Cpu::Native,
             opt_level: OptLevel::O3,
             emit: Emit::So,
@@ -43,7 +47,7 @@ impl Default for CompileOptions {
 /// The processor for which code is generated. Instructions that the choice does not promise are never used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpu {
-    /// The one that `awsm` runs on.
+    /// The one that `awsm` runs on, which must be of the instruction set that is asked for.
     #[default]
     Native,
     /// Any processor of the architecture.

@@ -47,6 +47,9 @@ const SAMPLE: &str = r#"(module $sample
   (func $load (export "load") (param i32) (result f64) (f64.load offset=8 (local.get 0)))
   (func (export "_start") (call $exit (i32.const 0))))"#;
 
+/// A machine that no test runs on.
+const FOREIGN: &str = "aarch64-unknown-linux-gnu";
+
 fn cases() -> Vec<Case> {
     let case = |name, input, arguments| Case { name, input, arguments };
     let truncated = module("truncated.wasm", SAMPLE).map(|mut input| {
@@ -64,6 +67,9 @@ fn cases() -> Vec<Case> {
         case("invalid-text", text("f.wat", "(module\n  (func (export \"f\") (i32.konst 1)))\n"), &["compile", "IN", "-o", "OUT"]),
         case("unsupported-gc", module("f.wasm", "(module (type (struct (field i32))))"), &["compile", "IN", "-o", "OUT"]),
         case("unknown-cpu", module("f.wasm", SAMPLE), &["compile", "IN", "--cpu", "pentium-17"]),
+        case("unknown-target", module("f.wasm", SAMPLE), &["compile", "IN", "--target", "aarch64-apple-darwin"]),
+        case("foreign-native", module("f.wasm", SAMPLE), &["compile", "IN", "--target", FOREIGN, "--cpu", "native"]),
+        case("foreign-cpu", module("f.wasm", SAMPLE), &["compile", "IN", "--target", FOREIGN, "--cpu", "znver4"]),
         case("unknown-bounds", module("f.wasm", SAMPLE), &["compile", "IN", "--bounds", "hope"]),
         case("bounds-mpx", module("f.wasm", SAMPLE), &["compile", "IN", "--bounds", "mpx"]),
         case("unknown-level", module("f.wasm", SAMPLE), &["compile", "IN", "-O", "4"]),

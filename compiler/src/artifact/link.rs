@@ -21,7 +21,7 @@ const RUST_LLD: &str = "rust-lld";
 
 /// What makes a shared object an artifact: nothing undefined, nothing writable, nothing that wants relocating, no stack that can be
 /// executed; symbols of functions for debuggers and profilers.
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 11] = [
     "-shared",
     "-nostdlib",
     "--no-undefined",
@@ -29,7 +29,6 @@ const FLAGS: [&str; 12] = [
     "-znorelro",
     "-znoexecstack",
     "-zdefs",
-    "-zseparate-code",
     "--build-id=none",
     "--hash-style=gnu",
     "--eh-frame-hdr",
@@ -89,9 +88,11 @@ fn run(objects: &[&[u8]], arch: Arch, flags: &[&str]) -> Result<Vec<u8>, Compile
 }
 
 fn run_linker(inputs: &[PathBuf], output: &Path, arch: Arch, flags: &[&str]) -> Result<(), CompileError> {
-    let emulation = match arch {
-        Arch::X86_64 => "-melf_x86_64",
-        Arch::Aarch64 => "-maarch64elf",
+    // Segments never share a page in memory. In the file they may: it is copied, not mapped, and with pages of up to 64 KiB, as systems for
+    // AArch64 may have, small functions would be mostly padding.
+    let layout = match arch {
+        Arch::X86_64 => ["-melf_x86_64", "-zseparate-code"],
+        Arch::Aarch64 => ["-maarch64elf", "-znoseparate-code"],
     };
     for name in LINKERS {
         for program in programs(name) {
@@ -99,7 +100,7 @@ fn run_linker(inputs: &[PathBuf], output: &Path, arch: Arch, flags: &[&str]) -> 
             if name == RUST_LLD {
                 command.args(["-flavor", "gnu"]);
             }
-            command.args(flags).arg(emulation).arg("-o").arg(output).args(inputs);
+            command.args(flags).args(layout).arg("-o").arg(output).args(inputs);
             match command.output() {
                 Ok(done) if done.status.success() => return Ok(()),
                 Ok(done) => return Err(failed(name, &done).into()),

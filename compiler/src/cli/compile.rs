@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
-use awsm::{CompileOptions, Cpu, Emit, OptLevel};
+use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel};
 use awsm_abi::types::Bounds;
 use clap::{Args, ValueEnum};
 
@@ -31,9 +31,12 @@ pub(super) struct Arguments {
     /// How accesses are kept inside the memory
     #[arg(long, value_name = "MODE", default_value = "guard", value_parser = parse_bounds)]
     bounds: Bounds,
-    /// Processor to compile for: native, baseline, or a name (x86-64-v3, znver4, ...)
-    #[arg(long, value_name = "CPU", default_value = "native", value_parser = parse_cpu)]
-    cpu: Cpu,
+    /// Machine to compile for [default: this one]
+    #[arg(long, value_name = "TRIPLE", value_parser = parse_target)]
+    target: Option<Arch>,
+    /// Processor to compile for: native, baseline, or a name (x86-64-v3, znver4, cortex-a76, ...) [default: native; for another machine baseline]
+    #[arg(long, value_name = "CPU", value_parser = parse_cpu)]
+    cpu: Option<Cpu>,
     /// Optimisation level, 0 to 3
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
@@ -115,14 +118,20 @@ fn parse_bounds(name: &str) -> Result<Bounds, String> {
     }
 }
 
+fn parse_target(triple: &str) -> Result<Arch, String> {
+    let known = Arch::ALL.into_iter().find(|arch| arch.triple() == triple);
+    known.ok_or_else(|| format!("expected {}", Arch::ALL.map(Arch::triple).join(" or ")))
+}
+
+/// Any name that some machine's processors have; whether it is this one's is known when all options are.
 fn parse_cpu(name: &str) -> Result<Cpu, String> {
     match name {
         "native" => Ok(Cpu::Native),
         "baseline" => Ok(Cpu::Baseline),
-        _ if awsm::cpu_names().contains(&name) => Ok(Cpu::Named(name.to_owned())),
+        _ if Arch::ALL.into_iter().any(|arch| awsm::cpu_names(arch).contains(&name)) => Ok(Cpu::Named(name.to_owned())),
         _ => {
-            let names = awsm::cpu_names().join(", ");
-            Err(format!("expected native, baseline, or one of {names}"))
+            let names = Arch::ALL.map(|arch| format!("for {}: {}", arch.name(), awsm::cpu_names(arch).join(", ")));
+            Err(format!("expected native, baseline, or a name; {}", names.join("; ")))
         }
     }
 }
@@ -138,25 +147,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         Some(output) => output.clone(),
         None => default_output(input, arguments.emit)?,
     };
+    let arch = arguments.target.unwrap_or(Arch::HOST);
+    let options = CompileOptions {
+        bounds: arguments.bounds,
+        arch,
+        cpu: arguments.cpu.clone().unwrap_or(if arch == Arch::HOST { Cpu::Native } else { Cpu::Baseline }),
+        opt_level: OptLevel::from_number(arguments.opt_level).context("optimisation levels go from 0 to 3")?,
+        emit: arguments.emit.emit().unwrap_or_default(),
+        jobs: arguments.jobs,
+        legacy_exceptions: arguments.legacy_exceptions,
+        foreign_exceptions: arguments.foreign_exceptions,
+        debug: arguments.debug,
+    };
+    awsm::check(&options)?;
     let report = Report::new(arguments.quiet);
     if language.has_producer() {
         report.producing(input);
     }
     let producer = ProducerOptions { opt_level: arguments.opt_level, arguments: arguments.producer.clone() };
     let wasm = frontend::to_wasm(input, &producer)?;
-    let bytes = match arguments.emit.emit() {
-        None => wasm,
-        Some(emit) => {
-            let options = CompileOptions {
-                bounds: arguments.bounds,
-                cpu: arguments.cpu.clone(),
-                opt_level: OptLevel::from_number(arguments.opt_level).context("optimisation levels go from 0 to 3")?,
-                emit,
-                jobs: arguments.jobs,
-                legacy_exceptions: arguments.legacy_exceptions,
-                foreign_exceptions: arguments.foreign_exceptions,
-                debug: arguments.debug,
-            };
+    let bytes = match arguments.emit {
+        Kind::Wasm => wasm,
+        _ => {
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
             isolated::compile(Path::new(THIS_PROGRAM), &wasm, &options, &limits, &report)

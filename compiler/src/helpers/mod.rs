@@ -72,14 +72,13 @@ fn text(arch: Arch) -> String {
 mod tests {
     use super::*;
     use crate::llvm::TargetCpu;
-    use crate::options::OptLevel;
+    use crate::options::{Cpu, OptLevel};
 
     #[test]
     fn all_helpers_stand_on_their_own_on_both_architectures() {
         let wanted: Vec<_> = NAMES.iter().map(|&name| name.to_owned()).collect();
-        for arch in [Arch::X86_64, Arch::Aarch64] {
-            let tune = if arch == Arch::X86_64 { "x86-64" } else { "generic" };
-            let cpu = TargetCpu { arch, tune: tune.to_owned(), features: Vec::new() };
+        for arch in Arch::ALL {
+            let cpu = TargetCpu::resolve(&Cpu::Baseline, arch).unwrap();
             let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
             let object = build(&wanted, &machine, arch, 1).unwrap().unwrap();
             assert!(object.undefined.is_empty(), "{arch:?}: {:?}", object.undefined);

@@ -43,31 +43,49 @@ impl Level {
     }
 }
 
-/// Processors by name: the level that all of that name have, and whose timings to use.
-const X86_64: &[(&str, Level, &str)] = &[
-    ("x86-64", Level::V1, "x86-64"),
-    ("x86-64-v2", Level::V2, "x86-64-v2"),
-    ("x86-64-v3", Level::V3, "x86-64-v3"),
-    ("x86-64-v4", Level::V4, "x86-64-v4"),
-    ("nehalem", Level::V2, "nehalem"),
-    ("sandybridge", Level::V2, "sandybridge"),
-    ("ivybridge", Level::V2, "ivybridge"),
-    ("haswell", Level::V3, "haswell"),
-    ("broadwell", Level::V3, "broadwell"),
-    ("skylake", Level::V3, "skylake"),
-    ("skylake-avx512", Level::V4, "skylake-avx512"),
-    ("cascadelake", Level::V4, "cascadelake"),
-    ("icelake-client", Level::V4, "icelake-client"),
-    ("icelake-server", Level::V4, "icelake-server"),
-    ("tigerlake", Level::V4, "tigerlake"),
-    ("alderlake", Level::V3, "alderlake"),
-    ("sapphirerapids", Level::V4, "sapphirerapids"),
-    ("graniterapids", Level::V4, "graniterapids"),
-    ("znver1", Level::V3, "znver1"),
-    ("znver2", Level::V3, "znver2"),
-    ("znver3", Level::V3, "znver3"),
-    ("znver4", Level::V4, "znver4"),
-    ("znver5", Level::V4, "znver5"),
+/// Processors by name, which is also LLVM's, and the level that all of that name have.
+const X86_64: &[(&str, Level)] = &[
+    ("x86-64", Level::V1),
+    ("x86-64-v2", Level::V2),
+    ("x86-64-v3", Level::V3),
+    ("x86-64-v4", Level::V4),
+    ("nehalem", Level::V2),
+    ("sandybridge", Level::V2),
+    ("ivybridge", Level::V2),
+    ("haswell", Level::V3),
+    ("broadwell", Level::V3),
+    ("skylake", Level::V3),
+    ("skylake-avx512", Level::V4),
+    ("cascadelake", Level::V4),
+    ("icelake-client", Level::V4),
+    ("icelake-server", Level::V4),
+    ("tigerlake", Level::V4),
+    ("alderlake", Level::V3),
+    ("sapphirerapids", Level::V4),
+    ("graniterapids", Level::V4),
+    ("znver1", Level::V3),
+    ("znver2", Level::V3),
+    ("znver3", Level::V3),
+    ("znver4", Level::V4),
+    ("znver5", Level::V4),
+];
+
+/// What ARMv8.2-A and later processors for Linux have beyond the first version.
+const V8_2: &[&str] = &["crc", "lse", "rdm", "dotprod", "fullfp16", "rcpc"];
+
+/// Processors by name, and their features.
+const AARCH64: &[(&str, &[&str])] = &[
+    ("cortex-a53", &["crc"]), // Raspberry Pi 3
+    ("cortex-a55", V8_2),
+    ("cortex-a72", &["crc"]), // Raspberry Pi 4
+    ("cortex-a73", &["crc"]),
+    ("cortex-a76", V8_2), // Raspberry Pi 5
+    ("cortex-a78", V8_2),
+    ("neoverse-n1", V8_2),
+    ("neoverse-n2", V8_2),
+    ("neoverse-v1", V8_2),
+    ("neoverse-v2", V8_2),
+    ("apple-m1", V8_2),
 ];
 
 /// AMD's processors gather and scatter no faster than one element at a time, and LLVM's cost model believes otherwise: gramschmidt takes 1.44
@@ -75,45 +93,60 @@ const X86_64: &[(&str, Level, &str)] = &[
 const AVOIDED_ON_ZEN: &[&str] = &["prefer-no-gather", "prefer-no-scatter"];
 
 /// The names that [`Cpu::Named`] accepts.
-pub(crate) fn names() -> Vec<&'static str> {
-    X86_64.iter().map(|(name, ..)| *name).collect()
+pub(crate) fn names(arch: Arch) -> Vec<&'static str> {
+    match arch {
+        Arch::X86_64 => X86_64.iter().map(|(name, _)| *name).collect(),
+        Arch::Aarch64 => AARCH64.iter().map(|(name, _)| *name).collect(),
+    }
+}
+
+/// The features of a processor by its name.
+fn features_of(name: &str, arch: Arch) -> Option<Vec<String>> {
+    match arch {
+        Arch::X86_64 => X86_64.iter().find(|(known, _)| *known == name).map(|(_, level)| level.features()),
+        Arch::Aarch64 => {
+            let (_, features) = AARCH64.iter().find(|(known, _)| *known == name)?;
+            Some(features.iter().map(|&feature| feature.to_owned()).collect())
+        }
+    }
 }
 
 impl TargetCpu {
-    /// What `cpu` means on the architecture this runs on.
-    pub(crate) fn resolve(cpu: &Cpu) -> Result<TargetCpu, CompileError> {
-        let arch = Arch::HOST;
-        let baseline = match arch {
-            Arch::X86_64 => "x86-64",
-            Arch::Aarch64 => "generic",
+    /// What `cpu` means for an instruction set.
+    pub(crate) fn resolve(cpu: &Cpu, arch: Arch) -> Result<TargetCpu, CompileError> {
+        let refused = |value: &str, reason: String| {
+            let reason = format!("{reason} {}", names(arch).join(", "));
+            Err(CompileError::Options { option: "cpu", value: value.to_owned(), reason })
         };
         match cpu {
-            Cpu::Baseline => Ok(TargetCpu { arch, tune: baseline.to_owned(), features: Vec::new() }),
+            Cpu::Baseline => Ok(TargetCpu { arch, tune: base(arch).to_owned(), features: Vec::new() }),
+            Cpu::Native if arch != Arch::HOST => {
+                let reason = format!(
+                    "this machine is {}, and code is wanted for {}: give baseline or one of",
+                    Arch::HOST.name(),
+                    arch.name()
+                );
+                refused("native", reason)
+            }
             Cpu::Native => {
                 host::initialise();
                 let host = host::cpu_features();
                 let known = arch.features().iter().filter(|known| host.iter().any(|feature| feature == *known));
                 Ok(TargetCpu { arch, tune: host::cpu_name(), features: known.map(|&feature| feature.to_owned()).collect() })
             }
-            Cpu::Named(name) => match X86_64.iter().find(|(known, ..)| known == name) {
-                Some((_, level, tune)) if arch == Arch::X86_64 => {
-                    Ok(TargetCpu { arch, tune: (*tune).to_owned(), features: level.features() })
+            Cpu::Named(name) => match features_of(name, arch) {
+                Some(features) => Ok(TargetCpu { arch, tune: name.clone(), features }),
+                None => {
+                    let native = if arch == Arch::HOST { "native, " } else { "" };
+                    refused(name, format!("not known for {}; give {native}baseline or one of", arch.name()))
                 }
-                _ => Err(CompileError::Options {
-                    option: "cpu",
-                    value: name.clone(),
-                    reason: format!("not known for {}; give native, baseline, or one of {}", arch.name(), names().join(", ")),
-                }),
             },
         }
     }
 
     /// LLVM's name of the architecture's first processor.
     pub(super) fn base(&self) -> &'static str {
-        match self.arch {
-            Arch::X86_64 => "x86-64",
-            Arch::Aarch64 => "generic",
-        }
+        base(self.arch)
     }
 
     /// The features as LLVM wants them, and what it should avoid although the processor has it.
@@ -121,6 +154,13 @@ impl TargetCpu {
         let avoided = if self.tune.starts_with("znver") { AVOIDED_ON_ZEN } else { &[] };
         let features = self.features.iter().map(String::as_str).chain(avoided.iter().copied());
         features.map(|feature| format!("+{feature}")).collect::<Vec<_>>().join(",")
+    }
+}
+
+fn base(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86_64 => "x86-64",
+        Arch::Aarch64 => "generic",
     }
 }
 
@@ -139,7 +179,27 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
-        let error = TargetCpu::resolve(&Cpu::Named("pentium".to_owned())).unwrap_err().to_string();
-        assert!(error.contains("pentium") && error.contains("znver4"), "{error}");
+        for (name, arch, known) in [("pentium", Arch::X86_64, "znver4"), ("znver4", Arch::Aarch64, "cortex-a72")] {
+            let error = TargetCpu::resolve(&Cpu::Named(name.to_owned()), arch).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(arch.name()) && error.contains(known), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_native_processor_is_none_of_a_foreign_architecture() {
+        for arch in Arch::ALL.into_iter().filter(|arch| *arch != Arch::HOST) {
+            let error = TargetCpu::resolve(&Cpu::Native, arch).unwrap_err().to_string();
+            assert!(error.contains("`native`") && error.contains(arch.name()) && error.contains("baseline"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_named_processor_has_features_of_the_contract_only() {
+        for arch in Arch::ALL {
+            for name in names(arch) {
+                let features = features_of(name, arch).unwrap();
+                assert!(features.iter().all(|feature| arch.features().contains(&feature.as_str())), "{name}: {features:?}");
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
 /// Options that LLVM offers nowhere else. Most keep an access from losing its trap (see [`super::keep`]):
 /// sinking moves a load behind a branch that may not be taken, narrowing makes it touch fewer bytes.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "awsm",
     "-instcombine-code-sinking=false",
     "-disable-select-optimize",
@@ -16,6 +16,7 @@ const OPTIONS: [&str; 9] = [
     "-combiner-reduce-load-op-store-width=false",
     "-combiner-shrink-load-replace-store-with-store=false",
     "-indvars-widen-indvars=false", // would hide how often a loop runs behind masks of what it has widened; `affine.cpp` widens
+    "-aarch64-enable-global-isel-at-O=-1", // loses parameters of tail calls in functions that are not optimised
     "-disable-mergeicmps",          // would call memcmp
     "-simplifycfg-hoist-loads-stores-with-cond-faulting=false",
 ];

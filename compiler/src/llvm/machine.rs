@@ -1,6 +1,5 @@
 //! The code generator for a target.
 
-use awsm_abi::cpu::Arch;
 use inkwell::OptimizationLevel;
 use inkwell::module::Module;
 use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, TargetTriple};
@@ -21,10 +20,7 @@ impl Machine {
     pub(crate) fn new(cpu: &TargetCpu, level: OptLevel) -> Result<Machine, CompileError> {
         host::initialise();
         let doing = "choosing the target";
-        let triple = TargetTriple::create(match cpu.arch {
-            Arch::X86_64 => "x86_64-unknown-linux-gnu",
-            Arch::Aarch64 => "aarch64-unknown-linux-gnu",
-        });
+        let triple = TargetTriple::create(cpu.arch.triple());
         let target = Target::from_triple(&triple).map_err(|error| CompileError::llvm(doing, error.to_string()))?;
         let level = match level {
             OptLevel::O0 => OptimizationLevel::None,

@@ -1,6 +1,6 @@
 //! Artifacts: the rules of the format, and what the descriptor says.
 
-use awsm::{Bounds, CompileOptions, Cpu, OptLevel};
+use awsm::{Arch, Bounds, CompileOptions, Cpu, OptLevel};
 use awsm_abi::descriptor::{Descriptor, ImportType, Raw, TrapRow};
 use awsm_abi::{DESCRIPTOR_SECTION, DESCRIPTOR_SYMBOL, TrapCode};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
@@ -71,8 +71,11 @@ fn assert_rules(artifact: &[u8]) {
 fn artifacts_keep_the_rules_in_every_mode() {
     for bounds in [Bounds::Guard, Bounds::Software, Bounds::None] {
         for opt_level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
-            for cpu in [Cpu::Native, Cpu::Baseline] {
-                assert_rules(&compile(MODULE, &CompileOptions { bounds, opt_level, cpu, ..options() }));
+            for (arch, cpu) in [(Arch::HOST, Cpu::Native), (Arch::X86_64, Cpu::Baseline), (Arch::Aarch64, Cpu::Baseline)] {
+                let artifact = compile(MODULE, &CompileOptions { bounds, arch, opt_level, cpu, ..options() });
+                assert_rules(&artifact);
+                assert!(artifact.len() < 64 << 10, "{} bytes for a small module", artifact.len());
+                assert_eq!(parse(&artifact).descriptor.arch, arch);
             }
         }
     }

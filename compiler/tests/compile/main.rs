@@ -5,11 +5,11 @@ mod emitted;
 mod limits;
 mod refused;
 
-use awsm::{CompileError, CompileOptions, Cpu, Emit};
+use awsm::{Arch, CompileError, CompileOptions, Cpu, Emit};
 
 /// Options that make results the same on every machine.
 fn options() -> CompileOptions {
-    CompileOptions { cpu: Cpu::Named("x86-64-v4".to_owned()), ..CompileOptions::default() }
+    CompileOptions { arch: Arch::X86_64, cpu: Cpu::Named("x86-64-v4".to_owned()), ..CompileOptions::default() }
 }
 
 fn try_compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {

@@ -1,6 +1,6 @@
 //! What is refused, and how the refusal reads.
 
-use awsm::{Bounds, CompileError, CompileOptions, Cpu};
+use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu};
 
 use super::{options, try_compile};
 
@@ -97,7 +97,14 @@ fn options_that_are_not_known_are_refused_with_what_is() {
     let text = "(module)";
     let error = try_compile(text, &CompileOptions { cpu: Cpu::Named("z80".to_owned()), ..options() }).unwrap_err().to_string();
     assert!(error.contains("z80") && error.contains("skylake-avx512"), "{error}");
+    let foreign = CompileOptions { arch: Arch::Aarch64, ..options() };
+    let error = try_compile(text, &foreign).unwrap_err().to_string();
+    assert!(error.contains("x86-64-v4") && error.contains("aarch64") && error.contains("cortex-a76"), "{error}");
+    let error = try_compile(text, &CompileOptions { cpu: Cpu::Native, ..foreign.clone() }).unwrap_err().to_string();
+    assert!(error.contains("`native`") && error.contains("aarch64") && error.contains("baseline"), "{error}");
+    let error = try_compile(text, &CompileOptions { cpu: Cpu::Baseline, bounds: Bounds::Segment, ..foreign }).unwrap_err();
+    assert!(error.to_string().contains("`segment`") && error.to_string().contains("aarch64"), "{error}");
     let error = try_compile(text, &CompileOptions { bounds: Bounds::Segment, ..options() }).unwrap_err().to_string();
     assert!(error.contains("segment") && error.contains("guard"), "{error}");
-    assert!(awsm::cpu_names().contains(&"x86-64-v3"));
+    assert!(awsm::cpu_names(Arch::X86_64).contains(&"x86-64-v3"));
 }

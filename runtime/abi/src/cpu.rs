@@ -14,6 +14,9 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// Every one.
+    pub const ALL: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
+
     /// The architecture this crate was compiled for.
     pub const HOST: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };
 
@@ -23,6 +26,15 @@ impl Arch {
         match self {
             Arch::X86_64 => "x86_64",
             Arch::Aarch64 => "aarch64",
+        }
+    }
+
+    /// The target triple of what is made for it: Linux with glibc, though artifacts need neither.
+    #[must_use]
+    pub const fn triple(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64-unknown-linux-gnu",
+            Arch::Aarch64 => "aarch64-unknown-linux-gnu",
         }
     }
 
@@ -75,7 +87,9 @@ const X86_64: &[&str] = &[
     "vpclmulqdq",
 ];
 
-const AARCH64: &[&str] = &["aes", "crc", "dotprod", "fp16", "lse", "neon", "rcpc", "rdm", "sha2", "sve", "sve2"];
+/// ARMv8.1-A to 8.3-A's, then extensions. Scalable vectors (SVE) are not among them: no access may be wider than
+/// [`ACCESS_BYTES_MAX`](crate::limits::ACCESS_BYTES_MAX), and of theirs nobody knows the width before they run.
+const AARCH64: &[&str] = &["crc", "lse", "rdm", "dotprod", "fullfp16", "rcpc", "aes", "sha2"];
 
 #[cfg(test)]
 mod tests {
@@ -83,7 +97,7 @@ mod tests {
 
     #[test]
     fn no_feature_stands_twice() {
-        for arch in [Arch::X86_64, Arch::Aarch64] {
+        for arch in Arch::ALL {
             let features = arch.features();
             for (i, feature) in features.iter().enumerate() {
                 assert!(!features[..i].contains(feature), "{feature} stands twice");

@@ -87,17 +87,14 @@ fn detect(name: &str) -> Option<bool> {
 #[cfg(target_arch = "aarch64")]
 fn detect(name: &str) -> Option<bool> {
     detect!(is_aarch64_feature_detected, name, {
-        "aes" => "aes",
         "crc" => "crc",
-        "dotprod" => "dotprod",
-        "fp16" => "fp16",
         "lse" => "lse",
-        "neon" => "neon",
-        "rcpc" => "rcpc",
         "rdm" => "rdm",
+        "dotprod" => "dotprod",
+        "fullfp16" => "fp16",
+        "rcpc" => "rcpc",
+        "aes" => "aes",
         "sha2" => "sha2",
-        "sve" => "sve",
-        "sve2" => "sve2",
     })
 }
 
