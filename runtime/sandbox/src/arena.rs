@@ -16,9 +16,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::limits::{ARENA_BYTES, ARENA_BYTES_MIN};
+use crate::limits::ARENA_BYTES_MIN;
 use crate::sys::page::{Access, Pages, page_bytes};
-use crate::sys::{self};
+use crate::sys::{self, space};
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -46,7 +46,7 @@ impl Arena {
         if let Some(arena) = ARENA.get() {
             return Ok(arena);
         }
-        let mut bytes = ARENA_BYTES;
+        let mut bytes = space::arena_bytes();
         let pages = loop {
             match Pages::reserve(bytes, Access::None) {
                 Ok(pages) => break pages,

@@ -3,7 +3,10 @@
 /// Address space reserved for the code of all artifacts together.
 pub const ARENA_BYTES: usize = 64 << 30;
 
-/// The least address space for code with which the process starts, where [`ARENA_BYTES`] is not to be had.
+/// The same where address space is narrow or dear.
+pub const ARENA_BYTES_NARROW: usize = 1 << 30;
+
+/// The least address space for code with which the process starts, where neither is to be had.
 pub const ARENA_BYTES_MIN: usize = 256 << 20;
 
 /// Encoded descriptor without trap table and data.
@@ -68,6 +71,9 @@ pub const STACK_BYTES_MAX: usize = 1 << 30;
 
 /// A worker thread's stack for the handlers of faults.
 pub const SIGNAL_STACK_BYTES: usize = 64 << 10;
+
+/// Large reservations of address space that are kept for their next user, where reserving is dear.
+pub const KEPT_RESERVATIONS_MAX: usize = 64;
 
 /// Frames that a backtrace shows.
 pub const BACKTRACE_FRAMES_MAX: usize = 100;

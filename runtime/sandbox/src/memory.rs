@@ -42,6 +42,16 @@ impl Reservation {
             Bounds::Guard | Bounds::Segment | Bounds::None => Reservation::Guard,
         }
     }
+
+    /// For the message that there is none.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Reservation::Guard => {
+                "a memory that code does not check, which takes 8 GiB of address space (compiled with `--bounds software`, what the memory may grow to)"
+            }
+            Reservation::Checked => "a memory",
+        }
+    }
 }
 
 /// A linear memory.

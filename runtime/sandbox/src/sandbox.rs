@@ -218,7 +218,7 @@ impl Sandbox {
         let (limit, wanted) = (self.limits.memory_bytes_max, ty.pages_min.saturating_mul(PAGE_BYTES));
         check_limit("the size of its memories in bytes", self.counted_bytes().saturating_add(wanted), limit)?;
         let memory = Memory::of(ty, reservation, limit, &mut self.spare);
-        let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
+        let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: reservation.what(), source })?;
         self.ranges.push(memory.addresses());
         self.memories.push(memory);
         let record = self.record.get_mut();

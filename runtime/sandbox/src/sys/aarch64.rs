@@ -14,6 +14,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 
 use awsm_abi::vmctx;
+use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::context::{EVENT_HOST_CALL, EVENT_RETURNED, Record};
 
@@ -343,7 +344,8 @@ pub(crate) unsafe fn trap_number(pc: usize) -> Option<u8> {
     (instruction & 0xffe0_001f == 0xd420_0000 && number >> 8 == 0x55).then_some(number as u8)
 }
 
-/// Makes freshly written code visible to instruction fetch.
+/// Makes freshly written code visible to instruction fetch, of all threads: other processors may have fetched ahead what was there before. (Arm
+/// Architecture Reference Manual, B2.2.5; membarrier(2).)
 pub(crate) fn code_written(range: Range<usize>) {
     let sizes: u64;
     // SAFETY: Reads the cache type register, which user code may.
@@ -362,6 +364,11 @@ pub(crate) fn code_written(range: Range<usize>) {
     }
     // SAFETY: Barriers.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
+    // Linux before 4.16 and emulators do not have it. There the others synchronise when they next enter the kernel, which they do before they
+    // learn of new code, but for one that was awake and spinning for just that.
+    if membarrier(MembarrierCommand::RegisterPrivateExpeditedSyncCore).is_ok() {
+        let _ = membarrier(MembarrierCommand::PrivateExpeditedSyncCore);
+    }
 }
 
 /// Nothing to do: there are no vector states whose use slows other code down.

@@ -1,4 +1,4 @@
-//! What differs between processors: the switch of stacks, and registers in signal frames.
+//! What differs between processors: the switch of stacks, and registers in signal frames. And between systems: pages, address space.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -11,3 +11,4 @@ pub(crate) use aarch64::*;
 pub(crate) use x86_64::*;
 
 pub(crate) mod page;
+pub(crate) mod space;

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::space;
+
 /// Size of the system's pages.
 pub(crate) fn page_bytes() -> usize {
     static BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -58,6 +60,8 @@ pub(crate) unsafe fn protect_raw(address: usize, bytes: usize, access: Access) -
 pub(crate) struct Pages {
     base: NonNull<u8>,
     bytes: usize,
+    /// Behind this nothing was ever accessible.
+    opened: AtomicUsize,
 }
 
 // SAFETY: Address space belongs to the process, not to a thread; who may access it is up to the owner.
@@ -75,11 +79,16 @@ impl Pages {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
             Access::ReadExecute => ProtFlags::READ | ProtFlags::EXEC,
         };
+        if access == Access::None
+            && let Some(base) = space::take(bytes)
+        {
+            return Ok(Pages { base, bytes, opened: AtomicUsize::new(0) });
+        }
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: A new anonymous mapping at an address of the kernel's choice touches no existing memory.
         let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, protection, flags)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Pages { base, bytes })
+        Ok(Pages { base, bytes, opened: AtomicUsize::new(if access == Access::None { 0 } else { bytes }) })
     }
 
     /// Address of the first byte.
@@ -113,6 +122,10 @@ impl Pages {
         if range.is_empty() {
             return Ok(());
         }
+        if access != Access::None {
+            // Relaxed: whoever drops the pages has synchronised with all who used them.
+            self.opened.fetch_max(range.end, Ordering::Relaxed);
+        }
         // SAFETY: The pages are ours; the rest is the caller's promise.
         Ok(unsafe { rustix::mm::mprotect(start, range.len(), access.flags()) }?)
     }
@@ -130,13 +143,19 @@ impl Pages {
         }
     }
 
-    /// Gives the pages of `range` back: they are zero when next touched.
+    /// Gives the pages of `range`, which can be written to, back: they are zero when next touched.
     ///
     /// # Safety
     /// No reference into the range exists.
     pub(crate) unsafe fn discard(&self, range: Range<usize>) -> io::Result<()> {
         let start = self.part(&range);
         if range.is_empty() {
+            return Ok(());
+        }
+        if !discards() {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+            // SAFETY: Replaces only our own pages, to which no reference exists, by the caller's promise.
+            unsafe { rustix::mm::mmap_anonymous(start, range.len(), ProtFlags::READ | ProtFlags::WRITE, flags)? };
             return Ok(());
         }
         // SAFETY: The pages are ours; the rest is the caller's promise.
@@ -161,8 +180,6 @@ impl Pages {
     /// Calls `each` with every run of pages in `range` that may have been touched since they were mapped or discarded: all others are zero.
     pub(crate) fn for_each_touched(&self, range: Range<usize>, mut each: impl FnMut(Range<usize>)) {
         const CHUNK_PAGES: usize = 512;
-        /// Of an entry: the page is in memory, or swapped out.
-        const TOUCHED: u64 = 0b11 << 62;
         let page = page_bytes();
         let mut entries = [0u64; CHUNK_PAGES];
         let mut run: Option<usize> = None;
@@ -191,16 +208,62 @@ impl Pages {
 fn pagemap(first: u64, entries: &mut [u64]) -> bool {
     // A file opened before a fork tells of the parent.
     static FILE: OnceLock<Option<(u32, File)>> = OnceLock::new();
-    let file = FILE.get_or_init(|| Some((std::process::id(), File::open("/proc/self/pagemap").ok()?)));
+    let file = FILE.get_or_init(|| {
+        let file = File::open("/proc/self/pagemap").ok()?;
+        tells_what_was_touched(&file).then(|| (std::process::id(), file))
+    });
     let Some((process, file)) = file else { return false };
+    *process == std::process::id() && read_entries(file, first, entries)
+}
+
+/// Of an entry: the page is in memory, or swapped out.
+const TOUCHED: u64 = 0b11 << 62;
+
+fn read_entries(file: &File, first: u64, entries: &mut [u64]) -> bool {
     let bytes = size_of_val(entries);
     // SAFETY: Any bytes are an array of u64.
     let to = unsafe { std::slice::from_raw_parts_mut(entries.as_mut_ptr().cast::<u8>(), bytes) };
-    *process == std::process::id() && file.read_at(to, first * size_of::<u64>() as u64).is_ok_and(|read| read == bytes)
+    file.read_at(to, first * size_of::<u64>() as u64).is_ok_and(|read| read == bytes)
+}
+
+/// Whether the file is about this process's pages: emulators may show another's, or have pages of another size.
+fn tells_what_was_touched(file: &File) -> bool {
+    const PAGES: usize = 8;
+    let page = page_bytes();
+    let Ok(pages) = Pages::reserve(PAGES * page, Access::ReadWrite) else { return false };
+    for i in (0..PAGES).step_by(2) {
+        // SAFETY: Within fresh pages, which can be written to.
+        unsafe { pages.base().as_ptr().add(i * page).write_volatile(1) };
+    }
+    let mut entries = [0; PAGES];
+    read_entries(file, (pages.addresses().start / page) as u64, &mut entries)
+        && entries.iter().enumerate().all(|(i, entry)| i % 2 == 1 || entry & TOUCHED != 0)
+}
+
+/// Whether `MADV_DONTNEED` empties pages: emulators may ignore it.
+fn discards() -> bool {
+    static DISCARDS: OnceLock<bool> = OnceLock::new();
+    *DISCARDS.get_or_init(|| {
+        let Ok(pages) = Pages::reserve(page_bytes(), Access::ReadWrite) else { return false };
+        let at = pages.base().as_ptr();
+        // SAFETY: Within a fresh page, which can be written to.
+        unsafe {
+            at.write_volatile(1);
+            rustix::mm::madvise(at.cast(), pages.bytes, Advice::LinuxDontNeed).is_ok() && at.read_volatile() == 0
+        }
+    })
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
+        if space::wants(self.bytes) {
+            let opened = *self.opened.get_mut();
+            // SAFETY: The owner gives the pages up.
+            if unsafe { self.reset(0..opened) }.is_ok() {
+                space::keep(self.base, self.bytes);
+                return;
+            }
+        }
         // SAFETY: Our own mapping, which its owner gives up. An error would only leak it.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }

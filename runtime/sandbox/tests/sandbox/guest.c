@@ -13,8 +13,14 @@ __asm__(".text\n.globl text_start\n.hidden text_start\ntext_start:\n");
 #define HOST(call, slots) AT(host_call, 0)(vmctx, call, slots)
 #define MEMORY AT(char *, MEMORY_BASE)
 #define NOINLINE __attribute__((noinline))
+#ifdef __x86_64__
 // ud1l code(%eax), %eax
 #define TRAP(code) __asm__ volatile(".byte 0x67, 0x0f, 0xb9, 0x40, " #code)
+#define ILLEGAL() __asm__ volatile("ud2")
+#else
+#define TRAP(code) __asm__ volatile("brk 0x5500 | " #code)
+#define ILLEGAL() __asm__ volatile("udf 0")
+#endif
 
 // Entries: one for each type, named by parameters and results (i: i32, l: i64, f: funcref).
 void entry__(void *vmctx, void (*code)(void *), slot *s) { code(vmctx); }
@@ -70,11 +76,17 @@ u64 mix(void *vmctx, u64 rounds) {
 }
 
 void unreachable(void *vmctx) { TRAP(1); }
-void illegal(void *vmctx) { __asm__ volatile("ud2"); }
+void illegal(void *vmctx) { ILLEGAL(); }
 int divide(void *vmctx, int a, int b) {
+#ifdef __x86_64__
     int low, high;
     __asm__ volatile("cltd\n idivl %3" : "=a"(low), "=&d"(high) : "0"(a), "r"(b));
     return low;
+#else
+    // Divisions never fault there.
+    if (b == 0) TRAP(7);
+    return a / b;
+#endif
 }
 int load(void *vmctx, int address) { return *(volatile int *)(MEMORY + (unsigned)address); }
 int store(void *vmctx, int address, int value) { return *(volatile int *)(MEMORY + (unsigned)address) = value; }
@@ -91,11 +103,22 @@ NOINLINE int recurse_host(void *vmctx, int n) {
     return recurse_host(vmctx, n + 1) + here;
 }
 // No guest can do this: sends itself SIGALRM, so that it is interrupted at a known place. `who` is process << 32 | thread.
+#ifdef __x86_64__
 #define TICK(who) \
     do { \
         register u64 result __asm__("rax") = 234; /* tgkill */ \
         __asm__ volatile("syscall" : "+a"(result) : "D"(who >> 32), "S"(who & 0xffffffff), "d"(14) : "rcx", "r11", "memory"); \
     } while (0)
+#else
+#define TICK(who) \
+    do { \
+        register u64 call __asm__("x8") = 131; /* tgkill */ \
+        register u64 process __asm__("x0") = who >> 32; \
+        register u64 thread __asm__("x1") = who & 0xffffffff; \
+        register u64 signal __asm__("x2") = 14; \
+        __asm__ volatile("svc 0" : "+r"(process) : "r"(call), "r"(thread), "r"(signal) : "memory"); \
+    } while (0)
+#endif
 u64 tick(void *vmctx, u64 who) {
     for (;;) TICK(who);
 }

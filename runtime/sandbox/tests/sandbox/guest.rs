@@ -95,6 +95,10 @@ struct Compiled {
     text_bytes: u64,
 }
 
+/// For this machine. The compiler may be another machine's: emulators run its programs beside this one's.
+const TARGET: &[&str] =
+    if cfg!(target_arch = "aarch64") { &["--target=aarch64-linux-gnu"] } else { &["--target=x86_64-linux-gnu", "-march=native"] };
+
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
@@ -123,7 +127,7 @@ fn compiled() -> &'static Compiled {
         let layout = layout();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sandbox/guest.c");
         let mut clang = Command::new("clang-22");
-        clang.args(["-c", "-O1", "-march=native", "-fPIC", "-ffreestanding", "-fvisibility=hidden", "-fno-stack-protector"]);
+        clang.args(TARGET).args(["-c", "-O1", "-fPIC", "-ffreestanding", "-fvisibility=hidden", "-fno-stack-protector"]);
         clang.args([
             "-fasynchronous-unwind-tables",
             "-fomit-frame-pointer",
@@ -249,7 +253,7 @@ impl Parts {
             more = self.assembly,
         );
         std::fs::write(&assembly, source).unwrap();
-        run(Command::new("clang-22").arg("-c").arg(&assembly).arg("-o").arg(&object));
+        run(Command::new("clang-22").args(TARGET).arg("-c").arg(&assembly).arg("-o").arg(&object));
         let mut lld = Command::new("ld.lld-22");
         lld.args(["-shared", "-nostdlib", "-zrodynamic", "-znorelro", "-znoexecstack", "-zseparate-code", "--build-id=none"]);
         lld.args(&self.flags).arg("-o").arg(&output).arg(&compiled().object).arg(&object);
