@@ -212,8 +212,10 @@ pub struct FunctionConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bounds {
-    /// Reserved address space: 8 GiB for each sandbox, and no time.
+    /// `guard` where the system has address space for that, otherwise `software`.
     #[default]
+    Auto,
+    /// Reserved address space: 8 GiB for each sandbox, and no time.
     Guard,
     /// The same, with the memory's base in a segment register.
     Segment,
@@ -226,7 +228,8 @@ pub enum Bounds {
 impl From<Bounds> for types::Bounds {
     fn from(bounds: Bounds) -> types::Bounds {
         match bounds {
-            Bounds::Guard => types::Bounds::Guard,
+            Bounds::Auto if !sledge_sandbox::room_for_guards() => types::Bounds::Software,
+            Bounds::Auto | Bounds::Guard => types::Bounds::Guard,
             Bounds::Segment => types::Bounds::Segment,
             Bounds::Software => types::Bounds::Software,
             Bounds::None => types::Bounds::None,
