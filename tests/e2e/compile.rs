@@ -8,6 +8,7 @@ use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A module in a file of its own.
@@ -57,6 +58,28 @@ fn is_cached(config: &Value) -> (bool, String) {
     server.stop();
     assert_ne!(log.contains("cached=true"), log.contains("cached=false"), "{log}");
     (log.contains("cached=true"), log)
+}
+
+/// As on kernels with few bits of addresses, or in a container with such a limit: less than one guarded memory reserves.
+#[test]
+fn where_address_space_is_narrow_modules_get_checks_and_artifacts_without_are_refused_with_advice() {
+    const ADDRESSES_KIB: u64 = 7 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |file: &Path| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"ulimit -v "$0" && exec "$@""#, &ADDRESSES_KIB.to_string()])
+            .arg(programs::sledge())
+            .arg("run")
+            .arg(file);
+        process::run(command.env("CACHE_DIRECTORY", folder.path().join("cache")), b"echoed", TIME_MAX)
+    };
+    let done = run(&module(folder.path()));
+    assert_eq!((done.code(), done.text().as_str()), (0, "echoed"), "{}", done.stderr);
+    let done = run(&programs::function_with("echo.wat", &["--bounds", "software"]));
+    assert_eq!((done.code(), done.text().as_str()), (0, "echoed"), "{}", done.stderr);
+    let done = run(&programs::function_with("echo.wat", &["--bounds", "guard"]));
+    assert!(done.code() != 0 && done.stderr.contains("`--bounds software`"), "{}: {}", done.code(), done.stderr);
 }
 
 #[test]

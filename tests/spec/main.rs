@@ -2,7 +2,8 @@
 //! continuous integration has time for; `all.rs` has every one. Fails with a list of all directives that did not do what they say; prints a
 //! table of what was run.
 //!
-//! `SPEC_FILTER=text` runs the scripts only whose name contains the text; `SPEC_FAILURES=file` appends the failures to a file as well.
+//! `SPEC_FILTER=text,text` runs the scripts only whose name contains one of the texts; `SPEC_FAILURES=file` appends the failures to a file as
+//! well; `TEST_MACHINE=aarch64` runs everything in an emulator, with modules compiled here (see `sledge_tests::machine`).
 //! One script alone: `cargo run --release -p sledge-tests --bin spec-runner guard-O3 wasm-v2/i32.wast --text`.
 
 mod effects;

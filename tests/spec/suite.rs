@@ -3,11 +3,13 @@
 use crate::expected::Expected;
 use crate::summary::{self, Failure, Report, Total};
 use anyhow::{Context, bail};
+use sledge_tests::machine;
 use sledge_tests::spec::{Event, Mode, Script, official, ours};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -23,7 +25,8 @@ pub(crate) fn run(mode: &str) -> anyhow::Result<()> {
     let mode = Mode::parse(mode).with_context(|| format!("{mode} is no mode"))?;
     let start = Instant::now();
     let filter = std::env::var("SPEC_FILTER").unwrap_or_default();
-    let mut scripts: Vec<Script> = official().into_iter().chain(ours()?).filter(|s| s.name.contains(&filter)).collect();
+    let wanted = |script: &Script| filter.split(',').any(|part| script.name.contains(part));
+    let mut scripts: Vec<Script> = official().into_iter().chain(ours()?).filter(wanted).collect();
     // The longest first, so that no core waits at the end.
     scripts.sort_by_key(|script| std::cmp::Reverse(cost(script)));
     let mut expected = Expected::load(mode)?;
@@ -73,7 +76,12 @@ fn cost(script: &Script) -> usize {
 /// Runs one script in a process of its own.
 fn run_script(script: &Script, mode: Mode) -> Report {
     let mut report = Report::new(&script.name);
-    let child = Command::new(env!("CARGO_BIN_EXE_spec-runner"))
+    let runner = Path::new(env!("CARGO_BIN_EXE_spec-runner"));
+    let mut command = machine::command(&machine::counterpart(runner));
+    if machine::is_emulated() {
+        command.env("SPEC_COMPILER", runner);
+    }
+    let child = command
         .args([&mode.to_string(), &script.name])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

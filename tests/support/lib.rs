@@ -3,9 +3,11 @@
 pub mod admin;
 pub mod golden;
 pub mod http;
+pub mod machine;
 pub mod process;
 pub mod programs;
 pub mod random;
 pub mod server;
 pub mod spec;
+#[cfg(feature = "compiler")]
 pub mod traced;

@@ -1,5 +1,6 @@
 //! The programs under test and functions made with them.
 
+use crate::machine;
 use crate::process::{self, Finished};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub fn awsm_command(arguments: &[&str]) -> Command {
 /// A command of `sledge`.
 #[must_use]
 pub fn sledge_command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(sledge());
+    let mut command = machine::command(sledge());
     // Neither sockets nor compiled modules go where a user has them.
     command.env("RUNTIME_DIRECTORY", folder()).env("CACHE_DIRECTORY", folder().join("cache"));
     command.args(arguments);
@@ -75,7 +76,7 @@ pub fn function_with(file: &str, options: &[&str]) -> PathBuf {
         std::fs::create_dir_all(&folder).expect("a folder for artifacts");
         let artifact = folder.join(source.with_extension("so").file_name().expect("a file's name"));
         let mut command = awsm_command(&["compile"]);
-        command.arg(&source).arg("-o").arg(&artifact).args(options);
+        command.arg(&source).arg("-o").arg(&artifact).args(machine::compile_arguments()).args(options);
         let done = process::run(&mut command, b"", COMPILE_TIME_MAX);
         assert!(done.status.success(), "{command:?}: {}\n{}", done.code(), done.stderr);
         artifact
@@ -122,7 +123,7 @@ fn programs() -> &'static Programs {
         build.arg("--target-dir").arg(folder.parent().expect("the target folder")).current_dir(tests_folder());
         let built = process::run(&mut build, b"", BUILD_TIME_MAX);
         assert!(built.status.success(), "{build:?}:\n{}", built.stderr);
-        Programs { awsm: folder.join("awsm"), sledge: folder.join("sledge") }
+        Programs { awsm: folder.join("awsm"), sledge: machine::counterpart(&folder.join("sledge")) }
     });
     &PROGRAMS
 }

@@ -1,8 +1,7 @@
-//! Compiling with `awsm`, running in `sledge-sandbox`: the only file here that knows either.
+//! Running in `sledge-sandbox`: the only file here that knows it.
 
+use crate::compiler::Compiler;
 use crate::values::Val;
-use anyhow::Context;
-use awsm::{Bounds, CompileError, CompileOptions, Cpu, OptLevel};
 use awsm_abi::descriptor::ImportType;
 use sledge_sandbox::{
     Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Pool, Sandbox, SandboxLimits, Template,
@@ -19,8 +18,10 @@ const CALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often a running guest hands back control, to have the time looked at.
 const QUANTUM: Duration = Duration::from_millis(20);
 
-/// Scripts make many memories that they hardly touch: this is address space.
-const MEMORY_BYTES_MAX: u64 = 1 << 40;
+/// Scripts make many memories that they hardly touch: this is address space, of which an emulator has little.
+fn memory_bytes_max() -> u64 {
+    if sledge_sandbox::room_for_guards() { 1 << 40 } else { 1 << 30 }
+}
 
 /// Imports of `spectest` that are the host's: it prints nothing.
 const HOST_MODULE: &str = "spectest-host";
@@ -67,16 +68,6 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<CompileError> for Failure {
-    fn from(error: CompileError) -> Failure {
-        match error {
-            CompileError::Invalid { .. } | CompileError::Limit { .. } => Failure::Invalid(error.to_string()),
-            CompileError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
-            _ => Failure::Internal(error.to_string()),
-        }
-    }
-}
-
 impl From<InstantiateError> for Failure {
     fn from(error: InstantiateError) -> Failure {
         match error {
@@ -89,22 +80,14 @@ impl From<InstantiateError> for Failure {
     }
 }
 
-/// The processor that `SPEC_CPU` names, as on `awsm`'s command line; without it, this one.
-fn cpu() -> Cpu {
-    match std::env::var("SPEC_CPU").ok().as_deref() {
-        None | Some("native") => Cpu::Native,
-        Some("baseline") => Cpu::Baseline,
-        Some(name) => Cpu::Named(name.to_string()),
-    }
-}
-
 fn limits() -> SandboxLimits {
-    SandboxLimits { memory_bytes_max: MEMORY_BYTES_MAX, ..SandboxLimits::default() }
+    SandboxLimits { memory_bytes_max: memory_bytes_max(), ..SandboxLimits::default() }
 }
 
 /// What a script's modules live in: one sandbox.
 pub(crate) struct Store {
-    options: CompileOptions,
+    compiler: Compiler,
+    allow_unchecked: bool,
     sandbox: Sandbox,
     worker: WorkerThread,
     /// A guest ran too long: the sandbox will never run again.
@@ -115,23 +98,9 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(mode: Mode, script: &Script) -> anyhow::Result<Store> {
-        let bounds = match mode.bounds {
-            "guard" => Bounds::Guard,
-            "segment" => Bounds::Segment,
-            "software" => Bounds::Software,
-            _ => Bounds::None,
-        };
-        let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
         Ok(Store {
-            options: CompileOptions {
-                bounds,
-                opt_level,
-                cpu: cpu(),
-                legacy_exceptions: script.name.contains("legacy"),
-                // The modules of a script are linked with each other, and `spectest` with all.
-                foreign_exceptions: script.text.contains("(tag"),
-                ..CompileOptions::default()
-            },
+            compiler: Compiler::new(mode, script)?,
+            allow_unchecked: mode.bounds == "none",
             sandbox: Sandbox::new(&limits())?,
             worker: WorkerThread::enter(QUANTUM)?,
             killed: false,
@@ -149,11 +118,11 @@ impl Store {
 
     pub(crate) fn compile(&mut self, wasm: &[u8]) -> Result<Module, Failure> {
         let start = Instant::now();
-        let compiled = awsm::compile(wasm, &self.options, &());
+        let compiled = self.compiler.compile(wasm);
         self.compile_time += start.elapsed();
         let artifact = compiled?;
         self.modules_compiled += 1;
-        let policy = LoadPolicy { allow_unchecked: self.options.bounds == Bounds::None };
+        let policy = LoadPolicy { allow_unchecked: self.allow_unchecked };
         Artifact::load(&artifact, &policy).map_err(|error| Failure::Internal(error.to_string()))
     }
 

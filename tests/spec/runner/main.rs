@@ -1,8 +1,9 @@
 //! Runs one script of the specification suite: `spec-runner MODE SCRIPT`, for instance `spec-runner guard-O3 wasm-v2/i32.wast`.
 //!
-//! SCRIPT is a name of the suite or a file. Prints [`Event`]s; with `--text` as a third argument, only failures and a summary, for
+//! Modules are compiled here or, where `SPEC_COMPILER` names another `spec-runner`, by that: see [`compiler`]. SCRIPT is a name of the suite or a file. Prints [`Event`]s; with `--text` as a third argument, only failures and a summary, for
 //! people. Everything of a script (modules, links, values) lives and dies with this process.
 
+mod compiler;
 mod engine;
 mod reuse;
 mod script;
@@ -14,12 +15,18 @@ use std::io::Write;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    #[cfg(feature = "compiler")]
+    if let [command, mode, machine, script] = arguments.as_slice()
+        && command == "compile"
+    {
+        return compiler::serve(parse(mode)?, machine, &find(script)?);
+    }
     let (mode, script, text) = match arguments.as_slice() {
         [mode, script] => (mode, script, false),
         [mode, script, flag] if flag == "--text" => (mode, script, true),
         _ => bail!("usage: spec-runner MODE SCRIPT [--text]; MODE is guard-O3, software-O0 and the like"),
     };
-    let mode = Mode::parse(mode).with_context(|| format!("{mode} is no mode: guard-O3, software-O0 and the like are"))?;
+    let mode = parse(mode)?;
     let script = find(script)?;
     if text {
         let mut printer = Printer { name: &script.name, line: 0, what: String::new(), counts: [0; 3] };
@@ -35,6 +42,10 @@ fn main() -> anyhow::Result<()> {
         })?;
     }
     Ok(())
+}
+
+fn parse(mode: &str) -> anyhow::Result<Mode> {
+    Mode::parse(mode).with_context(|| format!("{mode} is no mode: guard-O3, software-O0 and the like are"))
 }
 
 fn find(name: &str) -> anyhow::Result<Script> {
