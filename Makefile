@@ -6,6 +6,8 @@
 CARGO ?= cargo
 JOBS ?=
 GROUP ?=
+# AARCH64=no leaves out what needs a compiler, libraries and an emulator for another machine.
+AARCH64 ?= yes
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,11 +24,11 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo test test-all test-spec-all bench polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo test test-aarch64 test-all test-spec-all aarch64 bench polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 setup: ## install what building and testing need, if it is missing
 	@scripts/setup
@@ -43,6 +45,15 @@ test: build ## what continuous integration runs, within 25 minutes
 		echo "testing $$package"; \
 		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
 	done
+	@$(if $(filter no,$(AARCH64)),,$(MAKE) test-aarch64)
+
+aarch64: ## sledge for AArch64, in target/aarch64-unknown-linux-gnu/release
+	@scripts/setup --aarch64
+	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) scripts/aarch64 build
+
+test-aarch64: build ## the runtime for AArch64, in an emulator; ALL=1 for the whole specification suite
+	@scripts/setup --aarch64
+	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) ALL=$(ALL) scripts/aarch64 test
 
 test-all: test ## and what takes longer: all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
