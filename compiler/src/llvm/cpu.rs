@@ -92,6 +92,10 @@ const AARCH64: &[(&str, &[&str])] = &[
 /// times as long as by clang -O3 with them and 0.97 times without (Zen 5).
 const AVOIDED_ON_ZEN: &[&str] = &["prefer-no-gather", "prefer-no-scatter"];
 
+/// Features that code must not use although the processor has them. With `gfni`, LLVM 22.1 makes an arithmetic shift of bytes by zero flip their lower bits
+/// where nothing has removed that shift before, as at -O0.
+const MISCOMPILED: &[&str] = &["gfni"];
+
 /// The names that [`Cpu::Named`] accepts.
 pub(crate) fn names(arch: Arch) -> Vec<&'static str> {
     match arch {
@@ -131,7 +135,8 @@ impl TargetCpu {
             Cpu::Native => {
                 host::initialise();
                 let host = host::cpu_features();
-                let known = arch.features().iter().filter(|known| host.iter().any(|feature| feature == *known));
+                let is_usable = |known: &&&str| !MISCOMPILED.contains(*known) && host.iter().any(|feature| feature == *known);
+                let known = arch.features().iter().filter(is_usable);
                 Ok(TargetCpu { arch, tune: host::cpu_name(), features: known.map(|&feature| feature.to_owned()).collect() })
             }
             Cpu::Named(name) => match features_of(name, arch) {
