@@ -10,6 +10,17 @@
     (i32.add
       (i32.load offset=4 (local.get 0))
       (i32.load (i32.add (local.get 0) (i32.const 8)))))
+  ;; The widest last: checked first, and where that fails one after the other.
+  (func $growing (export "growing") (param i32)
+    (i32.store (local.get 0) (i32.const 1))
+    (i32.store offset=4 (local.get 0) (i32.const 2))
+    (i32.store offset=8 (local.get 0) (i32.const 3))
+    (i32.store offset=12 (local.get 0) (i32.const 4)))
+  ;; What the host sees does not come too early.
+  (func $between (export "between") (param i32)
+    (i32.store (local.get 0) (i32.const 1))
+    (call $f)
+    (i32.store offset=4 (local.get 0) (i32.const 2)))
   ;; Nothing is known of what lies before the first byte.
   (func $before (export "before") (param i32) (result i32)
     (i32.store offset=12 (local.get 0) (i32.const 1))
@@ -30,13 +41,22 @@
 ;; RUN: --bounds software -O3 --emit llvm-ir
 ;; FUNCTION: wasm[1]::fields
 ;; COUNT: 1 ubsantrap
-;; FUNCTION: wasm[2]::before
+;; The four stores have become one; the copy has four traps, the widest of which is certain there.
+;; FUNCTION: wasm[2]::growing
+;; CHECK: icmp
+;; CHECK: store <4 x i32>
+;; COUNT: 4 icmp
+;; COUNT: 4 ubsantrap
+;; FUNCTION: wasm[3]::between
+;; COUNT: 2 icmp
+;; COUNT: 2 ubsantrap
+;; FUNCTION: wasm[4]::before
 ;; COUNT: 2 ubsantrap
 ;; A version without checks, vectorised, beside the one with them.
-;; FUNCTION: wasm[3]::sum
+;; FUNCTION: wasm[5]::sum
 ;; CHECK: load <8 x i32>, ptr
 ;; COUNT: 1 ubsantrap
-;; FUNCTION: wasm[4]::scan
+;; FUNCTION: wasm[6]::scan
 ;; COUNT: 1 ubsantrap
 ;; COUNT: 1 load i8
 

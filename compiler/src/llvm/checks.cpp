@@ -41,6 +41,8 @@ void Check::remove() const {
 constexpr uint64_t MemoryOutOfBounds = 2;
 
 static bool traps(const BasicBlock &block) {
+    if (isa<PHINode>(block.front()))
+        return false;
     const auto *call = dyn_cast<IntrinsicInst>(&*block.getFirstNonPHIOrDbg());
     if (!call || call->getIntrinsicID() != Intrinsic::ubsantrap || !isa_and_nonnull<UnreachableInst>(call->getNextNode()))
         return false;
@@ -122,7 +124,7 @@ std::optional<Check> checkAt(BasicBlock &block) {
         auto [index, more] = split(left);
         if (bytes > BytesMax || bytes + more > BytesMax)
             return std::nullopt;
-        return Check{branch, trap, load, index, bytes + more};
+        return Check{branch, trap, length, load, index, bytes + more};
     }
     return std::nullopt;
 }
@@ -143,6 +145,9 @@ std::pair<const SCEV *, uint64_t> indexOf(const Check &check, ScalarEvolution &e
         index = narrow->getOperand();
     return {index, bytes};
 }
+
+// Of one index. A module that has more is strange, and is not to take us long.
+constexpr size_t FactsMax = 32;
 
 namespace {
 
@@ -190,8 +195,11 @@ private:
                 return true;
         }
         // Only what cannot be reached without the check.
-        if (check.passed()->getSinglePredecessor())
+        if (check.passed()->getSinglePredecessor()) {
+            if (known.size() == FactsMax)
+                known.erase(known.begin());
             known.push_back({add, bytes, check.passed()});
+        }
         return false;
     }
 

@@ -24,6 +24,7 @@ constexpr uint64_t BytesMax = uint64_t(1) << 34;
 struct Check {
     llvm::BranchInst *branch;
     unsigned trapSuccessor;
+    llvm::Value *lengthValue;
     llvm::LoadInst *length; // one of those whose value it may be: all are of the same record
     llvm::Value *index;     // i64
     uint64_t bytes;

@@ -122,6 +122,8 @@ const SCEV *Version::iterations() {
 }
 
 bool Version::addMoving(const Check &check, const SCEVAddRecExpr &index, uint64_t bytes) {
+    // Where no byte has to be inside the index could be 4 GiB, which has no 32-bit form.
+    bytes = std::max<uint64_t>(bytes, 1);
     const SCEV *first = index.getStart(), *step = index.getStepRecurrence(evolution);
     if (!index.isAffine() || !iterations() || !canExpand(first) || !canExpand(step))
         return false;

@@ -14,6 +14,8 @@ using namespace llvm;
 static bool addFunctionPass(StringRef name, FunctionPassManager &passes) {
     if (name == "awsm-implied-checks")
         passes.addPass(awsm::ImpliedChecksPass());
+    else if (name == "awsm-neighbour-checks")
+        passes.addPass(awsm::NeighbourChecksPass());
     else if (name == "awsm-loop-checks")
         passes.addPass(awsm::LoopChecksPass());
     else if (name == "awsm-affine")

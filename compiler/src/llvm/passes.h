@@ -11,6 +11,11 @@ struct ImpliedChecksPass : llvm::PassInfoMixin<ImpliedChecksPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+// checks_neighbours.cpp, "awsm-neighbour-checks": makes one check of several of the same index, of which the first is not the widest.
+struct NeighbourChecksPass : llvm::PassInfoMixin<NeighbourChecksPass> {
+    llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 // checks_loops.cpp, "awsm-loop-checks": gives loops a version without checks. Wants loop-simplify and LCSSA form, and keeps neither.
 struct LoopChecksPass : llvm::PassInfoMixin<LoopChecksPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);

@@ -25,7 +25,7 @@ const SCALAR_QUICK: &str = "function<eager-inv>(early-cse<memssa>,simplifycfg,in
     instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg)";
 
 const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
-    loop-mssa(licm<allowspeculation>),awsm-implied-checks,loop-simplify,lcssa,awsm-loop-checks,jump-threading,correlated-propagation,\
+    loop-mssa(licm<allowspeculation>),awsm-implied-checks,loop-simplify,lcssa,awsm-loop-checks,awsm-neighbour-checks,jump-threading,correlated-propagation,\
     simplifycfg<switch-range-to-icmp>,instcombine<max-iterations=1;no-verify-fixpoint>,aggressive-instcombine,simplifycfg<switch-range-to-icmp>,\
     reassociate,constraint-elimination,loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,\
     loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),\
