@@ -48,8 +48,10 @@ pub(crate) fn compile_with(
     })?;
     let plan = partition::plan(&module, options.opt_level)?;
     plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(&module)));
-    let bounds: Vec<_> = module.memories.iter().map(|memory| bounds_of(memory, options.bounds)).collect();
-    let job = Job { module: &module, layout, bounds: &bounds, cpu: &cpu, plan: &plan, emit: options.emit, progress };
+    let bounds = module.memories.iter().enumerate().map(|(index, memory)| bounds_of(index, memory, options.bounds));
+    let bounds: Vec<_> = bounds.collect();
+    let segment = options.bounds == Bounds::Segment;
+    let job = Job { module: &module, layout, bounds: &bounds, segment, cpu: &cpu, plan: &plan, emit: options.emit, progress };
     let threads = parallel::threads(options.jobs, plan.parts.len());
     reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
     let outputs = job.run(threads)?;
@@ -66,6 +68,7 @@ pub(crate) fn compile_with(
         module: &module,
         entry_types: &translate::entry_types(&module),
         bounds: &bounds,
+        segment,
         opt_level: options.opt_level,
         arch: cpu.arch,
         cpu_features: &cpu.features,
@@ -81,6 +84,7 @@ struct Job<'a> {
     module: &'a Module<'a>,
     layout: Layout,
     bounds: &'a [Bounds],
+    segment: bool,
     cpu: &'a TargetCpu,
     plan: &'a Plan,
     emit: Emit,
@@ -119,7 +123,7 @@ impl Job<'_> {
         let context = Context::create();
         let ir = Ir::new(&context, &machine, self.layout.size());
         ir.define_at_start(&artifact::text_symbol(index as u32));
-        let unit = Unit::new(self.module, ir, self.layout, self.bounds.to_vec(), part, &self.plan.shared);
+        let unit = Unit::new(self.module, ir, self.layout, self.bounds.to_vec(), self.segment, part, &self.plan.shared);
         phases.begin(Phase::Translate);
         if index == 0 {
             translate::entries(&unit)?;
@@ -129,7 +133,7 @@ impl Job<'_> {
         let code = ir.finish()?;
 
         phases.begin(Phase::Optimise);
-        llvm::optimise(&code, &machine, part.opt_level, self.bounds.contains(&Bounds::Guard))?;
+        llvm::optimise(&code, &machine, part.opt_level, self.bounds)?;
         if self.emit == Emit::LlvmIr {
             return Ok(code.print_to_string().to_bytes().to_vec());
         }
@@ -173,9 +177,14 @@ fn join(plan: &Plan, outputs: Vec<Vec<u8>>, comment: char) -> Vec<u8> {
     all
 }
 
-/// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold.
-fn bounds_of(memory: &MemoryType, chosen: Bounds) -> Bounds {
-    if memory.memory64 { Bounds::Software } else { chosen }
+/// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold; and there is one
+/// segment register.
+fn bounds_of(index: usize, memory: &MemoryType, chosen: Bounds) -> Bounds {
+    match chosen {
+        _ if memory.memory64 => Bounds::Software,
+        Bounds::Segment if index > 0 => Bounds::Guard,
+        chosen => chosen,
+    }
 }
 
 /// Whether options go together, without a module: what [`compile`] would say of them.
@@ -185,16 +194,11 @@ fn bounds_of(memory: &MemoryType, chosen: Bounds) -> Bounds {
 pub fn check(options: &CompileOptions) -> Result<(), CompileError> {
     TargetCpu::resolve(&options.cpu, options.arch)?;
     match options.bounds {
-        Bounds::Guard | Bounds::Software | Bounds::None => Ok(()),
         Bounds::Segment if options.arch != Arch::X86_64 => Err(CompileError::Options {
             option: "bounds",
             value: options.bounds.to_string(),
             reason: format!("needs a segment register, which {} has not; give guard, software or none", options.arch.name()),
         }),
-        Bounds::Segment => Err(CompileError::Options {
-            option: "bounds",
-            value: options.bounds.to_string(),
-            reason: "not available yet; give guard, software or none".to_owned(),
-        }),
+        Bounds::Guard | Bounds::Segment | Bounds::Software | Bounds::None => Ok(()),
     }
 }

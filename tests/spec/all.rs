@@ -8,7 +8,7 @@ mod suite;
 mod summary;
 
 /// What keeps accesses inside their memory. One line a mode.
-const BOUNDS: &[&str] = &["guard", "software"];
+const BOUNDS: &[&str] = &["guard", "segment", "software"];
 
 /// How hard the compiler tries.
 const LEVELS: &[&str] = &["O0", "O2", "O3"];

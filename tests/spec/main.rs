@@ -11,7 +11,9 @@ mod endless;
 mod expected;
 mod killed;
 mod parts;
+mod reach;
 mod references;
+mod segment;
 mod slots;
 mod suite;
 mod summary;
@@ -25,6 +27,9 @@ const MODES: &[(Bounds, OptLevel)] = &[
     (Bounds::Guard, OptLevel::O0),
     (Bounds::Guard, OptLevel::O2),
     (Bounds::Guard, OptLevel::O3),
+    (Bounds::Segment, OptLevel::O0),
+    (Bounds::Segment, OptLevel::O2),
+    (Bounds::Segment, OptLevel::O3),
     (Bounds::Software, OptLevel::O0),
     (Bounds::Software, OptLevel::O2),
     (Bounds::Software, OptLevel::O3),
@@ -38,6 +43,11 @@ fn guard_o3() {
 #[test]
 fn software_o0() {
     run("software-O0");
+}
+
+#[test]
+fn segment_o2() {
+    run("segment-O2");
 }
 
 fn run(mode: &str) {

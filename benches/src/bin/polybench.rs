@@ -20,7 +20,7 @@ struct Options {
     /// Names of kernels, with spaces or commas between them; all if not given
     #[arg(long, default_value = "", hide_default_value = true)]
     kernels: String,
-    /// Modes of bounds checks: guard, software, none
+    /// Modes of bounds checks: guard, segment, software, none
     #[arg(long, default_value = "guard software")]
     modes: String,
     /// Where the WebAssembly comes from: c (awsm's own way), foreign (clang alone), simd (the same with vectors)

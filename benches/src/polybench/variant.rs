@@ -38,6 +38,8 @@ pub enum Source {
 pub enum Bounds {
     /// By guard pages.
     Guard,
+    /// By guard pages, with the memory's base in a segment register.
+    Segment,
     /// By comparing.
     Software,
     /// Not at all.
@@ -84,6 +86,7 @@ impl Bounds {
     pub fn name(self) -> &'static str {
         match self {
             Bounds::Guard => "guard",
+            Bounds::Segment => "segment",
             Bounds::Software => "software",
             Bounds::None => "none",
         }
@@ -95,9 +98,10 @@ impl Bounds {
     ///
     /// If there is none.
     pub fn parse(name: &str) -> Result<Bounds> {
-        match [Bounds::Guard, Bounds::Software, Bounds::None].into_iter().find(|bounds| bounds.name() == name) {
+        let modes = [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None];
+        match modes.into_iter().find(|bounds| bounds.name() == name) {
             Some(bounds) => Ok(bounds),
-            None => bail!("there is no mode '{name}'; there are guard, software and none"),
+            None => bail!("there is no mode '{name}'; there are guard, segment, software and none"),
         }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Parts<'a> {
     /// For each type the one whose entry it uses.
     pub(crate) entry_types: &'a [Option<TypeIdx>],
     pub(crate) bounds: &'a [Bounds],
+    pub(crate) segment: bool,
     pub(crate) opt_level: OptLevel,
     pub(crate) arch: Arch,
     pub(crate) cpu_features: &'a [String],

@@ -35,6 +35,7 @@ pub(super) fn describe(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Descrip
             tables: tables(module),
             memories: defined(&module.memories, module.imported_memories).map(|&ty| Memory { ty }).collect(),
             bounds: parts.bounds.to_vec(),
+            segment: parts.segment,
             globals: globals(module),
             tags: defined(&module.tags, module.imported_tags).map(|ty| ty.0).collect(),
             exports: module.exports.clone(),

@@ -110,11 +110,10 @@ impl Kind {
 fn parse_bounds(name: &str) -> Result<Bounds, String> {
     match name {
         "mpx" => Err("MPX was withdrawn by Intel and its support removed in Linux 5.6; use guard or software".to_owned()),
-        "segment" => Err("segment is not implemented yet; use guard or software".to_owned()),
-        _ => [Bounds::Guard, Bounds::Software, Bounds::None]
+        _ => [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None]
             .into_iter()
             .find(|bounds| bounds.name() == name)
-            .ok_or_else(|| "expected guard, software or none".to_owned()),
+            .ok_or_else(|| "expected guard, segment, software or none".to_owned()),
     }
 }
 

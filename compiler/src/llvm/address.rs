@@ -1,8 +1,10 @@
 //! Address arithmetic.
 
+use inkwell::AddressSpace;
 use inkwell::builder::Builder;
+use inkwell::context::Context;
 use inkwell::llvm_sys::core::LLVMBuildGEPWithNoWrapFlags;
-use inkwell::llvm_sys::{LLVMGEPFlagInBounds, LLVMGEPFlagNUSW, LLVMGEPFlagNUW};
+use inkwell::llvm_sys::{LLVMGEPFlagInBounds, LLVMGEPFlagNUSW, LLVMGEPFlagNUW, LLVMGEPNoWrapFlags};
 use inkwell::types::{AsTypeRef, IntType};
 use inkwell::values::{AsValueRef, IntValue, PointerValue};
 
@@ -15,9 +17,32 @@ pub(crate) fn offset_pointer<'ctx>(
     pointer: PointerValue<'ctx>,
     bytes: IntValue<'ctx>,
 ) -> PointerValue<'ctx> {
+    gep(builder, byte, pointer, bytes, LLVMGEPFlagInBounds | LLVMGEPFlagNUSW | LLVMGEPFlagNUW)
+}
+
+/// LLVM's address space of what lies relative to %gs on x86-64.
+const SEGMENT: u16 = 256;
+
+/// The address of the byte at `index`, an unsigned 64-bit number, relative to the segment register. Not an address in the sense of other
+/// pointers: the same bytes have another one there.
+pub(crate) fn segment_pointer<'ctx>(
+    builder: &Builder<'ctx>,
+    context: &'ctx Context,
+    index: IntValue<'ctx>,
+) -> PointerValue<'ctx> {
+    let start = context.ptr_type(AddressSpace::from(SEGMENT)).const_null();
+    gep(builder, context.i8_type(), start, index, LLVMGEPFlagNUSW | LLVMGEPFlagNUW)
+}
+
+fn gep<'ctx>(
+    builder: &Builder<'ctx>,
+    byte: IntType<'ctx>,
+    pointer: PointerValue<'ctx>,
+    bytes: IntValue<'ctx>,
+    flags: LLVMGEPNoWrapFlags,
+) -> PointerValue<'ctx> {
     debug_assert!(builder.get_insert_block().is_some());
     let mut indices = [bytes.as_value_ref()];
-    let flags = LLVMGEPFlagInBounds | LLVMGEPFlagNUSW | LLVMGEPFlagNUW;
     // SAFETY: builder, types and values belong to one live context ('ctx); the builder is positioned; one index is given and counted; a GEP
     // over bytes with one integer index is well-formed for any pointer. The result is a pointer value of the same context.
     unsafe {

@@ -20,6 +20,8 @@ pub(crate) enum Access {
     ImportedGlobal,
     /// A memory's record.
     MemoryRecord,
+    /// The cell that says where the segment register leads.
+    Segment,
     /// A table's record.
     TableRecord,
     /// A table's elements. Two imported tables may be one, so that all tables share the class.

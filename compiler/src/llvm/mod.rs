@@ -21,7 +21,7 @@ mod quiet;
 mod text;
 mod uses;
 
-pub(crate) use address::offset_pointer;
+pub(crate) use address::{offset_pointer, segment_pointer};
 pub(crate) use alias::Access;
 pub(crate) use cpu::{TargetCpu, names as cpu_names};
 pub(crate) use debug::Scope;

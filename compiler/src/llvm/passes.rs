@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 
+use awsm_abi::types::Bounds;
 use inkwell::llvm_sys::core::LLVMDisposeMessage;
 use inkwell::llvm_sys::prelude::LLVMModuleRef;
 use inkwell::llvm_sys::target_machine::LLVMTargetMachineRef;
@@ -54,8 +55,17 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// Optimises a module. `exact` says that accesses may trap by faulting.
-pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, exact: bool) -> Result<(), CompileError> {
+/// What makes memory intrinsics of loops and of rows of stores. They become calls, and no function takes pointers relative to a segment.
+const MAKES_INTRINSICS: [&str; 2] = ["loop-idiom,", "memcpyopt,"];
+
+/// Optimises a module whose memories are checked as `bounds` says.
+pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, bounds: &[Bounds]) -> Result<(), CompileError> {
+    // Accesses may trap by faulting.
+    let exact = bounds.iter().any(|bounds| matches!(bounds, Bounds::Guard | Bounds::Segment));
+    let fit = |pipeline: &str| {
+        let unfit = MAKES_INTRINSICS.iter().filter(|_| bounds.contains(&Bounds::Segment));
+        unfit.fold(pipeline.to_owned(), |pipeline, pass| pipeline.replace(pass, ""))
+    };
     run(module, machine, "function(mem2reg)")?;
     quiet::fence(module)?;
     if level == OptLevel::O0 {
@@ -65,14 +75,14 @@ pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, 
     if exact {
         keep::hold(module)?;
     }
-    run(module, machine, if level == OptLevel::O1 { SCALAR_QUICK } else { SCALAR })?;
+    run(module, machine, &fit(if level == OptLevel::O1 { SCALAR_QUICK } else { SCALAR }))?;
     if exact {
         keep::release(module)?;
     }
     match level {
         OptLevel::O0 | OptLevel::O1 => {}
-        OptLevel::O2 => run(module, machine, &VECTOR.replace("$LEVEL", "O2"))?,
-        OptLevel::O3 => run(module, machine, &VECTOR.replace("$LEVEL", "O3"))?,
+        OptLevel::O2 => run(module, machine, &fit(VECTOR).replace("$LEVEL", "O2"))?,
+        OptLevel::O3 => run(module, machine, &fit(VECTOR).replace("$LEVEL", "O3"))?,
     }
     if exact { keep::pin(module) } else { Ok(()) }
 }

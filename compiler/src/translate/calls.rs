@@ -31,6 +31,8 @@ struct Callee {
     signature: Signature,
     /// Whether it may throw.
     throws: bool,
+    /// Whether it may come back from another instance.
+    leaves: bool,
 }
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
@@ -56,7 +58,8 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         match self.unit.function(function) {
             Some(callee) => {
                 let throws = self.unit.module.throws[function.0 as usize];
-                let target = Callee { ty, signature: self.unit.signature(function), throws };
+                let leaves = self.unit.module.tail_calls[function.0 as usize];
+                let target = Callee { ty, signature: self.unit.signature(function), throws, leaves };
                 let arguments = self.pop_arguments(self.vmctx, target, then)?;
                 let call = self.builder.build_call(callee, &arguments, "")?;
                 self.finish_call(call, target, then)
@@ -140,7 +143,8 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         ty: TypeIdx,
         then: Then,
     ) -> Result<(), CompileError> {
-        let target = Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions };
+        self.segment_of(callee)?;
+        let target = Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions, leaves: true };
         let arguments = self.pop_arguments(callee, target, then)?;
         let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
         self.finish_call(call, target, then)
@@ -177,7 +181,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     fn finish_call(
         &mut self,
         call: CallSiteValue<'ctx>,
-        Callee { ty, signature, throws }: Callee,
+        Callee { ty, signature, throws, leaves }: Callee,
         then: Then,
     ) -> Result<(), CompileError> {
         self.place_call(call);
@@ -185,6 +189,9 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             return self.finish_tail_call(call);
         }
         self.ir.call(call, signature.convention);
+        if leaves {
+            self.own_segment()?;
+        }
         let ty = &self.unit.module.types[ty.0 as usize];
         let in_memory = signature.results_in_memory(ty);
         let count = if in_memory { 0 } else { ty.results.len() };

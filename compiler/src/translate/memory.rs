@@ -14,7 +14,7 @@ use wasmparser::{MemArg, MemArgTarget, Operator};
 
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::{Access, offset_pointer};
+use crate::llvm::{Access, offset_pointer, segment_pointer};
 
 /// How a loaded integer fills its type.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,8 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         if let Some(load) = value.as_instruction_value() {
             self.finish_access(load, memory)?;
             // Dead accesses must trap, too: `llvm::keep` takes it from here.
-            load.set_volatile(self.unit.bounds[memory as usize] == Bounds::Guard).map_err(access_error)?;
+            let faults = matches!(self.unit.bounds[memory as usize], Bounds::Guard | Bounds::Segment);
+            load.set_volatile(faults).map_err(access_error)?;
         }
         Ok(value)
     }
@@ -128,6 +129,11 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             // Below 2^33: no sum wraps.
             let end = self.builder.build_int_nuw_add(index, self.const_i64(memarg.offset + bytes), "")?;
             self.trap_unless_within(memory, end)?;
+        }
+        if self.unit.bounds[memory as usize] == Bounds::Segment {
+            // Below 2^33, as above.
+            let address = self.builder.build_int_nuw_add(index, self.const_i64(memarg.offset), "")?;
+            return Ok(segment_pointer(&self.builder, self.ir.context, address));
         }
         let pointer = self.memory_pointer(memory, index)?;
         if memarg.offset == 0 {

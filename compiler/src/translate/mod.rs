@@ -17,6 +17,7 @@ mod function;
 mod memory;
 mod numeric;
 mod reference;
+mod segment;
 mod simd;
 mod table;
 mod unit;

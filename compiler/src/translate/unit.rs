@@ -19,6 +19,8 @@ pub(crate) struct Unit<'m, 'ctx> {
     pub(crate) layout: Layout,
     /// How accesses to each memory are checked.
     pub(crate) bounds: Vec<Bounds>,
+    /// Whether whoever is called from here finds its own memory behind the segment register.
+    pub(crate) segment: bool,
     /// LLVM's types of the module's function types, in the convention that all modules share.
     types: Vec<FunctionType<'ctx>>,
     /// Who can see each defined function.
@@ -34,6 +36,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         ir: Ir<'ctx>,
         layout: Layout,
         bounds: Vec<Bounds>,
+        segment: bool,
         part: &Part,
         shared: &[bool],
     ) -> Unit<'m, 'ctx> {
@@ -47,7 +50,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         }
         part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
         let functions = RefCell::new(vec![None; module.bodies.len()]);
-        let unit = Unit { module, ir, layout, bounds, types, visibilities, functions };
+        let unit = Unit { module, ir, layout, bounds, segment, types, visibilities, functions };
         // In the order of the module, since their code gets the order of their declarations.
         for &function in &part.functions {
             unit.function(function);

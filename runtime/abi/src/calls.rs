@@ -109,6 +109,8 @@ pub mod builtin {
     pub const EXCEPTION_ROOM: u32 = FLAG | 10;
     /// `(canonical id, type) -> 1 when functions of the former are of the latter, or 0`.
     pub const TYPE_MATCHES: u32 = FLAG | 11;
+    /// `(instance)`: makes %gs lead to the first memory of that instance; nothing if it has none that is reached so.
+    pub const SEGMENT: u32 = FLAG | 12;
     /// The most slots any builtin uses.
     pub const SLOTS_MAX: usize = 5;
 }

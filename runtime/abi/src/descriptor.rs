@@ -106,6 +106,9 @@ pub struct ModuleDescriptor {
     pub memories: Vec<Memory>,
     /// How accesses to each memory are checked, imported memories first.
     pub bounds: Vec<Bounds>,
+    /// Whether its code makes %gs lead to the memory of whom it calls ([`calls::builtin::SEGMENT`]), as all modules in a sandbox must if
+    /// one has a memory in mode [`Bounds::Segment`].
+    pub segment: bool,
     /// Defined globals.
     pub globals: Vec<Global>,
     /// Defined tags: the index of each one's type.

@@ -238,7 +238,7 @@ pub struct GlobalType {
 pub enum Bounds {
     /// No check in the code: everything that an access can reach is reserved address space, and what is not memory faults.
     Guard,
-    /// As `Guard`, with the base of memory 0 in a segment register (x86-64).
+    /// As `Guard`, with the base of memory 0 in a segment register (%gs on x86-64). Other memories of such a module have another mode.
     Segment,
     /// An explicit comparison with the memory's length before each access.
     Software,

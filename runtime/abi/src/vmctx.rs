@@ -5,7 +5,9 @@
 //!   8  sandbox          the runtime's own record; generated code never reads it
 //!  16  instances        -> array of the vmctx of every instance in the sandbox
 //!  24  instance_index   u32: this instance's place in that array; u32 of padding
-//!  32  arguments        slots for parameters that find no register (crate::calls): as many as any type of the module needs
+//!  32  segment          -> the sandbox's cell for what %gs begins with (crate::types::Bounds::Segment)
+//!  40  segment_base     what it has to begin with while this instance's code runs; null where that is all the same
+//!  48  arguments        slots for parameters that find no register (crate::calls): as many as any type of the module needs
 //!      memories         per memory  { base: address, record: -> MemoryRecord }              imported first, then defined
 //!      tables           per table   -> TableRecord                                          imported first, then defined
 //!      functions        per imported function { code: address, vmctx: -> callee's vmctx, type id: u32, u32 of padding }
@@ -28,8 +30,13 @@ pub const SANDBOX: u32 = 8;
 pub const INSTANCES: u32 = 16;
 /// Offset of `instance_index`.
 pub const INSTANCE_INDEX: u32 = 24;
+/// Offset of the pointer to the cell that says where %gs leads: to a memory's first byte. The runtime alone changes it, when code asks for that
+/// ([`crate::calls::builtin::SEGMENT`]).
+pub const SEGMENT: u32 = 32;
+/// Offset of what that cell has to hold while code of this instance runs; null where it has no memory that is reached so.
+pub const SEGMENT_BASE: u32 = 40;
 /// Size of the part that every instance has.
-pub const FIXED_BYTES: u32 = 32;
+pub const FIXED_BYTES: u32 = 48;
 /// Offset of the arguments, the same in every vmctx: callers of other modules write there.
 pub const ARGUMENTS: u32 = FIXED_BYTES;
 
@@ -229,17 +236,17 @@ mod tests {
             ..Counts::default()
         };
         let more = Layout::new(Counts { arguments: 3, ..counts }).unwrap();
-        assert_eq!((more.memory(0), more.global(0), more.size()), (32 + 48, 176 + 48, 208 + 48));
+        assert_eq!((more.memory(0), more.global(0), more.size()), (48 + 48, 192 + 48, 224 + 48));
         let layout = Layout::new(counts).unwrap();
-        assert_eq!(layout.memory(0), 32);
-        assert_eq!(layout.table(0), 64);
-        assert_eq!(layout.imported_function(0), 72);
-        assert_eq!(layout.imported_global(0), 144);
-        assert_eq!(layout.type_id(2), 160);
-        assert_eq!(layout.global(0), 176);
-        assert_eq!(layout.size(), 208);
+        assert_eq!(layout.memory(0), 48);
+        assert_eq!(layout.table(0), 80);
+        assert_eq!(layout.imported_function(0), 88);
+        assert_eq!(layout.imported_global(0), 160);
+        assert_eq!(layout.type_id(2), 176);
+        assert_eq!(layout.global(0), 192);
+        assert_eq!(layout.size(), 224);
         let tags = Layout::new(Counts { tags: 2, ..counts }).unwrap();
-        assert_eq!((tags.exceptions(), tags.type_id(0), tags.tag(1), tags.global(0)), (152, 160, 176, 192));
+        assert_eq!((tags.exceptions(), tags.type_id(0), tags.tag(1), tags.global(0)), (168, 176, 192, 208));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
+use awsm_abi::types::Bounds;
 
 use crate::sandbox::{ELEMENT_BYTES, Refusal, Sandbox};
 use crate::types;
@@ -12,7 +13,7 @@ use crate::value::{InstanceId, Slot, Value};
 /// Number of slots that a builtin reads or writes; none when there is no such builtin.
 pub(crate) fn slots(call: u32) -> Option<usize> {
     Some(match call {
-        builtin::DATA_DROP | builtin::ELEM_DROP | builtin::MEMORY_WAIT | builtin::EXCEPTION_ROOM => 1,
+        builtin::DATA_DROP | builtin::ELEM_DROP | builtin::MEMORY_WAIT | builtin::EXCEPTION_ROOM | builtin::SEGMENT => 1,
         builtin::MEMORY_GROW | builtin::TYPE_MATCHES => 2,
         builtin::TABLE_GROW => 3,
         builtin::TABLE_FILL => 4,
@@ -47,7 +48,19 @@ impl Sandbox {
             builtin::ELEM_DROP => self.drop_elements(instance, index(0)).map(|()| None),
             builtin::EXCEPTION_ROOM => self.exception_room(number(0)).map(|()| None),
             builtin::TYPE_MATCHES => self.type_matches(instance, index(0), index(1)).map(Some),
+            builtin::SEGMENT if (index(0) as usize) < self.instances.len() => {
+                self.select_segment(index(0));
+                Ok(None)
+            }
             _ => Err(TrapCode::Internal),
+        }
+    }
+
+    /// Makes the segment register lead to the first memory of an instance when the guest goes on, if its code reaches it so.
+    pub(crate) fn select_segment(&mut self, instance: u32) {
+        let instance = &self.instances[instance as usize];
+        if instance.descriptor().bounds.first() == Some(&Bounds::Segment) {
+            self.record.get_mut().segment = self.memories[instance.memories[0] as usize].base() as usize;
         }
     }
 

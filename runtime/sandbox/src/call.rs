@@ -126,6 +126,7 @@ impl Sandbox {
         self.call.slots.resize(slots, Slot::default());
         self.call.ty = (function.instance, entry.ty);
         self.call.state = State::Ready;
+        self.select_segment(function.instance);
         let record = self.record.get_mut();
         record.entry = entry.address;
         record.entry_vmctx = vmctx;

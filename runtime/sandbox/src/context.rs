@@ -73,6 +73,9 @@ pub(crate) struct Record {
     /// What the guest's memories occupy, accessible or not.
     pub(crate) ranges: *const AddressRange,
     pub(crate) ranges_len: usize,
+    /// Where the segment register leads while the guest runs, if its code uses it; else zero. Its code reads it
+    /// ([`awsm_abi::vmctx::SEGMENT`]).
+    pub(crate) segment: usize,
     /// Of a preemption: the kernel's signal frame on the guest's stack.
     pub(crate) interrupted: *mut libc::ucontext_t,
     /// Of a trap: the number of its code, or zero where the trap table decides.
@@ -116,6 +119,7 @@ impl RecordBox {
             stack_high,
             ranges: NonNull::dangling().as_ptr(),
             ranges_len: 0,
+            segment: 0,
             interrupted: ptr::null_mut(),
             trap: 0,
             after_call: false,
@@ -127,6 +131,11 @@ impl RecordBox {
     /// Its address.
     pub(crate) fn as_ptr(&self) -> *mut Record {
         self.0.as_ptr()
+    }
+
+    /// Address of its cell for the segment register.
+    pub(crate) fn segment(&self) -> *const usize {
+        &raw const self.get().segment
     }
 
     /// Reads it.
@@ -149,9 +158,15 @@ impl RecordBox {
     /// * This thread is a [`WorkerThread`](crate::WorkerThread), and runs no other guest.
     pub(crate) unsafe fn switch(&mut self) -> u32 {
         let record = self.0.as_ptr();
+        let segment = self.get().segment;
         CURRENT.set(record);
         // SAFETY: By this function's contract.
-        unsafe { sys::resume(record) };
+        let resume = || unsafe { sys::resume(record) };
+        if segment == 0 {
+            resume()
+        } else {
+            sys::segment::with_base(segment, resume)
+        }
         CURRENT.set(ptr::null_mut());
         self.get().event
     }

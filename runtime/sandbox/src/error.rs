@@ -65,6 +65,11 @@ pub enum LoadError {
         "compiled with `--bounds none`, which isolates nothing: it is for measurements only and is refused unless forced by `--allow-unchecked` or the key `allow_unchecked`"
     )]
     Unchecked,
+    /// Its code reaches memory through a segment register that this machine has not.
+    #[error(
+        "compiled with `--bounds segment`, but this system lets no program set a segment register (it has neither FSGSBASE nor arch_prctl): compile it with `--bounds guard` or `--bounds software`"
+    )]
+    NoSegment,
     /// A part contradicts the rules for artifacts or another part.
     #[error("refused: {what}; compile it again, and report this if awsm made it so")]
     Rejected {
@@ -114,6 +119,11 @@ pub enum InstantiateError {
         "of the modules of one sandbox, some were compiled for exceptions and some not: compile those without tags with `--foreign-exceptions`"
     )]
     Exceptions,
+    /// Only some of the sandbox's modules keep the segment register.
+    #[error(
+        "modules compiled with `--bounds segment` can be in one sandbox only with others compiled so: compile all of them with one mode"
+    )]
+    Segment,
     /// More imports were given than the module has, or a handle belongs to another sandbox, or there is no such module.
     #[error("{0}")]
     Misuse(&'static str),

@@ -1,6 +1,7 @@
 //! Making an instance in a sandbox (core specification, section 4.5.4), the call of its start function apart.
 
 use awsm_abi::descriptor::SegmentMode;
+use awsm_abi::types::Bounds;
 use awsm_abi::types::{GlobalType, TableType};
 use awsm_abi::{TrapCode, vmctx};
 
@@ -50,6 +51,10 @@ impl Sandbox {
         if self.instances.first().is_some_and(|first| first.descriptor().exceptions != exceptions) {
             return Err(InstantiateError::Exceptions);
         }
+        let segment = artifact.descriptor().modules[module].segment;
+        if self.instances.iter().any(|instance| instance.descriptor().segment != segment) {
+            return Err(InstantiateError::Segment);
+        }
         let index = self.instances.len();
         check_limit("the number of instances", index as u64 + 1, self.instance_table.len() as u64)?;
         let instance = Instance::new(artifact.clone(), module as u32, index as u32);
@@ -96,13 +101,18 @@ impl Sandbox {
         let layout = instance.vmctx.layout;
         let own = instance.vmctx.base();
         let type_ids = instance.module().type_ids.clone();
+        let bounds = instance.descriptor().bounds.clone();
         let vmctx = &mut instance.vmctx;
         vmctx.write_pointer(vmctx::HOST_CALL, sys::host_call_address() as *const u8);
         vmctx.write_pointer(vmctx::SANDBOX, self.record.as_ptr());
         vmctx.write_pointer(vmctx::INSTANCES, self.instance_table.as_ptr());
         vmctx.write_u32(vmctx::INSTANCE_INDEX, instance.index);
+        vmctx.write_pointer(vmctx::SEGMENT, self.record.segment());
         for (i, &memory) in linked.memories.iter().enumerate() {
             let memory = &self.memories[memory as usize];
+            if bounds[i] == Bounds::Segment {
+                vmctx.write_pointer(vmctx::SEGMENT_BASE, memory.base());
+            }
             vmctx.write_pointer(layout.memory(i as u32) + vmctx::memory::BASE, memory.base());
             vmctx.write_pointer(layout.memory(i as u32) + vmctx::memory::RECORD, memory.record());
         }

@@ -188,6 +188,7 @@ mod tests {
             tables: Vec::new(),
             memories: Vec::new(),
             bounds: Vec::new(),
+            segment: false,
             globals: Vec::new(),
             tags: Vec::new(),
             exports: Vec::new(),

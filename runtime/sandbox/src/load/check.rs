@@ -18,6 +18,7 @@ use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 use crate::error::LoadError;
 use crate::limits::MODULES_MAX;
 use crate::load::LoadPolicy;
+use crate::sys::segment;
 
 type Result<T = ()> = std::result::Result<T, LoadError>;
 
@@ -254,6 +255,13 @@ impl Check<'_> {
             }
         }
         ensure(module.bounds.len() == spaces.memories.len(), || "not a bounds mode for each memory".to_string())?;
+        let segments = module.bounds.iter().enumerate().filter(|&(_, &bounds)| bounds == Bounds::Segment);
+        for (memory, _) in segments.clone() {
+            ensure(memory == 0 && module.segment, || format!("bounds mode `segment` for memory {memory}"))?;
+        }
+        if segments.count() > 0 && !segment::is_available() {
+            return Err(LoadError::NoSegment);
+        }
         for (memory, &bounds) in spaces.memories.iter().zip(&module.bounds) {
             ensure(!memory.shared || memory.pages_max.is_some(), || "a shared memory without a maximum".to_string())?;
             let most = if memory.memory64 { MEMORY64_PAGES_MAX } else { MEMORY32_PAGES_MAX };
@@ -261,10 +269,9 @@ impl Check<'_> {
             ensure(memory.pages_min <= max && max <= most, || "a memory of impossible size".to_string())?;
             ensure(bounds == Bounds::Software || !memory.memory64, || "an unchecked memory with 64-bit addresses".to_string())?;
             match bounds {
-                Bounds::Guard | Bounds::Software => {}
+                Bounds::Guard | Bounds::Segment | Bounds::Software => {}
                 Bounds::None if policy.allow_unchecked => {}
                 Bounds::None => return Err(LoadError::Unchecked),
-                Bounds::Segment => return Err(LoadError::rejected("bounds mode `segment`, which this runtime does not have")),
             }
         }
         Ok(())

@@ -11,4 +11,5 @@ pub(crate) use aarch64::*;
 pub(crate) use x86_64::*;
 
 pub(crate) mod page;
+pub(crate) mod segment;
 pub(crate) mod space;

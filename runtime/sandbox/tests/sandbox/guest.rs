@@ -193,6 +193,7 @@ pub(crate) fn parts() -> Parts {
         }],
         memories: vec![Memory { ty: MemoryType { pages_min: 2, pages_max: Some(64), memory64: false, shared: false } }],
         bounds: vec![Bounds::Guard],
+        segment: false,
         globals: vec![
             Global { ty: GlobalType { value: ValType::I64, mutable: true }, init: vec![ConstOp::I64Const(7)] },
             Global {

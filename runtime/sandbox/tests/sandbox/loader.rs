@@ -148,7 +148,7 @@ fn descriptors_that_contradict_themselves_are_refused() {
         ("shared memory", &|parts| module(parts).memories[0].ty.shared = true),
         ("guarded 64-bit memory", &|parts| module(parts).memories[0].ty.memory64 = true),
         ("no bounds mode", &|parts| module(parts).bounds.clear()),
-        ("segment bounds", &|parts| module(parts).bounds = vec![Bounds::Segment]),
+        ("segment bounds without saying so", &|parts| module(parts).bounds = vec![Bounds::Segment]),
         ("plan of no module", &|parts| parts.descriptor.plan[0].module = 1),
         ("plan without imports", &|parts| parts.descriptor.plan[0].imports.clear()),
         ("plan from the future", &|parts| {
