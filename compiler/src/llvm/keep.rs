@@ -77,7 +77,11 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
     for function in module.get_functions().collect::<Vec<_>>() {
         if function.get_name().to_bytes().starts_with(HOLD.as_bytes()) {
             let calls = users(function.as_global_value().as_value_ref());
-            calls.into_iter().for_each(InstructionValue::erase_from_basic_block);
+            for call in calls {
+                let held = operands(call);
+                call.erase_from_basic_block();
+                erase_unneeded(held);
+            }
         }
     }
     let mut classes = Classes::new(module.get_context());
@@ -90,6 +94,43 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
         }
     }
     Ok(())
+}
+
+/// Erases what nobody needs any more, such as the part of a value that was taken out of another load's to save a load, and what only that needed,
+/// but no loads: those that nobody needs are to be found afterwards.
+fn erase_unneeded(mut pending: Vec<InstructionValue<'_>>) {
+    use InstructionOpcode as Op;
+    while let Some(instruction) = pending.pop() {
+        let may_go = match instruction.get_opcode() {
+            Op::BitCast | Op::Trunc | Op::ZExt | Op::SExt | Op::LShr | Op::Shl | Op::And | Op::Freeze | Op::Phi | Op::Select => {
+                true
+            }
+            Op::ExtractElement | Op::InsertElement | Op::ShuffleVector => true,
+            _ => false,
+        };
+        if !may_go || !users(instruction.as_value_ref()).is_empty() {
+            continue;
+        }
+        // Each is in there once at most: it is gone after its turn.
+        for operand in operands(instruction) {
+            if !pending.contains(&operand) {
+                pending.push(operand);
+            }
+        }
+        instruction.erase_from_basic_block();
+    }
+}
+
+/// The instructions that an instruction uses, each once.
+fn operands(instruction: InstructionValue<'_>) -> Vec<InstructionValue<'_>> {
+    let values = instruction.get_operands().flatten().filter_map(|operand| operand.value());
+    let mut operands = Vec::new();
+    for operand in values.filter_map(|value| value.as_instruction_value()) {
+        if operand != instruction && !operands.contains(&operand) {
+            operands.push(operand);
+        }
+    }
+    operands
 }
 
 /// Makes volatile what code generation would delete, move behind a branch, or narrow.
