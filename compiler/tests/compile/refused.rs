@@ -30,7 +30,7 @@ fn proposals_that_are_not_compiled_are_named() {
         ("gc (references of type", "(module (func (drop (ref.null any))))"),
         ("gc (RefI31)", "(module (func (drop (ref.i31 (i32.const 1)))))"),
         ("gc (RefTestNullable)", "(module (func (param funcref) (drop (ref.test funcref (local.get 0)))))"),
-        ("gc (RefI31)", "(module (global (ref i31) (ref.i31 (i32.const 1))))"),
+        ("gc (values of type (ref i31))", "(module (global (ref i31) (ref.i31 (i32.const 1))))"),
         ("wide-arithmetic", "(module (func (param i64) (drop (drop (i64.mul_wide_u (local.get 0) (local.get 0))))))"),
     ] {
         let text = text.replace(

@@ -70,13 +70,13 @@ pub(super) fn run(
         .process_group(0)
         .spawn()
         .map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
-    let status = wait(&mut child, Duration::from_millis(limits.ms_max));
-    // Whatever it has started ends with it.
+    let ended = wait(&child, Duration::from_millis(limits.ms_max));
+    // Whatever it has started ends with it. Its own number is not another's before it was waited for.
     let _ = rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL);
-    let Some(status) = status.map_err(CompileError::Folder)? else {
-        let _ = child.wait();
+    let status = child.wait().map_err(CompileError::Folder)?;
+    if !ended.map_err(CompileError::Folder)? {
         return Err(CompileError::Time { ms_max: limits.ms_max });
-    };
+    }
     if status.success() {
         return Ok(());
     }
@@ -93,16 +93,16 @@ fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError 
     }
 }
 
-/// Waits for its end; none when that is not there in time.
-fn wait(child: &mut Child, time: Duration) -> io::Result<Option<ExitStatus>> {
+/// Waits for its end; whether that came in time.
+fn wait(child: &Child, time: Duration) -> io::Result<bool> {
     let end = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + time;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         match poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Ok(None),
-            Ok(_) => return child.wait().map(Some),
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(true),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -116,11 +116,17 @@ pub fn exec_limited(mut args: impl Iterator<Item = OsString>) -> io::Error {
     let (Some(ms_max), Some(memory_bytes_max), Some(program)) = (number(args.next()), number(args.next()), args.next()) else {
         return io::Error::from(io::ErrorKind::InvalidInput);
     };
-    let limit = |resource, max| rustix::process::setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) });
+    // Limits that this process has already cannot be raised.
+    let within =
+        |resource, max: u64| Some(rustix::process::getrlimit(resource).maximum.map_or(max, |inherited| inherited.min(max)));
+    let set = |resource, current, maximum| {
+        let limit = Rlimit { current: within(resource, current), maximum: within(resource, maximum) };
+        rustix::process::setrlimit(resource, limit)
+    };
+    let limit = |resource, max| set(resource, max, max);
     // A signal that says what it is for comes at the first, the end at the second.
     let seconds = ms_max.div_ceil(1_000);
-    let cpu = Rlimit { current: Some(seconds), maximum: Some(seconds.saturating_add(1)) };
-    let limited = rustix::process::setrlimit(Resource::Cpu, cpu)
+    let limited = set(Resource::Cpu, seconds, seconds.saturating_add(1))
         .and_then(|()| limit(Resource::As, memory_bytes_max))
         .and_then(|()| limit(Resource::Fsize, ARTIFACT_BYTES_MAX))
         .and_then(|()| limit(Resource::Nofile, FILES_MAX))

@@ -145,7 +145,10 @@ fn descriptors_that_contradict_themselves_are_refused() {
         ("huge table", &|parts| module(parts).tables[0].ty.elements_min = u64::MAX),
         ("memory above its maximum", &|parts| module(parts).memories[0].ty.pages_min = 65),
         ("memory of 5 GiB", &|parts| module(parts).memories[0].ty.pages_max = Some(80_000)),
-        ("shared memory", &|parts| module(parts).memories[0].ty.shared = true),
+        ("shared memory without a maximum", &|parts| {
+            module(parts).memories[0].ty.shared = true;
+            module(parts).memories[0].ty.pages_max = None;
+        }),
         ("guarded 64-bit memory", &|parts| module(parts).memories[0].ty.memory64 = true),
         ("no bounds mode", &|parts| module(parts).bounds.clear()),
         ("segment bounds without saying so", &|parts| module(parts).bounds = vec![Bounds::Segment]),
