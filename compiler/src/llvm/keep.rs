@@ -101,13 +101,22 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
 fn erase_unneeded(mut pending: Vec<InstructionValue<'_>>) {
     use InstructionOpcode as Op;
     while let Some(instruction) = pending.pop() {
-        let may_go = match instruction.get_opcode() {
-            Op::BitCast | Op::Trunc | Op::ZExt | Op::SExt | Op::LShr | Op::Shl | Op::And | Op::Freeze | Op::Phi | Op::Select => {
-                true
-            }
-            Op::ExtractElement | Op::InsertElement | Op::ShuffleVector => true,
-            _ => false,
-        };
+        let may_go = matches!(
+            instruction.get_opcode(),
+            Op::BitCast
+                | Op::Trunc
+                | Op::ZExt
+                | Op::SExt
+                | Op::LShr
+                | Op::Shl
+                | Op::And
+                | Op::Freeze
+                | Op::Phi
+                | Op::Select
+                | Op::ExtractElement
+                | Op::InsertElement
+                | Op::ShuffleVector
+        );
         if !may_go || !users(instruction.as_value_ref()).is_empty() {
             continue;
         }
