@@ -36,7 +36,7 @@ setup: ## install what building and testing need, if it is missing
 build: setup ## awsm and sledge, in target/release
 	@$(CARGO) build $(build_flags) --bins
 
-demo: build ## compile the two example functions, serve them, check and time their replies
+demo: build ## compile the example functions, serve them, check and time their replies
 	@$(target)/release/demo
 
 test: build ## what continuous integration runs, within 25 minutes

@@ -1,4 +1,4 @@
-//! The two example functions: their source, their input, and how a reply is judged.
+//! The example functions: their source, their input, and how a reply is judged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use crate::checkout;
 use crate::gps;
 use crate::photograph;
+use crate::printed;
 
 /// A function in `examples/` that the demonstration, the promises and the benchmarks run.
 #[derive(Debug)]
@@ -46,8 +47,18 @@ pub const IMAGE_RESIZE: Example = Example {
     judge: |_, request, reply| photograph::judge(request, reply),
 };
 
+/// The reader of printed text in C.
+pub const OCR: Example = Example {
+    name: "ocr",
+    content_type: "text/plain",
+    reply_file: "ocr.txt",
+    source: "ocr.c",
+    input: "input.pbm",
+    judge: |folder, _, reply| printed::judge(&String::from_utf8(read(&folder.join("expected.txt"))?)?, reply),
+};
+
 /// All of them.
-pub const EXAMPLES: [&Example; 2] = [&GPS_EKF, &IMAGE_RESIZE];
+pub const EXAMPLES: [&Example; 3] = [&GPS_EKF, &IMAGE_RESIZE, &OCR];
 
 impl Example {
     /// Its folder.

@@ -1,4 +1,4 @@
-//! What `make demo`, `make promises`, `make polybench` and `make bench` share: the two example functions with their right
+//! What `make demo`, `make promises`, `make polybench` and `make bench` share: the example functions with their right
 //! answers, both programs as child processes, an HTTP client, and the arithmetic of latencies.
 //!
 //! Sits outside the product: it knows `awsm` and `sledge` only by their command lines and over HTTP, as a
@@ -15,6 +15,7 @@ pub mod load;
 pub mod measure;
 pub mod photograph;
 pub mod polybench;
+pub mod printed;
 pub mod promise;
 pub mod server;
 pub mod steps;

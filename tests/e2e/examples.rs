@@ -2,7 +2,8 @@
 //! computation, image-resize pixel by pixel against a native run.
 
 use serde_json::json;
-use sledge_benches::example::{EXAMPLES, Example};
+use sledge_benches::example::{EXAMPLES, Example, OCR};
+use sledge_benches::printed::{self, FONTS, Print};
 use sledge_tests::programs;
 use sledge_tests::server::Server;
 
@@ -47,4 +48,43 @@ fn gps_ekf_answers_the_same_however_it_is_compiled() {
     for options in [["--bounds", "software", "-O", "0"], ["--bounds", "software", "-O", "3"], ["--cpu", "baseline", "-O", "2"]] {
         serve(&sledge_benches::example::GPS_EKF, &options);
     }
+}
+
+/// Pages that nobody has seen before, in both fonts, three sizes and with dirt.
+#[test]
+fn ocr_reads_pages_that_it_never_saw() {
+    let artifact = programs::folder().join("ocr-unseen.so");
+    let source = OCR.source();
+    let compiled = programs::run_awsm(&[
+        "compile",
+        source.to_str().expect("a path in UTF-8"),
+        "-o",
+        artifact.to_str().expect("a path in UTF-8"),
+    ]);
+    assert_eq!(compiled.code(), 0, "{}", compiled.text());
+    let server = Server::start(json!({ "functions": [{ "name": "ocr", "path": artifact }] }));
+    let client = server.client();
+    let (mut shares, mut pages) = (0.0, 0.0);
+    for font in 0..FONTS.len() {
+        for em in [32.0, 40.0, 48.0] {
+            let seed = 0x0c12 + (em as u64) * 2 + font as u64;
+            let text = printed::text(seed, 12, 60);
+            let page = printed::print(&text, Print { font, em, noise: 0.005, seed }).expect("a page");
+            let reply = client.post("/ocr", &page);
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let share = printed::accuracy(&text, &reply.text());
+            assert!(share > 0.95, "seed {seed}, {}, {em} pixels: {share:.4}\n{}", FONTS[font], reply.text());
+            shares += share;
+            pages += 1.0;
+        }
+    }
+    assert!(shares / pages >= 0.98, "{:.4} of the characters are right", shares / pages);
+    // What is no page is refused, with the reason in the log.
+    for (body, reason) in
+        [(&b"P7"[..], "no portable bitmap"), (b"P4\n99999 1\n", "have to be numbers"), (b"P4 8 2 \xff", "ends before")]
+    {
+        assert_eq!(client.post("/ocr", body).status, 500);
+        server.wait_for_log(reason);
+    }
+    server.stop();
 }

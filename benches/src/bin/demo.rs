@@ -1,4 +1,4 @@
-//! What `make demo` shows: both example functions compiled, served, invoked over HTTP, checked and timed.
+//! What `make demo` shows: the example functions compiled, served, invoked over HTTP, checked and timed.
 //!
 //! Exit status 0 only if every single reply was right and the server ended cleanly after SIGTERM.
 #![forbid(unsafe_code)]
@@ -20,7 +20,7 @@ use sledge_benches::latency::{Latencies, show};
 use sledge_benches::server::{Function, Server};
 use sledge_benches::steps::{bar, step};
 
-/// Compiles the two example functions, serves them, checks every reply, and prints sizes and times.
+/// Compiles the example functions, serves them, checks every reply, and prints sizes and times.
 #[derive(Parser)]
 struct Options {
     /// How many warm requests are timed, for each function.
