@@ -43,11 +43,10 @@ struct Page {
 
 /// The generator splitmix64.
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+struct Random(u64);
 
 impl Random {
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -55,13 +54,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+    fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end
     }
 
     fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
@@ -202,7 +200,7 @@ impl Page {
 pub fn table() -> Result<String> {
     let mut rows = String::new();
     let mut spaces = Vec::new();
-    for index in 0..FONTS.len() {
+    for (index, name) in FONTS.iter().enumerate() {
         let font = font(index)?;
         let thousandth = |unscaled: f32| (unscaled / units_per_em(&font) * 1000.0).round();
         spaces.push(thousandth(font.h_advance_unscaled(font.glyph_id(' '))).to_string());
@@ -210,7 +208,7 @@ pub fn table() -> Result<String> {
             let (origin, baseline) = (TABLE_EM, 2.0 * TABLE_EM);
             let mut page = Page::new(4 * TABLE_EM as usize, 4 * TABLE_EM as usize);
             page.draw(&font, font.glyph_id(c).with_scale_and_position(scale(&font, TABLE_EM), point(origin, baseline)));
-            let [left, top, right, bottom] = page.bounds().with_context(|| format!("{} has no {c}", FONTS[index]))?;
+            let [left, top, right, bottom] = page.bounds().with_context(|| format!("{name} has no {c}"))?;
             let pixels = |pixels: f32| (pixels / TABLE_EM * 1000.0).round();
             let quoted = if matches!(c, '\'' | '\\') { format!("'\\{c}'") } else { format!("'{c}'") };
             writeln!(

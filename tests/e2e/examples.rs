@@ -65,7 +65,7 @@ fn ocr_reads_pages_that_it_never_saw() {
     let server = Server::start(json!({ "functions": [{ "name": "ocr", "path": artifact }] }));
     let client = server.client();
     let (mut shares, mut pages) = (0.0, 0.0);
-    for font in 0..FONTS.len() {
+    for (font, name) in FONTS.iter().enumerate() {
         for em in [32.0, 40.0, 48.0] {
             let seed = 0x0c12 + (em as u64) * 2 + font as u64;
             let text = printed::text(seed, 12, 60);
@@ -73,7 +73,7 @@ fn ocr_reads_pages_that_it_never_saw() {
             let reply = client.post("/ocr", &page);
             assert_eq!(reply.status, 200, "{}", reply.text());
             let share = printed::accuracy(&text, &reply.text());
-            assert!(share > 0.95, "seed {seed}, {}, {em} pixels: {share:.4}\n{}", FONTS[font], reply.text());
+            assert!(share > 0.95, "seed {seed}, {name}, {em} pixels: {share:.4}\n{}", reply.text());
             shares += share;
             pages += 1.0;
         }
