@@ -18,6 +18,9 @@ struct Options {
     /// Only those of this group.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
+    /// Only those whose names begin so.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
     /// Print what is promised and how it is measured, and measure nothing.
     #[arg(long)]
     list: bool,
@@ -34,7 +37,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let promises = chosen(promise::read()?, options.group.as_deref())?;
+    let mut promises = chosen(promise::read()?, options.group.as_deref())?;
+    if let Some(name) = &options.name {
+        promises.retain(|promise| promise.name.starts_with(name));
+        ensure!(!promises.is_empty(), "no promise's name begins with '{name}'; `promises --list` shows all");
+    }
     if options.list {
         for promise in &promises {
             println!("{} {} {} ({}): {}", promise.name, promise.bound, promise.unit, promise.group, promise.how);
