@@ -31,6 +31,9 @@ pub struct Load {
     pub reconnect: bool,
     /// How often each client sends; none to send as soon as it was answered.
     pub every: Option<Duration>,
+    /// Time over which the clients begin, one after the other. Where requests share the processor evenly, those that begin together end
+    /// together, and how many batches fall into the time that is measured is luck.
+    pub stagger: Duration,
     /// Whether refusals (429, 503) are counted instead of being errors.
     pub may_be_refused: bool,
 }
@@ -38,7 +41,7 @@ pub struct Load {
 impl Load {
     /// Clients that keep their connections.
     pub fn new(clients: usize, path: &'static str, body: Vec<u8>, reply_bytes: usize) -> Load {
-        Load { clients, path, body, reply_bytes, reconnect: false, every: None, may_be_refused: false }
+        Load { clients, path, body, reply_bytes, reconnect: false, every: None, stagger: Duration::ZERO, may_be_refused: false }
     }
 }
 
@@ -68,7 +71,7 @@ impl Outcome {
 /// What one client has seen: how long good replies took, and how often it was refused.
 type Counts = (Histogram<u64>, u64);
 
-/// Sends several loads at the same time to `address`: for `warm_up` without looking, then for `time`. An outcome for each.
+/// Sends several loads at the same time to `address`: for `warm_up` without looking, then for `time`; what ends in that time counts. An outcome for each.
 ///
 /// # Errors
 ///
@@ -106,6 +109,7 @@ async fn client(address: SocketAddr, load: Load, number: u32, start: Instant, en
     let mut buffer = vec![0; load.reply_bytes + 4096];
     let (mut latencies, mut refused) = (Histogram::new(3)?, 0);
     let mut kept = None;
+    tokio::time::sleep(load.stagger.mul_f64(f64::from(number) / load.clients as f64)).await;
     // Who sends at intervals begins anywhere in the first.
     let mut due = load.every.map(|every| Instant::now() + every.mul_f64(f64::from(number) / load.clients as f64));
     loop {
@@ -136,11 +140,11 @@ async fn client(address: SocketAddr, load: Load, number: u32, start: Instant, en
         match status {
             200 => {
                 ensure!(body == load.reply_bytes, "POST {}: a reply of {body} bytes", load.path);
-                if sent >= start {
+                if received >= start {
                     latencies.record((received - sent).as_nanos() as u64)?;
                 }
             }
-            429 | 503 if load.may_be_refused => refused += u64::from(sent >= start),
+            429 | 503 if load.may_be_refused => refused += u64::from(received >= start),
             other => bail!("POST {}: status {other}", load.path),
         }
         if !load.reconnect {

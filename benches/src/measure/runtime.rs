@@ -191,11 +191,17 @@ fn isolation(bench: &mut Bench, name: &'static str) -> Result<f64> {
     let runtime = bench.runtime()?;
     if !runtime.known.contains_key(name) {
         let work = runtime.work(20, "/work", WORK_US);
+        let time_of_all = Duration::from_micros((20.0 * WORK_US) as u64);
         let mut turns = Vec::new();
         for _ in 0..ISOLATION_TURNS {
-            let ping_alone = &runtime.sledge(&[ping(10)], TIME)?[0];
-            let work_alone = &runtime.sledge(std::slice::from_ref(&work), TIME_LONG)?[0];
-            let both = runtime.sledge(&[ping(10), work.clone()], TIME_LONG)?;
+            let address = runtime.sledge.address();
+            let ping_alone = &load::run(address, &[ping(10)], WARM_UP, TIME_LONG / 2)?[0];
+            // Each of the long ones shares the processor with the others, and in the second run half of it with ping.
+            let warm_up = 2 * time_of_all;
+            let alone = Load { stagger: time_of_all, ..work.clone() };
+            let work_alone = &load::run(address, &[alone], warm_up, TIME_LONG)?[0];
+            let beside = Load { stagger: 2 * time_of_all, ..work.clone() };
+            let both = load::run(address, &[ping(10), beside], 2 * warm_up, TIME_LONG)?;
             let (ping_part, work_part) = (both[0].per_second / ping_alone.per_second, both[1].per_second / work_alone.per_second);
             let (p50, p99) = (both[0].median_us() / 1e3, both[0].p99_us() / 1e3);
             eprintln!(
