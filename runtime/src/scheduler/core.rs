@@ -167,6 +167,12 @@ impl Functions {
         rank
     }
 
+    /// For how long its arrivals run, if that is known.
+    fn cost(&self, function: FunctionId) -> Option<Duration> {
+        let clock = self.0.get(function.0 as usize).filter(|clock| clock.cost > 0)?;
+        Some(Duration::from_nanos(clock.cost))
+    }
+
     /// An arrival ran for so long.
     fn ran(&mut self, function: FunctionId, time: Duration) {
         let clock = self.of(function);
@@ -219,12 +225,12 @@ pub struct Core {
     /// How long arrivals ran since the last turn, or since the worker last waited.
     at_once: Duration,
     turn_began: Option<Instant>,
-    /// Whether something ended in this turn: a reply waits to be written.
+    /// Whether something ended in this turn, or at once before it: connections are looked after before anything started runs.
     answered: bool,
-    /// Whose arrival or sandbox ran last in this turn.
+    /// Whose arrival ran last in this turn or at once after it: who gave connections something to do.
     served: Option<TenantId>,
-    /// Since when the worker looks after connections, and who gave it that to do.
-    io_began: Option<(Instant, TenantId)>,
+    /// Since when the worker looks after connections.
+    io_began: Option<Instant>,
     /// Whether it looked elsewhere in this turn.
     looked: bool,
     /// How many to give away now.
@@ -280,20 +286,33 @@ impl Core {
         self.note(event, now);
         let action = self.decide(now);
         if action == Action::Io {
-            self.io_began = self.served.map(|tenant| (now, tenant));
+            self.io_began = Some(now);
         }
         action
     }
 
-    /// Whether a request that has just arrived may run at once, before the worker's next turn. If so, [`Core::note`] what comes of it. After a
-    /// while of this the worker's other duties come first, and others may help.
+    /// Whether a request that has just arrived may run at once, before the worker's next turn: it would be next there, and nothing is gained by
+    /// waiting. If so, [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
     pub fn may_run_at_once(&mut self, task: Task) -> bool {
-        let free = self.waiting == 0 && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
+        let is_next = self.waiting == 0 || self.goes_before_the_started(&task);
+        let free = is_next && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
         if free {
             self.running = Some(task);
             self.running_at_once = true;
         }
         free
+    }
+
+    /// Whether an arrival is short, and nothing waits but started sandboxes of the same tenant, before which arrivals still come.
+    fn goes_before_the_started(&self, task: &Task) -> bool {
+        let is_short = self.functions.cost(task.function).is_some_and(|cost| cost < IO_INTERVAL);
+        is_short
+            && self.policy == Policy::RoundRobin
+            && self.started + self.blocked.len() < STARTED_MAX
+            && self
+                .queues
+                .get(task.tenant.0 as usize)
+                .is_some_and(|queue| queue.credit > 0 && queue.started.0.len() == self.waiting)
     }
 
     /// Takes note that the worker is about to wait: nobody needs it.
@@ -305,12 +324,13 @@ impl Core {
     pub fn note(&mut self, event: Event, now: Instant) {
         match event {
             Event::Turn => {
-                if let Some((began, tenant)) = self.io_began.take() {
-                    self.charge_io(tenant, now.saturating_duration_since(began));
+                let at_once = std::mem::take(&mut self.at_once);
+                if let (Some(began), Some(tenant)) = (self.io_began.take(), self.served) {
+                    self.charge_io(tenant, now.saturating_duration_since(began).saturating_sub(at_once));
                 }
                 self.turn_began = Some(now);
-                self.at_once = Duration::ZERO;
-                self.answered = false;
+                // Who was answered meanwhile may have sent the next one already.
+                self.answered = !at_once.is_zero();
                 self.served = None;
                 self.looked = false;
                 self.to_give = 0;
@@ -494,6 +514,7 @@ impl Core {
         if self.answered && line.0.get(at).is_some_and(|(_, task)| task.started) {
             // No reply waits for a quantum of somebody else.
             self.shares.wants(tenant);
+            self.served = self.served.or(Some(tenant));
             return Action::Io;
         }
         let Some((rank, task)) = line.0.remove(at) else { return Action::Wait };

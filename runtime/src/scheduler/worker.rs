@@ -2,8 +2,8 @@
 //!
 //! It works in two places, both on its own thread, never one inside the other:
 //!
-//! * In the task of the connection that brought a request, if nothing else waits: the request runs there and then, and the reply is written
-//!   in the same breath ([`Local::submit`]).
+//! * In the task of the connection that brought a request, if it would be next anyway: the request runs there and then, and the reply is
+//!   written in the same breath ([`Local::submit`]).
 //! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](super::core::IO_INTERVAL) or one
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
@@ -123,10 +123,13 @@ impl Local {
         let id = worker.vacant();
         if alone && worker.core.may_run_at_once(job.task(id)) {
             self.crew.busy(self.index);
+            // A turn comes anyway.
+            let is_due = worker.core.waiting() > 0;
             let event = worker.begin(id, job);
             worker.core.note(event, Instant::now());
             // Where it blocks, the worker's own task sets the alarm.
-            if worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. }) && !worker.spin.is_worth_it() {
+            let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
+            if is_due || is_over && !worker.spin.is_worth_it() {
                 return;
             }
         } else {

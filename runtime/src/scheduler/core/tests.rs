@@ -444,7 +444,7 @@ fn no_reply_waits_for_a_quantum_of_another() {
 }
 
 #[test]
-fn a_request_runs_at_once_only_if_nothing_waits() {
+fn a_request_runs_at_once_if_nothing_waits() {
     let mut played = Played::new(Policy::RoundRobin);
     played.arrive("any", 10, SOON);
     let (now, task) = (played.now, played.tasks[0].task);
@@ -455,6 +455,45 @@ fn a_request_runs_at_once_only_if_nothing_waits() {
     played.core.note(Event::Preempted { ran: QUANTUM }, now);
     assert!(!played.core.may_run_at_once(task));
     assert_eq!(played.core.waiting(), 1);
+}
+
+/// Beside long functions, too, while arrivals come first, and then there is another look for more of them before the next quantum.
+#[test]
+fn a_short_request_runs_at_once_before_what_has_begun_while_arrivals_come_first() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("long", 1_000_000, SOON);
+    let mut now = played.now;
+    // Its first quantum was an arrival's.
+    for _ in 0..2 {
+        assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(0)));
+        now += QUANTUM;
+        assert_eq!(played.core.step(Event::Preempted { ran: QUANTUM }, now), Action::Io);
+    }
+    let task = Task { id: TaskId(1), function: FunctionId(1), ..played.tasks[0].task };
+    assert!(!played.core.may_run_at_once(task), "it is not known to be short");
+    played.core.note(Event::Arrived(task), now);
+    assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
+    assert_eq!(played.core.step(Event::Ended { ran: micros(2) }, now), Action::Io);
+    let mut looks = 0;
+    loop {
+        let mut runs = 0;
+        while played.core.may_run_at_once(task) {
+            runs += 1;
+            played.core.note(Event::Ended { ran: micros(20) }, now);
+        }
+        match played.core.step(Event::Turn, now) {
+            Action::Io => assert_eq!((runs, looks < 6), (5, true), "within IO_INTERVAL, and for a quantum in all"),
+            Action::Run(_) => break,
+            other => panic!("{other:?}"),
+        }
+        looks += 1;
+    }
+    assert_eq!(looks, 5, "five looks of 100 us are a quantum");
+    played.core.note(Event::Preempted { ran: QUANTUM }, now);
+    assert!(played.core.may_run_at_once(task));
+    played.core.note(Event::Ended { ran: micros(2) }, now);
+    let other_tenant = Task { tenant: TenantId(1), ..task };
+    assert!(!played.core.may_run_at_once(other_tenant), "whose turn it is decides the next turn");
 }
 
 #[test]
