@@ -8,6 +8,8 @@ JOBS ?=
 GROUP ?=
 # AARCH64=no leaves out what needs a compiler, libraries and an emulator for another machine.
 AARCH64 ?= yes
+PREFIX ?= /usr/local
+UNITS ?= /etc/systemd/system
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -24,7 +26,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo test test-aarch64 test-all test-spec-all aarch64 bench polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all aarch64 bench polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -38,6 +40,18 @@ build: setup ## awsm and sledge, in target/release
 
 demo: build ## compile the example functions, serve them, check and time their replies
 	@$(target)/release/demo
+
+install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
+	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/sledge $(DESTDIR)$(UNITS) $(DESTDIR)/etc/sledge
+	@install -m 755 $(target)/release/sledge $(target)/release/awsm $(DESTDIR)$(PREFIX)/bin
+	@install -m 644 README.md ARCHITECTURE.md CAVEATS.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sledge
+	@sed 's|@PREFIX@|$(PREFIX)|g' packaging/sledge.service > $(DESTDIR)$(UNITS)/sledge.service
+	@install -m 644 packaging/sledge.socket $(DESTDIR)$(UNITS)
+	@test -e $(DESTDIR)/etc/sledge/sledge.toml || install -m 644 packaging/sledge.toml $(DESTDIR)/etc/sledge
+	@echo "installed in $(DESTDIR)$(PREFIX); configure $(DESTDIR)/etc/sledge/sledge.toml, then: systemctl enable --now sledge"
+
+test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or h2spec in PATH
+	@TARGET=$(target) scripts/test-h2spec
 
 test: build ## what continuous integration runs, within 25 minutes
 	@$(CARGO) test $(build_flags)

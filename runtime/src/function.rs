@@ -12,7 +12,7 @@ use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template};
 
 use crate::config::{FunctionConfig, Snapshot};
-use crate::host::{ImportError, Imports, Process};
+use crate::host::{FunctionLog, ImportError, Imports, Process};
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
 
@@ -73,6 +73,15 @@ pub enum Stage {
     Status(&'static str),
 }
 
+/// What a function's numbers are called by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Its name.
+    pub function: String,
+    /// Whose it is.
+    pub tenant: String,
+}
+
 /// A function, ready to be invoked from any thread.
 pub struct Function {
     /// What its sandboxes begin as.
@@ -95,6 +104,10 @@ pub struct Function {
     pub number: FunctionId,
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
+    /// What its numbers are called by.
+    pub labels: Labels,
+    /// What it writes to its standard error.
+    pub log: Arc<FunctionLog>,
     /// Whether another version has taken its place, or none: it ends what it began, and keeps nothing for later.
     pub retired: AtomicBool,
 }
@@ -174,6 +187,8 @@ impl Function {
             tenant: TenantId::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
+            labels: Labels { function: config.name.clone(), tenant: config.tenant.clone() },
+            log: Arc::new(FunctionLog::new(config.log_lines_per_s_max)),
             retired: AtomicBool::new(false),
         })
     }

@@ -5,12 +5,12 @@
 //!                                      ~> host     (calls of the guest, carried out on the worker's stack)
 //! ```
 //!
-//! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life;
+//! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life; [`systemd`]: what a service manager has to do with it;
 //! * [`load`], [`compile`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
-//! * [`outcome`]: how requests end, and what clients are told.
+//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words.
 //!
 //! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
 
@@ -26,8 +26,11 @@ pub mod function;
 pub mod host;
 pub mod http;
 pub mod load;
+pub mod logging;
 pub mod memory;
+pub mod metrics;
 pub mod outcome;
 pub mod scheduler;
 pub mod server;
 pub mod snapshot;
+pub mod systemd;

@@ -17,6 +17,8 @@ pub enum Failure {
     NotFound,
     /// The route's function does not answer this method.
     MethodNotAllowed,
+    /// The path is longer than any.
+    PathTooLong,
     /// The body is larger than `body_bytes_max`.
     BodyTooLarge,
     /// The body ended early or was malformed.
@@ -69,6 +71,7 @@ impl Failure {
         match self {
             Failure::NotFound
             | Failure::MethodNotAllowed
+            | Failure::PathTooLong
             | Failure::BodyTooLarge
             | Failure::BodyBroken
             | Failure::BodyTimeout
@@ -94,6 +97,7 @@ impl Failure {
         match self {
             Failure::NotFound => StatusCode::NOT_FOUND,
             Failure::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Failure::PathTooLong => StatusCode::URI_TOO_LONG,
             Failure::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -115,12 +119,32 @@ impl Failure {
         matches!(self, Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoMemory)
     }
 
-    /// The kind of failure, for machines.
+    /// Every kind of failure that there is.
+    pub const CODES: [&'static str; 15] = [
+        "not_found",
+        "method_not_allowed",
+        "path_too_long",
+        "body_too_large",
+        "bad_request",
+        "request_timeout",
+        "too_many_requests",
+        "unavailable",
+        "cpu_limit",
+        "deadline",
+        "trap",
+        "exit",
+        "reply_too_large",
+        "cancelled",
+        "internal",
+    ];
+
+    /// The kind of failure, for machines; one of [`Failure::CODES`].
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Failure::NotFound => "not_found",
             Failure::MethodNotAllowed => "method_not_allowed",
+            Failure::PathTooLong => "path_too_long",
             Failure::BodyTooLarge => "body_too_large",
             Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
@@ -142,6 +166,7 @@ impl Failure {
         Cow::Borrowed(match self {
             Failure::NotFound => "no_such_route",
             Failure::MethodNotAllowed => "see_allow",
+            Failure::PathTooLong => "path_bytes_max",
             Failure::BodyTooLarge => "body_bytes_max",
             Failure::BodyBroken => "body_incomplete",
             Failure::BodyTimeout => "body_too_slow",
@@ -197,6 +222,34 @@ mod tests {
         assert_eq!(trap.to_json(Some("f")), r#"{"code":"trap","reason":"memory_out_of_bounds","function":"f"}"#);
         assert_eq!(Failure::Exit(3).to_json(Some("f")), r#"{"code":"exit","reason":"status_3","function":"f"}"#);
         assert_eq!(Failure::NotFound.to_json(None), r#"{"code":"not_found","reason":"no_such_route"}"#);
+    }
+
+    #[test]
+    fn every_code_is_listed() {
+        let all = [
+            Failure::NotFound,
+            Failure::MethodNotAllowed,
+            Failure::PathTooLong,
+            Failure::BodyTooLarge,
+            Failure::BodyBroken,
+            Failure::BodyTimeout,
+            Failure::Busy,
+            Failure::FunctionBusy,
+            Failure::Overload,
+            Failure::Stopping,
+            Failure::NoMemory,
+            Failure::Deadline,
+            Failure::CpuLimit,
+            Failure::Trap(TrapCode::Unreachable),
+            Failure::MemoryLimit,
+            Failure::Exit(1),
+            Failure::ReplyTooLarge,
+            Failure::Cancelled,
+            Failure::Internal,
+        ];
+        for failure in all {
+            assert!(Failure::CODES.contains(&failure.code()), "{failure:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 
@@ -20,12 +21,20 @@ use crate::config::{Admission, Config, ConfigError, Listeners};
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
 use crate::deploy::reload::Reloader;
-use crate::http::{Door as HttpDoor, listener};
+use crate::http::tls::{self, TlsError};
+use crate::http::{Access, Door as HttpDoor, Manners, Timeouts, listener};
+use crate::metrics::board::Thread as ThreadCounts;
+use crate::metrics::{Board, Metrics};
 use crate::scheduler::worker::before_wait;
 use crate::scheduler::{Crew, Local, Phase, WorkDeque, WorkerSettings};
+use crate::systemd;
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
+/// Connections at the same time, where nobody says otherwise.
+const CONNECTIONS_MAX: usize = 65_536;
+/// Open files that are not for connections: sockets that listen, the admin door, what is being loaded and compiled.
+const FILES_RESERVED: u64 = 256;
 /// How long workers get to end what they run, after the time for draining is over.
 const KILL_TIME: Duration = Duration::from_secs(1);
 
@@ -36,6 +45,9 @@ pub enum ServerError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// TLS cannot be spoken.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// There is no admin door.
     #[error(transparent)]
     Door(#[from] DoorError),
@@ -47,6 +59,9 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
+    /// The socket that was passed is none.
+    #[error("the socket passed by the service manager (LISTEN_FDS) is no TCP socket that listens: {0}")]
+    Inherited(#[source] io::Error),
     /// A thread did not start.
     #[error("cannot start {what}: {source}")]
     Thread {
@@ -82,8 +97,15 @@ pub fn serve(
         source: io::Error::from(io::ErrorKind::InvalidInput),
     })?;
     let plan = Plan::new(config)?;
-    let listeners = listener::bind(address, plan.listeners())
-        .map_err(|source| ServerError::Listen { address: config.listen.clone(), source })?;
+    let mut manners = manners(config, &plan)?;
+    let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
+        Some(listeners) => {
+            manners.is_inherited = true;
+            listeners
+        }
+        None => listener::bind(address, plan.listeners())
+            .map_err(|source| ServerError::Listen { address: config.listen.clone(), source })?,
+    };
     let address = listeners.first().and_then(|listener| listener.local_addr().ok()).unwrap_or(address);
 
     let door = admin_door(config, address.port())?;
@@ -92,11 +114,13 @@ pub fn serve(
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     signals.thread_block().map_err(|error| thread_error("the signal handling", error.into()))?;
     let (stop, stopped) = watch::channel(false);
-    let running = start(config, &plan, &deployer, listeners, &stopped)?;
-    let reloader = Reloader::start(config.clone(), Arc::clone(&deployer), reread)?;
-    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), address, plan.workers);
+    let metrics = Arc::new(Metrics::default());
+    let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
+    let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), reread)?;
+    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), metrics, address, plan.workers);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
     ready(address);
+    systemd::ready(address);
 
     let signal = loop {
         match wait(&signals) {
@@ -105,12 +129,45 @@ pub fn serve(
         }
     };
     tracing::info!(signal = signal.as_str(), requests = running.crew.requests(), "stopping");
+    systemd::stopping();
     exit_at_second_signal();
     deployer.stop();
     running.crew.advance(Phase::Draining);
     let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
     Ok(())
+}
+
+/// How clients are treated.
+fn manners(config: &Config, plan: &Plan) -> Result<Manners, TlsError> {
+    let tls = config.tls_certificate_file.as_deref().zip(config.tls_key_file.as_deref());
+    let files_max = raise_files_max();
+    let connections_max = config.connections_max.unwrap_or_else(|| {
+        let files = files_max.saturating_sub(FILES_RESERVED).max(1);
+        usize::try_from(files).unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX)
+    });
+    Ok(Manners {
+        body_bytes_max: config.body_bytes_max,
+        timeouts: Timeouts {
+            head: Duration::from_millis(config.head_timeout_ms),
+            body: Duration::from_millis(config.body_timeout_ms),
+            reply: Duration::from_millis(config.reply_timeout_ms),
+        },
+        tls: tls.map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?,
+        connections_max: connections_max.div_ceil(plan.listeners()),
+        is_inherited: false,
+        access: Access { log: config.access_log, ids: config.request_ids },
+    })
+}
+
+/// Lets this process have as many open files as it is allowed to; how many that is.
+fn raise_files_max() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let Some(maximum) = limit.maximum else { return u64::MAX };
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(maximum), ..limit }) {
+        Ok(()) => maximum,
+        Err(_) => limit.current.unwrap_or(maximum),
+    }
 }
 
 /// Opens the admin door, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
@@ -196,7 +253,9 @@ impl Running {
 fn start(
     config: &Config,
     plan: &Plan,
+    manners: &Manners,
     deployer: &Deployer,
+    metrics: &Metrics,
     listeners: Vec<TcpListener>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
@@ -213,10 +272,11 @@ fn start(
     let (has_ended, ended) = mpsc::channel();
     let mut listeners = listeners.into_iter();
     let mut threads = 0;
-    let thread = |listener| Thread {
+    let thread = |name: &str, listener| Thread {
+        counts: metrics.thread(name),
+        manners: manners.clone(),
         crew: Arc::clone(&crew),
         routes: deployer.subscribe(),
-        body_bytes_max: config.body_bytes_max,
         listener,
         stopped: stopped.clone(),
         ready: is_ready.clone(),
@@ -228,11 +288,13 @@ fn start(
         thread::Builder::new().name(name.clone()).spawn(body).map(drop).map_err(|error| thread_error(&name, error))
     };
     if plan.dedicated {
-        spawn("listener".to_owned(), thread(listeners.next()), None, plan.core(0))?;
+        spawn("listener".to_owned(), thread("listener", listeners.next()), None, plan.core(0))?;
     }
     for (index, deque) in deques.into_iter().enumerate() {
         let work = Some((index, deque, settings));
-        spawn(format!("worker-{index}"), thread(listeners.next()), work, plan.worker_core(index))?;
+        let name = format!("worker-{index}");
+        let thread = thread(&name, listeners.next());
+        spawn(name, thread, work, plan.worker_core(index))?;
     }
     drop(is_ready);
     for _ in 0..threads {
@@ -247,7 +309,8 @@ fn start(
 struct Thread {
     crew: Arc<Crew>,
     routes: Subscription,
-    body_bytes_max: u64,
+    counts: Arc<ThreadCounts>,
+    manners: Manners,
     listener: Option<TcpListener>,
     stopped: watch::Receiver<bool>,
     ready: Sender<Result<(), (String, io::Error)>>,
@@ -269,8 +332,9 @@ impl Thread {
     fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime()?;
         let crew = || Arc::clone(&self.crew);
-        let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings)).transpose()?;
-        let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), self.body_bytes_max));
+        let board = Board::from(self.counts);
+        let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings, board.clone())).transpose()?;
+        let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
         pin(core);
         runtime.spawn_local(self.routes.follow(Rc::clone(&door)));
         if let Some(listener) = self.listener {

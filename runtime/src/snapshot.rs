@@ -112,7 +112,7 @@ pub fn initialised(
     shared: bool,
 ) -> Result<Template, InitError> {
     let sandbox = template.instantiate()?;
-    let errors = Output::Log(LogLines::new(Arc::clone(process)));
+    let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default()));
     let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 0 };
     let context = Context::new(Arc::clone(process), Input::Body(Body::default()), output, errors);
     let mut init = Init { sandbox, context, imports, shared };

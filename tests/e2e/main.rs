@@ -4,6 +4,7 @@
 
 mod admission;
 mod artifacts;
+mod attacks;
 mod command;
 mod compile;
 mod configuration;
@@ -11,8 +12,11 @@ mod contained;
 mod deploy;
 mod examples;
 mod exceptions;
+mod http;
 mod isolation;
+mod life;
 mod memory;
+mod metrics;
 mod protocol;
 mod replies;
 mod scheduling;

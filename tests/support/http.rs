@@ -1,6 +1,6 @@
 //! Two clients: [`Client`] for requests as anybody would send them, [`Raw`] for bytes as nobody should. Both give up at a deadline.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -144,6 +144,46 @@ impl Raw {
         read_reply(&mut self.stream)
     }
 
+    /// The head of a reply whose body does not follow, or does not matter.
+    ///
+    /// # Panics
+    /// When what comes is none.
+    pub fn head(&mut self) -> Option<Reply> {
+        read_head(&mut self.stream)
+    }
+
+    /// So many bytes.
+    ///
+    /// # Panics
+    /// When they do not come.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).expect("so many bytes");
+        bytes
+    }
+
+    /// Everything that comes until the server closes the connection, well or with a reset.
+    ///
+    /// # Panics
+    /// When it does not in time.
+    pub fn everything(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match self.stream.read_to_end(&mut bytes) {
+            Ok(_) => bytes,
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe) => bytes,
+            Err(error) => panic!("neither closed nor more: {error}"),
+        }
+    }
+
+    /// Whether the server has ended the connection, whatever it still said.
+    ///
+    /// # Panics
+    /// When it does not in time.
+    pub fn is_ended(&mut self) -> bool {
+        let _said = self.everything();
+        true
+    }
+
     /// Whether something has come, or comes within that time.
     ///
     /// # Panics
@@ -177,6 +217,16 @@ impl Raw {
 /// # Panics
 /// When what comes is no whole reply.
 pub fn read_reply(stream: &mut impl BufRead) -> Option<Reply> {
+    let mut reply = read_head(stream)?;
+    let bytes = reply.header("content-length").map(|length| length.parse().expect("a length"));
+    if reply.status >= 200 {
+        reply.body.resize(bytes.unwrap_or(0), 0);
+        stream.read_exact(&mut reply.body).expect("the body, whole");
+    }
+    Some(reply)
+}
+
+fn read_head(stream: &mut impl BufRead) -> Option<Reply> {
     let mut line = String::new();
     match stream.read_line(&mut line) {
         Ok(0) => return None,
@@ -192,13 +242,7 @@ pub fn read_reply(stream: &mut impl BufRead) -> Option<Reply> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_string()));
     }
-    let mut reply = Reply { status, headers, body: Vec::new() };
-    let bytes = reply.header("content-length").map(|length| length.parse().expect("a length"));
-    if status >= 200 {
-        reply.body.resize(bytes.unwrap_or(0), 0);
-        stream.read_exact(&mut reply.body).expect("the body, whole");
-    }
-    Some(reply)
+    Some(Reply { status, headers, body: Vec::new() })
 }
 
 /// A POST request as bytes.

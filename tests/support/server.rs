@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What stands before the address in that line.
-const LISTENING: &str = "listening on http://";
+const LISTENING: &str = "listening on ";
 
 /// What a server has written, and the event that there is more.
 #[derive(Debug, Default)]
@@ -284,7 +284,7 @@ fn follow(stream: impl Read + Send + 'static, log: Arc<Log>) -> Receiver<SocketA
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
             if let Some((_, address)) = line.split_once(LISTENING)
-                && let Ok(address) = address.trim_end_matches('/').parse()
+                && let Ok(address) = address.trim_start_matches("https://").trim_start_matches("http://").parse()
             {
                 // Nobody waits for a second announcement.
                 let _ = sender.send(address);

@@ -7,6 +7,7 @@ mod first_light;
 mod polybench;
 mod runtime;
 mod sandbox;
+mod server;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -59,6 +60,11 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("isolation-sum-throughput-ratio", runtime::isolation_sum),
     ("overload-goodput-ratio", runtime::overload),
     ("preemption-ratio", sandbox::preemption_ratio),
+    ("start-ten-functions-ms", server::start_ms),
+    ("idle-memory-ten-functions-mb", server::idle_mb),
+    ("replacements-failed", server::replacements_failed),
+    ("slow-heads-p99-ratio", server::slow_heads_p99),
+    ("h2spec-failed-cases", server::h2spec_failed),
 ];
 
 /// The measurement of the promise `name`.

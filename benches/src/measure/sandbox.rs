@@ -62,7 +62,7 @@ fn measure(artifact: &Path, expected: &[u8]) -> Result<Latencies> {
         let start = Instant::now();
         let sandbox = pool.take(&function.template)?;
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 1 << 20 };
-        let errors = Output::Log(LogLines::new(Arc::clone(&function.process)));
+        let errors = Output::Log(LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log)));
         let context = Context::new(Arc::clone(&function.process), Input::Body(Body::default()), output, errors);
         let mut execution = Execution::new(Arc::clone(&function), sandbox, context);
         let progress = execution.run();

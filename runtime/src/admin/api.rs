@@ -5,18 +5,22 @@
 //! | `GET /functions` | all functions |
 //! | `PUT /functions/NAME` | deploys the body, a `.wasm`, with the settings in the header `Sledge-Settings` (a JSON object) |
 //! | `DELETE /functions/NAME` | serves it no longer |
+//! | `GET /functions/NAME/logs?lines=N&follow=true` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /status` | how the server is |
+//! | `GET /metrics` | numbers, in the OpenMetrics format |
+//! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
 //! Whatever is wrong is answered with `{"error": ...}`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use awsm_abi::limits::MODULE_BYTES_MAX;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::channel::Channel;
+use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
@@ -28,6 +32,9 @@ use tokio::sync::Semaphore;
 use crate::deploy::catalogue::CatalogueError;
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::load::OpenError;
+use crate::logging;
+use crate::metrics::text::Gauges;
+use crate::metrics::{self, Metrics};
 use crate::scheduler::{Crew, Phase};
 
 /// The header with a function's settings.
@@ -36,18 +43,22 @@ pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
 
+/// How often it is looked whether whoever follows a log is still there.
+const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
+
 /// What answers requests at the admin door.
 #[derive(Debug)]
 pub struct Api {
     deployer: Arc<Deployer>,
     crew: Arc<Crew>,
+    metrics: Arc<Metrics>,
     listen: SocketAddr,
     workers: usize,
     started: Instant,
     deployments: Semaphore,
 }
 
-type Answer = Response<Full<Bytes>>;
+type Answer = Response<Either<Full<Bytes>, Channel<Bytes>>>;
 
 /// What is wrong with a request.
 #[derive(Debug)]
@@ -56,12 +67,18 @@ struct Refusal(StatusCode, String);
 impl Api {
     /// For a server that listens there.
     #[must_use]
-    pub fn new(deployer: Arc<Deployer>, crew: Arc<Crew>, listen: SocketAddr, workers: usize) -> Api {
-        Api { deployer, crew, listen, workers, started: Instant::now(), deployments: Semaphore::new(DEPLOYMENTS_MAX) }
+    pub fn new(deployer: Arc<Deployer>, crew: Arc<Crew>, metrics: Arc<Metrics>, listen: SocketAddr, workers: usize) -> Api {
+        let deployments = Semaphore::new(DEPLOYMENTS_MAX);
+        Api { deployer, crew, metrics, listen, workers, started: Instant::now(), deployments }
     }
 
     /// Answers a request; `may_enter`: whether it carries the token, if there is one.
     pub async fn answer(&self, request: Request<Incoming>, may_enter: bool) -> Answer {
+        match (request.uri().path(), request.method()) {
+            ("/healthz", &Method::GET | &Method::HEAD) => return text(StatusCode::OK, "text/plain", "ok\n"),
+            ("/readyz", &Method::GET | &Method::HEAD) => return self.readiness(),
+            _ => {}
+        }
         if !may_enter {
             let mut response =
                 refusal(&Refusal(StatusCode::UNAUTHORIZED, "give the token: Authorization: Bearer TOKEN".to_owned()));
@@ -69,15 +86,19 @@ impl Api {
             return response;
         }
         let path = request.uri().path().to_owned();
-        let function = path.strip_prefix("/functions/").filter(|name| !name.is_empty() && !name.contains('/'));
+        let below = path.strip_prefix("/functions/");
+        let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
+        let logs = below.and_then(|rest| rest.strip_suffix("/logs")).filter(|name| !name.contains('/'));
         let result = match (path.as_str(), function, request.method()) {
             ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
             ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
+            ("/metrics", _, &Method::GET) => Ok(self.metrics()),
             ("/drain", _, &Method::POST) => drain(),
+            (_, None, &Method::GET) if logs.is_some() => self.logs(logs.unwrap_or_default(), request.uri().query()),
             (_, Some(name), &Method::GET) => self.function(name),
             (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
             (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
-            ("/functions" | "/status", _, _) => return not_allowed("GET"),
+            ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
             _ => Err(Refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
@@ -101,6 +122,59 @@ impl Api {
             "memory_bytes_max": budget.bytes_max(),
             "deployments_last": self.deployer.is_lasting(),
         })
+    }
+
+    fn readiness(&self) -> Answer {
+        match self.crew.phase() {
+            Phase::Serving => text(StatusCode::OK, "text/plain", "ready\n"),
+            Phase::Draining | Phase::Killing => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n"),
+        }
+    }
+
+    fn metrics(&self) -> Answer {
+        let gauges = Gauges {
+            requests: self.crew.requests() as u64,
+            idle: (0..self.workers).map(|worker| self.crew.pools().idle(worker) as u64).sum(),
+            server_log_lines_dropped: logging::dropped(),
+            ..self.deployer.gauges()
+        };
+        let mut body = String::new();
+        match metrics::text::encode(&mut body, &self.metrics, &gauges) {
+            Ok(()) => text(StatusCode::OK, "application/openmetrics-text; version=1.0.0; charset=utf-8", body),
+            Err(error) => refusal(&Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+        }
+    }
+
+    fn logs(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
+        let log =
+            self.deployer.log(name).ok_or_else(|| Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned()))))?;
+        let option = |key: &str| {
+            let mut pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
+        };
+        let lines = match option("lines").map(str::parse) {
+            None => usize::MAX,
+            Some(Ok(lines)) => lines,
+            Some(Err(_)) => return Err(Refusal(StatusCode::BAD_REQUEST, "lines: give a number".to_owned())),
+        };
+        let (last, mut next) = log.last(lines);
+        if option("follow") != Some("true") {
+            return Ok(text(StatusCode::OK, LOG_TYPE, joined(&last)));
+        }
+        let (mut sender, body) = Channel::<Bytes>::new(1);
+        tokio::task::spawn_local(async move {
+            let mut lines = last;
+            // Nothing at all is sent where there are no lines; but it fails when whoever follows has gone.
+            while sender.send_data(joined(&lines).into()).await.is_ok() {
+                match tokio::time::timeout(FOLLOWER_LOOK, log.since(next)).await {
+                    Ok(more) => (lines, next) = more,
+                    Err(_) => lines.clear(),
+                }
+            }
+        });
+        let mut response = Response::new(Either::Right(body));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LOG_TYPE));
+        Ok(response)
     }
 
     fn function(&self, name: &str) -> Result<Answer, Refusal> {
@@ -179,14 +253,25 @@ impl From<DeployError> for Refusal {
     }
 }
 
+const LOG_TYPE: &str = "text/plain; charset=utf-8";
+
+/// Lines, each ended.
+fn joined(lines: &[Arc<str>]) -> String {
+    lines.iter().flat_map(|line| [&**line, "\n"]).collect()
+}
+
+fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Either::Left(Full::new(body.into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
 fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
     // All of these are made of strings and numbers.
-    let mut text = serde_json::to_vec(body).unwrap_or_default();
-    text.push(b'\n');
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    let mut json = serde_json::to_vec(body).unwrap_or_default();
+    json.push(b'\n');
+    text(status, "application/json", json)
 }
 
 fn refusal(Refusal(status, why): &Refusal) -> Answer {

@@ -1,12 +1,12 @@
 //! Asking at the admin door.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
-use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,7 +64,17 @@ impl Client {
     ///
     /// # Errors
     /// When there is none, or the server refuses.
-    pub fn ask(&self, mut request: Request<Full<Bytes>>) -> Result<Value, ClientError> {
+    pub fn ask(&self, request: Request<Full<Bytes>>) -> Result<Value, ClientError> {
+        let mut body = Vec::new();
+        self.copy(request, &mut body)?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Asks, and copies the answer as it comes.
+    ///
+    /// # Errors
+    /// As for [`Client::ask`], and when it cannot be written.
+    pub fn copy(&self, mut request: Request<Full<Bytes>>, into: &mut dyn Write) -> Result<(), ClientError> {
         let headers = request.headers_mut();
         headers.insert(HOST, HeaderValue::from_static("sledge"));
         if let Some(authorization) = &self.authorization {
@@ -77,11 +87,11 @@ impl Client {
             match &self.address {
                 Address::Unix(path) => {
                     let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(path)).await.map_err(too_long)?;
-                    exchange(stream.map_err(failed)?, request).await
+                    exchange(stream.map_err(failed)?, request, into).await
                 }
                 Address::Tcp(address) => {
                     let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(too_long)?;
-                    exchange(stream.map_err(failed)?, request).await
+                    exchange(stream.map_err(failed)?, request, into).await
                 }
             }
         })
@@ -91,16 +101,23 @@ impl Client {
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<Value, ClientError> {
+    into: &mut dyn Write,
+) -> Result<(), ClientError> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let response = sender.send_request(request).await?;
+    let mut response = sender.send_request(request).await?;
     let status = response.status();
+    if status.is_success() {
+        while let Some(frame) = response.frame().await {
+            if let Some(data) = frame?.data_ref() {
+                into.write_all(data)?;
+                into.flush()?;
+            }
+        }
+        return Ok(());
+    }
     let body = response.into_body().collect().await?.to_bytes();
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if status.is_success() || status == StatusCode::ACCEPTED {
-        return Ok(value);
-    }
     let why = value["error"].as_str().map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
     Err(ClientError::Refused(if why.is_empty() { status.to_string() } else { why }))
 }

@@ -5,23 +5,21 @@ mod operate;
 mod run;
 mod serve;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::compile;
 use crate::config;
 use crate::deploy::Deployer;
+use crate::logging;
 
 /// Status of a command that failed.
 const FAILURE: u8 = 1;
 /// Status of a command that was used wrongly.
 const USAGE: u8 = 2;
-/// Environment variable that says what is logged, such as `debug` or `sledge=info`.
-const LOG_VARIABLE: &str = "SLEDGE_LOG";
 
 #[derive(Debug, Parser)]
 #[command(name = "sledge", version, about = "Runs WebAssembly functions, compiled by awsm, in sandboxes of microseconds")]
@@ -46,6 +44,8 @@ enum Command {
     List(operate::AskArgs),
     /// Show how a running server is
     Status(operate::AskArgs),
+    /// Show what a function of a running server wrote to its standard error
+    Logs(operate::LogsArgs),
     /// Let a running server finish what it has, and end
     Drain(operate::AskArgs),
     /// Describe or check configuration files
@@ -90,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Remove(args) => operate::remove(&args),
         Command::List(args) => operate::list(&args),
         Command::Status(args) => operate::status(&args),
+        Command::Logs(args) => operate::logs(&args),
         Command::Drain(args) => operate::drain(&args),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
@@ -102,7 +103,7 @@ fn schema() -> ExitCode {
 }
 
 fn check(args: &CheckArgs) -> ExitCode {
-    log("warn");
+    logging::direct("warn");
     let checked = config::read(&args.file).and_then(|config| config::check(&config, Some(&args.file)).map(|()| config));
     let config = match checked {
         Ok(config) => config,
@@ -133,14 +134,6 @@ fn fail(error: impl std::fmt::Display) -> ExitCode {
 fn usage(message: impl std::fmt::Display) -> ExitCode {
     eprintln!("sledge: {message}");
     USAGE.into()
-}
-
-/// Sends the log to standard error.
-fn log(level: &str) {
-    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
-    let colours = std::io::stderr().is_terminal();
-    // Fails where a log is set up already; then that one is used.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours).try_init();
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `sledge deploy`, `remove`, `list`, `status`, `drain`: asking a running server at its admin door.
+//! `sledge deploy`, `remove`, `list`, `status`, `logs`, `drain`: asking a running server at its admin door.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +46,21 @@ pub(super) struct DeployArgs {
 pub(super) struct RemoveArgs {
     /// Its name
     name: String,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// Show what a function wrote to its standard error.
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// Its name
+    name: String,
+    /// Go on with what it writes from now on
+    #[arg(short, long)]
+    follow: bool,
+    /// How many of its last lines
+    #[arg(short = 'n', long, default_value_t = 100)]
+    lines: usize,
     #[command(flatten)]
     door: Door,
 }
@@ -108,7 +123,21 @@ pub(super) fn drain(args: &AskArgs) -> ExitCode {
     done(ask(&args.door, Request::post("/drain").body(Full::default())).map(|_| "draining".to_owned()))
 }
 
+pub(super) fn logs(args: &LogsArgs) -> ExitCode {
+    let LogsArgs { name, follow, lines, door } = args;
+    let request = Request::get(format!("/functions/{name}/logs?lines={lines}&follow={follow}")).body(Full::default());
+    let copied = client(door).and_then(|client| client.copy(request?, &mut std::io::stdout().lock()));
+    match copied {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(error),
+    }
+}
+
 fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -> Result<Value, ClientError> {
+    client(door)?.ask(request?)
+}
+
+fn client(door: &Door) -> Result<Client, ClientError> {
     let port = LISTEN_DEFAULT.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
     let address = match &door.admin {
         Some(address) => Address::parse(address),
@@ -116,7 +145,7 @@ fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -
     };
     let address = address.ok_or_else(|| ClientError::Refused("say where the admin door is, with --admin".to_owned()))?;
     let token = door.token_file.as_ref().map(std::fs::read_to_string).transpose()?;
-    Client::new(address, token.as_deref())?.ask(request?)
+    Client::new(address, token.as_deref())
 }
 
 fn done(answer: Result<String, ClientError>) -> ExitCode {

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
 
-use super::{FAILURE, fail, log, usage};
+use super::{FAILURE, fail, usage};
 use crate::config::{self, Config, FunctionConfig};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Output};
-use crate::load;
 use crate::outcome::Failure;
+use crate::{load, logging};
 
 /// Exit status after a trap, as after SIGABRT.
 const TRAPPED: u8 = 134;
@@ -60,7 +60,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn run(args: RunArgs) -> ExitCode {
-    log("warn");
+    logging::direct("warn");
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.allow_unchecked = args.allow_unchecked;

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{fail, log, print_line, usage};
+use super::{fail, print_line, usage};
 use crate::config::{self, Config, ConfigError, FunctionConfig, LISTEN_DEFAULT};
 use crate::deploy::Deployer;
+use crate::logging::{self, Format};
 use crate::server;
 
 /// Serve functions over HTTP.
@@ -32,6 +33,9 @@ pub(super) struct ServeArgs {
     /// Folder in which deployed functions are kept for the next start [default: they are not]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
+    /// How the log looks
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", env = "SLEDGE_LOG_FORMAT")]
+    log_format: Format,
     /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -45,7 +49,7 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         let what = "give a configuration with --config FILE, or functions (.so or .wasm), or an --admin door to deploy some";
         return usage(format_args!("nothing to serve: {what}"));
     }
-    log("info");
+    let _log = logging::queued("info", args.log_format);
     let config = match configure(args.clone()) {
         Ok(config) => config,
         Err(error) => return fail(error),
@@ -54,8 +58,9 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(deployer) => deployer,
         Err(error) => return fail(error),
     };
+    let scheme = if config.tls_certificate_file.is_some() { "https" } else { "http" };
     let ready = |address| {
-        print_line(&format!("listening on http://{address}"));
+        print_line(&format!("listening on {scheme}://{address}"));
     };
     match server::serve(&config, deployer, move || configure(args.clone()), ready) {
         Ok(()) => ExitCode::SUCCESS,

@@ -53,8 +53,8 @@ pub(super) fn run(
 ) -> Result<(), CompileError> {
     let messages = folder.join("messages");
     let said = File::create(&messages).map_err(CompileError::Folder)?;
-    let this = std::env::current_exe().map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
-    let mut child = Command::new(this)
+    // Also when its file has been replaced meanwhile.
+    let mut child = Command::new("/proc/self/exe")
         .arg(LIMITED_COMMAND)
         .arg(limits.ms_max.to_string())
         .arg(limits.memory_bytes_max.to_string())

@@ -15,12 +15,15 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use awsm_abi::ABI_VERSION;
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, MODULE_BYTES_MAX};
 use awsm_abi::types::Bounds;
+
+use crate::metrics::count::Sum;
+use crate::metrics::{Count, Histogram};
 
 pub use cache::{Cache, Id};
 pub use child::{LIMITED_COMMAND, Limits, exec_limited};
@@ -59,13 +62,31 @@ pub struct Compiler {
     cache: Option<Cache>,
     /// What tells the compiler from others, once it was asked for.
     identity: OnceLock<blake3::Hash>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    made: Count,
+    cached: Count,
+    failed: Count,
+    took: Histogram,
 }
 
 impl Compiler {
     /// A compiler that keeps these limits, and what it made in `cache`.
     #[must_use]
-    pub const fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
-        Compiler { limits, cache, identity: OnceLock::new() }
+    pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
+        Compiler { limits, cache, identity: OnceLock::new(), counts: Mutex::default() }
+    }
+
+    /// How many modules were compiled, found in the cache, and refused; how long compiling took.
+    #[must_use]
+    pub fn counts(&self) -> ([(&'static str, u64); 3], Sum) {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut took = Sum::default();
+        took.add(&counts.took);
+        ([("compiled", counts.made.get()), ("cached", counts.cached.get()), ("failed", counts.failed.get())], took)
     }
 
     /// Compiles a module, or finds what was made of it earlier.
@@ -73,6 +94,21 @@ impl Compiler {
     /// # Errors
     /// When there is no compiler, it fails, or it exceeds a limit.
     pub fn compile(&self, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
+        let result = self.compile_or_find(module, target);
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        match &result {
+            Ok(Compiled { cached: true, .. }) => counts.cached.add(1),
+            Ok(Compiled { cached: false, took, .. }) => {
+                counts.made.add(1);
+                counts.took.observe(*took);
+            }
+            Err(_) => counts.failed.add(1),
+        }
+        drop(counts);
+        result
+    }
+
+    fn compile_or_find(&self, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
         let began = Instant::now();
         if module.len() as u64 > MODULE_BYTES_MAX {
             return Err(CompileError::TooLarge { bytes: module.len() as u64, bytes_max: MODULE_BYTES_MAX });

@@ -79,6 +79,21 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
         problems.range("memory_total_bytes_max", bytes, MEMORY_TOTAL_BYTES_MIN, u64::MAX);
     }
     problems.range("idle_memory_ms", config.idle_memory_ms, 0, DEADLINE_MS_MAX);
+    for (key, timeout_ms) in [
+        ("head_timeout_ms", config.head_timeout_ms),
+        ("body_timeout_ms", config.body_timeout_ms),
+        ("reply_timeout_ms", config.reply_timeout_ms),
+    ] {
+        problems.range(key, timeout_ms, 1, DEADLINE_MS_MAX);
+    }
+    if let Some(connections_max) = config.connections_max {
+        problems.range("connections_max", connections_max as u64, 1, u64::from(u32::MAX));
+    }
+    match (&config.tls_certificate_file, &config.tls_key_file) {
+        (Some(_), None) => problems.push("tls_key_file", "is missing beside `tls_certificate_file`"),
+        (None, Some(_)) => problems.push("tls_certificate_file", "is missing beside `tls_key_file`"),
+        _ => {}
+    }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
@@ -175,6 +190,8 @@ fn route(key: String, route: &str, problems: &mut Problems<'_>) {
     if !route.starts_with('/') || route.len() > NAME_BYTES_MAX || !route.chars().all(is_path) {
         let rule = format!("give a path such as /name, of at most {NAME_BYTES_MAX} ASCII characters, without `?` and `#`");
         problems.push(key, format!("`{}` is no route; {rule}", route.escape_default()));
+    } else if route.strip_suffix("/*").unwrap_or(route).contains('*') {
+        problems.push(key, format!("`{route}`: a `*` stands only at the end, as in /name/*"));
     }
 }
 

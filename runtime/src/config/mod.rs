@@ -80,6 +80,23 @@ pub struct Config {
     /// After how many milliseconds without need memory is given back to the system; 0 to keep it.
     #[schemars(range(max = 86_400_000))]
     pub idle_memory_ms: u64,
+    /// How long a client may take to send a request's head, or to begin the next one, in milliseconds.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub head_timeout_ms: u64,
+    /// How long a request's body may take to arrive, in milliseconds; then it is answered with 408.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub body_timeout_ms: u64,
+    /// How long a client may fetch nothing of its reply, in milliseconds; then its connection is closed.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub reply_timeout_ms: u64,
+    /// Connections at the same time; idle ones are closed to make room for others. Default: as many as the process may have open files, but
+    /// for some, and at most 65536.
+    #[schemars(range(min = 1))]
+    pub connections_max: Option<usize>,
+    /// Certificate in PEM, and those that lead to its root: with it TLS is spoken, and nothing else.
+    pub tls_certificate_file: Option<PathBuf>,
+    /// The certificate's private key in PEM.
+    pub tls_key_file: Option<PathBuf>,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
     /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token_file`), or `none`. Default:
@@ -100,6 +117,10 @@ pub struct Config {
     /// Address space of the compiler, in bytes.
     #[schemars(range(min = 1_073_741_824))]
     pub compile_memory_bytes_max: u64,
+    /// Whether every request is logged: who asked for what, and how it ended.
+    pub access_log: bool,
+    /// Whether requests have ids: the client's `X-Request-Id`, or else a new one. It is sent back, and logged.
+    pub request_ids: bool,
     /// The functions to serve.
     pub functions: Vec<FunctionConfig>,
 }
@@ -148,7 +169,7 @@ pub struct FunctionConfig {
     pub name: String,
     /// The artifact, or a WebAssembly module to be compiled at start. Relative to the configuration file's folder.
     pub path: PathBuf,
-    /// Path of its requests. Default: `/NAME`.
+    /// Path of its requests, or what begins with one: `/a/*` is all paths below `/a/` that no other route has. Default: `/NAME`.
     #[schemars(length(min = 1, max = 200))]
     pub route: Option<String>,
     /// Methods it answers.
@@ -196,6 +217,9 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub cpu_ms_max: Option<u64>,
+    /// Lines of its standard error that are logged in a second, of all its requests together; further ones are counted and dropped.
+    #[serde(default = "log_lines_per_s_max_default")]
+    pub log_lines_per_s_max: u64,
     /// Of a WebAssembly module: how it is compiled to keep accesses inside its memory.
     #[serde(default)]
     pub bounds: Bounds,
@@ -265,10 +289,18 @@ impl Default for Config {
             requests_max: 4_096,
             memory_total_bytes_max: None,
             idle_memory_ms: 10_000,
+            head_timeout_ms: 60_000,
+            body_timeout_ms: 30_000,
+            reply_timeout_ms: 60_000,
+            connections_max: None,
+            tls_certificate_file: None,
+            tls_key_file: None,
             drain_timeout_ms: 10_000,
             admin: None,
             admin_token_file: None,
             state_dir: None,
+            access_log: false,
+            request_ids: false,
             cache_dir: None,
             cache_bytes_max: 1 << 30,
             compile_ms_max: 600_000,
@@ -299,6 +331,7 @@ impl FunctionConfig {
             concurrency_max: None,
             queue_max: None,
             cpu_ms_max: None,
+            log_lines_per_s_max: log_lines_per_s_max_default(),
             bounds: Bounds::default(),
             cpu: cpu_default(),
             allow_unchecked: false,
@@ -332,6 +365,10 @@ const fn memory_bytes_max_default() -> u64 {
 
 const fn deadline_ms_default() -> u64 {
     30_000
+}
+
+const fn log_lines_per_s_max_default() -> u64 {
+    1_000
 }
 
 fn cpu_default() -> String {

@@ -173,6 +173,11 @@ impl Catalogue {
         }) {
             function.gate = Arc::clone(&before.route.function.gate);
         }
+        if let Some(before) =
+            self.entries.get(&config.name).filter(|before| before.config.log_lines_per_s_max == config.log_lines_per_s_max)
+        {
+            function.log = Arc::clone(&before.route.function.log);
+        }
         let function = Arc::new(function.within(&self.budget));
         let route = Arc::new(Route::new(&config.methods, function));
         self.version += 1;
@@ -233,6 +238,11 @@ impl Catalogue {
             retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
         };
         self.entries.values().map(info).collect()
+    }
+
+    /// The functions that are served.
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.entries.values().map(|entry| &entry.route.function)
     }
 
     /// Versions that were replaced or removed and still have requests.

@@ -16,8 +16,10 @@ use super::store::{Store, StoreError};
 use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::function::Function;
+use crate::host::FunctionLog;
 use crate::load::{self, OpenError};
 use crate::memory;
+use crate::metrics::text::Gauges;
 
 /// Why a change did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +143,30 @@ impl Deployer {
     #[must_use]
     pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(self.catalogue().budget())
+    }
+
+    /// What a function wrote to its standard error.
+    #[must_use]
+    pub fn log(&self, name: &str) -> Option<Arc<FunctionLog>> {
+        self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.log))
+    }
+
+    /// What is known here for [the metrics](crate::metrics).
+    #[must_use]
+    pub fn gauges(&self) -> Gauges {
+        let catalogue = self.catalogue();
+        let (compilations, compile) = self.compiler.counts();
+        let dropped = |function: &Arc<Function>| (function.name().to_owned(), function.log.dropped());
+        Gauges {
+            functions: catalogue.len() as u64,
+            retired: catalogue.retired() as u64,
+            memory_bytes_used: catalogue.budget().bytes_used(),
+            memory_bytes_max: catalogue.budget().bytes_max(),
+            compilations,
+            compile,
+            log_lines_dropped: catalogue.functions().map(dropped).collect(),
+            ..Gauges::default()
+        }
     }
 
     /// Whether deployed functions outlive this server.

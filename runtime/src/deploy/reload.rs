@@ -1,7 +1,8 @@
 //! SIGHUP: the configuration is read anew, in a thread of its own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::Deployer;
 use crate::config::{Config, ConfigError};
 use crate::server::{ServerError, thread_error};
+use crate::systemd;
 
 /// The thread that reads configurations anew.
 #[derive(Debug)]
@@ -17,18 +19,25 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Starts it; `config` is what the server runs with, `reread` what it is to become.
+    /// Starts it; `config` is what the server at `address` runs with, `reread` what it is to become.
     ///
     /// # Errors
     /// When the system has no thread.
     pub fn start(
         config: Config,
+        address: SocketAddr,
         deployer: Arc<Deployer>,
         reread: impl Fn() -> Result<Config, ConfigError> + Send + 'static,
     ) -> Result<Reloader, ServerError> {
         // One that waits is as good as many.
         let (wanted, reload) = mpsc::sync_channel(1);
-        let run = move || run(&config, &deployer, reread, &reload);
+        let run = move || {
+            for () in reload {
+                systemd::reloading();
+                again(&config, &deployer, &reread);
+                systemd::ready(address);
+            }
+        };
         let started = thread::Builder::new().name("reload".to_owned()).spawn(run);
         started.map_err(|error| thread_error("the thread for SIGHUP", error))?;
         Ok(Reloader { wanted })
@@ -40,26 +49,21 @@ impl Reloader {
     }
 }
 
-fn run(config: &Config, deployer: &Deployer, reread: impl Fn() -> Result<Config, ConfigError>, reload: &Receiver<()>) {
-    for () in reload {
-        tracing::info!("reading the configuration anew");
-        let new = match reread() {
-            Ok(new) => new,
-            Err(error) => {
-                tracing::error!("the configuration is refused and nothing has changed: {error}");
-                continue;
+fn again(config: &Config, deployer: &Deployer, reread: &impl Fn() -> Result<Config, ConfigError>) {
+    tracing::info!("reading the configuration anew");
+    let new = match reread() {
+        Ok(new) => new,
+        Err(error) => return tracing::error!("the configuration is refused and nothing has changed: {error}"),
+    };
+    match deployer.reload(&new) {
+        Ok(change) => {
+            let keys = waiting_keys(config, &new);
+            if !keys.is_empty() {
+                tracing::warn!(keys = keys.join(", "), "these have changed too, which counts after a restart");
             }
-        };
-        match deployer.reload(&new) {
-            Ok(change) => {
-                let keys = waiting_keys(config, &new);
-                if !keys.is_empty() {
-                    tracing::warn!(keys = keys.join(", "), "these have changed too, which counts after a restart");
-                }
-                tracing::info!(%change, "configuration read anew");
-            }
-            Err(error) => tracing::error!("the configuration is refused and nothing has changed: {error}"),
+            tracing::info!(%change, "configuration read anew");
         }
+        Err(error) => tracing::error!("the configuration is refused and nothing has changed: {error}"),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::Process;
+use super::{FunctionLog, Process, Taken};
 
 /// The longest line; longer ones are broken.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -14,16 +15,17 @@ const INVOCATION_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct LogLines {
     process: Arc<Process>,
+    log: Arc<FunctionLog>,
     line: Vec<u8>,
     logged: usize,
     dropped: u64,
 }
 
 impl LogLines {
-    /// Lines of an invocation of that function.
+    /// Lines of an invocation of that function, for its log.
     #[must_use]
-    pub fn new(process: Arc<Process>) -> LogLines {
-        LogLines { process, line: Vec::new(), logged: 0, dropped: 0 }
+    pub fn new(process: Arc<Process>, log: Arc<FunctionLog>) -> LogLines {
+        LogLines { process, log, line: Vec::new(), logged: 0, dropped: 0 }
     }
 
     /// Takes bytes; every line that they end is logged.
@@ -47,7 +49,13 @@ impl LogLines {
     }
 
     fn end_line(&mut self) {
-        tracing::info!(target: "sledge::function", function = self.process.name, "{}", escaped(&self.line));
+        let line = escaped(&self.line);
+        if let Taken::Line { dropped } = self.log.push(&line, Instant::now()) {
+            if dropped > 0 {
+                tracing::warn!(target: "sledge::function", function = self.process.name, lines = dropped, "logged too fast; these were dropped");
+            }
+            tracing::info!(target: "sledge::function", function = self.process.name, "{line}");
+        }
         self.line.clear();
     }
 }
@@ -95,7 +103,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_what_is_too_much_is_counted() {
-        let mut lines = LogLines::new(Arc::default());
+        let mut lines = LogLines::new(Arc::default(), Arc::default());
         lines.write(&[b'x'; 3 * LINE_BYTES_MAX + 5]);
         assert_eq!(lines.line.len(), 5);
         lines.write(b"\nabc");

@@ -10,6 +10,7 @@
 
 mod context;
 mod imports;
+mod lines;
 mod log;
 mod reply;
 mod stdio;
@@ -20,6 +21,7 @@ use sledge_sandbox::{GuestMemory, OutOfBounds, Sandbox, Slot, Value};
 
 pub use context::{Context, Process, Strings};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer};
+pub use lines::{FunctionLog, Taken};
 pub use log::LogLines;
 pub use reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use stdio::{Body, Input, Output};

@@ -12,8 +12,6 @@ use sledge_sandbox::{Budget, Share};
 use crate::host::Body;
 use crate::outcome::Failure;
 
-/// How long a body may take to arrive.
-const TIMEOUT: Duration = Duration::from_secs(30);
 /// Pieces smaller than this are joined, so that a body in tiny pieces costs no more memory than its bytes.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 /// Bodies of at most this size are not counted: a connection's own buffers are as large.
@@ -30,15 +28,15 @@ pub fn is_declared_too_large(body: &Incoming, bytes_max: u64) -> bool {
 /// Reads a body; what it needs is reserved of `budget` as it comes.
 ///
 /// # Errors
-/// When it is larger than `bytes_max` (found out without reading more than that and one piece), ends early, takes too long, or finds the budget
-/// exhausted.
-pub async fn read(body: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
+/// When it is larger than `bytes_max` (found out without reading more than that and one piece), ends early, takes longer than `time_max`, or
+/// finds the budget exhausted.
+pub async fn read(body: Incoming, bytes_max: u64, time_max: Duration, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
     if body.is_end_stream() {
         return Ok(Body::default());
     }
     let read = pin!(collect(body, bytes_max, budget));
     // Bodies that came with their head, as most do, set no timer.
-    tokio::time::timeout(TIMEOUT, read).await.unwrap_or(Err(Failure::BodyTimeout))
+    tokio::time::timeout(time_max, read).await.unwrap_or(Err(Failure::BodyTimeout))
 }
 
 async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {

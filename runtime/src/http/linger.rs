@@ -1,4 +1,6 @@
-//! A stream that is closed with patience.
+//! A stream that is closed with patience, and written to without too much of it.
+//!
+//! A client that fetches nothing of its reply would keep it in memory for ever: where nothing can be written for a while, the connection ends.
 //!
 //! A server that answers before it has read the whole request (413) and then closes the socket makes the kernel send a reset, which may
 //! overtake the answer. So the sending side is closed first, and what the client still sends is read and dropped for a while.
@@ -12,7 +14,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// How long a client may go on sending after it was answered.
@@ -20,11 +21,15 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 /// How much it may send.
 const BYTES_MAX: usize = 64 << 20;
 
-/// A TCP stream whose shutdown, when it is told so, waits until the client has stopped sending.
+/// A stream whose shutdown, when it is told so, waits until the client has stopped sending.
 #[derive(Debug)]
-pub(super) struct Lingering {
-    stream: TcpStream,
+pub(super) struct Lingering<S> {
+    stream: S,
     wanted: Rc<Cell<bool>>,
+    /// How long the client may fetch nothing.
+    stall_max: Duration,
+    /// While it does.
+    stalled: Option<Pin<Box<Sleep>>>,
     closing: Option<Closing>,
     /// Whether the client has closed its side.
     at_end: bool,
@@ -36,14 +41,25 @@ struct Closing {
     dropped: usize,
 }
 
-impl Lingering {
+impl<S> Lingering<S> {
     /// Takes a stream over; `wanted` says at the end whether to wait.
-    pub(super) const fn new(stream: TcpStream, wanted: Rc<Cell<bool>>) -> Lingering {
-        Lingering { stream, wanted, closing: None, at_end: false }
+    pub(super) const fn new(stream: S, wanted: Rc<Cell<bool>>, stall_max: Duration) -> Lingering<S> {
+        Lingering { stream, wanted, stall_max, stalled: None, closing: None, at_end: false }
+    }
+
+    /// Passes on what came of writing; an error when nothing did for too long.
+    fn unless_stalled<T>(&mut self, task: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let time = self.stall_max;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        stalled.as_mut().poll(task).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not fetch its reply")))
     }
 }
 
-impl AsyncRead for Lingering {
+impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
     fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(task, into);
@@ -54,9 +70,10 @@ impl AsyncRead for Lingering {
     }
 }
 
-impl AsyncWrite for Lingering {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(task, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(task, bytes);
+        self.unless_stalled(task, written)
     }
 
     fn poll_write_vectored(
@@ -64,7 +81,8 @@ impl AsyncWrite for Lingering {
         task: &mut Context<'_>,
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(task, buffers)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(task, buffers);
+        self.unless_stalled(task, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -72,18 +90,19 @@ impl AsyncWrite for Lingering {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(task)
+        // With TLS, what was written may still wait here.
+        let flushed = Pin::new(&mut self.stream).poll_flush(task);
+        self.unless_stalled(task, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let closing = match &mut this.closing {
-            Some(closing) => closing,
-            None => {
-                std::task::ready!(Pin::new(&mut this.stream).poll_shutdown(task))?;
-                this.closing.insert(Closing { deadline: Box::pin(tokio::time::sleep(TIME_MAX)), dropped: 0 })
-            }
-        };
+        if this.closing.is_none() {
+            let shut = Pin::new(&mut this.stream).poll_shutdown(task);
+            std::task::ready!(this.unless_stalled(task, shut))?;
+        }
+        let begin = || Closing { deadline: Box::pin(tokio::time::sleep(TIME_MAX)), dropped: 0 };
+        let closing = this.closing.get_or_insert_with(begin);
         let mut buffer = [0; 8 << 10];
         while this.wanted.get()
             && !this.at_end

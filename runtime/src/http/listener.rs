@@ -78,6 +78,10 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
     let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream, stopped.clone());
     let mut stopping = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
+        if door.is_inherited {
+            // Whoever comes now waits for the next server.
+            return;
+        }
         if let Err(error) = refuse_new(&listener) {
             tracing::debug!(%error, "connections that come while the server stops may be reset");
         }
@@ -85,6 +89,15 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
     });
     let mut paused = false;
     loop {
+        if door.is_full() {
+            // Others wait in the kernel's queue until those that are idle have gone.
+            door.shed();
+            tokio::select! {
+                biased;
+                () = stopping.as_mut() => break,
+                () = tokio::time::sleep(PAUSE) => continue,
+            }
+        }
         let accepted = tokio::select! {
             biased;
             () = stopping.as_mut() => break,
@@ -102,6 +115,7 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
                     tracing::error!(%error, "cannot accept connections; trying again");
                 }
                 paused = true;
+                door.shed();
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -5,11 +5,12 @@
 //! ```
 //!
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
-//! * [`connection`]: one connection's life;
+//! * [`connection`]: one connection's life; [`tls`]: its secrecy;
 //! * [`router`]: path and method to function;
-//! * [`request`]: one request's life; [`body`]: reading what comes with it;
+//! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it;
 //! * [`response`]: what is answered.
 
+mod access;
 pub mod body;
 pub mod connection;
 mod linger;
@@ -17,19 +18,26 @@ pub mod listener;
 pub mod request;
 pub mod response;
 pub mod router;
+pub mod tls;
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
 
+use crate::metrics::Board;
 use crate::scheduler::{Admission, Crew, Job, Local};
 
 pub use router::{Route, Router};
 
+/// How long not to look for idle connections again.
+const SHED_PAUSE: Duration = Duration::from_millis(250);
+
 /// What all connections of one thread share.
-#[derive(Debug)]
 pub struct Door {
     /// Where requests go; never borrowed while something is waited for.
     pub router: RefCell<Arc<Router>>,
@@ -39,15 +47,105 @@ pub struct Door {
     pub local: Option<Rc<Local>>,
     /// The largest request body.
     pub body_bytes_max: u64,
+    /// How long clients may take.
+    pub timeouts: Timeouts,
+    /// What speaks TLS, where it is spoken.
+    pub tls: Option<TlsAcceptor>,
+    /// Connections at the same time.
+    pub connections_max: usize,
+    /// Whether the socket that listens was passed to this process, and outlives it.
+    pub is_inherited: bool,
+    /// Heard by connections when there is no room for others.
+    shed: Notify,
+    /// When it was said last.
+    shed_at: Cell<Option<Instant>>,
+    /// What this thread counts.
+    pub board: Board,
+    /// Whether requests are logged, and have ids.
+    pub access: Access,
     open: Cell<usize>,
     closed: Notify,
+}
+
+/// How long clients may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until a request's head has come, from the connection's begin or the request before it on.
+    pub head: Duration,
+    /// Until a request's body has come, from its head on.
+    pub body: Duration,
+    /// Without fetching anything of a reply.
+    pub reply: Duration,
+}
+
+/// How a door treats its clients.
+#[derive(Clone)]
+pub struct Manners {
+    /// The largest request body.
+    pub body_bytes_max: u64,
+    /// How long clients may take.
+    pub timeouts: Timeouts,
+    /// What speaks TLS, where it is spoken.
+    pub tls: Option<TlsAcceptor>,
+    /// Connections of one thread at the same time.
+    pub connections_max: usize,
+    /// Whether the socket that listens was passed to this process, and outlives it.
+    pub is_inherited: bool,
+    /// What is done for those who want to know about each request.
+    pub access: Access,
+}
+
+/// What is done for those who want to know about each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Every request is logged.
+    pub log: bool,
+    /// Every request has an id.
+    pub ids: bool,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("open", &self.open).finish_non_exhaustive()
+    }
 }
 
 impl Door {
     /// A door without connections.
     #[must_use]
-    pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, body_bytes_max: u64) -> Door {
-        Door { router: RefCell::new(router), crew, local, body_bytes_max, open: Cell::new(0), closed: Notify::new() }
+    pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, board: Board, manners: Manners) -> Door {
+        let router = RefCell::new(router);
+        let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access } = manners;
+        let (open, closed, shed) = (Cell::new(0), Notify::new(), Notify::new());
+        Door {
+            router,
+            crew,
+            local,
+            body_bytes_max,
+            timeouts,
+            tls,
+            connections_max,
+            is_inherited,
+            shed,
+            shed_at: Cell::new(None),
+            board,
+            access,
+            open,
+            closed,
+        }
+    }
+
+    /// Whether there is no room for one more connection; the accept loop counts as one.
+    fn is_full(&self) -> bool {
+        self.open.get() > self.connections_max
+    }
+
+    /// Closes what is idle. Every connection is woken for that, so not again and again.
+    fn shed(&self) {
+        if self.shed_at.get().is_none_or(|before| before.elapsed() >= SHED_PAUSE) {
+            self.shed_at.set(Some(Instant::now()));
+            self.shed.notify_waiters();
+        }
     }
 
     /// Waits until this thread accepts no more connections and has none.

@@ -1,30 +1,74 @@
 //! One request's life: routed, admitted, read, run, answered.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::{Request, Response};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
 use super::router::Route;
-use super::{Door, body, response};
+use super::{Door, access, body, response};
 use crate::outcome::Failure;
 use crate::scheduler::{Job, Reply};
 
+/// The longest path; routes are much shorter.
+const PATH_BYTES_MAX: usize = 8 << 10;
+
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
 pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if !door.access.log && !door.access.ids {
+        return handle(door, request).await.0;
+    }
+    let begin = Instant::now();
+    let seen = access::Seen::of(&request);
+    let (mut response, function) = handle(door, request).await;
+    if door.access.ids {
+        seen.mark(&mut response);
+    }
+    if door.access.log {
+        seen.log(&response, function.as_ref().map(|route| route.function.name()), response.body().size_hint().lower(), begin);
+    }
+    response
+}
+
+/// The answer, and what it is from, if anything.
+async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes>>, Option<Arc<Route>>) {
     let (head, incoming) = request.into_parts();
+    let path = head.uri.path();
+    if path.len() > PATH_BYTES_MAX {
+        door.board.thread().unrouted.add(1);
+        return (response::failure(&Failure::PathTooLong, None), None);
+    }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let found = door.router.borrow().find(head.uri.path(), &head.method);
+    let found = door.router.borrow().find(path, &head.method);
     let route = match found {
         Ok(route) => route,
-        Err((failure, route)) => return response::failure(&failure, route.as_deref()),
+        // What may be asked for is answered by the server, unless the function wants to.
+        Err((Failure::MethodNotAllowed, Some(route))) if head.method == Method::OPTIONS => {
+            return (response::options(&route.options), Some(route));
+        }
+        Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && path == "*" => {
+            return (response::options(&HeaderValue::from_static("OPTIONS")), None);
+        }
+        Err((failure, route)) => {
+            match &route {
+                Some(route) => door.board.row(&route.function).ended(Some(&failure)),
+                None => door.board.thread().unrouted.add(1),
+            }
+            return (response::failure(&failure, route.as_deref()), route);
+        }
     };
-    let mut reply = match run(door, &route, incoming).await {
+    let unanswered = Unanswered(Some((door, &route)));
+    let result = run(door, &route, incoming).await;
+    let failure = result.as_ref().map_or_else(Some, |reply| reply.result.as_ref().err());
+    unanswered.answered(failure);
+    let mut reply = match result {
         Ok(reply) => reply,
-        Err(failure) => return response::failure(&failure, Some(&route)),
+        Err(failure) => return (response::failure(&failure, Some(&route)), Some(route)),
     };
     let mut response = match std::mem::replace(&mut reply.result, Ok(Bytes::new())) {
         Ok(bytes) => response::success(bytes, &route.function.content_type),
@@ -33,7 +77,26 @@ pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<By
     if head.headers.contains_key(response::TIMING_REQUEST) {
         response::add_timing(&mut response, &reply);
     }
-    response
+    (response, Some(route))
+}
+
+/// A request that was routed: counted when it is answered, and also when its client goes before that.
+struct Unanswered<'a>(Option<(&'a Door, &'a Route)>);
+
+impl Unanswered<'_> {
+    fn answered(mut self, failure: Option<&Failure>) {
+        if let Some((door, route)) = self.0.take() {
+            door.board.row(&route.function).ended(failure);
+        }
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some((door, route)) = self.0 {
+            door.board.row(&route.function).ended(Some(&Failure::Cancelled));
+        }
+    }
 }
 
 /// Takes a request in and has it run. What cannot be taken is refused before its body is read.
@@ -42,7 +105,7 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
         return Err(Failure::BodyTooLarge);
     }
     let admission = door.crew.admit(&route.function)?;
-    let body = body::read(incoming, door.body_bytes_max, route.function.template.budget()).await?;
+    let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await?;
     let arrived = Instant::now();
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();

@@ -23,6 +23,15 @@ pub fn success(bytes: Bytes, content_type: &HeaderValue) -> Response<Full<Bytes>
     response
 }
 
+/// The answer to whoever asks what may be asked for.
+#[must_use]
+pub fn options(allow: &HeaderValue) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response.headers_mut().insert(ALLOW, allow.clone());
+    response
+}
+
 /// The answer to a request that failed; `route` is what it was for, where it came so far.
 #[must_use]
 pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Full<Bytes>> {

@@ -9,10 +9,15 @@ use hyper::header::HeaderValue;
 use crate::function::Function;
 use crate::outcome::Failure;
 
+/// Slashes of a path at which a route may end: a path of nothing else costs no more than this many looks.
+pub const PREFIX_SLASHES_MAX: usize = 64;
+
 /// All routes of a server.
 #[derive(Debug)]
 pub struct Router<F = Function> {
     routes: HashMap<Box<str>, Arc<Route<F>>>,
+    /// By the path up to and with the last slash.
+    prefixes: HashMap<Box<str>, Arc<Route<F>>>,
 }
 
 /// A failure, and what it was for, where it came so far.
@@ -25,6 +30,8 @@ pub struct Route<F = Function> {
     pub function: Arc<F>,
     /// The methods that it answers, as a reply to others lists them.
     pub allow: HeaderValue,
+    /// The same with OPTIONS, which the server answers in its place.
+    pub options: HeaderValue,
     methods: Vec<Method>,
 }
 
@@ -33,22 +40,41 @@ impl<F> Route<F> {
     #[must_use]
     pub fn new(methods: &[String], function: Arc<F>) -> Route<F> {
         let methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
-        let allow = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-        let allow = HeaderValue::from_str(&allow).unwrap_or(HeaderValue::from_static(""));
-        Route { function, allow, methods }
+        let list = |methods: &[Method]| {
+            let names = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+            HeaderValue::from_str(&names).unwrap_or(HeaderValue::from_static(""))
+        };
+        let allow = list(&methods);
+        let options = list(&[&methods[..], &[Method::OPTIONS]].concat());
+        Route { function, allow, options, methods }
     }
 }
 
 impl<F> Default for Router<F> {
     fn default() -> Router<F> {
-        Router { routes: HashMap::new() }
+        Router { routes: HashMap::new(), prefixes: HashMap::new() }
     }
 }
 
 impl<F> Router<F> {
     /// Adds a route. A path that has one already gets the new one; configurations with such paths are refused earlier.
     pub fn add(&mut self, path: &str, route: Arc<Route<F>>) {
-        self.routes.insert(path.into(), route);
+        match path.strip_suffix('*').filter(|prefix| prefix.ends_with('/')) {
+            Some(prefix) => self.prefixes.insert(prefix.into(), route),
+            None => self.routes.insert(path.into(), route),
+        };
+    }
+
+    /// Who answers at a path: a route of its own comes first, then the longest that it begins with.
+    fn at(&self, path: &str) -> Option<&Arc<Route<F>>> {
+        if let Some(route) = self.routes.get(path) {
+            return Some(route);
+        }
+        if self.prefixes.is_empty() {
+            return None;
+        }
+        let ends: Vec<usize> = path.match_indices('/').map(|(at, _)| at + 1).take(PREFIX_SLASHES_MAX).collect();
+        ends.iter().rev().find_map(|&end| self.prefixes.get(&path[..end]))
     }
 
     /// What answers a request.
@@ -56,7 +82,7 @@ impl<F> Router<F> {
     /// # Errors
     /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] with the route that has the path.
     pub fn find(&self, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
-        let route = Arc::clone(self.routes.get(path).ok_or((Failure::NotFound, None))?);
+        let route = Arc::clone(self.at(path).ok_or((Failure::NotFound, None))?);
         if route.methods.contains(method) { Ok(route) } else { Err((Failure::MethodNotAllowed, Some(route))) }
     }
 }
@@ -85,12 +111,41 @@ mod tests {
     }
 
     #[test]
+    fn exact_routes_come_before_prefixes_and_long_prefixes_before_short_ones() {
+        let mut router = router();
+        for path in ["/a/*", "/a/b/*", "/c/d/*"] {
+            router.add(path, Arc::new(Route::new(&["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
+        }
+        for (path, expected) in [
+            ("/a", "a"),
+            ("/a/b", "ab"),
+            ("/a/", "/a/*"),
+            ("/a/x", "/a/*"),
+            ("/a/b/", "/a/b/*"),
+            ("/a/b/c/d", "/a/b/*"),
+            ("/a/bc", "/a/*"),
+        ] {
+            let method = if path == "/a/b" { Method::GET } else { Method::POST };
+            assert_eq!(*router.find(path, &method).unwrap().function, expected, "{path}");
+        }
+        for path in ["/c", "/c/", "/c/d", "/cd/e", "/"] {
+            assert!(router.find(path, &Method::POST).is_err(), "{path}");
+        }
+        router.add("/*", Arc::new(Route::new(&["POST".to_owned()], Arc::new("all"))));
+        let long = "/".repeat(8_000);
+        for path in ["/", "/c", &long] {
+            assert_eq!(*router.find(path, &Method::POST).unwrap().function, "all", "{path}");
+        }
+    }
+
+    #[test]
     fn another_method_is_answered_with_those_that_are_allowed() {
         let router = router();
         for method in [Method::HEAD, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
             let (failure, route) = router.find("/a/b", &method).unwrap_err();
             assert_eq!(failure, Failure::MethodNotAllowed, "{method}");
-            assert_eq!(route.unwrap().allow, "GET, PUT");
+            let route = route.unwrap();
+            assert_eq!((&route.allow, &route.options), (&"GET, PUT".parse().unwrap(), &"GET, PUT, OPTIONS".parse().unwrap()));
         }
     }
 }

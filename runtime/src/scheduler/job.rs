@@ -47,6 +47,8 @@ pub struct Started {
     pub(super) admission: Admission,
     pub(super) arrived: Instant,
     pub(super) taken: Instant,
+    /// When it had its sandbox.
+    pub(super) ready: Instant,
     pub(super) deadline: Instant,
     /// Processor time used so far.
     pub(super) cpu: Duration,

@@ -32,6 +32,8 @@ use super::{Admission, Crew, Job, Phase, Reply};
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
 use crate::host::{Buffers, Context, Input, LogLines, Output, ReplyBytes};
+use crate::metrics::Board;
+use crate::metrics::board::Row;
 use crate::outcome::Failure;
 
 /// How long what was given away may wait for another worker: longer than one takes to wake up.
@@ -75,7 +77,8 @@ struct Worker {
     thread: WorkerThread,
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
-    finished: Option<Sandbox>,
+    finished: Option<(Sandbox, Arc<Row>)>,
+    board: Board,
 }
 
 thread_local! {
@@ -94,7 +97,13 @@ impl Local {
     ///
     /// # Errors
     /// When the system refuses the timer or the signal stack.
-    pub fn new(crew: Arc<Crew>, index: usize, deque: Deque<Work>, settings: WorkerSettings) -> io::Result<Rc<Local>> {
+    pub fn new(
+        crew: Arc<Crew>,
+        index: usize,
+        deque: Deque<Work>,
+        settings: WorkerSettings,
+        board: Board,
+    ) -> io::Result<Rc<Local>> {
         let worker = Worker {
             core: Core::new(settings.policy, settings.quantum, Instant::now()),
             deque,
@@ -109,6 +118,7 @@ impl Local {
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
             finished: None,
+            board,
         };
         let local = Rc::new(Local { worker: RefCell::new(worker), crew, index });
         LOCAL.set(Some(Rc::clone(&local)));
@@ -283,6 +293,7 @@ impl Worker {
         self.take_injected();
         if self.core.waiting() == 0 {
             crew.steal(self.index, &self.deque);
+            self.board.thread().stolen.add(self.deque.len() as u64);
             self.take_queue();
         }
         Event::Looked
@@ -344,13 +355,17 @@ impl Worker {
                 return failed(self);
             }
         };
+        let ready = Instant::now();
+        let row = self.board.row(&function);
+        row.queue.observe(taken.saturating_duration_since(arrived));
+        row.instantiate.observe(ready - taken);
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process)));
+        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
         let context = Context::new(process, Input::Body(body), output, errors);
         let execution = Execution::new(function, sandbox, context);
-        self.run(id, Started { execution, reply, admission, arrived, taken, deadline, cpu: Duration::ZERO }, taken)
+        self.run(id, Started { execution, reply, admission, arrived, taken, ready, deadline, cpu: Duration::ZERO }, taken)
     }
 
     fn sandbox(&mut self, function: &crate::function::Function) -> Result<Sandbox, Failure> {
@@ -398,6 +413,7 @@ impl Worker {
                 Progress::Preempted if ran < self.settings.quantum / 2 => self.thread.restart(),
                 Progress::Preempted => {
                     started.cpu += ran;
+                    self.board.row(started.execution.function()).preemptions.add(1);
                     self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
                     return Event::Preempted { ran };
                 }
@@ -426,7 +442,9 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, deadline: _, cpu } = started;
+        let Started { mut execution, reply, admission, arrived, taken, ready, deadline: _, cpu } = started;
+        let row = self.board.row(execution.function());
+        row.run.observe(end.saturating_duration_since(ready));
         if self.crew.keeps_promises() {
             execution.function().gate.observe(cpu);
         }
@@ -444,13 +462,15 @@ impl Worker {
         // Nobody waits for it any more where this fails.
         let _ = reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken });
         self.put_back();
-        self.finished = (!retired).then_some(remains.sandbox);
+        self.finished = (!retired).then_some((remains.sandbox, row));
         drop(admission);
     }
 
     fn put_back(&mut self) {
-        if let Some(sandbox) = self.finished.take() {
+        if let Some((sandbox, row)) = self.finished.take() {
+            let begin = Instant::now();
             self.crew.pools().put(self.index, sandbox);
+            row.reset.observe(begin.elapsed());
         }
     }
 
@@ -511,6 +531,8 @@ fn log_failure(execution: &Execution, failure: &Failure) {
     match failure {
         Failure::Trap(_) | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = execution.backtrace();
+            let report = format!("{failure}\n{backtrace}");
+            execution.function().log.push(report.trim_end(), Instant::now());
             tracing::warn!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "{failure}");
         }
         // Those were logged where they were decided.

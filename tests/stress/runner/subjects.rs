@@ -74,7 +74,7 @@ impl Subject {
     pub(crate) fn begin(&self, sandbox: Sandbox) -> Execution {
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 8 << 20 };
         let process = &self.function.process;
-        let errors = Output::Log(LogLines::new(Arc::clone(process)));
+        let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default()));
         let context = Context::new(Arc::clone(process), Input::Body(Body::from(self.input.clone())), output, errors);
         Execution::new(Arc::clone(&self.function), sandbox, context)
     }

@@ -30,7 +30,7 @@ impl World {
             env: ["A=b"].into_iter().collect(),
         });
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process)));
+        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default()));
         let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
         World { sandbox, memory, context }
     }

@@ -1,0 +1,67 @@
+//! The log: text or JSON on standard error.
+//!
+//! A server writes it from a thread of its own, so that a terminal or a pipe that nobody reads holds up no request; lines that do not fit into the
+//! queue are dropped and counted.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
+
+use clap::ValueEnum;
+use nix::sys::signal::{SigSet, SigmaskHow};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Environment variable that says what is logged, such as `debug` or `sledge=info`.
+const LOG_VARIABLE: &str = "SLEDGE_LOG";
+/// Lines that wait to be written.
+const QUEUE_LINES_MAX: usize = 16 << 10;
+
+/// Counts the lines that did not fit.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines: a JSON object a line.
+    Json,
+}
+
+/// Sends the log to standard error, line by line as it comes: for commands that end soon.
+pub fn direct(level: &str) {
+    init(level, Format::Text, io::stderr);
+}
+
+/// Sends the log to standard error through a thread of its own, which writes what is left when the guard is dropped.
+pub fn queued(level: &str, format: Format) -> WorkerGuard {
+    let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(QUEUE_LINES_MAX).thread_name("log");
+    // Signals are for the main thread, which may not have said so yet.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let (writer, guard) = builder.finish(io::stderr());
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    // Set once, as is the log.
+    let _ = DROPPED.set(writer.error_counter());
+    init(level, format, writer);
+    guard
+}
+
+/// Lines of the log that were dropped, because nobody took them.
+#[must_use]
+pub fn dropped() -> u64 {
+    DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)
+}
+
+fn init(level: &str, format: Format, writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    // Fails where a log is set up already; then that one is used.
+    let _ = match format {
+        Format::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
+        Format::Json => builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
+    };
+}

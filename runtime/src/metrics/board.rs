@@ -1,0 +1,207 @@
+//! A thread's counts, and all threads' together.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::count::{Count, Histogram, Sum};
+use crate::function::Function;
+use crate::outcome::Failure;
+
+/// How requests end: success, and every [code](Failure::code) of a failure.
+pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
+    let mut outcomes = ["ok"; Failure::CODES.len() + 1];
+    let mut index = 0;
+    while index < Failure::CODES.len() {
+        outcomes[index + 1] = Failure::CODES[index];
+        index += 1;
+    }
+    outcomes
+};
+
+/// What one thread counted of one function.
+#[derive(Debug)]
+pub struct Row {
+    function: String,
+    tenant: String,
+    /// Requests that this thread answered, by their [outcome](OUTCOMES).
+    outcomes: [Count; OUTCOMES.len()],
+    /// From arrival until a worker took it.
+    pub queue: Histogram,
+    /// Getting a sandbox.
+    pub instantiate: Histogram,
+    /// From then until the end.
+    pub run: Histogram,
+    /// Making the sandbox what it was, after the reply.
+    pub reset: Histogram,
+    /// How often its quantum was over before it was.
+    pub preemptions: Count,
+}
+
+/// What one thread counted of all functions together.
+#[derive(Debug, Default)]
+pub struct Thread {
+    name: String,
+    /// Requests for which there is no route.
+    pub unrouted: Count,
+    /// Connections accepted.
+    pub accepted: Count,
+    /// Connections that have ended.
+    pub closed: Count,
+    /// Requests, begun or not, that it took over from other workers.
+    pub stolen: Count,
+    /// Those of the functions, in the order in which they came.
+    rows: Mutex<Vec<Arc<Row>>>,
+}
+
+/// A thread's side: for that thread alone.
+#[derive(Clone)]
+pub struct Board {
+    thread: Arc<Thread>,
+    /// By the function's number.
+    rows: Rc<RefCell<Vec<Option<Arc<Row>>>>>,
+}
+
+/// All threads.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    threads: Mutex<Vec<Arc<Thread>>>,
+}
+
+/// A function's rows, added up.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Requests by their outcome.
+    pub outcomes: [u64; OUTCOMES.len()],
+    /// As of a [`Row`].
+    pub queue: Sum,
+    /// As of a [`Row`].
+    pub instantiate: Sum,
+    /// As of a [`Row`].
+    pub run: Sum,
+    /// As of a [`Row`].
+    pub reset: Sum,
+    /// As of a [`Row`].
+    pub preemptions: u64,
+}
+
+impl fmt::Debug for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Board").field("thread", &self.thread.name).finish_non_exhaustive()
+    }
+}
+
+impl Row {
+    /// Takes note of how a request ended.
+    pub fn ended(&self, failure: Option<&Failure>) {
+        let index = failure.map_or(0, |failure| {
+            let code = failure.code();
+            // Every code is there.
+            Failure::CODES.iter().position(|known| *known == code).map_or(0, |index| index + 1)
+        });
+        self.outcomes[index].add(1);
+    }
+}
+
+impl Board {
+    /// What is counted of all functions together.
+    #[must_use]
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    /// The function's row of this thread.
+    #[must_use]
+    pub fn row(&self, function: &Function) -> Arc<Row> {
+        let mut rows = self.rows.borrow_mut();
+        let index = function.number.0 as usize;
+        if let Some(Some(row)) = rows.get(index)
+            && row.tenant == function.labels.tenant
+            && row.function == function.labels.function
+        {
+            return Arc::clone(row);
+        }
+        if rows.len() <= index {
+            rows.resize_with(index + 1, || None);
+        }
+        Arc::clone(rows[index].insert(self.thread.row(function)))
+    }
+}
+
+impl Thread {
+    /// The function's row; a new one if there is none.
+    fn row(&self, function: &Function) -> Arc<Row> {
+        let mut rows = lock(&self.rows);
+        let labels = &function.labels;
+        if let Some(row) = rows.iter().find(|row| row.function == labels.function && row.tenant == labels.tenant) {
+            return Arc::clone(row);
+        }
+        let row = Arc::new(Row {
+            function: labels.function.clone(),
+            tenant: labels.tenant.clone(),
+            outcomes: Default::default(),
+            queue: Histogram::default(),
+            instantiate: Histogram::default(),
+            run: Histogram::default(),
+            reset: Histogram::default(),
+            preemptions: Count::default(),
+        });
+        rows.push(Arc::clone(&row));
+        row
+    }
+}
+
+impl Metrics {
+    /// For one more thread, to be used by it alone.
+    #[must_use]
+    pub fn thread(&self, name: &str) -> Arc<Thread> {
+        let thread = Arc::new(Thread { name: name.to_owned(), ..Thread::default() });
+        lock(&self.threads).push(Arc::clone(&thread));
+        thread
+    }
+
+    /// All functions that had a request, by name and tenant.
+    #[must_use]
+    pub fn functions(&self) -> BTreeMap<(String, String), Totals> {
+        let mut all: BTreeMap<(String, String), Totals> = BTreeMap::new();
+        for thread in lock(&self.threads).iter() {
+            for row in lock(&thread.rows).iter() {
+                let totals = all.entry((row.function.clone(), row.tenant.clone())).or_default();
+                for (sum, count) in totals.outcomes.iter_mut().zip(&row.outcomes) {
+                    *sum += count.get();
+                }
+                totals.queue.add(&row.queue);
+                totals.instantiate.add(&row.instantiate);
+                totals.run.add(&row.run);
+                totals.reset.add(&row.reset);
+                totals.preemptions += row.preemptions.get();
+            }
+        }
+        all
+    }
+
+    /// A count of each thread, by the thread's name.
+    #[must_use]
+    pub fn threads(&self, count: impl Fn(&Thread) -> &Count) -> Vec<(String, u64)> {
+        lock(&self.threads).iter().map(|thread| (thread.name.clone(), count(thread).get())).collect()
+    }
+
+    /// The same, added up.
+    #[must_use]
+    pub fn sum(&self, count: impl Fn(&Thread) -> &Count) -> u64 {
+        lock(&self.threads).iter().map(|thread| count(thread).get()).sum()
+    }
+}
+
+impl From<Arc<Thread>> for Board {
+    fn from(thread: Arc<Thread>) -> Board {
+        Board { thread, rows: Rc::default() }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is done under these locks is a push or a look.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

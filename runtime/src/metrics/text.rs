@@ -1,0 +1,200 @@
+//! All of it in the OpenMetrics format, which Prometheus reads.
+
+use std::fmt;
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+use super::board::{Metrics, OUTCOMES, Totals};
+use super::count::{Count, Sum};
+use super::process;
+
+/// What comes from elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Gauges {
+    /// Requests taken and not over.
+    pub requests: u64,
+    /// Sandboxes that are ready for a request.
+    pub idle: u64,
+    /// Functions served.
+    pub functions: u64,
+    /// Versions that were replaced and still have requests.
+    pub retired: u64,
+    /// Bytes promised to requests and idle sandboxes.
+    pub memory_bytes_used: u64,
+    /// Bytes that may be.
+    pub memory_bytes_max: u64,
+    /// Modules, by what became of them.
+    pub compilations: [(&'static str, u64); 3],
+    /// How long compiling took.
+    pub compile: Sum,
+    /// Lines of the server's own log that were dropped.
+    pub server_log_lines_dropped: u64,
+    /// Lines of functions' standard error that were dropped, by function.
+    pub log_lines_dropped: Vec<(String, u64)>,
+}
+
+/// Writes everything.
+///
+/// # Errors
+/// None with a string to write into.
+pub fn encode(text: &mut String, metrics: &Metrics, gauges: &Gauges) -> fmt::Result {
+    // The registry wants to own what it asks; everything here is asked once.
+    let mut registry = prometheus_client::registry::Registry::with_prefix("sledge");
+    let collector = Collected { functions: metrics.functions(), threads: threads(metrics), gauges: gauges.clone() };
+    registry.register_collector(Box::new(collector));
+    prometheus_client::encoding::text::encode(text, &registry)?;
+    Ok(())
+}
+
+type Function = (String, String);
+
+/// A part of what requests take: name, help, and where it is.
+type Part = (&'static str, &'static str, fn(&Totals) -> &Sum);
+
+/// Counts of every thread: name, help, and thread and number.
+type ThreadCounts = (&'static str, &'static str, Vec<(String, u64)>);
+
+fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
+    let closed = metrics.threads(|thread| &thread.closed);
+    let open = metrics.threads(|thread| &thread.accepted);
+    let open = open.into_iter().zip(closed).map(|((name, accepted), (_, closed))| (name, accepted.saturating_sub(closed)));
+    let of = |name, help, count: fn(&super::board::Thread) -> &Count| (name, help, metrics.threads(count));
+    vec![
+        of("unrouted_requests", "Requests for which there is no route", |thread| &thread.unrouted),
+        of("connections", "Connections accepted", |thread| &thread.accepted),
+        of("stolen", "Requests, begun or not, taken over from other workers", |thread| &thread.stolen),
+        ("open_connections", "Connections that are open", open.collect()),
+    ]
+}
+
+#[derive(Debug)]
+struct Collected {
+    functions: std::collections::BTreeMap<Function, Totals>,
+    threads: Vec<ThreadCounts>,
+    gauges: Gauges,
+}
+
+/// The one of the threads' that goes up and down.
+const THREAD_GAUGE: &str = "open_connections";
+
+impl prometheus_client::collector::Collector for Collected {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.functions(&mut encoder)?;
+        for (name, help, counts) in &self.threads {
+            let labelled = counts.iter().map(|(thread, count)| ([("thread", thread.as_str())], *count));
+            if *name == THREAD_GAUGE {
+                gauges(&mut encoder, name, help, labelled)?;
+            } else {
+                counters(&mut encoder, name, help, labelled)?;
+            }
+        }
+        self.server(&mut encoder)
+    }
+}
+
+impl Collected {
+    fn functions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let labels = |(function, tenant): &'_ Function| [("function", function.clone()), ("tenant", tenant.clone())];
+        let mut metric =
+            encoder.encode_descriptor("requests", "Requests answered, by how they ended", None, MetricType::Counter)?;
+        for ((function, tenant), totals) in &self.functions {
+            for (outcome, count) in OUTCOMES.iter().zip(totals.outcomes).filter(|(_, count)| *count > 0) {
+                let labels = [("function", function.as_str()), ("tenant", tenant.as_str()), ("outcome", outcome)];
+                ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        let histograms: [Part; 4] = [
+            ("queue", "From a request's arrival until a worker took it", |totals| &totals.queue),
+            ("instantiate", "Getting a sandbox", |totals| &totals.instantiate),
+            ("run", "From then until the request was over", |totals| &totals.run),
+            ("reset", "Making the sandbox what it was, after the reply", |totals| &totals.reset),
+        ];
+        for (name, help, sum) in histograms {
+            let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+            for (function, totals) in &self.functions {
+                let (labels, sum) = (labels(function), sum(totals));
+                let mut metric = metric.encode_family(&labels)?;
+                metric.encode_histogram::<[(&str, &str); 0]>(sum.seconds(), sum.count(), &sum.buckets(), None)?;
+            }
+        }
+        let of =
+            |count: fn(&Totals) -> u64| self.functions.iter().map(move |(function, totals)| (labels(function), count(totals)));
+        counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))
+    }
+
+    fn server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Gauges {
+            requests,
+            idle,
+            functions,
+            retired,
+            memory_bytes_used,
+            memory_bytes_max,
+            compilations,
+            compile,
+            server_log_lines_dropped,
+            log_lines_dropped,
+        } = &self.gauges;
+        let now = process::process();
+        for (name, help, value) in [
+            ("requests_under_way", "Requests taken and not over", *requests),
+            ("idle_sandboxes", "Sandboxes that are ready for a request", *idle),
+            ("functions", "Functions that are served", *functions),
+            ("retired_versions", "Replaced versions that still have requests", *retired),
+            ("memory_used_bytes", "Memory promised to requests and idle sandboxes", *memory_bytes_used),
+            ("memory_max_bytes", "Memory that may be promised", *memory_bytes_max),
+            ("process_resident_bytes", "Resident memory of the process", now.resident_bytes),
+            ("process_virtual_bytes", "Reserved address space of the process", now.virtual_bytes),
+            ("process_threads", "Threads of the process", now.threads),
+            ("process_open_fds", "Open files and sockets", now.files),
+            ("process_max_fds", "Files and sockets that may be open", now.files_max),
+        ] {
+            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        let faults = ["minor", "major"].into_iter().zip(now.faults).map(|(kind, count)| ([("kind", kind)], count));
+        counters(encoder, "process_page_faults", "Page faults of the process", faults)?;
+        let (name, help) = ("process_cpu", "Processor time of the process");
+        let metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
+        ConstCounter::new(now.cpu_seconds).encode(metric)?;
+        let made = compilations.iter().map(|(result, count)| ([("result", *result)], *count));
+        counters(encoder, "compilations", "Modules, by what became of them", made)?;
+        let mut metric =
+            encoder.encode_descriptor("compile", "Compiling a module", Some(&Unit::Seconds), MetricType::Histogram)?;
+        metric.encode_histogram::<[(&str, &str); 0]>(compile.seconds(), compile.count(), &compile.buckets(), None)?;
+        let (name, help) = ("server_log_lines_dropped", "Lines of the log that were dropped, because nobody took them");
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(*server_log_lines_dropped).encode(metric)?;
+        let dropped = log_lines_dropped.iter().map(|(function, count)| ([("function", function.as_str())], *count));
+        counters(encoder, "log_lines_dropped", "Lines of functions' standard error that were dropped", dropped)
+    }
+}
+
+fn counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    counts: impl Iterator<Item = (impl EncodeLabelSet, u64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, count) in counts {
+        ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (impl EncodeLabelSet, u64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in values {
+        ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}

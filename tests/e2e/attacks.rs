@@ -1,0 +1,212 @@
+//! Clients that mean no good: others are served all the while, and memory stays bounded.
+
+use crate::entry;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use sledge_tests::http::{Client, Raw, post_bytes};
+use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// For one exchange of a good client while others do their worst.
+const GOOD_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Lets this process have as many sockets as it may; how many.
+fn raise_files_max() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let maximum = limit.maximum.unwrap_or(1 << 20);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(maximum), ..limit }).expect("setrlimit");
+    maximum
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("/proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+}
+
+/// A good client, with a connection for each request and with one for all: every request is answered.
+fn assert_served(address: SocketAddr) {
+    let kept = Client::new(address, GOOD_TIME_MAX);
+    for i in 0..20 {
+        for client in [&kept, &Client::new(address, GOOD_TIME_MAX)] {
+            let reply = client.try_post("/echo", format!("good {i}").as_bytes(), &[]).expect("a reply");
+            assert_eq!((reply.status, reply.text()), (200, format!("good {i}")));
+        }
+    }
+}
+
+fn connections(address: SocketAddr, count: usize, first: &[u8]) -> Vec<TcpStream> {
+    let connect = |_| {
+        let mut stream = TcpStream::connect_timeout(&address, GOOD_TIME_MAX).expect("connect");
+        stream.write_all(first).expect("send");
+        stream
+    };
+    (0..count).map(connect).collect()
+}
+
+#[test]
+fn ten_thousand_idle_connections_cost_little_and_hinder_nobody() {
+    // Both sides are on this machine.
+    let wanted = 10_000;
+    let count = wanted.min(raise_files_max().saturating_sub(500) as usize);
+    let server = Server::start(json!({ "workers": 2, "connections_max": 15_000, "functions": [entry("echo", "echo.wat")] }));
+    assert_served(server.address);
+    let before = resident_bytes(&server);
+    let idle = connections(server.address, count, b"");
+    assert_served(server.address);
+    let each = resident_bytes(&server).saturating_sub(before) / count as u64;
+    assert!(each < 16 << 10, "{each} bytes for each of {count} idle connections");
+    drop(idle);
+    server.stop();
+}
+
+#[test]
+fn slow_heads_hinder_nobody_and_do_not_pile_up() {
+    let server = Server::start(json!({ "workers": 1, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] }));
+    let before = resident_bytes(&server);
+    let mut slow = connections(server.address, 1_000, b"POST /echo HTTP/1.1\r\nhost: test\r\n");
+    for round in 0..5 {
+        for stream in &mut slow {
+            // Those whose time is over are closed.
+            let _ = stream.write_all(b"x-slow: y\r\n");
+        }
+        assert_served(server.address);
+        assert!(resident_bytes(&server) < before + (64 << 20), "round {round}");
+    }
+    // All are gone after their time, whatever they send.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
+        let mut rest = [0; 512];
+        loop {
+            assert!(Instant::now() < deadline, "a slow client is still served");
+            let _ = stream.write_all(b"x-slow: y\r\n");
+            match stream.read(&mut rest) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+                Err(_) => break,
+            }
+        }
+    }
+    server.stop();
+}
+
+/// More connections than the process may have files: idle ones make room.
+#[test]
+fn a_server_without_file_descriptors_goes_on_serving() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sledge.json");
+    // More connections than files: the limit is met where a connection is accepted.
+    for connections_max in [json!(null), json!(100_000)] {
+        let config = json!({ "listen": "127.0.0.1:0", "admin": folder.path().join("admin.sock"), "workers": 2,
+            "connections_max": connections_max, "functions": [entry("echo", "echo.wat")] });
+        std::fs::write(&file, config.to_string()).expect("write the configuration");
+        let serve = sledge_command(&["serve", "--config"]);
+        let mut command = Command::new("/bin/sh");
+        let script = format!("ulimit -n 400; exec {} serve --config {}", programs::sledge().display(), file.display());
+        command.args(["-c", &script]);
+        for (name, value) in serve.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        let server = Server::start_with(&mut command);
+        let hoarder = connections(server.address, 600, b"");
+        assert_served(server.address);
+        // Those that were idle for longest are gone, and deploying still finds the files that it needs.
+        let door = sledge_tests::admin::Admin::new(folder.path().join("admin.sock"));
+        let module = wat::parse_file(programs::tests_folder().join("e2e/functions/echo.wat")).expect("WAT");
+        assert_eq!(door.deploy("more", &json!({}), &module).status, 200);
+        assert_served(server.address);
+        drop(hoarder);
+        server.stop();
+    }
+}
+
+/// Connections that are broken off with a reset at every stage of a request.
+#[test]
+fn floods_of_resets_hinder_nobody() {
+    let server = Server::start(json!({ "workers": 2, "functions": [entry("echo", "echo.wat"), entry("spin", "spin.wat")] }));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for attacker in 0..4 {
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || {
+                let whole = post_bytes("/spin", b"some body", "");
+                for round in attacker.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let Ok(mut stream) = TcpStream::connect_timeout(&server.address, GOOD_TIME_MAX) else { continue };
+                    let _ = stream.write_all(&whole[..round * 7 % (whole.len() + 1)]);
+                    // With no time to linger, closing is a reset.
+                    let socket = socket2::SockRef::from(&stream);
+                    socket.set_linger(Some(Duration::ZERO)).expect("linger");
+                }
+            });
+        }
+        for _ in 0..5 {
+            assert_served(server.address);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    // Nothing of them goes on running.
+    let deadline = Instant::now() + GOOD_TIME_MAX;
+    while server.admin().get("/status").json()["requests"] != 0 {
+        assert!(Instant::now() < deadline, "{}", server.admin().get("/status").text());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.stop();
+}
+
+/// HTTP/2 frames: a stream is opened and reset at once, again and again (CVE-2023-44487).
+#[test]
+fn rapid_resets_of_http2_end_that_connection_only() {
+    let server = Server::start(json!({ "workers": 1, "functions": [entry("echo", "echo.wat"), entry("spin", "spin.wat")] }));
+    let mut attacker = Raw::connect(server.address);
+    attacker.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    // :method POST, :scheme http, :path /spin, :authority t.
+    let head = b"\x83\x86\x44\x05/spin\x41\x01t";
+    let mut frames = Vec::new();
+    for stream in (1..40_000_u32).step_by(2) {
+        let id = stream.to_be_bytes();
+        frames.extend([0, 0, head.len() as u8, 1, 4]);
+        frames.extend(id);
+        frames.extend(head);
+        // RST_STREAM with CANCEL.
+        frames.extend([0, 0, 4, 3, 0]);
+        frames.extend(id);
+        frames.extend([0, 0, 0, 8]);
+    }
+    attacker.send(&frames);
+    assert_served(server.address);
+    assert!(attacker.is_ended(), "it would go on for ever");
+    assert!(resident_bytes(&server) < 200 << 20);
+    server.stop();
+}
+
+/// An endless head in pieces (CVE-2024-27316): CONTINUATION frames without an end.
+#[test]
+fn floods_of_continuations_end_that_connection_only() {
+    let server = Server::start(json!({ "workers": 1, "functions": [entry("echo", "echo.wat")] }));
+    let before = resident_bytes(&server);
+    let mut attacker = Raw::connect(server.address);
+    attacker.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    // HEADERS without END_HEADERS.
+    attacker.send(b"\0\0\x01\x01\0\0\0\0\x01\x83");
+    // A literal header field of 1,000 bytes in each.
+    let field = [&b"\0\x01x\x7f\xe9\x06"[..], &[b'y'; 1_000]].concat();
+    let mut frame = vec![0, (field.len() >> 8) as u8, field.len() as u8, 9, 0, 0, 0, 0, 1];
+    frame.extend(&field);
+    for _ in 0..20_000 {
+        attacker.send(&frame);
+    }
+    assert_served(server.address);
+    assert!(attacker.is_ended(), "it would go on for ever");
+    assert!(resident_bytes(&server) < before + (32 << 20));
+    server.stop();
+}
