@@ -44,6 +44,8 @@ pub enum Progress {
 /// What is left of an invocation that is over.
 #[derive(Debug)]
 pub struct Remains {
+    /// Whose invocation it was.
+    pub function: Arc<Function>,
     /// The sandbox, to be put back to its pool (which keeps it only if it ended in good order).
     pub sandbox: Sandbox,
     /// What the guest wrote to its standard output.
@@ -85,12 +87,12 @@ impl Execution {
     /// Takes it apart.
     #[must_use]
     pub fn finish(self) -> Remains {
-        let Execution { mut sandbox, context, .. } = self;
+        let Execution { function, mut sandbox, context, .. } = self;
         let reply = context.into_reply();
         // It stays in memory until the client has taken it.
         let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;
         let share = if counts { sandbox.split_share(reply.memory_bytes() as u64) } else { None };
-        Remains { sandbox, reply: reply.into_bytes(share) }
+        Remains { function, sandbox, reply: reply.into_bytes(share) }
     }
 
     /// How the guest came to where it is.

@@ -105,7 +105,7 @@ pub struct Function {
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
     /// What its numbers are called by.
-    pub labels: Labels,
+    pub labels: Arc<Labels>,
     /// What it writes to its standard error.
     pub log: Arc<FunctionLog>,
     /// Whether another version has taken its place, or none: it ends what it began, and keeps nothing for later.
@@ -187,7 +187,7 @@ impl Function {
             tenant: TenantId::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
-            labels: Labels { function: config.name.clone(), tenant: config.tenant.clone() },
+            labels: Arc::new(Labels { function: config.name.clone(), tenant: config.tenant.clone() }),
             log: Arc::new(FunctionLog::new(config.log_lines_per_s_max)),
             retired: AtomicBool::new(false),
         })

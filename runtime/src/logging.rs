@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Environment variable that says what is logged, such as `debug` or `sledge=info`.
 const LOG_VARIABLE: &str = "SLEDGE_LOG";
 /// Lines that wait to be written.
-const QUEUE_LINES_MAX: usize = 16 << 10;
+const QUEUE_LINES_MAX: usize = 4 << 10;
 
 /// Counts the lines that did not fit.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();

@@ -274,6 +274,7 @@ fn start(
     let mut threads = 0;
     let thread = |name: &str, listener| Thread {
         counts: metrics.thread(name),
+        counts_functions: config.metrics,
         manners: manners.clone(),
         crew: Arc::clone(&crew),
         routes: deployer.subscribe(),
@@ -310,6 +311,7 @@ struct Thread {
     crew: Arc<Crew>,
     routes: Subscription,
     counts: Arc<ThreadCounts>,
+    counts_functions: bool,
     manners: Manners,
     listener: Option<TcpListener>,
     stopped: watch::Receiver<bool>,
@@ -332,7 +334,7 @@ impl Thread {
     fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime()?;
         let crew = || Arc::clone(&self.crew);
-        let board = Board::from(self.counts);
+        let board = Board::new(self.counts, self.counts_functions);
         let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings, board.clone())).transpose()?;
         let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
         pin(core);
@@ -340,6 +342,8 @@ impl Thread {
         if let Some(listener) = self.listener {
             let _inside = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (watched, stopped) = (Rc::clone(&door), self.stopped.clone());
+            runtime.spawn_local(async move { watched.look_after_connections(stopped).await });
             runtime.spawn_local(listener::accept(Rc::clone(&door), listener, self.stopped.clone()));
         }
         let _ = self.ready.send(Ok(()));

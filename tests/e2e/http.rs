@@ -390,6 +390,17 @@ fn clients_that_are_too_slow_are_not_waited_for() {
     }
     drop(raw);
 
+    // A reply that is fetched slowly, but fetched, may take longer than any of those times.
+    const REPLY_BYTES: usize = 50_000_000;
+    const PIECES: usize = 10;
+    let mut raw = Raw::connect(server.address);
+    raw.send(post_bytes("/echo", &vec![7; REPLY_BYTES], ""));
+    assert_eq!(raw.head().expect("a head").status, 200);
+    for _ in 0..PIECES {
+        assert_eq!(raw.bytes(REPLY_BYTES / PIECES).len(), REPLY_BYTES / PIECES);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+
     // A connection with HTTP/2 and nothing to do.
     let start = Instant::now();
     run(async {

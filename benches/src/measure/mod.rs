@@ -62,6 +62,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("preemption-ratio", sandbox::preemption_ratio),
     ("start-ten-functions-ms", server::start_ms),
     ("idle-memory-ten-functions-mb", server::idle_mb),
+    ("ping-observed-throughput-ratio", server::observed),
     ("replacements-failed", server::replacements_failed),
     ("slow-heads-p99-ratio", server::slow_heads_p99),
     ("h2spec-failed-cases", server::h2spec_failed),

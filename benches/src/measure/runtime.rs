@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Bench;
@@ -51,18 +51,24 @@ impl Drop for Runtime {
 }
 
 /// Makes this thread, and processes that it starts, run on one core.
-fn pin(core: usize) -> Result<()> {
+pub(super) fn pin(core: usize) -> Result<()> {
     let mut set = CpuSet::new();
     set.set(core);
     sched_setaffinity(None, &set).context("cannot bind this thread to a core")
 }
 
+/// A core for servers and one for the load.
+pub(super) fn two_cores() -> Result<[usize; 2]> {
+    let cores = sched_getaffinity(None).context("which cores are there?")?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
+    let both = cores.next().zip(cores.next()).context("needs two cores, one for the server and one for the load")?;
+    Ok(both.into())
+}
+
 impl Runtime {
     /// Starts both servers on one core, and goes to another.
     pub(super) fn start(folder: &Path) -> Result<Runtime> {
-        let cores = sched_getaffinity(None).context("which cores are there?")?;
-        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).collect();
-        ensure!(cores.len() >= 2, "needs two cores, one for the server and one for the load");
+        let cores = two_cores()?;
         let mut config = "listen = \"127.0.0.1:0\"\nworkers = 1\n".to_owned();
         let limited = "concurrency_max = 4\nqueue_max = 16\n";
         for (name, file, more) in [

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use hyper::Request;
 use sledge::admin::{Address, Client};
 
-use super::Bench;
+use super::{Bench, runtime};
 use crate::load::{self, Load};
 use crate::server::Server;
 use crate::{checkout, compiler};
@@ -26,6 +26,8 @@ const SLOW_CLIENTS: usize = 1_000;
 const TURNS: usize = 5;
 const WARM_UP: Duration = Duration::from_millis(300);
 const TIME: Duration = Duration::from_millis(1_500);
+const OBSERVED_TURNS: usize = 15;
+const OBSERVED_PAUSE: Duration = Duration::from_millis(250);
 
 /// Ping, compiled, and a configuration with ten functions that are it.
 fn ten_functions(folder: &Path) -> Result<PathBuf> {
@@ -94,6 +96,51 @@ pub(super) fn idle_mb(bench: &mut Bench) -> Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kb * 1024.0 / 1e6)
+}
+
+/// Throughput of ping that is counted, timed, limited and watched, to that of ping that is not.
+pub(super) fn observed(bench: &mut Bench) -> Result<f64> {
+    let artifact = bench.folder.path().join("ping-observed.so");
+    compiler::compile(&checkout::root().join("benches/functions/ping.wat"), &artifact)?;
+    let path = toml::Value::String(artifact.display().to_string());
+    let [servers, load] = runtime::two_cores()?;
+    runtime::pin(servers)?;
+    let start = |name: &str, general: &str, limits: &str| {
+        let folder = bench.folder.path().join(name);
+        fs::create_dir_all(&folder)?;
+        let door = folder.join("admin.sock");
+        let head = format!("listen = \"127.0.0.1:0\"\nworkers = 1\nadmin = \"{}\"\n{general}", door.display());
+        let server = Server::start_config(&folder, &format!("{head}[[functions]]\nname = \"ping\"\npath = {path}\n{limits}"))?;
+        anyhow::Ok((server, Client::new(Address::Unix(door), None)?))
+    };
+    let (plain, _) = start("plain", "metrics = false\n", "")?;
+    let (observed, client) = start("observed", "", "concurrency_max = 64\nqueue_max = 64\n")?;
+    runtime::pin(load)?;
+    let ping = [Load::new(10, "/ping", Vec::new(), 1)];
+    let per_second = |server: &Server| anyhow::Ok(load::run(server.address(), &ping, WARM_UP, TIME)?[0].per_second);
+    let mut ratios = Vec::new();
+    for _ in 0..OBSERVED_TURNS {
+        let alone = per_second(&plain)?;
+        let done = AtomicBool::new(false);
+        let watched = std::thread::scope(|scope| -> Result<f64> {
+            let watch = scope.spawn(|| -> Result<()> {
+                while !done.load(Ordering::Relaxed) {
+                    let mut text = Vec::new();
+                    client.copy(Request::get("/metrics").body(Full::default())?, &mut text)?;
+                    ensure!(text.ends_with(b"# EOF\n"), "/metrics ends early");
+                    std::thread::sleep(OBSERVED_PAUSE);
+                }
+                Ok(())
+            });
+            let watched = per_second(&observed);
+            done.store(true, Ordering::Relaxed);
+            watch.join().map_err(|_| anyhow::anyhow!("whoever watches panicked"))??;
+            watched
+        })?;
+        ratios.push(watched / alone);
+    }
+    ratios.sort_by(f64::total_cmp);
+    Ok(ratios[OBSERVED_TURNS / 2])
 }
 
 /// Functions replaced while they are asked: the number of replacements that were refused. A wrong or missing reply is an error.

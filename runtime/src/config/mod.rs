@@ -117,6 +117,8 @@ pub struct Config {
     /// Address space of the compiler, in bytes.
     #[schemars(range(min = 1_073_741_824))]
     pub compile_memory_bytes_max: u64,
+    /// Whether requests are counted and timed, by function, for the admin door's `GET /metrics`.
+    pub metrics: bool,
     /// Whether every request is logged: who asked for what, and how it ended.
     pub access_log: bool,
     /// Whether requests have ids: the client's `X-Request-Id`, or else a new one. It is sent back, and logged.
@@ -299,6 +301,7 @@ impl Default for Config {
             admin: None,
             admin_token_file: None,
             state_dir: None,
+            metrics: true,
             access_log: false,
             request_ids: false,
             cache_dir: None,

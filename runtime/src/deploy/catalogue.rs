@@ -178,6 +178,9 @@ impl Catalogue {
         {
             function.log = Arc::clone(&before.route.function.log);
         }
+        if let Some(before) = self.entries.get(&config.name).filter(|before| before.route.function.labels == function.labels) {
+            function.labels = Arc::clone(&before.route.function.labels);
+        }
         let function = Arc::new(function.within(&self.budget));
         let route = Arc::new(Route::new(&config.methods, function));
         self.version += 1;

@@ -1,6 +1,5 @@
 //! Reading a request's body, within its limit and in time.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use sledge_sandbox::{Budget, Share};
 
+use super::patience::within;
 use crate::host::Body;
 use crate::outcome::Failure;
 
@@ -34,9 +34,7 @@ pub async fn read(body: Incoming, bytes_max: u64, time_max: Duration, budget: Op
     if body.is_end_stream() {
         return Ok(Body::default());
     }
-    let read = pin!(collect(body, bytes_max, budget));
-    // Bodies that came with their head, as most do, set no timer.
-    tokio::time::timeout(time_max, read).await.unwrap_or(Err(Failure::BodyTimeout))
+    within(time_max, collect(body, bytes_max, budget)).await.unwrap_or(Err(Failure::BodyTimeout))
 }
 
 async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {

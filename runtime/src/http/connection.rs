@@ -3,12 +3,11 @@
 //! Whoever begins with HTTP/2's preface gets HTTP/2; with TLS, whoever agrees to it in the handshake (ALPN). Whoever begins with a line that
 //! names no HTTP is not answered.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -19,20 +18,15 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::connections::{Activity, Order, UnderWay};
 use super::linger::Lingering;
-use super::{Door, Open, request, tls};
+use super::tls::{self, Stream};
+use super::{Door, Open, request};
 use crate::scheduler::Phase;
 
-/// How long a connection is kept for one more request when the server stops: a client that is about to send one, or has sent it already, is
-/// answered and told to close, instead of finding the connection closed.
-const LAST_REQUEST: Duration = Duration::from_millis(100);
-/// How long a connection has to be idle to be closed when there is no room for others.
-const SHED_IDLE: Duration = Duration::from_secs(1);
 /// What is kept of a connection that has not been read: a request's head has to fit.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
 /// How much of a request's head HTTP/2 takes.
@@ -68,39 +62,6 @@ impl Drop for Counted {
     }
 }
 
-/// What happens on a connection.
-struct Activity {
-    /// Requests that are not answered yet.
-    requests: Cell<usize>,
-    /// When the last one was answered, or the connection began.
-    since: Cell<Instant>,
-    /// Whether to close with patience.
-    linger: Rc<Cell<bool>>,
-}
-
-impl Activity {
-    fn is_idle_for(&self, time: Duration) -> bool {
-        self.requests.get() == 0 && self.since.get().elapsed() >= time
-    }
-}
-
-/// A request that is not answered yet.
-struct UnderWay<'a>(&'a Activity);
-
-impl<'a> UnderWay<'a> {
-    fn new(activity: &'a Activity) -> UnderWay<'a> {
-        activity.requests.set(activity.requests.get() + 1);
-        UnderWay(activity)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.requests.set(self.0.requests.get() - 1);
-        self.0.since.set(Instant::now());
-    }
-}
-
 /// What two sides agreed to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
@@ -108,43 +69,44 @@ enum Protocol {
     Http2,
 }
 
-/// Serves a connection until it is closed. When `stop` changes, it is closed after the request that is being answered, or that comes soon.
-pub async fn serve(open: Open, stream: TcpStream, mut stop: watch::Receiver<bool>) {
-    let door = Rc::clone(open.door());
-    let _counted = Counted::new(Rc::clone(&door));
+/// Serves a connection until it is closed, or told to end.
+pub async fn serve(open: Open, stream: TcpStream) {
+    let door = open.door();
+    let _counted = Counted::new(Rc::clone(door));
+    let listed = door.connections.add();
+    let activity = &listed.activity;
     // Replies are written at once; delaying small ones gains nothing.
     let _ = stream.set_nodelay(true);
-    let linger = Rc::new(Cell::new(false));
-    let activity = Rc::new(Activity { requests: Cell::new(0), since: Cell::new(Instant::now()), linger: Rc::clone(&linger) });
-    let last_call = async {
-        let _ = stop.wait_for(|stop| *stop).await;
-        sleep(LAST_REQUEST).await;
-    };
-    let mut last_call = pin!(last_call);
-    let head_timeout = door.timeouts.head;
-    if let Some(acceptor) = &door.tls {
-        let handshake = tokio::select! {
-            handshake = timeout(head_timeout, acceptor.accept(stream)) => handshake,
-            () = last_call.as_mut() => return,
-            () = shed(&door, &activity) => return,
-        };
-        let Ok(Ok(stream)) = handshake else {
-            tracing::debug!("a TLS handshake failed");
-            return;
-        };
-        let protocol = if tls::is_http2(&stream) { Protocol::Http2 } else { Protocol::Http1 };
-        let stream = Lingering::new(stream, linger, door.timeouts.reply);
-        speak(protocol, stream, &door, &activity, last_call).await;
-        return;
-    }
-    let protocol = tokio::select! {
+    let greeted = tokio::select! {
         biased;
-        protocol = timeout(head_timeout, begins_with(&stream)) => protocol,
-        () = last_call.as_mut() => return,
-        () = shed(&door, &activity) => return,
+        greeted = greet(door, stream) => greeted,
+        _ = activity.order() => return,
     };
-    let Ok(Ok(protocol)) = protocol else { return };
-    speak(protocol, Lingering::new(stream, linger, door.timeouts.reply), &door, &activity, last_call).await;
+    let (protocol, stream) = match greeted {
+        Ok(greeted) => greeted,
+        Err(error) => return tracing::debug!(%error, "a connection ended before its first request"),
+    };
+    let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), door.timeouts.reply));
+    let result = match protocol {
+        Protocol::Http1 => speak_http1(io, door, activity).await,
+        // Larger than the other, and rarer: not in every connection's task.
+        Protocol::Http2 => Box::pin(speak_http2(io, door, activity)).await,
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Finds out what the client speaks.
+async fn greet(door: &Door, stream: TcpStream) -> io::Result<(Protocol, Stream)> {
+    match &door.tls {
+        None => Ok((begins_with(&stream).await?, Stream::Plain(stream))),
+        Some(acceptor) => {
+            let stream = Box::new(acceptor.accept(stream).await?);
+            let protocol = if tls::is_http2(&stream) { Protocol::Http2 } else { Protocol::Http1 };
+            Ok((protocol, Stream::Tls(stream)))
+        }
+    }
 }
 
 /// What the client begins to speak; looks without taking anything away.
@@ -180,61 +142,53 @@ fn names_no_http(greeting: &[u8]) -> bool {
     is_whole && !line.is_empty() && !line.rsplit(|byte| *byte == b' ').next().is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
-async fn speak(
-    protocol: Protocol,
-    stream: Lingering<impl AsyncRead + AsyncWrite + Unpin + 'static>,
-    door: &Rc<Door>,
-    activity: &Rc<Activity>,
-    stopping: impl Future<Output = ()>,
-) {
-    let io = TokioIo::new(stream);
+async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Activity>) -> hyper::Result<()> {
+    let service =
+        service_fn(|request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(door, activity, request).await) });
+    let mut builder = http1::Builder::new();
+    // Slow heads are the list's concern (`connections`).
+    builder.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX);
+    let mut connection = pin!(builder.serve_connection(io, service));
+    loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => return result,
+            order = activity.order() => match order {
+                Order::Finish => connection.as_mut().graceful_shutdown(),
+                Order::Expire | Order::Yield => return Ok(()),
+            }
+        }
+    }
+}
+
+async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Activity>) -> hyper::Result<()> {
     let service = service_fn(|request: Request<Incoming>| {
         let (door, activity) = (Rc::clone(door), Rc::clone(activity));
         async move { Ok::<_, Infallible>(answer(&door, &activity, request).await) }
     });
-    let result = match protocol {
-        Protocol::Http1 => {
-            let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(door.timeouts.head).max_buf_size(BUFFER_BYTES_MAX);
-            let mut connection = pin!(builder.serve_connection(io, service));
-            tokio::select! {
-                biased;
-                result = connection.as_mut() => result,
-                () = stopping => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-                () = shed(door, activity) => return,
-            }
-        }
-        Protocol::Http2 => {
-            let mut builder = http2::Builder::new(SameThread);
-            builder
-                .timer(TokioTimer::new())
-                .max_concurrent_streams(STREAMS_MAX)
-                .max_header_list_size(HEAD_BYTES_MAX)
-                .max_send_buf_size(SEND_BYTES_MAX)
-                .keep_alive_interval(PING_INTERVAL)
-                .keep_alive_timeout(PING_INTERVAL);
-            let mut connection = pin!(builder.serve_connection(io, service));
-            tokio::select! {
-                biased;
-                result = connection.as_mut() => result,
-                () = stopping => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-                () = idle(door.timeouts.head, activity) => {
+    let mut builder = http2::Builder::new(SameThread);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL);
+    let mut connection = pin!(builder.serve_connection(io, service));
+    loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => return result,
+            order = activity.order() => match order {
+                Order::Finish => connection.as_mut().graceful_shutdown(),
+                Order::Expire => {
                     connection.as_mut().graceful_shutdown();
                     // Replies that nobody fetches are not kept for ever.
-                    timeout(door.timeouts.reply, connection).await.unwrap_or(Ok(()))
+                    return timeout(door.timeouts.reply, connection).await.unwrap_or(Ok(()));
                 }
-                () = shed(door, activity) => return,
+                Order::Yield => return Ok(()),
             }
         }
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, "a connection ended early");
     }
 }
 
@@ -253,28 +207,9 @@ async fn answer(door: &Door, activity: &Activity, request: Request<Incoming>) ->
     }
     // Perhaps the body was not read: then hyper closes the connection while the client still sends.
     if has_body && response.status() != StatusCode::OK {
-        activity.linger.set(true);
+        activity.linger();
     }
     response
-}
-
-/// Waits until nobody has asked for anything for that long.
-async fn idle(time: Duration, activity: &Activity) {
-    while !activity.is_idle_for(time) {
-        let left = time.saturating_sub(activity.since.get().elapsed());
-        // While there are requests, the time does not run.
-        sleep(if activity.requests.get() > 0 { time } else { left }).await;
-    }
-}
-
-/// Waits until there is no room for other connections, and this one is idle.
-async fn shed(door: &Door, activity: &Activity) {
-    loop {
-        door.shed.notified().await;
-        if activity.is_idle_for(SHED_IDLE) {
-            return;
-        }
-    }
 }
 
 /// Runs what HTTP/2 does for each stream on the thread of its connection.

@@ -5,7 +5,6 @@
 //! A server that answers before it has read the whole request (413) and then closes the socket makes the kernel send a reset, which may
 //! overtake the answer. So the sending side is closed first, and what the client still sends is read and dropped for a while.
 
-use std::cell::Cell;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -16,6 +15,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::connections::Activity;
+use super::tls::Stream;
+
 /// How long a client may go on sending after it was answered.
 const TIME_MAX: Duration = Duration::from_secs(2);
 /// How much it may send.
@@ -23,9 +25,10 @@ const BYTES_MAX: usize = 64 << 20;
 
 /// A stream whose shutdown, when it is told so, waits until the client has stopped sending.
 #[derive(Debug)]
-pub(super) struct Lingering<S> {
-    stream: S,
-    wanted: Rc<Cell<bool>>,
+pub(super) struct Lingering {
+    stream: Stream,
+    /// Which says at the end whether to wait.
+    activity: Rc<Activity>,
     /// How long the client may fetch nothing.
     stall_max: Duration,
     /// While it does.
@@ -41,25 +44,28 @@ struct Closing {
     dropped: usize,
 }
 
-impl<S> Lingering<S> {
-    /// Takes a stream over; `wanted` says at the end whether to wait.
-    pub(super) const fn new(stream: S, wanted: Rc<Cell<bool>>, stall_max: Duration) -> Lingering<S> {
-        Lingering { stream, wanted, stall_max, stalled: None, closing: None, at_end: false }
+impl Lingering {
+    /// Takes a stream over.
+    pub(super) const fn new(stream: Stream, activity: Rc<Activity>, stall_max: Duration) -> Lingering {
+        Lingering { stream, activity, stall_max, stalled: None, closing: None, at_end: false }
     }
 
     /// Passes on what came of writing; an error when nothing did for too long.
     fn unless_stalled<T>(&mut self, task: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            if self.stalled.take().is_some() {
+                self.activity.writes(false);
+            }
             return written;
         }
         let time = self.stall_max;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        self.activity.writes(true);
         stalled.as_mut().poll(task).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not fetch its reply")))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
+impl AsyncRead for Lingering {
     fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(task, into);
@@ -70,7 +76,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
+impl AsyncWrite for Lingering {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(task, bytes);
         self.unless_stalled(task, written)
@@ -103,8 +109,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
         }
         let begin = || Closing { deadline: Box::pin(tokio::time::sleep(TIME_MAX)), dropped: 0 };
         let closing = this.closing.get_or_insert_with(begin);
+        this.activity.writes(true);
         let mut buffer = [0; 8 << 10];
-        while this.wanted.get()
+        while this.activity.lingers()
             && !this.at_end
             && closing.dropped < BYTES_MAX
             && closing.deadline.as_mut().poll(task).is_pending()

@@ -73,9 +73,8 @@ fn refuse_new(listener: &TcpListener) -> io::Result<()> {
 /// making, are served too, if a request comes with them.
 pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
     let _open = Open::new(Rc::clone(&door));
-    let stopped = stop.clone();
     // Open before its task first runs, so that the door is not taken for closed in between.
-    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream, stopped.clone());
+    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream);
     let mut stopping = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
         if door.is_inherited {
@@ -91,7 +90,7 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
     loop {
         if door.is_full() {
             // Others wait in the kernel's queue until those that are idle have gone.
-            door.shed();
+            door.connections.shed();
             tokio::select! {
                 biased;
                 () = stopping.as_mut() => break,
@@ -115,7 +114,7 @@ pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Rece
                     tracing::error!(%error, "cannot accept connections; trying again");
                 }
                 paused = true;
-                door.shed();
+                door.connections.shed();
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -5,16 +5,18 @@
 //! ```
 //!
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
-//! * [`connection`]: one connection's life; [`tls`]: its secrecy;
+//! * [`connection`]: one connection's life; [`tls`]: its secrecy; `connections`: how long each may be idle;
 //! * [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it;
-//! * [`response`]: what is answered.
+//! * [`response`]: what is answered; `patience`: what is waited for, and how long.
 
 mod access;
 pub mod body;
 pub mod connection;
+mod connections;
 mod linger;
 pub mod listener;
+mod patience;
 pub mod request;
 pub mod response;
 pub mod router;
@@ -24,18 +26,16 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::metrics::Board;
 use crate::scheduler::{Admission, Crew, Job, Local};
 
+use connections::Connections;
 pub use router::{Route, Router};
-
-/// How long not to look for idle connections again.
-const SHED_PAUSE: Duration = Duration::from_millis(250);
 
 /// What all connections of one thread share.
 pub struct Door {
@@ -55,10 +55,8 @@ pub struct Door {
     pub connections_max: usize,
     /// Whether the socket that listens was passed to this process, and outlives it.
     pub is_inherited: bool,
-    /// Heard by connections when there is no room for others.
-    shed: Notify,
-    /// When it was said last.
-    shed_at: Cell<Option<Instant>>,
+    /// Those that are open.
+    connections: Connections,
     /// What this thread counts.
     pub board: Board,
     /// Whether requests are logged, and have ids.
@@ -116,7 +114,7 @@ impl Door {
     pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, board: Board, manners: Manners) -> Door {
         let router = RefCell::new(router);
         let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access } = manners;
-        let (open, closed, shed) = (Cell::new(0), Notify::new(), Notify::new());
+        let (open, closed) = (Cell::new(0), Notify::new());
         Door {
             router,
             crew,
@@ -126,8 +124,7 @@ impl Door {
             tls,
             connections_max,
             is_inherited,
-            shed,
-            shed_at: Cell::new(None),
+            connections: Connections::default(),
             board,
             access,
             open,
@@ -140,12 +137,9 @@ impl Door {
         self.open.get() > self.connections_max
     }
 
-    /// Closes what is idle. Every connection is woken for that, so not again and again.
-    fn shed(&self) {
-        if self.shed_at.get().is_none_or(|before| before.elapsed() >= SHED_PAUSE) {
-            self.shed_at.set(Some(Instant::now()));
-            self.shed.notify_waiters();
-        }
+    /// Ends connections whose time is over, for as long as it is waited for: when they were idle for too long, and when `stop` changes.
+    pub async fn look_after_connections(&self, stop: watch::Receiver<bool>) {
+        self.connections.look_after(self.timeouts.head, stop).await;
     }
 
     /// Waits until this thread accepts no more connections and has none.

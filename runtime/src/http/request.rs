@@ -10,6 +10,7 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
+use super::patience::before;
 use super::router::Route;
 use super::{Door, access, body, response};
 use crate::outcome::Failure;
@@ -56,7 +57,7 @@ async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes
         }
         Err((failure, route)) => {
             match &route {
-                Some(route) => door.board.row(&route.function).ended(Some(&failure)),
+                Some(route) => door.board.note(&route.function, |row| row.ended(Some(&failure))),
                 None => door.board.thread().unrouted.add(1),
             }
             return (response::failure(&failure, route.as_deref()), route);
@@ -86,7 +87,7 @@ struct Unanswered<'a>(Option<(&'a Door, &'a Route)>);
 impl Unanswered<'_> {
     fn answered(mut self, failure: Option<&Failure>) {
         if let Some((door, route)) = self.0.take() {
-            door.board.row(&route.function).ended(failure);
+            door.board.note(&route.function, |row| row.ended(failure));
         }
     }
 }
@@ -94,7 +95,7 @@ impl Unanswered<'_> {
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some((door, route)) = self.0 {
-            door.board.row(&route.function).ended(Some(&Failure::Cancelled));
+            door.board.note(&route.function, |row| row.ended(Some(&Failure::Cancelled)));
         }
     }
 }
@@ -112,10 +113,10 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
     let deadline = arrived + function.deadline;
     door.submit(Job { function, body, reply, arrived, deadline, admission });
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
-    match tokio::time::timeout_at(deadline.into(), answer).await {
-        Ok(Ok(reply)) => Ok(reply),
+    match before(|| deadline, answer).await {
+        Some(Ok(reply)) => Ok(reply),
         // A worker that gives no answer has panicked.
-        Ok(Err(_)) => Err(Failure::Internal),
-        Err(_) => Err(Failure::Deadline),
+        Some(Err(_)) => Err(Failure::Internal),
+        None => Err(Failure::Deadline),
     }
 }

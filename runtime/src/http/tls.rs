@@ -1,8 +1,12 @@
-//! TLS: certificate, key, and the protocols on offer.
+//! TLS: certificate, key, and the protocols on offer; and streams with and without.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -62,4 +66,53 @@ pub fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError>
 /// Whether both sides agreed to speak HTTP/2.
 pub(super) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(HTTP2)
+}
+
+/// A connection's stream. One type for both kinds, so that there is one HTTP for both.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// Does the same with whichever it is.
+macro_rules! with {
+    ($stream:expr, $inner:ident => $what:expr) => {
+        match $stream {
+            Stream::Plain($inner) => $what,
+            Stream::Tls($inner) => $what,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        with!(&mut *self, stream => Pin::new(stream).poll_read(task, into))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        with!(&mut *self, stream => Pin::new(stream).poll_write(task, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        with!(&mut *self, stream => Pin::new(stream).poll_write_vectored(task, buffers))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        with!(self, stream => stream.is_write_vectored())
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        with!(&mut *self, stream => Pin::new(stream).poll_flush(task))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        with!(&mut *self, stream => Pin::new(stream).poll_shutdown(task))
+    }
 }

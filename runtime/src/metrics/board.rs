@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::count::{Count, Histogram, Sum};
-use crate::function::Function;
+use crate::function::{Function, Labels};
 use crate::outcome::Failure;
 
 /// How requests end: success, and every [code](Failure::code) of a failure.
@@ -24,8 +25,7 @@ pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
 /// What one thread counted of one function.
 #[derive(Debug)]
 pub struct Row {
-    function: String,
-    tenant: String,
+    labels: Arc<Labels>,
     /// Requests that this thread answered, by their [outcome](OUTCOMES).
     outcomes: [Count; OUTCOMES.len()],
     /// From arrival until a worker took it.
@@ -60,6 +60,7 @@ pub struct Thread {
 #[derive(Clone)]
 pub struct Board {
     thread: Arc<Thread>,
+    counts_functions: bool,
     /// By the function's number.
     rows: Rc<RefCell<Vec<Option<Arc<Row>>>>>,
 }
@@ -106,41 +107,53 @@ impl Row {
 }
 
 impl Board {
+    /// The side of the thread to which those counts belong; it counts requests by function, or does not.
+    #[must_use]
+    pub fn new(thread: Arc<Thread>, counts_functions: bool) -> Board {
+        Board { thread, counts_functions, rows: Rc::default() }
+    }
+
     /// What is counted of all functions together.
     #[must_use]
     pub fn thread(&self) -> &Thread {
         &self.thread
     }
 
-    /// The function's row of this thread.
+    /// The time, if somebody wants to know how long things take; else another one that was known.
     #[must_use]
-    pub fn row(&self, function: &Function) -> Arc<Row> {
+    pub fn now(&self, known: Instant) -> Instant {
+        if self.counts_functions { Instant::now() } else { known }
+    }
+
+    /// Takes note of something in the function's row of this thread.
+    pub fn note(&self, function: &Function, note: impl FnOnce(&Row)) {
+        if !self.counts_functions {
+            return;
+        }
         let mut rows = self.rows.borrow_mut();
         let index = function.number.0 as usize;
+        // All versions of a function have the same labels, at one address.
         if let Some(Some(row)) = rows.get(index)
-            && row.tenant == function.labels.tenant
-            && row.function == function.labels.function
+            && row.labels == function.labels
         {
-            return Arc::clone(row);
+            return note(row);
         }
         if rows.len() <= index {
             rows.resize_with(index + 1, || None);
         }
-        Arc::clone(rows[index].insert(self.thread.row(function)))
+        note(rows[index].insert(self.thread.row(&function.labels)));
     }
 }
 
 impl Thread {
     /// The function's row; a new one if there is none.
-    fn row(&self, function: &Function) -> Arc<Row> {
+    fn row(&self, labels: &Arc<Labels>) -> Arc<Row> {
         let mut rows = lock(&self.rows);
-        let labels = &function.labels;
-        if let Some(row) = rows.iter().find(|row| row.function == labels.function && row.tenant == labels.tenant) {
+        if let Some(row) = rows.iter().find(|row| row.labels == *labels) {
             return Arc::clone(row);
         }
         let row = Arc::new(Row {
-            function: labels.function.clone(),
-            tenant: labels.tenant.clone(),
+            labels: Arc::clone(labels),
             outcomes: Default::default(),
             queue: Histogram::default(),
             instantiate: Histogram::default(),
@@ -168,7 +181,7 @@ impl Metrics {
         let mut all: BTreeMap<(String, String), Totals> = BTreeMap::new();
         for thread in lock(&self.threads).iter() {
             for row in lock(&thread.rows).iter() {
-                let totals = all.entry((row.function.clone(), row.tenant.clone())).or_default();
+                let totals = all.entry((row.labels.function.clone(), row.labels.tenant.clone())).or_default();
                 for (sum, count) in totals.outcomes.iter_mut().zip(&row.outcomes) {
                     *sum += count.get();
                 }
@@ -192,12 +205,6 @@ impl Metrics {
     #[must_use]
     pub fn sum(&self, count: impl Fn(&Thread) -> &Count) -> u64 {
         lock(&self.threads).iter().map(|thread| count(thread).get()).sum()
-    }
-}
-
-impl From<Arc<Thread>> for Board {
-    fn from(thread: Arc<Thread>) -> Board {
-        Board { thread, rows: Rc::default() }
     }
 }
 

@@ -47,8 +47,9 @@ pub struct Started {
     pub(super) admission: Admission,
     pub(super) arrived: Instant,
     pub(super) taken: Instant,
-    /// When it had its sandbox.
+    /// When it had its sandbox, and how long getting that took.
     pub(super) ready: Instant,
+    pub(super) instantiated: Duration,
     pub(super) deadline: Instant,
     /// Processor time used so far.
     pub(super) cpu: Duration,

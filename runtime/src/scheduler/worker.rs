@@ -31,9 +31,9 @@ use super::spin::{SPIN_TIME, Spin};
 use super::{Admission, Crew, Job, Phase, Reply};
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
+use crate::function::Function;
 use crate::host::{Buffers, Context, Input, LogLines, Output, ReplyBytes};
 use crate::metrics::Board;
-use crate::metrics::board::Row;
 use crate::outcome::Failure;
 
 /// How long what was given away may wait for another worker: longer than one takes to wake up.
@@ -77,7 +77,7 @@ struct Worker {
     thread: WorkerThread,
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
-    finished: Option<(Sandbox, Arc<Row>)>,
+    finished: Option<(Sandbox, Arc<Function>)>,
     board: Board,
 }
 
@@ -135,8 +135,10 @@ impl Local {
             self.crew.busy(self.index);
             // A turn comes anyway.
             let is_due = worker.core.waiting() > 0;
-            let event = worker.begin(id, job);
-            worker.core.note(event, Instant::now());
+            // It has arrived just now.
+            let now = job.arrived;
+            let event = worker.begin(id, job, now);
+            worker.core.note(event, now);
             // Where it blocks, the worker's own task sets the alarm.
             let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
             if is_due || is_over && !worker.spin.is_worth_it() {
@@ -264,10 +266,11 @@ impl Worker {
         let mut asked = false;
         let mut event = Event::Turn;
         loop {
-            event = match self.core.step(event, Instant::now()) {
+            let now = Instant::now();
+            event = match self.core.step(event, now) {
                 Action::Run(id) => match self.remove(id) {
-                    Some(Work::Job(job)) => self.begin(id, job),
-                    Some(Work::Started(started)) => self.resume(id, *started),
+                    Some(Work::Job(job)) => self.begin(id, job, now),
+                    Some(Work::Started(started)) => self.resume(id, *started, now),
                     None => Event::Ended { ran: Duration::ZERO },
                 },
                 Action::Kill(id, Why::Deadline) => self.kill(id, Failure::Deadline),
@@ -334,8 +337,7 @@ impl Worker {
     }
 
     /// Takes a job and runs its first quantum.
-    fn begin(&mut self, id: TaskId, job: Job) -> Event {
-        let taken = Instant::now();
+    fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
         let Job { function, body, reply, arrived, deadline, admission } = job;
         let failed = |worker: &mut Worker| {
             worker.release(id);
@@ -345,7 +347,7 @@ impl Worker {
             tracing::debug!(function = function.name(), "nobody waits for the request any more");
             return failed(self);
         }
-        self.put_back();
+        let clean = self.put_back_at(taken);
         let sandbox = if deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
@@ -355,28 +357,26 @@ impl Worker {
                 return failed(self);
             }
         };
-        let ready = Instant::now();
-        let row = self.board.row(&function);
-        row.queue.observe(taken.saturating_duration_since(arrived));
-        row.instantiate.observe(ready - taken);
+        let ready = self.board.now(clean);
+        let instantiated = ready.saturating_duration_since(clean);
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
         let context = Context::new(process, Input::Body(body), output, errors);
         let execution = Execution::new(function, sandbox, context);
-        self.run(id, Started { execution, reply, admission, arrived, taken, ready, deadline, cpu: Duration::ZERO }, taken)
+        let cpu = Duration::ZERO;
+        self.run(id, Started { execution, reply, admission, arrived, taken, ready, instantiated, deadline, cpu }, taken)
     }
 
-    fn sandbox(&mut self, function: &crate::function::Function) -> Result<Sandbox, Failure> {
+    fn sandbox(&mut self, function: &Function) -> Result<Sandbox, Failure> {
         self.crew.pools().take(self.index, &function.template).map_err(|error| {
             tracing::error!(function = function.name(), %error, "no sandbox");
             Failure::NoMemory
         })
     }
 
-    fn resume(&mut self, id: TaskId, started: Started) -> Event {
-        let now = Instant::now();
+    fn resume(&mut self, id: TaskId, started: Started, now: Instant) -> Event {
         if started.reply.is_closed() {
             self.release(id);
             // Its connection keeps the deadline too, and may have looked at the time first.
@@ -413,7 +413,7 @@ impl Worker {
                 Progress::Preempted if ran < self.settings.quantum / 2 => self.thread.restart(),
                 Progress::Preempted => {
                     started.cpu += ran;
-                    self.board.row(started.execution.function()).preemptions.add(1);
+                    self.board.note(started.execution.function(), |row| row.preemptions.add(1));
                     self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
                     return Event::Preempted { ran };
                 }
@@ -442,9 +442,12 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, ready, deadline: _, cpu } = started;
-        let row = self.board.row(execution.function());
-        row.run.observe(end.saturating_duration_since(ready));
+        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, deadline: _, cpu } = started;
+        self.board.note(execution.function(), |row| {
+            row.queue.observe(taken.saturating_duration_since(arrived));
+            row.instantiate.observe(instantiated);
+            row.run.observe(end.saturating_duration_since(ready));
+        });
         if self.crew.keeps_promises() {
             execution.function().gate.observe(cpu);
         }
@@ -462,16 +465,24 @@ impl Worker {
         // Nobody waits for it any more where this fails.
         let _ = reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken });
         self.put_back();
-        self.finished = (!retired).then_some((remains.sandbox, row));
+        self.finished = (!retired).then_some((remains.sandbox, remains.function));
         drop(admission);
     }
 
+    /// Resets and keeps what has finished.
     fn put_back(&mut self) {
-        if let Some((sandbox, row)) = self.finished.take() {
-            let begin = Instant::now();
-            self.crew.pools().put(self.index, sandbox);
-            row.reset.observe(begin.elapsed());
+        if self.finished.is_some() {
+            self.put_back_at(Instant::now());
         }
+    }
+
+    /// The same at that time; returns when it is done.
+    fn put_back_at(&mut self, begin: Instant) -> Instant {
+        let Some((sandbox, function)) = self.finished.take() else { return begin };
+        self.crew.pools().put(self.index, sandbox);
+        let end = self.board.now(begin);
+        self.board.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
+        end
     }
 
     /// Gives back what was not needed for a while.
