@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use sledge_sandbox::{Backtrace, Event, HostCall, Refusal, Sandbox, TrapCode, Value};
+use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, TrapCode, Value};
 
 use crate::function::{Function, Stage};
-use crate::host::{self, Answer, BUFFER_BYTES_MIN, Context, Stop};
+use crate::host::{self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Panicked, Pending, Stop};
 use crate::outcome::Failure;
 
 /// An invocation that has begun.
@@ -21,10 +21,24 @@ pub struct Execution {
     context: Context,
     /// Index of the call to begin next.
     stage: usize,
-    /// Whether a call is in progress.
-    calling: bool,
-    /// A host call that wants to go on before the guest does.
-    again: Option<HostCall>,
+    next: Next,
+    /// Host calls so far, each counted once.
+    host_calls: u32,
+}
+
+/// What is to be done next.
+#[derive(Debug)]
+enum Next {
+    /// Begin the next of the calls that make it up.
+    Stage,
+    /// Let the guest run.
+    Guest,
+    /// Call the host again, before the guest goes on.
+    Again(HostCall),
+    /// [Complete](Execution::complete) that host call.
+    Completion(HostCall),
+    /// Nothing: it is over.
+    End(Result<(), Failure>),
 }
 
 /// What a quantum came to.
@@ -37,6 +51,8 @@ pub enum Progress {
         /// When it goes on.
         until: Option<Instant>,
     },
+    /// A host call waits: [complete](Execution::complete) it when this is done, and only then run it.
+    Pends(Pending),
     /// The invocation is over.
     Ended(Result<(), Failure>),
 }
@@ -56,27 +72,58 @@ impl Execution {
     /// An invocation of `function` in a fresh sandbox.
     #[must_use]
     pub fn new(function: Arc<Function>, sandbox: Sandbox, context: Context) -> Execution {
-        Execution { function, sandbox, context, stage: 0, calling: false, again: None }
+        Execution { function, sandbox, context, stage: 0, next: Next::Stage, host_calls: 0 }
     }
 
     /// Runs until the quantum is over or the invocation is. The thread must be a worker.
     pub fn run(&mut self) -> Progress {
         loop {
-            let next = match self.again.take() {
-                Some(call) => self.host_call(call),
-                None if !self.calling => self.begin(),
-                None => match self.sandbox.resume() {
+            let next = match &self.next {
+                Next::Guest => match self.sandbox.resume() {
                     Event::HostCall(call) => self.host_call(call),
                     Event::Returned => self.returned(),
                     Event::Trapped(trap) => Some(Progress::Ended(Err(self.trapped(trap.code)))),
                     Event::Preempted => Some(Progress::Preempted),
                     Event::Waits { time } => Some(Progress::Waits { until: time.map(|time| Instant::now() + time) }),
                 },
+                Next::Stage => self.begin(),
+                &Next::Again(call) => {
+                    self.next = Next::Guest;
+                    self.carry_out(call, host::call)
+                }
+                // Whoever runs it has not kept to the rules.
+                Next::Completion(_) => Some(Progress::Ended(Err(Failure::Internal))),
+                Next::End(result) => Some(Progress::Ended(result.clone())),
             };
             if let Some(progress) = next {
                 return progress;
             }
         }
+    }
+
+    /// Goes on with the host call that pended. Then it is to be run, unless it waits for something else.
+    pub fn complete(&mut self, completion: Result<Completion, Panicked>) -> Option<Pending> {
+        let Next::Completion(call) = self.next else { return None };
+        self.next = Next::Guest;
+        let progress = match completion {
+            Ok(completion) => self.carry_out(call, |imported, instance, sandbox, context| {
+                host::complete(imported, instance, sandbox, context, completion)
+            }),
+            Err(Panicked) => Some(self.failed(call)),
+        };
+        match progress {
+            Some(Progress::Pends(pending)) => return Some(pending),
+            Some(Progress::Ended(result)) => self.next = Next::End(result),
+            // Whatever is to be done now is done when it runs.
+            Some(Progress::Preempted | Progress::Waits { .. }) | None => {}
+        }
+        None
+    }
+
+    /// Host calls so far.
+    #[must_use]
+    pub const fn host_calls(&self) -> u32 {
+        self.host_calls
     }
 
     /// Ends it, wherever it is; what is left can only be thrown away.
@@ -125,13 +172,13 @@ impl Execution {
             tracing::error!(function = self.function.name(), ?stage, ?prepared, "a call could not be prepared");
             return Some(Progress::Ended(Err(Failure::Internal)));
         }
-        self.calling = true;
+        self.next = Next::Guest;
         None
     }
 
     /// A call returned.
     fn returned(&mut self) -> Option<Progress> {
-        self.calling = false;
+        self.next = Next::Stage;
         let stage = self.function.stages.get(self.stage);
         self.stage += 1;
         if matches!(stage, Some(Stage::Status(_)))
@@ -143,23 +190,36 @@ impl Execution {
         None
     }
 
-    /// Carries out a host call. A panic in it is a bug of the host, and ends this invocation only.
     fn host_call(&mut self, call: HostCall) -> Option<Progress> {
+        self.host_calls = self.host_calls.saturating_add(1);
+        self.carry_out(call, host::call)
+    }
+
+    /// Does `work` for a host call. A panic in it is a bug of the host, and ends this invocation only.
+    fn carry_out(
+        &mut self,
+        call: HostCall,
+        work: impl FnOnce(&ImportedFunction, InstanceId, &mut Sandbox, &mut Context) -> Answer,
+    ) -> Option<Progress> {
         let Some(imported) = self.function.imports.get(call.instance.index(), call.import) else {
             tracing::error!(function = self.function.name(), ?call, "a host call of nothing that the host provides");
             return Some(Progress::Ended(Err(Failure::Internal)));
         };
         let (sandbox, context) = (&mut self.sandbox, &mut self.context);
         // Whatever the panic left half done is in this sandbox and this context, and both are thrown away.
-        let answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
+        let answer = catch_unwind(AssertUnwindSafe(|| work(imported, call.instance, sandbox, context)));
         if !self.sandbox.set_host_bytes(self.context.kept_bytes()) {
             return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
         }
         match answer {
             Ok(Answer::Done) => None,
             Ok(Answer::Again) => {
-                self.again = Some(call);
+                self.next = Next::Again(call);
                 Some(Progress::Preempted)
+            }
+            Ok(Answer::Waits(pending)) => {
+                self.next = Next::Completion(call);
+                Some(Progress::Pends(pending))
             }
             Ok(Answer::Ended(Stop::Exit(status))) => {
                 self.sandbox.finish();
@@ -167,15 +227,14 @@ impl Execution {
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
-            Ok(Answer::Ended(Stop::Errno(_) | Stop::Again)) | Err(_) => {
-                tracing::error!(
-                    function = self.function.name(),
-                    import = imported.function.name,
-                    "the host failed in a host call"
-                );
-                Some(Progress::Ended(Err(Failure::Internal)))
-            }
+            Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(call)),
         }
+    }
+
+    fn failed(&self, call: HostCall) -> Progress {
+        let import = self.function.imports.get(call.instance.index(), call.import).map_or("", |imported| imported.function.name);
+        tracing::error!(function = self.function.name(), import, "the host failed in a host call");
+        Progress::Ended(Err(Failure::Internal))
     }
 
     fn exited(&self, status: u32) -> Failure {

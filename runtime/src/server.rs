@@ -21,6 +21,7 @@ use crate::config::{Admission, Config, ConfigError, Listeners};
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
 use crate::deploy::reload::Reloader;
+use crate::host::blocking;
 use crate::http::tls::{self, TlsError};
 use crate::http::{Access, Door as HttpDoor, Manners, Timeouts, listener};
 use crate::metrics::board::Thread as ThreadCounts;
@@ -280,6 +281,7 @@ fn start(
         routes: deployer.subscribe(),
         listener,
         stopped: stopped.clone(),
+        cores: plan.cores.clone(),
         ready: is_ready.clone(),
         ended: has_ended.clone(),
     };
@@ -315,6 +317,8 @@ struct Thread {
     manners: Manners,
     listener: Option<TcpListener>,
     stopped: watch::Receiver<bool>,
+    /// The cores of all threads.
+    cores: Vec<usize>,
     ready: Sender<Result<(), (String, io::Error)>>,
     ended: Sender<()>,
 }
@@ -332,12 +336,12 @@ impl Thread {
     }
 
     fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
-        let runtime = runtime()?;
+        let runtime = runtime(self.cores.clone())?;
         let crew = || Arc::clone(&self.crew);
         let board = Board::new(self.counts, self.counts_functions);
         let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings, board.clone())).transpose()?;
         let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
-        pin(core);
+        pin(core.as_slice());
         runtime.spawn_local(self.routes.follow(Rc::clone(&door)));
         if let Some(listener) = self.listener {
             let _inside = runtime.enter();
@@ -358,20 +362,23 @@ impl Thread {
     }
 }
 
-fn runtime() -> io::Result<LocalRuntime> {
+/// A thread's runtime. Those of its threads that block run on any core.
+fn runtime(cores: Vec<usize>) -> io::Result<LocalRuntime> {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().event_interval(EVENT_INTERVAL).on_thread_park(before_wait);
+    builder.max_blocking_threads(blocking::THREADS_MAX).on_thread_start(move || pin(&cores)).thread_name("blocking");
     builder.build_local(LocalOptions::default())
 }
 
-/// Binds this thread to a core; not worth failing for.
-fn pin(core: Option<usize>) {
-    if let Some(core) = core {
-        let mut cores = nix::sched::CpuSet::new();
-        let pinned = cores.set(core).and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &cores));
-        if let Err(error) = pinned {
-            tracing::warn!(core, %error, "a thread could not be bound to its core");
-        }
+/// Binds this thread to some cores, if there are any; not worth failing for.
+fn pin(cores: &[usize]) {
+    if cores.is_empty() {
+        return;
+    }
+    let mut set = nix::sched::CpuSet::new();
+    let known = cores.iter().try_for_each(|&core| set.set(core));
+    if let Err(error) = known.and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)) {
+        tracing::warn!(?cores, %error, "a thread could not be bound to its cores");
     }
 }
 

@@ -14,7 +14,8 @@ use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Temp
 
 use crate::function::Stage;
 use crate::host::{
-    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Process, ReplyBytes, Stop,
+    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process,
+    ReplyBytes, Stop, Waiter,
 };
 
 /// How long all of it may take.
@@ -161,7 +162,7 @@ impl Init<'_> {
                 Event::Trapped(trap) => {
                     return Err(InitError::Trap { stage: stage.clone(), code: trap.code, backtrace: self.sandbox.backtrace() });
                 }
-                Event::HostCall(call) => again = self.host_call(stage, call)?,
+                Event::HostCall(call) => again = self.host_call(stage, call, end)?,
                 Event::Waits { time } => {
                     let left = end.saturating_duration_since(Instant::now());
                     thread::sleep(time.map_or(left, |time| time.min(left)));
@@ -171,7 +172,7 @@ impl Init<'_> {
     }
 
     /// Answers a call of the host; the call again when there is more to do.
-    fn host_call(&mut self, stage: &Stage, call: HostCall) -> Result<Option<HostCall>, InitError> {
+    fn host_call(&mut self, stage: &Stage, call: HostCall, end: Instant) -> Result<Option<HostCall>, InitError> {
         let failed = |call| InitError::Host { stage: stage.clone(), call };
         let Some(imported) = self.imports.get(call.instance.index(), call.import) else { return Err(failed("(nothing)")) };
         let function = imported.function;
@@ -183,12 +184,23 @@ impl Init<'_> {
         }
         let (sandbox, context) = (&mut self.sandbox, &mut self.context);
         // What a panic leaves half done is thrown away.
-        let answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
+        let mut answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
+        let mut waiter = Waiter::default();
+        while let Ok(Answer::Waits(pending)) = answer {
+            let completion = match waiter.wait(pending, Some(end)) {
+                Ok(Some(completion)) => completion,
+                Ok(None) => return Err(InitError::Time { stage: stage.clone(), backtrace: self.sandbox.backtrace() }),
+                Err(Panicked) => return Err(failed(function.name)),
+            };
+            let (sandbox, context) = (&mut self.sandbox, &mut self.context);
+            let complete = || host::complete(imported, call.instance, sandbox, context, completion);
+            answer = catch_unwind(AssertUnwindSafe(complete));
+        }
         match answer {
             Ok(Answer::Done) => Ok(None),
             Ok(Answer::Again) => Ok(Some(call)),
             Ok(Answer::Ended(Stop::Exit(status))) => Err(InitError::Exit { stage: stage.clone(), status }),
-            Ok(Answer::Ended(_)) | Err(_) => Err(failed(function.name)),
+            Ok(Answer::Ended(_) | Answer::Waits(_)) | Err(_) => Err(failed(function.name)),
         }
     }
 }

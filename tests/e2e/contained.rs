@@ -6,11 +6,12 @@ use crate::assert_failure;
 use sledge::config::{Config, FunctionConfig};
 use sledge::deploy::{Candidate, Deployer};
 use sledge::function::Function;
-use sledge::host::{Code, Effect, HostFunction, Imports, wasi};
+use sledge::host::{Code, Effect, HostFunction, Imports, Offer, wasi};
 use sledge::server;
 use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::programs;
+use std::net::SocketAddr;
 use std::sync::mpsc;
 
 static PANICS: [HostFunction; 1] = [HostFunction {
@@ -24,14 +25,16 @@ static PANICS: [HostFunction; 1] = [HostFunction {
 
 static OFFERED: [&[HostFunction]; 2] = [&PANICS, wasi::FUNCTIONS];
 
-#[test]
-fn a_panic_in_a_host_call_is_a_500_and_the_server_goes_on() {
-    let path = programs::function("host-panic.wat");
-    let mut config = Config { listen: "127.0.0.1:0".to_owned(), workers: Some(1), ..Config::default() };
-    config.functions.push(FunctionConfig::new("panics", &path));
+/// Serves a function, from a file in `functions/`, that imports what `offered` has, on one worker in this process.
+pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut FunctionConfig)) -> SocketAddr {
+    let path = programs::function(file);
+    let mut config = Config { listen: "127.0.0.1:0".to_owned(), workers: Some(1), requests_max: 10_000, ..Config::default() };
+    let mut function = FunctionConfig::new("f", &path);
+    change(&mut function);
+    config.functions.push(function);
     config.admin = Some("none".to_owned());
     let artifact = Artifact::open(&path, &LoadPolicy::default()).expect("it loads");
-    let imports = Imports::resolve_with(artifact.descriptor(), &OFFERED).expect("all are on offer");
+    let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
     let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
     let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
     let deployer = Deployer::with_functions(&config, |_| Ok(vec![candidate])).expect("a function");
@@ -41,12 +44,16 @@ fn a_panic_in_a_host_call_is_a_500_and_the_server_goes_on() {
         let reread = || Ok(Config::default());
         server::serve(&config, deployer, reread, |address| ready.send(address).expect("somebody waits"))
     });
-    let address = address.recv_timeout(TIME_MAX).expect("it listens");
+    address.recv_timeout(TIME_MAX).expect("it listens")
+}
 
+#[test]
+fn a_panic_in_a_host_call_is_a_500_and_the_server_goes_on() {
+    let address = serve("host-panic.wat", &OFFERED, |_| {});
     let client = Client::new(address, TIME_MAX);
     for _ in 0..20 {
-        assert_eq!(client.post("/panics", "-").text(), "ok");
-        assert_failure(&client.post("/panics", "p"), 500, "internal", "internal", Some("panics"));
+        assert_eq!(client.post("/f", "-").text(), "ok");
+        assert_failure(&client.post("/f", "p"), 500, "internal", "internal", Some("f"));
     }
-    assert_eq!(client.post("/panics", "-").text(), "ok");
+    assert_eq!(client.post("/f", "-").text(), "ok");
 }

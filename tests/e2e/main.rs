@@ -17,6 +17,7 @@ mod isolation;
 mod life;
 mod memory;
 mod metrics;
+mod pending;
 mod protocol;
 mod replies;
 mod scheduling;

@@ -15,7 +15,7 @@ use super::{FAILURE, fail, usage};
 use crate::config::{self, Config, FunctionConfig};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
-use crate::host::{Context, Input, Output};
+use crate::host::{Context, Input, Output, Pending, Waiter};
 use crate::outcome::Failure;
 use crate::{load, logging};
 
@@ -101,6 +101,7 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
     if deadline.is_some() {
         thread.arm();
     }
+    let mut waiter = Waiter::default();
     let result = loop {
         match execution.run() {
             Progress::Ended(result) => break result,
@@ -111,12 +112,30 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
                     break Err(Failure::Deadline);
                 }
             }
+            Progress::Pends(pending) => {
+                if !wait(&mut execution, pending, &mut waiter, deadline) {
+                    break Err(Failure::Deadline);
+                }
+            }
         }
     };
     thread.disarm();
     let backtrace = execution.backtrace().to_string();
     drop(execution);
     Ok((result, backtrace))
+}
+
+/// Waits for a host call; false when the deadline came first.
+fn wait(execution: &mut Execution, pending: Pending, waiter: &mut Waiter, deadline: Option<Instant>) -> bool {
+    let mut next = Some(pending);
+    while let Some(pending) = next {
+        next = match waiter.wait(pending, deadline) {
+            Ok(None) => return false,
+            Ok(Some(completion)) => execution.complete(Ok(completion)),
+            Err(panicked) => execution.complete(Err(panicked)),
+        };
+    }
+    true
 }
 
 /// Waits until a time, or for ever; false when the deadline came first.

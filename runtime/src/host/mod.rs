@@ -8,21 +8,26 @@
 //! guest only through checked [`GuestMemory`], and what it touches of the outside through a [`Context`], which belongs to one
 //! invocation. Host functions know neither HTTP nor the scheduler.
 
+pub mod blocking;
 mod context;
 mod imports;
 mod lines;
 mod log;
+mod pending;
 mod reply;
 mod stdio;
 pub mod wasi;
 
+use std::future::Future;
+
 use awsm_abi::types::ValType;
-use sledge_sandbox::{GuestMemory, OutOfBounds, Sandbox, Slot, Value};
+use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value};
 
 pub use context::{Context, Process, Strings};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer};
 pub use lines::{FunctionLog, Taken};
 pub use log::LogLines;
+pub use pending::{Completion, Panicked, Pending, Waiter};
 pub use reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use stdio::{Body, Input, Output};
 
@@ -70,6 +75,8 @@ pub struct HostFunction {
 pub enum Code {
     /// WASI preview 1: the result is an error number, zero for success.
     Wasi(fn(&mut Call<'_>) -> Result<(), Stop>),
+    /// Our own: the result is a number from zero; below zero it is one of WASI's error numbers, negated.
+    Own(fn(&mut Call<'_>) -> Result<i32, Stop>),
     /// Provided so that programs load, but not implemented: answers [`Errno::NOSYS`].
     WasiStub,
 }
@@ -81,6 +88,8 @@ pub enum Stop {
     Errno(Errno),
     /// There is more to do: call it again when others have had their turn.
     Again,
+    /// The answer comes later: what [`Call::wait`] says.
+    Waits,
     /// The guest asked to end, with this status.
     Exit(u32),
     /// The reply became larger than it may be: the invocation ends.
@@ -145,9 +154,50 @@ pub struct Call<'a> {
     pub memory: Option<GuestMemory<'a>>,
     /// The invocation's side of the outside world.
     pub context: &'a mut Context,
+    /// What it waits for.
+    pending: Option<Pending>,
+}
+
+/// What a host function answers when all went well.
+pub trait Answered {
+    /// As the guest sees it.
+    fn answer(self) -> i32;
+}
+
+impl Answered for () {
+    fn answer(self) -> i32 {
+        0
+    }
+}
+
+impl Answered for i32 {
+    fn answer(self) -> i32 {
+        self
+    }
 }
 
 impl<'a> Call<'a> {
+    /// A call with these arguments.
+    #[must_use]
+    pub const fn new(args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
+        Call { args, memory, context, pending: None }
+    }
+
+    /// Suspends the guest until `future` is done, then answers with what `then` makes of its output; meanwhile the worker runs others. The host
+    /// function returns what this returns. `then` sees the call anew, with its arguments, and may do all that a host function may: wait
+    /// again, or return [`Stop::Again`] to have the function called from its beginning.
+    ///
+    /// The future is polled at once, and from then on when it is woken, on this worker. It runs in a context of tokio's; work that would
+    /// block the thread goes through [`blocking::run`]. When the invocation ends, it is dropped wherever it is.
+    pub fn wait<T: 'static, R: Answered>(
+        &mut self,
+        future: impl Future<Output = T> + 'static,
+        then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
+    ) -> Stop {
+        self.pending = Some(Pending::new(future, then));
+        Stop::Waits
+    }
+
     /// The memory, and the context beside it.
     ///
     /// # Errors
@@ -161,37 +211,68 @@ impl<'a> Call<'a> {
 }
 
 /// What became of a host call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Answer {
     /// Answered: the guest can be resumed.
     Done,
     /// To be called again when others have had their turn.
     Again,
+    /// To be [completed](complete) when this is done.
+    Waits(Pending),
     /// The invocation ends, and not with an errno: an exit, a limit.
     Ended(Stop),
 }
 
 /// Carries out the pending host call of `sandbox`, which is one of `imported`, and hands its result to the guest.
-pub fn call(
-    imported: &ImportedFunction,
-    instance: sledge_sandbox::InstanceId,
-    sandbox: &mut Sandbox,
-    context: &mut Context,
-) -> Answer {
+pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut Sandbox, context: &mut Context) -> Answer {
     let args = Args::new(sandbox.host_args());
-    let errno = match imported.function.code {
-        Code::Wasi(function) => match function(&mut Call { args, memory: sandbox.memory(instance), context }) {
-            Ok(()) => Errno::SUCCESS,
-            Err(Stop::Errno(errno)) => errno,
-            Err(Stop::Again) => return Answer::Again,
-            Err(stop) => return Answer::Ended(stop),
-        },
+    let mut call = Call::new(args, sandbox.memory(instance), context);
+    let result = match imported.function.code {
+        Code::Wasi(function) => function(&mut call).map(Answered::answer),
+        Code::Own(function) => function(&mut call),
         Code::WasiStub => {
-            imported.warn_unimplemented(&context.process.name);
-            Errno::NOSYS
+            imported.warn_unimplemented(&call.context.process.name);
+            Err(Errno::NOSYS.into())
         }
     };
-    let result = [Value::I32(i32::from(errno.0))];
+    let pending = call.pending;
+    answer(imported, sandbox, context, result, pending)
+}
+
+/// Goes on with a host call that has waited.
+pub fn complete(
+    imported: &ImportedFunction,
+    instance: InstanceId,
+    sandbox: &mut Sandbox,
+    context: &mut Context,
+    completion: Completion,
+) -> Answer {
+    let args = Args::new(sandbox.host_args());
+    let mut call = Call::new(args, sandbox.memory(instance), context);
+    let result = completion(&mut call);
+    let pending = call.pending;
+    answer(imported, sandbox, context, result, pending)
+}
+
+/// Hands a host call's result to the guest, if it has one.
+fn answer(
+    imported: &ImportedFunction,
+    sandbox: &mut Sandbox,
+    context: &Context,
+    result: Result<i32, Stop>,
+    pending: Option<Pending>,
+) -> Answer {
+    let value = match (result, pending) {
+        (Ok(value), _) => value,
+        (Err(Stop::Errno(errno)), _) => match imported.function.code {
+            Code::Own(_) => -i32::from(errno.0),
+            Code::Wasi(_) | Code::WasiStub => i32::from(errno.0),
+        },
+        (Err(Stop::Again), _) => return Answer::Again,
+        (Err(Stop::Waits), Some(pending)) => return Answer::Waits(pending),
+        (Err(stop), _) => return Answer::Ended(stop),
+    };
+    let result = [Value::I32(value)];
     let results = &result[..imported.function.results.len().min(1)];
     if sandbox.host_results(results).is_err() {
         // The signature was checked at load, so the types match; a guest that is gone needs no answer either.

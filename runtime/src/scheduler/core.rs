@@ -21,18 +21,21 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::blocked::Blocked;
 use super::shares::{Has, Shares, TenantId};
 use crate::config::Policy;
 
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);
-/// Started sandboxes of one worker, blocked ones included; with as many it begins nothing until one has ended.
+/// Started sandboxes of one worker that wait for their turn; with as many it begins nothing until one has ended.
 pub const STARTED_MAX: usize = 1_024;
+/// Those that are blocked; likewise.
+pub const BLOCKED_MAX: usize = 16_384;
 /// The most that is given to another worker at a time.
 pub const GIVEN_MAX: usize = 32;
 
 /// A request or its sandbox; the worker knows what is behind the number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
 /// A function, by its number; of one tenant.
@@ -81,13 +84,15 @@ pub enum Event {
         /// For how long it ran.
         ran: Duration,
     },
-    /// What it was told to run waits for time to pass.
+    /// What it was told to run waits.
     Blocked {
         /// For how long it ran.
         ran: Duration,
-        /// When it goes on; none if only its deadline ends it.
+        /// When it goes on; none if only what it waits for, or its deadline, ends that.
         until: Option<Instant>,
     },
+    /// What a blocked task waited for is done.
+    Ready(TaskId),
     /// Another worker has nothing to do.
     Wanted,
 }
@@ -217,8 +222,8 @@ pub struct Core {
     earliest: Option<Instant>,
     /// Has used up its processor time, and is to be killed.
     exceeded: Option<TaskId>,
-    /// Started sandboxes that wait, each with the time at which it goes on or is over: the next one last.
-    blocked: Vec<(Instant, Task)>,
+    /// Started sandboxes that wait, each until the time at which it goes on or is over.
+    blocked: Blocked,
     running: Option<Task>,
     /// Whether that runs before the worker's next turn.
     running_at_once: bool,
@@ -255,7 +260,7 @@ impl Core {
             last_rank: 0,
             earliest: None,
             exceeded: None,
-            blocked: Vec::new(),
+            blocked: Blocked::default(),
             running: None,
             running_at_once: false,
             at_once: Duration::ZERO,
@@ -278,7 +283,7 @@ impl Core {
     /// When the next blocked task goes on or is over.
     #[must_use]
     pub fn alarm(&self) -> Option<Instant> {
-        self.blocked.last().map(|(at, _)| *at)
+        self.blocked.next()
     }
 
     /// Takes note of what happened and decides what to do next.
@@ -308,11 +313,16 @@ impl Core {
         let is_short = self.functions.cost(task.function).is_some_and(|cost| cost < IO_INTERVAL);
         is_short
             && self.policy == Policy::RoundRobin
-            && self.started + self.blocked.len() < STARTED_MAX
+            && !self.is_full()
             && self
                 .queues
                 .get(task.tenant.0 as usize)
                 .is_some_and(|queue| queue.credit > 0 && queue.started.0.len() == self.waiting)
+    }
+
+    /// Whether no more may begin.
+    fn is_full(&self) -> bool {
+        self.started >= STARTED_MAX || self.blocked.count() >= BLOCKED_MAX
     }
 
     /// Takes note that the worker is about to wait: nobody needs it.
@@ -353,10 +363,10 @@ impl Core {
             Event::Blocked { ran, until } => {
                 if let Some(task) = self.suspended(ran) {
                     let until = until.map_or(task.deadline, |until| until.min(task.deadline));
-                    let at = self.blocked.partition_point(|(other, _)| *other > until);
-                    self.blocked.insert(at, (until, task));
+                    self.blocked.add(until, task);
                 }
             }
+            Event::Ready(id) => self.blocked.remove(id).into_iter().for_each(|task| self.add(task)),
             Event::Wanted => {
                 let not_begun = self.waiting - self.started;
                 let enough = not_begun.div_ceil(2).clamp(1, GIVEN_MAX);
@@ -370,7 +380,7 @@ impl Core {
         if let Some(id) = self.exceeded.take() {
             return Some(id);
         }
-        if let Some((_, task)) = self.blocked.pop() {
+        if let Some(task) = self.blocked.pop() {
             return Some(task.id);
         }
         let task = self.queues.iter_mut().find_map(|queue| {
@@ -464,8 +474,8 @@ impl Core {
     }
 
     fn decide(&mut self, now: Instant) -> Action {
-        while self.blocked.last().is_some_and(|(at, _)| *at <= now) {
-            self.blocked.pop().into_iter().for_each(|(_, task)| self.add(task));
+        while self.blocked.next().is_some_and(|at| at <= now) {
+            self.blocked.pop().into_iter().for_each(|task| self.add(task));
         }
         if let Some(id) = self.exceeded.take() {
             return Action::Kill(id, Why::Cpu);
@@ -492,7 +502,7 @@ impl Core {
     /// Runs the next task of the next tenant.
     fn next(&mut self) -> Action {
         // Where no more may begin, tenants that have begun nothing are passed over.
-        let full = self.started + self.blocked.len() >= STARTED_MAX;
+        let full = self.is_full();
         let queues = &mut self.queues;
         let has = |tenant: TenantId| {
             let queue = &queues[tenant.0 as usize];

@@ -93,6 +93,26 @@ pub const TABLE: &[Row] = &[
     row("waits for its memory", "its time is over", "goes on", "a_guest_that_waits_leaves_the_worker_to_others"),
     row("waits for its memory", "deadline", "504", "a_guest_that_waits_beyond_its_deadline_is_a_504"),
     row("waits for its memory", "the server's end", "503 after drain_timeout_ms", "a_guest_that_waits_does_not_hold_up_the_end"),
+    row("waits in a host call", "that is over", "goes on", "a_call_that_waits_is_answered_when_that_is_over"),
+    row(
+        "waits in a host call",
+        "panic of the host",
+        "500, others go on",
+        "a_call_that_fails_in_its_wait_ends_that_request_and_no_other",
+    ),
+    row("waits in a host call", "deadline, client gone", "the wait is given up", "what_nobody_waits_for_is_given_up"),
+    row(
+        "waits in a host call",
+        "others have something to do",
+        "they do it",
+        "a_thousand_calls_that_wait_leave_the_worker_to_others",
+    ),
+    row(
+        "waits in a host call",
+        "that is over, while others run",
+        "its turn, as any started one",
+        "what_a_blocked_task_waits_for_makes_it_ready",
+    ),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row(
         "over after a trap or a kill",

@@ -53,6 +53,8 @@ pub struct Started {
     pub(super) deadline: Instant,
     /// Processor time used so far.
     pub(super) cpu: Duration,
+    /// Time blocked so far.
+    pub(super) blocked: Duration,
 }
 
 impl Started {

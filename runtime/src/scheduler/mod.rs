@@ -6,12 +6,14 @@
 //! ```
 //!
 //! * [`gate`]: how many requests of one function are taken and run at the same time;
-//! * [`core`]: decisions, as a pure function of events and time; [`shares`]: equal shares for tenants;
+//! * [`core`]: decisions, as a pure function of events and time; [`shares`]: equal shares for tenants; [`blocked`]: who waits, by time;
 //! * [`crew`]: what the workers share: queues, who is idle, how many requests there are, whether the server is stopping;
 //! * [`worker`]: one worker's loop, which carries the decisions out; [`spin`]: whether it looks for more before it sleeps;
+//!   [`waits`]: what its blocked sandboxes wait for;
 //! * [`job`]: a request on its way to a sandbox;
 //! * [`interleavings`]: what can happen in which state, and the test of each.
 
+pub mod blocked;
 pub mod core;
 pub mod crew;
 pub mod gate;
@@ -19,6 +21,7 @@ pub mod interleavings;
 pub mod job;
 pub mod shares;
 pub mod spin;
+pub mod waits;
 pub mod worker;
 
 pub use core::FunctionId;

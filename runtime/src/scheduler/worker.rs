@@ -28,6 +28,7 @@ use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Started, Work};
 use super::spin::{SPIN_TIME, Spin};
+use super::waits::Waits;
 use super::{Admission, Crew, Job, Phase, Reply};
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
@@ -66,6 +67,8 @@ struct Worker {
     index: usize,
     /// By the number under which the core knows them.
     tasks: Vec<Option<Work>>,
+    /// What those wait for that are blocked.
+    waits: Waits,
     /// Free places in `tasks`.
     free: Vec<u32>,
     /// When something was last put into the queue for others.
@@ -110,6 +113,7 @@ impl Local {
             crew: Arc::clone(&crew),
             index,
             tasks: Vec::new(),
+            waits: Waits::new(Arc::clone(&crew), index),
             free: Vec::new(),
             gave: None,
             spin: Spin::default(),
@@ -259,6 +263,7 @@ impl Worker {
         if crew.phase() == Phase::Killing {
             self.kill_all();
         }
+        self.poll_woken();
         self.take_back();
         if crew.has_injected() {
             self.take_injected();
@@ -365,8 +370,19 @@ impl Worker {
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
         let context = Context::new(process, Input::Body(body), output, errors);
         let execution = Execution::new(function, sandbox, context);
-        let cpu = Duration::ZERO;
-        self.run(id, Started { execution, reply, admission, arrived, taken, ready, instantiated, deadline, cpu }, taken)
+        let started = Started {
+            execution,
+            reply,
+            admission,
+            arrived,
+            taken,
+            ready,
+            instantiated,
+            deadline,
+            cpu: Duration::ZERO,
+            blocked: Duration::ZERO,
+        };
+        self.run(id, started, taken)
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Sandbox, Failure> {
@@ -408,19 +424,15 @@ impl Worker {
             let progress = started.execution.run();
             let now = Instant::now();
             let ran = now - begin;
-            match progress {
+            let (until, pending) = match progress {
                 // The timer ran already when this one began; it gets at least half of its quantum.
-                Progress::Preempted if ran < self.settings.quantum / 2 => self.thread.restart(),
-                Progress::Preempted => {
-                    started.cpu += ran;
-                    self.board.note(started.execution.function(), |row| row.preemptions.add(1));
-                    self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
-                    return Event::Preempted { ran };
+                Progress::Preempted if ran < self.settings.quantum / 2 => {
+                    self.thread.restart();
+                    continue;
                 }
-                Progress::Waits { until } => {
-                    started.cpu += ran;
-                    self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
-                    return Event::Blocked { ran, until };
+                Progress::Preempted => {
+                    self.board.note(started.execution.function(), |row| row.preemptions.add(1));
+                    return self.suspend(id, started, Event::Preempted { ran });
                 }
                 Progress::Ended(result) => {
                     started.cpu += ran;
@@ -428,8 +440,21 @@ impl Worker {
                     self.end(started, result, now);
                     return Event::Ended { ran };
                 }
-            }
+                Progress::Waits { until } => (until, None),
+                Progress::Pends(pending) => (None, Some(pending)),
+            };
+            let blocks = self.waits.begin(&mut started, id, now, until, pending);
+            return self.suspend(id, started, if blocks { Event::Blocked { ran, until } } else { Event::Preempted { ran } });
         }
+    }
+
+    /// Keeps what has run and is not over.
+    fn suspend(&mut self, id: TaskId, mut started: Started, event: Event) -> Event {
+        if let Event::Blocked { ran, .. } | Event::Preempted { ran } = event {
+            started.cpu += ran;
+        }
+        self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
+        event
     }
 
     fn end_early(&mut self, mut started: Started, failure: Failure) {
@@ -442,7 +467,8 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, deadline: _, cpu } = started;
+        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, deadline: _, cpu, blocked: _ } =
+            started;
         self.board.note(execution.function(), |row| {
             row.queue.observe(taken.saturating_duration_since(arrived));
             row.instantiate.observe(instantiated);
@@ -523,8 +549,25 @@ impl Worker {
         self.core.note(Event::Arrived(task), task.arrived);
     }
 
+    /// Takes a task out; what it waits for, if it does, is given up.
     fn remove(&mut self, id: TaskId) -> Option<Work> {
-        self.tasks.get_mut(id.0 as usize)?.take()
+        let blocked = self.waits.end(id);
+        let mut work = self.tasks.get_mut(id.0 as usize)?.take();
+        if let Some(Work::Started(started)) = &mut work {
+            started.blocked += blocked;
+        }
+        work
+    }
+
+    /// Goes on with host calls for which something has happened.
+    fn poll_woken(&mut self) {
+        for id in self.waits.take_woken() {
+            if let Some(Some(Work::Started(started))) = self.tasks.get_mut(id.0 as usize)
+                && self.waits.poll(started, id)
+            {
+                self.core.note(Event::Ready(id), Instant::now());
+            }
+        }
     }
 
     /// The server does not wait any longer.

@@ -137,7 +137,7 @@ impl<'a> Worker<'a> {
                         _ => running.push(next),
                     }
                 }
-                Progress::Waits { .. } => bail!("{}: it waits, and nobody wakes it", next.subject.name),
+                Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", next.subject.name),
                 Progress::Ended(result) => {
                     let name = &next.subject.name;
                     ensure!(result.is_ok(), "{name}: {result:?}");

@@ -88,7 +88,7 @@ impl Subject {
             loop {
                 match execution.run() {
                     Progress::Preempted => {}
-                    Progress::Waits { .. } => bail!("{}: it waits, and nobody wakes it", self.name),
+                    Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", self.name),
                     Progress::Ended(result) => {
                         ensure!(result.is_ok(), "{}: {result:?}", self.name);
                         let reply = execution.finish().reply;

@@ -54,7 +54,8 @@ impl World {
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
         let memory = Some(self.sandbox.memory_of(self.memory));
         match function.code {
-            Code::Wasi(code) => code(&mut Call { args: Args::new(&slots), memory, context: &mut self.context }),
+            Code::Wasi(code) => code(&mut Call::new(Args::new(&slots), memory, &mut self.context)),
+            Code::Own(_) => panic!("{name} is none of WASI's"),
             Code::WasiStub => Err(Errno::NOSYS.into()),
         }
     }

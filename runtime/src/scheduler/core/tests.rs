@@ -677,7 +677,7 @@ fn a_blocked_task_is_over_at_its_deadline() {
 fn a_blocked_task_keeps_its_place_and_its_budget() {
     let mut played = Played::new(Policy::RoundRobin);
     let start = played.now;
-    for _ in 0..STARTED_MAX {
+    for _ in 0..BLOCKED_MAX {
         played.arrive("waits", 100, SOON);
         assert!(matches!(played.core.step(Event::Turn, start), Action::Run(_)));
         played.core.note(Event::Blocked { ran: micros(1), until: None }, start);
@@ -686,11 +686,30 @@ fn a_blocked_task_keeps_its_place_and_its_budget() {
     played.arrive("one more", 10, SOON);
     assert_eq!(played.core.step(Event::Turn, start), Action::Wait);
     let drained = std::iter::from_fn(|| played.core.drain()).count();
-    assert_eq!(drained, STARTED_MAX + 1);
+    assert_eq!(drained, BLOCKED_MAX + 1);
     // What it has used up counts when it blocks as when it is preempted.
     played.arrive_for(0, "spends", 100, SOON, micros(50));
     assert!(matches!(played.core.step(Event::Turn, start), Action::Run(_)));
     let id = TaskId(played.tasks.len() as u32 - 1);
     let next = played.core.step(Event::Blocked { ran: micros(50), until: None }, start);
     assert_eq!(next, Action::Kill(id, Why::Cpu));
+}
+
+#[test]
+fn what_a_blocked_task_waits_for_makes_it_ready() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let start = played.now;
+    played.arrive("waits", 100, SOON);
+    assert!(matches!(played.core.step(Event::Turn, start), Action::Run(_)));
+    let id = TaskId(played.tasks.len() as u32 - 1);
+    played.core.note(Event::Blocked { ran: micros(10), until: None }, start);
+    assert_eq!((played.core.waiting(), played.core.alarm()), (0, Some(start + SOON)));
+    played.core.note(Event::Ready(id), start);
+    assert_eq!((played.core.waiting(), played.core.alarm()), (1, None));
+    // Once only, whoever says it again.
+    played.core.note(Event::Ready(id), start);
+    played.core.note(Event::Ready(TaskId(99)), start);
+    assert_eq!(played.core.waiting(), 1);
+    assert_eq!(played.core.step(Event::Turn, start), Action::Run(id));
+    assert_eq!(played.core.step(Event::Ended { ran: micros(10) }, start), Action::Look);
 }
