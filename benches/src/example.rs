@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use crate::checkout;
 use crate::gps;
 use crate::photograph;
+use crate::pictures;
 use crate::printed;
 
 /// A function in `examples/` that the demonstration, the promises and the benchmarks run.
@@ -57,8 +58,18 @@ pub const OCR: Example = Example {
     judge: |folder, _, reply| printed::judge(&String::from_utf8(read(&folder.join("expected.txt"))?)?, reply),
 };
 
+/// The classifier of small pictures in C.
+pub const IMAGE_CLASSIFY: Example = Example {
+    name: "image-classify",
+    content_type: "text/plain",
+    reply_file: "image-classify.txt",
+    source: "image-classify.c",
+    input: "input.ppm",
+    judge: |folder, _, reply| pictures::judge(&read(&folder.join("expected.txt"))?, reply),
+};
+
 /// All of them.
-pub const EXAMPLES: [&Example; 3] = [&GPS_EKF, &IMAGE_RESIZE, &OCR];
+pub const EXAMPLES: [&Example; 4] = [&GPS_EKF, &IMAGE_RESIZE, &OCR, &IMAGE_CLASSIFY];
 
 impl Example {
     /// Its folder.

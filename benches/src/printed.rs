@@ -9,6 +9,8 @@ use std::fs;
 use ab_glyph::{Font as _, FontVec, Glyph, PxScale, point};
 use anyhow::{Context, Result, ensure};
 
+use crate::random::Random;
+
 /// Fonts that the function knows, in its order.
 pub const FONTS: [&str; 2] = ["DejaVuSansMono.ttf", "DejaVuSerif.ttf"];
 /// Where Debian, Fedora and Arch have them.
@@ -39,28 +41,6 @@ struct Page {
     width: usize,
     height: usize,
     ink: Vec<u8>,
-}
-
-/// The generator splitmix64.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// Text of words that mean nothing: letters as often as in print, capitals, numbers and the marks between them.
@@ -114,7 +94,7 @@ pub fn text(seed: u64, lines: usize, columns: usize) -> String {
     page
 }
 
-fn font(index: usize) -> Result<FontVec> {
+pub(crate) fn font(index: usize) -> Result<FontVec> {
     let name = FONTS[index];
     let bytes = FOLDERS.iter().find_map(|folder| fs::read(format!("{folder}/{name}")).ok());
     let bytes = bytes.with_context(|| format!("there is no font {name}; on Debian: apt install fonts-dejavu-core"))?;
@@ -150,12 +130,12 @@ pub fn print(text: &str, how: Print) -> Result<Vec<u8>> {
     Ok(page.to_pbm())
 }
 
-fn units_per_em(font: &FontVec) -> f32 {
+pub(crate) fn units_per_em(font: &FontVec) -> f32 {
     font.units_per_em().unwrap_or(2048.0)
 }
 
 /// What ab_glyph calls a scale is the height of a line; an em is less.
-fn scale(font: &FontVec, em: f32) -> PxScale {
+pub(crate) fn scale(font: &FontVec, em: f32) -> PxScale {
     PxScale::from(em * font.height_unscaled() / units_per_em(font))
 }
 

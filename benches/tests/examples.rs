@@ -7,14 +7,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sledge_benches::example::{GPS_EKF, IMAGE_RESIZE};
+use sledge_benches::example::{Example, GPS_EKF, IMAGE_CLASSIFY, IMAGE_RESIZE};
+use sledge_benches::pictures;
 
-fn native_gps_ekf(folder: &Path) -> PathBuf {
-    let program = folder.join("gps-ekf");
+fn native(example: &Example, folder: &Path) -> PathBuf {
+    let program = folder.join(example.name);
     let run = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O3", "-o"])
         .arg(&program)
-        .arg(GPS_EKF.source())
+        .arg(example.source())
         .arg("-lm")
         .output()
         .expect("cc runs");
@@ -33,7 +34,7 @@ fn run(program: &Path, body: &[u8]) -> Output {
 #[test]
 fn gps_ekf_agrees_with_the_independent_computation() {
     let folder = tempfile::tempdir().unwrap();
-    let program = native_gps_ekf(folder.path());
+    let program = native(&GPS_EKF, folder.path());
     let body = GPS_EKF.input().unwrap();
     let output = run(&program, &body);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
@@ -43,7 +44,7 @@ fn gps_ekf_agrees_with_the_independent_computation() {
 #[test]
 fn gps_ekf_refuses_bodies_that_make_no_sense() {
     let folder = tempfile::tempdir().unwrap();
-    let program = native_gps_ekf(folder.path());
+    let program = native(&GPS_EKF, folder.path());
     let body = GPS_EKF.input().unwrap();
     let with_number = |index: usize, number: f64| {
         let mut changed = body.clone();
@@ -72,4 +73,34 @@ fn image_resize_answers_its_own_input() {
     let body = IMAGE_RESIZE.input().unwrap();
     let reply = image_resize::halve(&body).unwrap();
     IMAGE_RESIZE.judge(&body, &reply).unwrap();
+}
+
+#[test]
+fn image_classify_answers_its_own_input_and_refuses_what_is_no_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native(&IMAGE_CLASSIFY, folder.path());
+    let body = IMAGE_CLASSIFY.input().unwrap();
+    let output = run(&program, &body);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    IMAGE_CLASSIFY.judge(&body, &output.stdout).unwrap();
+
+    let picture = pictures::draw(0, 1 << 40);
+    let with_comment = [b"P6 # a comment, 99\n32\t32\n255\n", &picture[..]].concat();
+    assert!(run(&program, &with_comment).status.success());
+    let cases = [
+        (body[..0].to_vec(), "has to begin with P6"),
+        (b"P6\n".to_vec(), "32 x 32 pixels"),
+        (b"P6 32 33 255\n".to_vec(), "32 x 32 pixels"),
+        (b"P6 99999999999999999999 32 255\n".to_vec(), "32 x 32 pixels"),
+        (body[..body.len() - 1].to_vec(), "has to end with the pixmap"),
+        ([&body[..], b"x"].concat(), "has to end with the pixmap"),
+        (vec![b'P'; 9000], "more than 8192 bytes"),
+    ];
+    for (body, reason) in cases {
+        let output = run(&program, &body);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{reason}: {message}");
+        assert!(output.stdout.is_empty(), "{reason}");
+        assert!(message.starts_with("image-classify: ") && message.contains(reason), "{reason}: {message}");
+    }
 }

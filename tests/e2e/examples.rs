@@ -1,8 +1,9 @@
 //! The functions in `examples/`, compiled, served, and judged by the same code that judges the demonstration: gps-ekf against an independent
-//! computation, image-resize pixel by pixel against a native run.
+//! computation, image-resize pixel by pixel against a native run, the others by what is on pages and pictures that they never saw.
 
 use serde_json::json;
-use sledge_benches::example::{EXAMPLES, Example, OCR};
+use sledge_benches::example::{EXAMPLES, Example, IMAGE_CLASSIFY, OCR};
+use sledge_benches::pictures::{self, CLASSES};
 use sledge_benches::printed::{self, FONTS, Print};
 use sledge_tests::programs;
 use sledge_tests::server::Server;
@@ -50,11 +51,10 @@ fn gps_ekf_answers_the_same_however_it_is_compiled() {
     }
 }
 
-/// Pages that nobody has seen before, in both fonts, three sizes and with dirt.
-#[test]
-fn ocr_reads_pages_that_it_never_saw() {
-    let artifact = programs::folder().join("ocr-unseen.so");
-    let source = OCR.source();
+/// A server that offers one example.
+fn serving(example: &Example, file: &str) -> Server {
+    let artifact = programs::folder().join(file);
+    let source = example.source();
     let compiled = programs::run_awsm(&[
         "compile",
         source.to_str().expect("a path in UTF-8"),
@@ -62,7 +62,13 @@ fn ocr_reads_pages_that_it_never_saw() {
         artifact.to_str().expect("a path in UTF-8"),
     ]);
     assert_eq!(compiled.code(), 0, "{}", compiled.text());
-    let server = Server::start(json!({ "functions": [{ "name": "ocr", "path": artifact }] }));
+    Server::start(json!({ "functions": [{ "name": example.name, "path": artifact }] }))
+}
+
+/// Pages that nobody has seen before, in both fonts, three sizes and with dirt.
+#[test]
+fn ocr_reads_pages_that_it_never_saw() {
+    let server = serving(&OCR, "ocr-unseen.so");
     let client = server.client();
     let (mut shares, mut pages) = (0.0, 0.0);
     for (font, name) in FONTS.iter().enumerate() {
@@ -86,5 +92,25 @@ fn ocr_reads_pages_that_it_never_saw() {
         assert_eq!(client.post("/ocr", body).status, 500);
         server.wait_for_log(reason);
     }
+    server.stop();
+}
+
+/// Pictures that nobody has seen before, as many of each class.
+#[test]
+fn image_classify_knows_pictures_that_it_never_saw() {
+    const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 40;
+    let server = serving(&IMAGE_CLASSIFY, "image-classify-unseen.so");
+    let client = server.client();
+    let (mut right, mut all) = (0, 0);
+    for (class, name) in CLASSES.iter().enumerate() {
+        for seed in SEEDS {
+            let reply = client.post("/image-classify", pictures::to_ppm(&pictures::draw(class, seed)));
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let label = pictures::label(&reply.body).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error:#}"));
+            right += u32::from(label == *name);
+            all += 1;
+        }
+    }
+    assert!(right * 10 >= all * 9, "{right} of {all} pictures were told");
     server.stop();
 }
