@@ -10,6 +10,7 @@ use crate::gps;
 use crate::photograph;
 use crate::pictures;
 use crate::printed;
+use crate::street;
 
 /// A function in `examples/` that the demonstration, the promises and the benchmarks run.
 #[derive(Debug)]
@@ -68,8 +69,21 @@ pub const IMAGE_CLASSIFY: Example = Example {
     judge: |folder, _, reply| pictures::judge(&read(&folder.join("expected.txt"))?, reply),
 };
 
+/// The finder of licence plates in Rust.
+pub const PLATE_DETECT: Example = Example {
+    name: "plate-detect",
+    content_type: "image/jpeg",
+    reply_file: "plate-detect.jpg",
+    source: "",
+    input: "input.jpg",
+    judge: |folder, request, reply| {
+        let plate = String::from_utf8(read(&folder.join("expected.txt"))?)?;
+        street::judge(street::rectangle(&plate)?, request, reply)
+    },
+};
+
 /// All of them.
-pub const EXAMPLES: [&Example; 4] = [&GPS_EKF, &IMAGE_RESIZE, &OCR, &IMAGE_CLASSIFY];
+pub const EXAMPLES: [&Example; 5] = [&GPS_EKF, &IMAGE_RESIZE, &OCR, &IMAGE_CLASSIFY, &PLATE_DETECT];
 
 impl Example {
     /// Its folder.

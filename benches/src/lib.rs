@@ -22,3 +22,4 @@ pub mod promise;
 mod random;
 pub mod server;
 pub mod steps;
+pub mod street;

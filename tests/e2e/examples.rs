@@ -2,9 +2,10 @@
 //! computation, image-resize pixel by pixel against a native run, the others by what is on pages and pictures that they never saw.
 
 use serde_json::json;
-use sledge_benches::example::{EXAMPLES, Example, IMAGE_CLASSIFY, OCR};
+use sledge_benches::example::{EXAMPLES, Example, IMAGE_CLASSIFY, OCR, PLATE_DETECT};
 use sledge_benches::pictures::{self, CLASSES};
 use sledge_benches::printed::{self, FONTS, Print};
+use sledge_benches::street::{self, Street};
 use sledge_tests::programs;
 use sledge_tests::server::Server;
 
@@ -112,5 +113,26 @@ fn image_classify_knows_pictures_that_it_never_saw() {
         }
     }
     assert!(right * 10 >= all * 9, "{right} of {all} pictures were told");
+    server.stop();
+}
+
+/// Streets that nobody has seen before; the function's own tests refuse what is no photograph.
+#[test]
+fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
+    const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 100;
+    let server = serving(&PLATE_DETECT, "plate-detect-unseen.so");
+    let client = server.client();
+    let mut missed = Vec::new();
+    for seed in SEEDS {
+        let Street { jpeg, plate } = street::draw(seed).expect("a street");
+        let reply = client.post("/plate-detect", &jpeg);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        if let Err(error) = street::judge(plate, &jpeg, &reply.body) {
+            missed.push(format!("seed {seed}: {error:#}"));
+        }
+    }
+    assert!(missed.len() <= 10, "{} of 100 plates were missed:\n{}", missed.len(), missed.join("\n"));
+    assert_eq!(client.post("/plate-detect", b"GIF89a").status, 500);
+    server.wait_for_log("cannot be decoded as a JPEG");
     server.stop();
 }
