@@ -1,6 +1,9 @@
 //! The code generator for a target.
 
 use inkwell::OptimizationLevel;
+use inkwell::llvm_sys::prelude::{LLVMMemoryBufferRef, LLVMModuleRef};
+use inkwell::llvm_sys::target_machine::{LLVMCodeGenFileType, LLVMTargetMachineRef};
+use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, TargetTriple};
 
@@ -8,6 +11,11 @@ use super::cpu::TargetCpu;
 use super::host;
 use crate::error::CompileError;
 use crate::options::OptLevel;
+
+unsafe extern "C" {
+    /// Defined in `generate.cpp`.
+    fn awsm_generate(module: LLVMModuleRef, machine: LLVMTargetMachineRef, kind: LLVMCodeGenFileType) -> LLVMMemoryBufferRef;
+}
 
 /// A code generator.
 pub(crate) struct Machine {
@@ -52,8 +60,17 @@ impl Machine {
     }
 
     fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>, CompileError> {
-        let buffer = self.machine.write_to_memory_buffer(module, kind);
-        let buffer = buffer.map_err(|error| CompileError::llvm("generating code", error.to_string()))?;
+        let ty = match kind {
+            FileType::Assembly => LLVMCodeGenFileType::LLVMAssemblyFile,
+            FileType::Object => LLVMCodeGenFileType::LLVMObjectFile,
+        };
+        // SAFETY: module and target machine are live and belong to this thread. Nothing of them is kept.
+        let buffer = unsafe { awsm_generate(module.as_mut_ptr(), self.machine.as_mut_ptr(), ty) };
+        if buffer.is_null() {
+            return Err(CompileError::llvm("generating code", format!("no {kind:?} for {}", self.cpu.arch.name())));
+        }
+        // SAFETY: a buffer that is not null is ours to dispose of, which its owner does.
+        let buffer = unsafe { MemoryBuffer::new(buffer) };
         let bytes = buffer.as_slice();
         // Assembly comes with the NUL that ends LLVM's buffers.
         Ok(bytes.strip_suffix(b"\0").filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())

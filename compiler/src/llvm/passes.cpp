@@ -22,6 +22,8 @@ static bool addFunctionPass(StringRef name, FunctionPassManager &passes) {
         passes.addPass(awsm::AffinePass());
     else if (name == "awsm-reroll")
         passes.addPass(awsm::RerollPass());
+    else if (name == "awsm-slp")
+        passes.addPass(awsm::SlpPass());
     else
         return false;
     return true;

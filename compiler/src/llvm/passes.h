@@ -31,4 +31,9 @@ struct RerollPass : llvm::PassInfoMixin<RerollPass> {
     llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
 };
 
+// slp.cpp, "awsm-slp": LLVM's slp-vectorizer, where it may be worth its time.
+struct SlpPass : llvm::PassInfoMixin<SlpPass> {
+    llvm::PreservedAnalyses run(llvm::Function &function, llvm::FunctionAnalysisManager &analyses);
+};
+
 } // namespace awsm

@@ -41,7 +41,7 @@ const VECTOR: &str = "function<eager-inv>(float2int,loop(loop-rotate<header-dupl
     loop-simplify,lcssa,awsm-affine,awsm-reroll,loop-distribute,loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,infer-alignment,loop-load-elim,\
     instcombine<max-iterations=1;no-verify-fixpoint>,\
     simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;no-keep-loops;hoist-common-insts;sink-common-insts>,\
-    slp-vectorizer,vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
+    awsm-slp,vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
     instcombine<max-iterations=1;no-verify-fixpoint>,instsimplify,div-rem-pairs,\
     simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>),globaldce,constmerge";
 

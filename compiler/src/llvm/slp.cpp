@@ -1,0 +1,38 @@
+// Vectorises straight-line code where that may be worth the time.
+//
+// LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
+// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody.
+
+#include "passes.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Vectorize/SLPVectorizer.h"
+
+using namespace llvm;
+
+static bool isFractionOrVector(const Instruction &instruction) {
+    Type *type = isa<StoreInst>(instruction) ? instruction.getOperand(0)->getType() : instruction.getType();
+    return type->isFPOrFPVectorTy() || type->isVectorTy();
+}
+
+static bool callsSomebody(const Loop &loop) {
+    auto isCall = [](const Instruction &instruction) { return isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction); };
+    return any_of(loop.blocks(), [&](const BasicBlock *block) { return any_of(*block, isCall); });
+}
+
+static bool computes(const Function &function, const LoopInfo &loops) {
+    if (any_of(function, [](const BasicBlock &block) { return any_of(block, isFractionOrVector); }))
+        return true;
+    return any_of(loops.getLoopsInPreorder(), [](const Loop *loop) { return loop->isInnermost() && !callsSomebody(*loop); });
+}
+
+namespace awsm {
+
+PreservedAnalyses SlpPass::run(Function &function, FunctionAnalysisManager &analyses) {
+    const bool isWorthwhile = computes(function, analyses.getResult<LoopAnalysis>(function));
+    return isWorthwhile ? SLPVectorizerPass().run(function, analyses) : PreservedAnalyses::all();
+}
+
+} // namespace awsm
