@@ -1,7 +1,8 @@
 // Vectorises straight-line code where that may be worth the time.
 //
 // LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
-// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody.
+// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody, or when they write a row of
+// narrow ones. A row of 64-bit integers is hardly more than somebody's stack frame.
 
 #include "passes.h"
 
@@ -12,9 +13,17 @@
 
 using namespace llvm;
 
+// Narrow integers that a block has to write.
+static constexpr unsigned rowMin = 8;
+
 static bool isFractionOrVector(const Instruction &instruction) {
     Type *type = isa<StoreInst>(instruction) ? instruction.getOperand(0)->getType() : instruction.getType();
     return type->isFPOrFPVectorTy() || type->isVectorTy();
+}
+
+static bool isNarrowStore(const Instruction &instruction) {
+    auto *type = isa<StoreInst>(instruction) ? dyn_cast<IntegerType>(instruction.getOperand(0)->getType()) : nullptr;
+    return type && type->getBitWidth() < 64;
 }
 
 static bool callsSomebody(const Loop &loop) {
@@ -23,8 +32,9 @@ static bool callsSomebody(const Loop &loop) {
 }
 
 static bool computes(const Function &function, const LoopInfo &loops) {
-    if (any_of(function, [](const BasicBlock &block) { return any_of(block, isFractionOrVector); }))
-        return true;
+    for (const BasicBlock &block : function)
+        if (any_of(block, isFractionOrVector) || count_if(block, isNarrowStore) >= rowMin)
+            return true;
     return any_of(loops.getLoopsInPreorder(), [](const Loop *loop) { return loop->isInnermost() && !callsSomebody(*loop); });
 }
 
