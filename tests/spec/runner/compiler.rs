@@ -77,6 +77,7 @@ impl Elsewhere {
             0 => Ok(bytes),
             1 => Err(Failure::Invalid(text(bytes))),
             2 => Err(Failure::Unsupported(text(bytes))),
+            3 => Err(Failure::Limit(text(bytes))),
             _ => Err(Failure::Internal(text(bytes))),
         })
     }
@@ -157,7 +158,8 @@ mod here {
     impl From<CompileError> for Failure {
         fn from(error: CompileError) -> Failure {
             match error {
-                CompileError::Invalid { .. } | CompileError::Limit { .. } => Failure::Invalid(error.to_string()),
+                CompileError::Invalid { .. } => Failure::Invalid(error.to_string()),
+                CompileError::Limit { .. } => Failure::Limit(error.to_string()),
                 CompileError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
                 _ => Failure::Internal(error.to_string()),
             }
@@ -180,7 +182,8 @@ mod here {
                 Ok(artifact) => (0, artifact),
                 Err(Failure::Invalid(message)) => (1, message.into_bytes()),
                 Err(Failure::Unsupported(message)) => (2, message.into_bytes()),
-                Err(other) => (3, other.to_string().into_bytes()),
+                Err(Failure::Limit(message)) => (3, message.into_bytes()),
+                Err(other) => (4, other.to_string().into_bytes()),
             };
             replies.write_all(&[kind])?;
             write_bytes(&mut replies, &bytes)?;

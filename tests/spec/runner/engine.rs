@@ -37,8 +37,10 @@ pub(crate) type Instance = InstanceId;
 pub(crate) enum Failure {
     /// The text does not parse.
     Text(String),
-    /// The module is malformed, invalid or beyond a limit.
+    /// The module is malformed or invalid.
     Invalid(String),
+    /// The module is beyond a limit.
+    Limit(String),
     /// The compiler or this harness does not do this.
     Unsupported(String),
     /// The compiler or the sandbox failed.
@@ -57,7 +59,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Text(message) => write!(f, "text refused: {message}"),
-            Failure::Invalid(message) => write!(f, "module refused: {message}"),
+            Failure::Invalid(message) | Failure::Limit(message) => write!(f, "module refused: {message}"),
             Failure::Unsupported(message) => write!(f, "unsupported: {message}"),
             Failure::Internal(message) => write!(f, "internal error: {message}"),
             Failure::Unlinkable(message) => write!(f, "link error: {message}"),
