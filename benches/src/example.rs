@@ -10,13 +10,16 @@ use crate::gps;
 use crate::photograph;
 use crate::pictures;
 use crate::printed;
+use crate::simple;
 use crate::street;
 
 /// A function in `examples/` that the demonstration, the promises and the benchmarks run.
 #[derive(Debug)]
 pub struct Example {
-    /// Its folder in `examples/`, its name on the server and its route.
+    /// Its folder in `examples/` and its name on the server.
     pub name: &'static str,
+    /// Its path on the server.
+    pub route: &'static str,
     /// The content type of its replies.
     pub content_type: &'static str,
     /// What its reply is saved as.
@@ -32,6 +35,7 @@ type Judge = fn(&Path, &[u8], &[u8]) -> Result<Vec<String>>;
 /// The extended Kalman filter in C.
 pub const GPS_EKF: Example = Example {
     name: "gps-ekf",
+    route: "/gps-ekf",
     content_type: "application/octet-stream",
     reply_file: "gps-ekf.bin",
     source: "gps-ekf.c",
@@ -42,6 +46,7 @@ pub const GPS_EKF: Example = Example {
 /// The image resizer in Rust.
 pub const IMAGE_RESIZE: Example = Example {
     name: "image-resize",
+    route: "/image-resize",
     content_type: "image/png",
     reply_file: "image-resize.png",
     source: "",
@@ -52,6 +57,7 @@ pub const IMAGE_RESIZE: Example = Example {
 /// The reader of printed text in C.
 pub const OCR: Example = Example {
     name: "ocr",
+    route: "/ocr",
     content_type: "text/plain",
     reply_file: "ocr.txt",
     source: "ocr.c",
@@ -62,6 +68,7 @@ pub const OCR: Example = Example {
 /// The classifier of small pictures in C.
 pub const IMAGE_CLASSIFY: Example = Example {
     name: "image-classify",
+    route: "/image-classify",
     content_type: "text/plain",
     reply_file: "image-classify.txt",
     source: "image-classify.c",
@@ -72,6 +79,7 @@ pub const IMAGE_CLASSIFY: Example = Example {
 /// The finder of licence plates in Rust.
 pub const PLATE_DETECT: Example = Example {
     name: "plate-detect",
+    route: "/plate-detect",
     content_type: "image/jpeg",
     reply_file: "plate-detect.jpg",
     source: "",
@@ -82,8 +90,56 @@ pub const PLATE_DETECT: Example = Example {
     },
 };
 
+/// The body, unchanged, in C.
+pub const ECHO: Example = Example {
+    name: "echo",
+    route: "/echo",
+    content_type: "application/octet-stream",
+    reply_file: "echo.bin",
+    source: "echo.c",
+    input: "input.bin",
+    judge: |_, request, reply| simple::judge(request, reply),
+};
+
+/// The same reply always, in C.
+pub const PING: Example = Example {
+    name: "ping",
+    route: "/ping",
+    content_type: "text/plain",
+    reply_file: "ping.txt",
+    source: "ping.c",
+    input: "ping.c",
+    judge: |_, _, reply| simple::judge(b"pong\n", reply),
+};
+
+/// Processor time by the number, in C.
+pub const FIBONACCI: Example = Example {
+    name: "fibonacci",
+    route: "/fibonacci",
+    content_type: "text/plain",
+    reply_file: "fibonacci.txt",
+    source: "fibonacci.c",
+    input: "input.txt",
+    judge: |_, request, reply| simple::judge(&simple::fibonacci(request)?, reply),
+};
+
+/// Records by their keys, in Rust.
+pub const SORT: Example = Example {
+    name: "sort",
+    route: "/sort",
+    content_type: "application/octet-stream",
+    reply_file: "sort.txt",
+    source: "sort.rs",
+    input: "input.txt",
+    judge: |_, request, reply| simple::judge(&simple::sorted(request)?, reply),
+};
+
+/// The applications of the Sledge paper.
+pub const APPLICATIONS: [&Example; 5] = [&GPS_EKF, &OCR, &IMAGE_CLASSIFY, &IMAGE_RESIZE, &PLATE_DETECT];
+
 /// All of them.
-pub const EXAMPLES: [&Example; 5] = [&GPS_EKF, &IMAGE_RESIZE, &OCR, &IMAGE_CLASSIFY, &PLATE_DETECT];
+pub const EXAMPLES: [&Example; 9] =
+    [&GPS_EKF, &IMAGE_RESIZE, &OCR, &IMAGE_CLASSIFY, &PLATE_DETECT, &ECHO, &PING, &FIBONACCI, &SORT];
 
 impl Example {
     /// Its folder.
@@ -93,7 +149,12 @@ impl Example {
 
     /// What `awsm compile` is given: a file, or the folder of a cargo package.
     pub fn source(&self) -> PathBuf {
-        if self.source.is_empty() { self.folder() } else { self.folder().join(self.source) }
+        if self.is_package() { self.folder() } else { self.folder().join(self.source) }
+    }
+
+    /// Whether its source is a cargo package, not a file.
+    pub fn is_package(&self) -> bool {
+        self.source.is_empty()
     }
 
     /// The body of a real request.

@@ -21,5 +21,6 @@ pub mod printed;
 pub mod promise;
 mod random;
 pub mod server;
+pub mod simple;
 pub mod steps;
 pub mod street;

@@ -7,18 +7,26 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sledge_benches::example::{Example, GPS_EKF, IMAGE_CLASSIFY, IMAGE_RESIZE};
+use sledge_benches::example::{ECHO, Example, FIBONACCI, GPS_EKF, IMAGE_CLASSIFY, IMAGE_RESIZE, OCR, PING, SORT};
 use sledge_benches::pictures;
 
 fn native(example: &Example, folder: &Path) -> PathBuf {
     let program = folder.join(example.name);
-    let run = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O3", "-o"])
-        .arg(&program)
-        .arg(example.source())
-        .arg("-lm")
-        .output()
-        .expect("cc runs");
+    let source = example.source();
+    let mut compiler = if source.extension().is_some_and(|extension| extension == "rs") {
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition", "2024", "-O"]);
+        rustc
+    } else {
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O3"]);
+        cc
+    };
+    compiler.arg(&source).arg("-o").arg(&program);
+    if source.extension().is_some_and(|extension| extension == "c") {
+        compiler.arg("-lm");
+    }
+    let run = compiler.output().expect("the compiler runs");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     program
 }
@@ -102,5 +110,26 @@ fn image_classify_answers_its_own_input_and_refuses_what_is_no_picture() {
         assert_eq!(output.status.code(), Some(1), "{reason}: {message}");
         assert!(output.stdout.is_empty(), "{reason}");
         assert!(message.starts_with("image-classify: ") && message.contains(reason), "{reason}: {message}");
+    }
+}
+
+#[test]
+fn the_small_ones_and_ocr_answer_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    for example in [&ECHO, &PING, &FIBONACCI, &SORT, &OCR] {
+        let program = native(example, folder.path());
+        let body = example.input().unwrap();
+        let output = run(&program, &body);
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        example.judge(&body, &output.stdout).unwrap();
+    }
+    let large = vec![7; 300_000];
+    assert_eq!(run(&folder.path().join("sort"), &large).stdout, large);
+    for (name, body, reason) in
+        [("sort", &b"short"[..], "has 5 bytes"), ("fibonacci", b"51", "0 to 50"), ("fibonacci", b"1x", "0 to 50")]
+    {
+        let output = run(&folder.path().join(name), body);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && output.stdout.is_empty() && message.contains(reason), "{name}: {message}");
     }
 }

@@ -22,13 +22,12 @@ fn serve(example: &Example, options: &[&str]) {
     let entry = json!({ "name": example.name, "path": artifact, "content_type": example.content_type });
     let server = Server::start(json!({ "functions": [entry] }));
     let body = example.input().expect("the example's input");
-    let route = format!("/{}", example.name);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let client = server.client();
                 for _ in 0..5 {
-                    let reply = client.post(&route, &body);
+                    let reply = client.post(example.route, &body);
                     assert_eq!((reply.status, reply.header("content-type")), (200, Some(example.content_type)), "{options:?}");
                     example.judge(&body, &reply.body).unwrap_or_else(|error| panic!("{} {options:?}: {error:#}", example.name));
                 }

@@ -89,10 +89,10 @@ fn compile(example: &Example, folder: &Path) -> Result<Artifact> {
 /// The first request, shown, then the warm ones, all on one connection and all checked.
 fn invoke(example: &Example, artifact: &Artifact, server: &Server, folder: &Path, requests: u32) -> Result<Row> {
     let body = Bytes::from(example.input()?);
-    let route = format!("/{}", example.name);
+    let route = example.route;
     let mut client = Client::connect(server.address())?;
 
-    let first = client.post(&route, &body, &[])?;
+    let first = client.post(route, &body, &[])?;
     check_head(example, &first)?;
     let lines = example.judge(&body, &first.body)?;
     let file = folder.join(example.reply_file);
@@ -105,7 +105,7 @@ fn invoke(example: &Example, artifact: &Artifact, server: &Server, folder: &Path
     let progress = bar(&format!("POST {route}"), requests.into());
     let mut warm = Vec::with_capacity(requests as usize);
     for count in 1..=requests {
-        let reply = client.post(&route, &body, &[])?;
+        let reply = client.post(route, &body, &[])?;
         check_head(example, &reply)?;
         ensure!(reply.body == first.body, "warm reply {count} of {requests} differs from the first, which was right");
         warm.push(reply.elapsed);
