@@ -112,7 +112,8 @@ static inline bool ekf_observe(const ekf_state *s, const ekf_measurement *m,
  * False if the numbers make no sense: S is not positive definite or a satellite is at the receiver. */
 static inline bool ekf_step(ekf_state *s, const ekf_measurement *m) {
     enum { N = EKF_STATES, M = EKF_SATELLITES };
-    double h[M * N], y[M], w[M * N], innovation[M * M];
+    /* Static, so that compilers see that they do not overlap the state. */
+    static double h[M * N], y[M], w[M * N], innovation[M * M];
 
     ekf_predict(s, m->dt);
     if (!ekf_observe(s, m, h, y)) {
@@ -132,6 +133,8 @@ static inline bool ekf_step(ekf_state *s, const ekf_measurement *m) {
         for (int i = 0; i < N; i++) {
             const double factor = w[k * N + i];
             s->x[i] += factor * y[k];
+            /* Unrolled where that is WebAssembly, too: a row of w stays in registers. */
+#pragma GCC unroll 8
             for (int j = 0; j < N; j++) {
                 s->p[i * N + j] -= factor * w[k * N + j];
             }
