@@ -141,7 +141,7 @@ pub fn serve(
 
 /// How clients are treated.
 fn manners(config: &Config, plan: &Plan) -> Result<Manners, TlsError> {
-    let tls = config.tls_certificate_file.as_deref().zip(config.tls_key_file.as_deref());
+    let tls = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
     let files_max = raise_files_max();
     let connections_max = config.connections_max.unwrap_or_else(|| {
         let files = files_max.saturating_sub(FILES_RESERVED).max(1);
@@ -173,7 +173,7 @@ fn raise_files_max() -> u64 {
 
 /// Opens the admin door, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
 fn admin_door(config: &Config, port: u16) -> Result<Option<Door>, DoorError> {
-    let token = config.admin_token_file.as_deref().map(Token::read).transpose()?;
+    let token = config.admin_token.as_ref().map(Token::read).transpose()?;
     match &config.admin {
         Some(admin) => Address::parse(admin).map(|address| Door::open(address, token)).transpose(),
         None => Ok(Address::default_for(port).and_then(|address| {

@@ -291,10 +291,13 @@ fn a_door_on_tcp_wants_a_token() {
         done.stderr
     };
     let config = |admin: &str| json!({ "listen": "127.0.0.1:0", "admin": admin, "functions": [entry("echo", "echo.wat")] });
-    assert!(refused(config("127.0.0.1:0")).contains("admin_token_file"));
+    assert!(refused(config("127.0.0.1:0")).contains("admin_token"));
     assert!(refused(config("nowhere")).contains("`nowhere`"));
     let mut config = config("127.0.0.1:0");
-    config["admin_token_file"] = token.to_string_lossy().into();
+    config["admin_token"] = json!("long enough to be a token");
+    let said = refused(config.clone());
+    assert!(said.contains("{ file = ") && !said.contains("long enough"), "{said}");
+    config["admin_token"] = json!({ "file": token });
     assert!(refused(config.clone()).contains("No such file"));
     write("short", 0o600);
     assert!(refused(config.clone()).contains("at least 16"));

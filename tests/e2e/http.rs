@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
 use sledge_tests::server::Server;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -138,12 +139,13 @@ fn certificate(folder: &Path) -> (Value, TlsConnector, rcgen::CertifiedKey<rcgen
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).expect("write the certificate");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("write the key");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("chmod");
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
     let client = builder.with_root_certificates(roots).with_no_client_auth();
-    (json!({ "tls_certificate_file": certificate, "tls_key_file": key }), Arc::new(client).into(), made)
+    (json!({ "tls_certificate_file": certificate, "tls_key": { "file": key } }), Arc::new(client).into(), made)
 }
 
 fn offering(connector: &TlsConnector, protocols: &[&[u8]]) -> TlsConnector {
@@ -209,13 +211,19 @@ fn certificates_that_are_none_are_refused_before_anything_is_served() {
         assert_eq!(done.code(), 1, "{}", done.stderr);
         done.stderr
     };
-    assert!(refused(json!({ "tls_key_file": files["tls_key_file"] })).contains("tls_certificate_file: is missing"));
-    let swapped = json!({ "tls_certificate_file": files["tls_key_file"], "tls_key_file": files["tls_certificate_file"] });
+    assert!(refused(json!({ "tls_key": files["tls_key"] })).contains("tls_certificate_file: is missing"));
+    let swapped =
+        json!({ "tls_certificate_file": files["tls_key"]["file"], "tls_key": { "file": files["tls_certificate_file"] } });
     assert!(refused(swapped).contains("tls_"));
-    let mixed = json!({ "tls_certificate_file": files["tls_certificate_file"], "tls_key_file": others["tls_key_file"] });
-    assert!(refused(mixed).contains("tls_key_file"));
-    let missing = json!({ "tls_certificate_file": "/nonexistent.pem", "tls_key_file": files["tls_key_file"] });
+    let mixed = json!({ "tls_certificate_file": files["tls_certificate_file"], "tls_key": others["tls_key"] });
+    assert!(refused(mixed).contains("tls_key"));
+    let missing = json!({ "tls_certificate_file": "/nonexistent.pem", "tls_key": files["tls_key"] });
     assert!(refused(missing).contains("/nonexistent.pem"));
+    let unset = json!({ "tls_certificate_file": files["tls_certificate_file"], "tls_key": { "env": "SLEDGE_TEST_NO_KEY" } });
+    assert!(refused(unset).contains("tls_key: environment variable SLEDGE_TEST_NO_KEY: is not set"));
+    let key = folder.path().join("key.pem");
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o644)).expect("chmod");
+    assert!(refused(files).contains("key.pem: others may read or write it (mode 644)"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::Semaphore;
 
 use super::{Address, Api};
+use crate::config::{Secret, SecretError};
 
 /// Connections at the same time; further ones wait.
 const CONNECTIONS_MAX: usize = 64;
@@ -29,6 +30,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Threads for what takes long: deploying.
 const BLOCKING_THREADS_MAX: usize = 8;
+/// The configuration's key that says where the token is.
+const TOKEN_KEY: &str = "admin_token";
 /// The shortest token.
 const TOKEN_BYTES_MIN: usize = 16;
 
@@ -45,13 +48,8 @@ pub enum DoorError {
         source: io::Error,
     },
     /// The token is not usable.
-    #[error("admin_token_file: {}: {why}", path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    #[error(transparent)]
+    Token(#[from] SecretError),
 }
 
 /// What whoever comes in has to know.
@@ -59,21 +57,16 @@ pub enum DoorError {
 pub struct Token(blake3::Hash);
 
 impl Token {
-    /// Reads it from a file that only its owner may read.
+    /// Reads it.
     ///
     /// # Errors
-    /// When the file cannot be read, could be read by others, or holds too little.
-    pub fn read(path: &Path) -> Result<Token, DoorError> {
-        let wrong = |why: String| DoorError::Token { path: path.to_owned(), why };
-        let metadata = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-        let mode = metadata.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(wrong(format!("others may read or write it (mode {mode:o}); chmod 600")));
-        }
-        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    /// When it cannot be read, could be read by others, or is too short.
+    pub fn read(place: &Secret) -> Result<Token, DoorError> {
+        let text = place.read(TOKEN_KEY)?;
         let token = text.trim();
         if token.len() < TOKEN_BYTES_MIN {
-            return Err(wrong(format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len())));
+            let why = format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len());
+            return Err(SecretError { key: TOKEN_KEY, place: place.clone(), why }.into());
         }
         Ok(Token(blake3::hash(token.as_bytes())))
     }

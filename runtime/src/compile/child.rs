@@ -24,6 +24,8 @@ pub const LIMITED_COMMAND: &str = "limited";
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// Niceness of compilers: requests go first.
 const NICENESS: i32 = 10;
+/// What compilers inherit of the environment.
+const INHERITED: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
 /// Files that a compiler may have open.
 const FILES_MAX: u64 = 256;
 
@@ -63,6 +65,9 @@ pub(super) fn run(
         .arg(input)
         .arg("-o")
         .arg(output)
+        // Secrets may be in the environment, and modules are strangers'.
+        .env_clear()
+        .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
         .env("TMPDIR", folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -89,9 +89,9 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     if let Some(connections_max) = config.connections_max {
         problems.range("connections_max", connections_max as u64, 1, u64::from(u32::MAX));
     }
-    match (&config.tls_certificate_file, &config.tls_key_file) {
-        (Some(_), None) => problems.push("tls_key_file", "is missing beside `tls_certificate_file`"),
-        (None, Some(_)) => problems.push("tls_certificate_file", "is missing beside `tls_key_file`"),
+    match (&config.tls_certificate_file, &config.tls_key) {
+        (Some(_), None) => problems.push("tls_key", "is missing beside `tls_certificate_file`"),
+        (None, Some(_)) => problems.push("tls_certificate_file", "is missing beside `tls_key`"),
         _ => {}
     }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
@@ -110,8 +110,8 @@ fn admin(config: &Config, problems: &mut Problems<'_>) {
     if admin != ADMIN_NONE && !is_address && !admin.contains('/') {
         problems.push("admin", format!("`{admin}` is neither a path with a `/`, nor IP:PORT, nor `{ADMIN_NONE}`"));
     }
-    if is_address && config.admin_token_file.is_none() {
-        let why = "whoever reaches this address could change the server; give `admin_token_file`, or the path of a Unix socket";
+    if is_address && config.admin_token.is_none() {
+        let why = "whoever reaches this address could change the server; give `admin_token`, or the path of a Unix socket";
         problems.push("admin", format!("{admin}: {why}"));
     }
 }

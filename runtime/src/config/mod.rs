@@ -6,6 +6,7 @@
 mod check;
 mod error;
 mod read;
+mod secret;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::compile::Target;
 pub use check::{check, check_function, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
+pub use secret::{Secret, SecretError};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -95,15 +97,16 @@ pub struct Config {
     pub connections_max: Option<usize>,
     /// Certificate in PEM, and those that lead to its root: with it TLS is spoken, and nothing else.
     pub tls_certificate_file: Option<PathBuf>,
-    /// The certificate's private key in PEM.
-    pub tls_key_file: Option<PathBuf>,
+    /// The certificate's private key in PEM: `{ file = "PATH" }` or `{ env = "NAME" }`.
+    pub tls_key: Option<Secret>,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
-    /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token_file`), or `none`. Default:
+    /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token`), or `none`. Default:
     /// `sledge-PORT.sock` in `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR`, or in /run for root.
     pub admin: Option<String>,
-    /// File with the token that the admin door asks for (`Authorization: Bearer TOKEN`); it must have one where it listens on TCP.
-    pub admin_token_file: Option<PathBuf>,
+    /// The token that the admin door asks for (`Authorization: Bearer TOKEN`): `{ file = "PATH" }` or `{ env = "NAME" }`. It must have one
+    /// where it listens on TCP.
+    pub admin_token: Option<Secret>,
     /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
     /// they are served until this one ends.
     pub state_dir: Option<PathBuf>,
@@ -296,10 +299,10 @@ impl Default for Config {
             reply_timeout_ms: 60_000,
             connections_max: None,
             tls_certificate_file: None,
-            tls_key_file: None,
+            tls_key: None,
             drain_timeout_ms: 10_000,
             admin: None,
-            admin_token_file: None,
+            admin_token: None,
             state_dir: None,
             metrics: true,
             access_log: false,

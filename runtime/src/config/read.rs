@@ -33,17 +33,11 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for function in &mut config.functions {
         function.path = folder.join(&function.path);
     }
-    for path in [
-        &mut config.admin_token_file,
-        &mut config.state_dir,
-        &mut config.cache_dir,
-        &mut config.tls_certificate_file,
-        &mut config.tls_key_file,
-    ]
-    .into_iter()
-    .flatten()
-    {
+    for path in [&mut config.state_dir, &mut config.cache_dir, &mut config.tls_certificate_file].into_iter().flatten() {
         *path = folder.join(&*path);
+    }
+    for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
+        secret.within(folder);
     }
     Ok(config)
 }
@@ -198,10 +192,7 @@ mod tests {
         assert_eq!(error("s.toml", text), "s.toml: unknown key `deadlin_ms` at functions[1]; did you mean `deadline_ms`?");
         assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
         let far = error("s.toml", "xyzzy = 1");
-        assert!(
-            far.starts_with("s.toml: unknown key `xyzzy`; known are: access_log, admin, admin_token_file, admission, "),
-            "{far}"
-        );
+        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known are: access_log, admin, admin_token, admission, "), "{far}");
     }
 
     #[test]

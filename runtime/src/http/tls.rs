@@ -14,6 +14,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
+use crate::config::{Secret, SecretError};
+
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
@@ -21,23 +23,32 @@ const HTTP1: &[u8] = b"http/1.1";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file holds no certificate or no key.
-    #[error("{key}: {}: {source}", path.display())]
-    Pem {
-        /// The configuration's key.
-        key: &'static str,
+    /// A file holds no certificate.
+    #[error("tls_certificate_file: {}: {source}", path.display())]
+    Certificate {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         source: rustls::pki_types::pem::Error,
     },
+    /// The key cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// It is none.
+    #[error("tls_key: {place}: {source}")]
+    Key {
+        /// Where it is.
+        place: Secret,
+        /// What is wrong.
+        source: rustls::pki_types::pem::Error,
+    },
     /// They do not fit together.
-    #[error("tls_certificate_file {} and tls_key_file {}: {source}", certificate.display(), key.display())]
+    #[error("tls_certificate_file {} and tls_key {key}: {source}", certificate.display())]
     Pair {
         /// The certificate's file.
         certificate: PathBuf,
-        /// The key's.
-        key: PathBuf,
+        /// Where the key is.
+        key: Secret,
         /// What is wrong.
         source: rustls::Error,
     },
@@ -47,15 +58,13 @@ pub enum TlsError {
 ///
 /// # Errors
 /// When they cannot be read, or do not fit together.
-pub fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
-    let pem = |key, path: &Path| {
-        let path = path.to_owned();
-        move |source| TlsError::Pem { key, path, source }
-    };
+pub fn acceptor(certificate: &Path, key: &Secret) -> Result<TlsAcceptor, TlsError> {
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let chain = chain.map_err(pem("tls_certificate_file", certificate))?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(pem("tls_key_file", key))?;
-    let pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
+    let chain = chain.map_err(|source| TlsError::Certificate { path: certificate.to_owned(), source })?;
+    let text = key.read("tls_key")?;
+    let private =
+        PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|source| TlsError::Key { place: key.clone(), source })?;
+    let pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.clone(), source };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(pair)?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, private).map_err(pair)?;
