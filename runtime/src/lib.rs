@@ -10,7 +10,8 @@
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
-//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words.
+//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words;
+//! * [`memory`] and [`kernel`]: what the machine has, and lets a server have.
 //!
 //! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
 
@@ -25,6 +26,7 @@ pub mod execution;
 pub mod function;
 pub mod host;
 pub mod http;
+pub mod kernel;
 pub mod load;
 pub mod logging;
 pub mod memory;

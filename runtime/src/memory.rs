@@ -3,20 +3,23 @@
 use std::fs;
 use std::path::Path;
 
+use crate::kernel;
+
 /// Where the system keeps what it lets control groups use (version 2, and the memory controller of version 1).
 const GROUPS: [(&str, &str); 2] = [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
 
 /// Taken where the system says nothing.
 const UNKNOWN_BYTES: u64 = 1 << 30;
 
-/// Three quarters of what this process may use: the least of the machine's memory and its control groups' limits. The rest is for the server
+/// Three quarters of what this process may use: the least of the machine's memory, its control groups' limits, and what the kernel lets all
+/// processes commit, where it limits that. The rest is for the server
 /// itself, its connections, and the kernel's side of both.
 #[must_use]
 pub fn total_bytes_default() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| physical(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = GROUPS.iter().flat_map(|(root, file)| group_limits(Path::new(root), file, &groups));
-    limits.chain(machine).min().unwrap_or(UNKNOWN_BYTES) / 4 * 3
+    limits.chain(machine).chain(kernel::commit_bytes_max(Path::new("/proc"))).min().unwrap_or(UNKNOWN_BYTES) / 4 * 3
 }
 
 /// The machine's memory in `/proc/meminfo`.

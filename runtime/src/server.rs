@@ -4,6 +4,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -24,10 +25,12 @@ use crate::deploy::reload::Reloader;
 use crate::host::blocking;
 use crate::http::tls::{self, TlsError};
 use crate::http::{Access, Door as HttpDoor, Manners, Timeouts, listener};
+use crate::kernel::{self, KernelError, Need};
+use crate::memory;
 use crate::metrics::board::Thread as ThreadCounts;
 use crate::metrics::{Board, Metrics};
 use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, Local, Phase, WorkDeque, WorkerSettings};
+use crate::scheduler::{Crew, Local, POOL_IDLE_MAX, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
 use crate::systemd;
 
 /// Connections that are polled between two looks at the scheduler and at the network.
@@ -46,6 +49,9 @@ pub enum ServerError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The kernel's settings do not allow it.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
     /// TLS cannot be spoken.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -98,6 +104,7 @@ pub fn serve(
         source: io::Error::from(io::ErrorKind::InvalidInput),
     })?;
     let plan = Plan::new(config)?;
+    kernel::check(Path::new("/proc"), &plan.need(config))?;
     let mut manners = manners(config, &plan)?;
     let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
         Some(listeners) => {
@@ -205,6 +212,17 @@ impl Plan {
         let usable = thread::available_parallelism().map_or(1, usize::from);
         let free = if dedicated { usable.saturating_sub(1) } else { usable };
         Ok(Plan { cores, workers: config.workers.unwrap_or(free.max(1)), dedicated })
+    }
+
+    /// What the kernel has to allow.
+    fn need(&self, config: &Config) -> Need {
+        let begun_max = config.requests_max.min(self.workers.saturating_mul(STARTED_MAX));
+        let idle_max = self.workers.saturating_mul(POOL_IDLE_MAX);
+        Need {
+            memory_bytes: config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default),
+            workers: self.workers as u64,
+            sandboxes_max: begun_max.saturating_add(idle_max) as u64,
+        }
     }
 
     const fn listeners(&self) -> usize {

@@ -97,3 +97,28 @@ fn as_many_files_may_be_open_as_the_system_allows() {
     assert_eq!(numbers, ["900", "900"]);
     server.stop();
 }
+
+/// A process that may use one core has one worker, there.
+#[test]
+fn workers_are_as_many_as_cores_that_the_process_may_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = json!({ "listen": "127.0.0.1:0", "admin": "none", "functions": [entry("echo", "echo.wat")] });
+    let file = write(folder.path(), &config);
+    let cores = rustix::thread::sched_getaffinity(None).expect("this process's cores");
+    let core = (0..rustix::thread::CpuSet::MAX_CPU).find(|core| cores.is_set(*core)).expect("a core").to_string();
+    let mut command = Command::new("taskset");
+    let server = Server::start_with(command.args(["-c", &core]).arg(programs::sledge()).args(["serve", "--config"]).arg(&file));
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).expect("/proc");
+    let read = |task: &std::fs::DirEntry, file: &str| std::fs::read_to_string(task.path().join(file)).expect("/proc");
+    let workers: Vec<_> =
+        tasks.map(|task| task.expect("a task")).filter(|task| read(task, "comm").starts_with("worker-")).collect();
+    let on: Vec<_> = workers
+        .iter()
+        .map(|task| {
+            read(task, "status").lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+        })
+        .collect();
+    assert_eq!(on, [Some(core)]);
+    server.stop();
+}

@@ -33,7 +33,7 @@ pub enum Phase {
 }
 
 /// Idle sandboxes that a worker keeps, of all functions together.
-const POOL_IDLE_MAX: usize = 64;
+pub const POOL_IDLE_MAX: usize = 64;
 
 /// The shared side of all workers.
 pub struct Crew {

@@ -24,8 +24,8 @@ pub mod spin;
 pub mod waits;
 pub mod worker;
 
-pub use core::FunctionId;
-pub use crew::{Admission, Crew, Phase};
+pub use core::{FunctionId, STARTED_MAX};
+pub use crew::{Admission, Crew, POOL_IDLE_MAX, Phase};
 pub use gate::Gate;
 pub use job::{Job, Reply};
 pub use shares::TenantId;
