@@ -26,7 +26,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all aarch64 bench polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -74,6 +74,10 @@ test-all: test ## and what takes longer: all kernels at a larger size, whole dri
 
 test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
 	@$(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test spec-all -- --nocapture
+
+test-wasi: build ## the official test suite of WASI preview 1, from the folder SUITE
+	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }
+	@WASI_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-suite -- --nocapture
 
 bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
 	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))

@@ -12,6 +12,7 @@ use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template};
 
 use crate::config::{FunctionConfig, Snapshot};
+use crate::host::wasi::{Grant, GrantError};
 use crate::host::{FunctionLog, ImportError, Imports, Process};
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
@@ -57,6 +58,9 @@ pub enum FunctionError {
         /// Why that is nothing.
         why: String,
     },
+    /// A folder that it is granted cannot be opened.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// A setting that no reply can carry.
     #[error("`{0}` is no content type")]
     ContentType(String),
@@ -167,7 +171,8 @@ impl Function {
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
         let env = config.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let process = Arc::new(Process { name: config.name.clone(), args, env });
+        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
+        let process = Arc::new(Process { name: config.name.clone(), args, env, grants });
         let mut template = Template::new(artifact, &limits)?;
         if reactor && config.snapshot != Snapshot::Off && !init.is_empty() {
             let shared = config.snapshot == Snapshot::SharedSeed;

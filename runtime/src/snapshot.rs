@@ -14,8 +14,8 @@ use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Temp
 
 use crate::function::Stage;
 use crate::host::{
-    self, Answer, Args, Body, Code, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process,
-    ReplyBytes, Stop, Waiter,
+    self, Answer, Args, Body, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process, ReplyBytes,
+    Stop, Waiter, wasi,
 };
 
 /// How long all of it may take.
@@ -23,6 +23,9 @@ pub const INIT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How often that is looked at.
 const QUANTUM: Duration = Duration::from_millis(5);
+
+/// Its file descriptor.
+const STANDARD_ERROR: u32 = 2;
 
 /// Why a function could not be initialised.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +88,12 @@ pub enum InitError {
          snapshot = \"off\" to initialise it for every request"
     )]
     Exception,
+    /// It leaves files open, which would be open for no request.
+    #[error(
+        "its initialisation is done once for all requests, but it left a file or a folder open, which no request would find open; let it close \
+         them, or set snapshot = \"off\" to initialise it for every request"
+    )]
+    Open,
     /// A call could not be made.
     #[error("its initialisation failed: {stage} cannot be called{}", .source.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
     Call {
@@ -145,6 +154,9 @@ impl Init<'_> {
         if self.sandbox.holds_exceptions() {
             return Err(InitError::Exception);
         }
+        if self.context.has_opened() {
+            return Err(InitError::Open);
+        }
         // All calls returned, in a sandbox made from a template.
         self.sandbox.snapshot().ok_or_else(|| io::Error::other("there is nothing to keep").into())
     }
@@ -176,7 +188,9 @@ impl Init<'_> {
         let failed = |call| InitError::Host { stage: stage.clone(), call };
         let Some(imported) = self.imports.get(call.instance.index(), call.import) else { return Err(failed("(nothing)")) };
         let function = imported.function;
-        if let Some(Objection { why, acceptable }) = objection(function, &Args::new(self.sandbox.host_args()))
+        let args = Args::new(self.sandbox.host_args());
+        let has_folders = !self.context.process.grants.is_empty();
+        if let Some(Objection { why, acceptable }) = objection(function, &args, has_folders)
             && !(acceptable && self.shared)
         {
             let backtrace = self.sandbox.backtrace();
@@ -213,24 +227,43 @@ struct Objection {
     acceptable: bool,
 }
 
-fn objection(function: &HostFunction, args: &Args) -> Option<Objection> {
+/// What a function's initialisation must not do. Without folders, what is done with files always fails in the same way.
+fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<Objection> {
     let shared = |why| Some(Objection { why, acceptable: true });
     let never = |why| Some(Objection { why, acceptable: false });
-    match (function.code, function.effect) {
+    match function.effect {
         // They always give the same answer.
-        (Code::WasiStub, _) | (_, Effect::Safe) => return None,
-        (_, Effect::Local) => {}
+        Effect::Safe => return None,
+        Effect::Local => {}
+        Effect::External if !has_folders => return None,
+        Effect::External if wasi::only_reads_files(function.name, args) => {
+            return shared("reads files: all requests would see them as they were at loading");
+        }
         _ => return never("changes what lies outside of the function"),
     }
     match function.name {
         "random_get" => shared("reads random numbers: all requests would have the same"),
         "clock_time_get" => shared("reads the clock: all requests would see the time of loading"),
+        "poll_oneoff" => shared("waits for the clock, or for a stream that each request has anew"),
         "fd_read" => shared("reads a stream that each request has anew"),
         // Standard error is the log; standard output would be the reply to nobody.
-        "fd_write" if args.u32(0) == 2 => None,
-        "fd_write" | "fd_close" => never("changes a stream that each request has anew"),
+        "fd_write" if args.u32(0) == STANDARD_ERROR => None,
+        // What is not granted was opened meanwhile.
+        "fd_close" if args.u32(0) > STANDARD_ERROR => None,
+        "fd_write" | "fd_close" | "fd_renumber" | "fd_fdstat_set_rights" => never("changes a stream that each request has anew"),
         // What they tell or refuse is the same for every request; an exit is an error of its own.
-        "fd_fdstat_get" | "fd_fdstat_set_flags" | "fd_seek" | "fd_tell" | "proc_exit" => None,
+        "fd_fdstat_get"
+        | "fd_fdstat_set_flags"
+        | "fd_prestat_get"
+        | "fd_prestat_dir_name"
+        | "fd_seek"
+        | "fd_tell"
+        | "proc_exit"
+        | "proc_raise"
+        | "sock_accept"
+        | "sock_recv"
+        | "sock_send"
+        | "sock_shutdown" => None,
         _ => never("belongs to a request"),
     }
 }
@@ -241,18 +274,24 @@ mod tests {
     use crate::host::wasi;
     use sledge_sandbox::Slot;
 
-    fn objects(name: &str, fd: u32) -> Option<bool> {
+    fn objects_to(name: &str, args: &[u64], has_folders: bool) -> Option<bool> {
         let function = wasi::FUNCTIONS.iter().find(|function| function.name == name).unwrap();
-        objection(function, &Args::new(&[Slot::from_bits(u128::from(fd))])).map(|objection| objection.acceptable)
+        let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
+        objection(function, &Args::new(&slots), has_folders).map(|objection| objection.acceptable)
+    }
+
+    fn objects(name: &str, fd: u64) -> Option<bool> {
+        objects_to(name, &[fd], false)
     }
 
     #[test]
     fn what_differs_between_requests_is_no_part_of_what_they_share() {
-        for shared in ["random_get", "clock_time_get", "fd_read"] {
+        for shared in ["random_get", "clock_time_get", "poll_oneoff", "fd_read"] {
             assert_eq!(objects(shared, 0), Some(true), "{shared}");
         }
         assert_eq!(objects("fd_write", 1), Some(false));
         assert_eq!(objects("fd_close", 0), Some(false));
+        assert_eq!(objects("fd_renumber", 0), Some(false));
         for harmless in
             ["args_get", "environ_get", "environ_sizes_get", "clock_res_get", "fd_prestat_get", "fd_fdstat_get", "path_open"]
         {
@@ -262,11 +301,36 @@ mod tests {
     }
 
     #[test]
+    fn files_may_be_read_where_that_is_accepted_and_never_changed() {
+        for reads in ["path_filestat_get", "path_readlink", "fd_readdir", "fd_filestat_get", "fd_pread", "path_open", "fd_advise"]
+        {
+            assert_eq!(objects_to(reads, &[3], true), Some(true), "{reads}");
+        }
+        for changes in ["path_unlink_file", "path_rename", "path_create_directory", "fd_pwrite", "fd_allocate", "path_symlink"] {
+            assert_eq!(objects_to(changes, &[3], true), Some(false), "{changes}");
+        }
+        // path_open: creating, truncating.
+        for oflags in [1, 8, 5] {
+            assert_eq!(objects_to("path_open", &[3, 0, 0, 0, oflags], true), Some(false), "{oflags}");
+        }
+        assert_eq!(objects_to("path_open", &[3, 0, 0, 0, 2], true), Some(true), "a folder");
+    }
+
+    #[test]
     fn no_local_function_is_forgotten() {
-        let known = ["random_get", "clock_time_get", "fd_read", "fd_write", "fd_close"];
-        let harmless = ["fd_fdstat_get", "fd_fdstat_set_flags", "fd_seek", "fd_tell", "proc_exit"];
+        let known = [
+            "random_get",
+            "clock_time_get",
+            "poll_oneoff",
+            "fd_read",
+            "fd_write",
+            "fd_close",
+            "fd_renumber",
+            "fd_fdstat_set_rights",
+        ];
         for function in wasi::FUNCTIONS.iter().filter(|function| function.effect == Effect::Local) {
-            assert!(known.contains(&function.name) || harmless.contains(&function.name), "{}", function.name);
+            let harmless = objects(function.name, 0).is_none();
+            assert!(known.contains(&function.name) || harmless, "{}", function.name);
         }
     }
 }

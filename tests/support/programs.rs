@@ -66,11 +66,19 @@ pub fn function(file: &str) -> PathBuf {
 /// # Panics
 /// When it does not compile.
 pub fn function_with(file: &str, options: &[&str]) -> PathBuf {
+    compiled(&Path::new("e2e/functions").join(file), options)
+}
+
+/// The same of any file below `tests/`.
+///
+/// # Panics
+/// When it does not compile.
+pub fn compiled(file: &Path, options: &[&str]) -> PathBuf {
     static MADE: LazyLock<Mutex<HashMap<String, Arc<OnceLock<PathBuf>>>>> = LazyLock::new(Mutex::default);
-    let key = format!("{file}{}", options.concat());
+    let key = format!("{}{}", file.display(), options.concat());
     let made = Arc::clone(MADE.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default());
     made.get_or_init(|| {
-        let source = tests_folder().join("e2e/functions").join(file);
+        let source = tests_folder().join(file);
         // One name for each set of options, since their stems are the names under which files are served.
         let folder = folder().join(key.replace(['/', '.'], "-"));
         std::fs::create_dir_all(&folder).expect("a folder for artifacts");

@@ -1,5 +1,6 @@
 //! The command line. Exit status: 0 for success, 1 for failure, 2 for wrong usage; `run` passes on the function's own.
 
+mod dirs;
 mod invoke;
 mod operate;
 mod run;

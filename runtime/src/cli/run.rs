@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
 
-use super::{FAILURE, fail, usage};
-use crate::config::{self, Config, FunctionConfig};
+use super::{FAILURE, dirs, fail, usage};
+use crate::config::{self, Config, DirConfig, FunctionConfig};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Output, Pending, Waiter};
@@ -38,6 +38,9 @@ pub(super) struct RunArgs {
     /// Set an environment variable; nothing else is in the environment
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
+    /// Give it a folder of this machine, under the name GUEST, to read, or with ::rw to write too; nothing else is there
+    #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
+    dir: Vec<DirConfig>,
     /// Kill it after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
@@ -63,6 +66,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     logging::direct("warn");
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
+    config.dirs = args.dir;
     config.allow_unchecked = args.allow_unchecked;
     config.stack_bytes = STACK_BYTES;
     config.memory_bytes_max = MEMORY_BYTES_MAX;

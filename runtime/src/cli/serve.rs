@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{fail, print_line, usage};
-use crate::config::{self, Config, ConfigError, FunctionConfig, LISTEN_DEFAULT};
+use super::{dirs, fail, print_line, usage};
+use crate::config::{self, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
 use crate::deploy::Deployer;
 use crate::logging::{self, Format};
 use crate::server;
@@ -36,6 +36,9 @@ pub(super) struct ServeArgs {
     /// How the log looks
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", env = "SLEDGE_LOG_FORMAT")]
     log_format: Format,
+    /// Give functions named here a folder of this machine, under the name GUEST, to read, or with ::rw to write too
+    #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
+    dir: Vec<DirConfig>,
     /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -82,7 +85,9 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     }
     config.admin = args.admin.or(config.admin);
     config.state_dir = args.state_dir.or(config.state_dir);
-    config.functions.extend(args.files.into_iter().map(|file| FunctionConfig::new(config::stem_name(&file), file)));
+    let function =
+        |file: PathBuf| FunctionConfig { dirs: args.dir.clone(), ..FunctionConfig::new(config::stem_name(&file), file) };
+    config.functions.extend(args.files.into_iter().map(function));
     if args.allow_unchecked {
         config.functions.iter_mut().for_each(|function| function.allow_unchecked = true);
     }

@@ -9,7 +9,10 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
-use super::{BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX, Problem};
+use super::{
+    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX,
+    Problem,
+};
 
 /// Bytes of a processor's name.
 const CPU_BYTES_MAX: usize = 64;
@@ -118,6 +121,7 @@ fn admin(config: &Config, problems: &mut Problems<'_>) {
 
 fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     settings(at, function, problems);
+    dirs(at, &function.dirs, problems);
     match function.path.metadata() {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
@@ -125,7 +129,28 @@ fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
 }
 
-/// All of a function but its file.
+fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
+    if dirs.len() > DIRS_MAX {
+        problems.push(format!("{at}.dirs"), format!("{} folders; a function has at most {DIRS_MAX}", dirs.len()));
+    }
+    for (index, dir) in dirs.iter().enumerate() {
+        let key = |name: &str| format!("{at}.dirs[{index}].{name}");
+        match dir.host.metadata() {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => problems.push(key("host"), format!("{} is not a folder", dir.host.display())),
+            Err(error) => problems.push(key("host"), format!("{}: {error}", dir.host.display())),
+        }
+        let guest = &dir.guest;
+        if guest.is_empty() || guest.len() > NAME_BYTES_MAX || guest.contains('\0') {
+            let rule = format!("give 1 to {NAME_BYTES_MAX} bytes, such as /data, without a zero byte");
+            problems.push(key("guest"), format!("`{}` is no name for a folder; {rule}", guest.escape_default()));
+        } else if let Some(other) = dirs[..index].iter().position(|dir| dir.guest == *guest) {
+            problems.push(key("guest"), format!("`{guest}` is that of dirs[{other}] too"));
+        }
+    }
+}
+
+/// All of a function but its files.
 fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     let key = |name: &str| format!("{at}.{name}");
     let name = &function.name;

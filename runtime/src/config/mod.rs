@@ -36,6 +36,8 @@ pub const WORKERS_MAX: usize = 1_024;
 pub const FUNCTIONS_MAX: usize = 10_000;
 /// Bytes of a function's name, and likewise of its route.
 pub const NAME_BYTES_MAX: usize = 200;
+/// Folders of one function.
+pub const DIRS_MAX: usize = 16;
 /// The longest deadline: a day.
 pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
@@ -186,6 +188,9 @@ pub struct FunctionConfig {
     /// Environment variables; nothing is inherited.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Folders of this machine that it may use; no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirs: Vec<DirConfig>,
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
@@ -235,6 +240,20 @@ pub struct FunctionConfig {
     /// Load it even if it was compiled with `--bounds none`: it can read and write all of the server's memory. For measurements only.
     #[serde(default)]
     pub allow_unchecked: bool,
+}
+
+/// A folder that a function may use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirConfig {
+    /// The folder. Relative to the configuration file's folder.
+    pub host: PathBuf,
+    /// Its name for the function, such as `/data`.
+    #[schemars(length(min = 1, max = 200))]
+    pub guest: String,
+    /// Whether the function may change what is in it.
+    #[serde(default)]
+    pub write: bool,
 }
 
 /// How a module is compiled to keep accesses inside its memory.
@@ -327,6 +346,7 @@ impl FunctionConfig {
             methods: methods_default(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            dirs: Vec::new(),
             content_type: content_type_default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

@@ -32,6 +32,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     for function in &mut config.functions {
         function.path = folder.join(&function.path);
+        function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
     }
     for path in [&mut config.state_dir, &mut config.cache_dir, &mut config.tls_certificate_file].into_iter().flatten() {
         *path = folder.join(&*path);
@@ -55,6 +56,9 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
         if entries.contains_key(key) {
             return Err(problem(at.to_owned(), format!("`{key}` is no setting here")));
         }
+    }
+    if entries.contains_key("dirs") {
+        return Err(problem(at.to_owned(), "`dirs` is no setting here: only the configuration file grants folders".to_owned()));
     }
     entries.insert("name".to_owned(), name.into());
     entries.insert("path".to_owned(), path.to_string_lossy().into());

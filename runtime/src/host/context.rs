@@ -7,6 +7,7 @@ use sledge_sandbox::Share;
 
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
+use super::wasi::{Descriptors, Grant};
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl<S: AsRef<str>> FromIterator<S> for Strings {
 }
 
 /// What every invocation of a function begins with.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Process {
     /// The function's name, for the log.
     pub name: String,
@@ -40,6 +41,8 @@ pub struct Process {
     pub args: Strings,
     /// Environment, each `NAME=VALUE`.
     pub env: Strings,
+    /// Folders that it may use, from file descriptor 3 on.
+    pub grants: Vec<Grant>,
 }
 
 /// An invocation's side of the outside world.
@@ -53,8 +56,8 @@ pub struct Context {
     pub output: Output,
     /// File descriptor 2.
     pub errors: Output,
-    /// Which of the three are open.
-    pub(super) open: [bool; 3],
+    /// What is open under which number.
+    pub(super) descriptors: Descriptors,
     /// Bytes that the pending host call has moved, when it has begun and is to be called again.
     pub(super) progress: Option<u64>,
     /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
@@ -65,7 +68,8 @@ impl Context {
     /// The context of a new invocation.
     #[must_use]
     pub fn new(process: Arc<Process>, input: Input, output: Output, errors: Output) -> Context {
-        Context { process, input, output, errors, open: [true; 3], progress: None, buffers: Vec::new() }
+        let descriptors = Descriptors::new(&process.grants);
+        Context { process, input, output, errors, descriptors, progress: None, buffers: Vec::new() }
     }
 
     /// Bytes that are kept in memory for this invocation: what is left of its body, and its reply.
@@ -74,6 +78,12 @@ impl Context {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
         let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
         body as u64 + reply as u64
+    }
+
+    /// Whether it has opened files or folders and not closed them.
+    #[must_use]
+    pub fn has_opened(&self) -> bool {
+        self.descriptors.has_opened()
     }
 
     /// What is reserved for its body, for whoever counts that from now on.

@@ -1,7 +1,6 @@
 //! From an artifact's imports to host functions, once per loaded function.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::types::FuncType;
@@ -51,22 +50,6 @@ pub enum ImportError {
 pub struct ImportedFunction {
     /// The host function.
     pub function: &'static HostFunction,
-    warned: AtomicBool,
-}
-
-impl ImportedFunction {
-    fn new(function: &'static HostFunction) -> ImportedFunction {
-        ImportedFunction { function, warned: AtomicBool::new(false) }
-    }
-
-    /// Says once per loaded function that the guest relies on something that is not there.
-    pub(super) fn warn_unimplemented(&self, function: &str) {
-        // Relaxed: nothing else depends on the flag; two lines instead of one would do no harm.
-        if !self.warned.swap(true, Ordering::Relaxed) {
-            let name = self.function.name;
-            tracing::warn!(function, import = name, "called a function of WASI that is not implemented yet; it gets ENOSYS");
-        }
-    }
 }
 
 /// The host functions that an artifact imports: for each instance of its plan a table indexed by imported function.
@@ -95,7 +78,7 @@ impl Imports {
             let mut functions = Vec::new();
             for (import, source) in module.imports.iter().zip(&step.imports) {
                 let resolved = match source {
-                    ImportSource::Host => Some(ImportedFunction::new(find(module, import, offered)?)),
+                    ImportSource::Host => Some(ImportedFunction { function: find(module, import, offered)? }),
                     ImportSource::Instance { .. } => None,
                 };
                 if matches!(import.ty, ImportType::Function { .. }) {

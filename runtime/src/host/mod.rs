@@ -41,7 +41,8 @@ pub const PARAMS_MAX: usize = 12;
 pub enum Effect {
     /// The same answer to every invocation of a function, and nothing changes.
     Safe,
-    /// Reads or changes what belongs to this invocation and this moment: its streams, the clock, random numbers.
+    /// Reads or changes what belongs to this invocation and this moment: its streams, the clock, random numbers. Files are streams too, once
+    /// they are open: a call that is [`External`](Effect::External) came before.
     Local,
     /// Reads the key-value store.
     KvRead,
@@ -77,8 +78,6 @@ pub enum Code {
     Wasi(fn(&mut Call<'_>) -> Result<(), Stop>),
     /// Our own: the result is a number from zero; below zero it is one of WASI's error numbers, negated.
     Own(fn(&mut Call<'_>) -> Result<i32, Stop>),
-    /// Provided so that programs load, but not implemented: answers [`Errno::NOSYS`].
-    WasiStub,
 }
 
 /// Why a host function did not simply succeed.
@@ -230,10 +229,6 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
     let result = match imported.function.code {
         Code::Wasi(function) => function(&mut call).map(Answered::answer),
         Code::Own(function) => function(&mut call),
-        Code::WasiStub => {
-            imported.warn_unimplemented(&call.context.process.name);
-            Err(Errno::NOSYS.into())
-        }
     };
     let pending = call.pending;
     answer(imported, sandbox, context, result, pending)
@@ -266,7 +261,7 @@ fn answer(
         (Ok(value), _) => value,
         (Err(Stop::Errno(errno)), _) => match imported.function.code {
             Code::Own(_) => -i32::from(errno.0),
-            Code::Wasi(_) | Code::WasiStub => i32::from(errno.0),
+            Code::Wasi(_) => i32::from(errno.0),
         },
         (Err(Stop::Again), _) => return Answer::Again,
         (Err(Stop::Waits), Some(pending)) => return Answer::Waits(pending),

@@ -96,25 +96,44 @@ impl Input {
         match self {
             Input::Body(body) => Ok(body.read(into)),
             Input::File { file, deadline } => {
-                if let Some(deadline) = deadline {
-                    wait_readable(file, *deadline)?;
+                if deadline.is_some() {
+                    wait_readable(file, *deadline, *deadline)?;
                 }
                 retry(|| file.read(into))
             }
         }
     }
+
+    /// Waits until reading would not, or until a time comes; whether reading would not wait.
+    ///
+    /// # Errors
+    /// [`Stop::Deadline`] when that came first.
+    pub fn wait_until(&self, until: Option<Instant>) -> Result<bool, Stop> {
+        match self {
+            Input::Body(_) => Ok(true),
+            Input::File { file, deadline } => wait_readable(file, until, *deadline),
+        }
+    }
 }
 
-/// Waits until there is something to read, or the other side closed.
-fn wait_readable(file: &File, deadline: Instant) -> Result<(), Stop> {
+/// Waits until there is something to read, the other side closed, or `until` has come; whether it was none of the latter.
+///
+/// # Errors
+/// [`Stop::Deadline`] when that was earlier than all of it.
+fn wait_readable(file: &File, until: Option<Instant>, deadline: Option<Instant>) -> Result<bool, Stop> {
     loop {
-        let left = deadline.checked_duration_since(Instant::now()).ok_or(Stop::Deadline)?;
-        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&timeout)) {
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return Err(Stop::Deadline);
+        }
+        let left = until.into_iter().chain(deadline).min().map(|end| end.saturating_duration_since(now));
+        let timeout = left.map(|left| Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) });
+        match poll(&mut [PollFd::new(file, PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) if until.is_some_and(|until| until <= Instant::now()) => return Ok(false),
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(true),
             // Not to be waited for, such as a regular file on some systems: reading decides.
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(true),
         }
     }
 }
@@ -164,17 +183,8 @@ fn retry(mut operation: impl FnMut() -> io::Result<usize>) -> Result<usize, Stop
         match operation() {
             Ok(count) => return Ok(count),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(errno(&error).into()),
+            Err(error) => return Err(Errno::from(error).into()),
         }
-    }
-}
-
-fn errno(error: &io::Error) -> Errno {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Errno::PIPE,
-        io::ErrorKind::WouldBlock => Errno::AGAIN,
-        io::ErrorKind::StorageFull => Errno::NOSPC,
-        _ => Errno::IO,
     }
 }
 

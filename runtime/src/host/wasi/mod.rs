@@ -1,24 +1,37 @@
-//! WASI preview 1 (`wasi_snapshot_preview1`), as far as programs need that read a body and write a reply.
+//! WASI preview 1 (`wasi_snapshot_preview1`).
 //!
-//! Every function of the interface stands in [`FUNCTIONS`] with its signature, so that programs load; those without code answer
-//! [`Errno::NOSYS`]. Layouts and semantics follow wasi_snapshot_preview1.witx. All addresses come from the guest and are checked where
-//! they are used; no call does more than a bounded amount of work at a time.
+//! Every function of the interface stands in [`FUNCTIONS`] with its signature. Layouts and semantics follow wasi_snapshot_preview1.witx.
+//! All addresses come from the guest and are checked where they are used; no call does more than a bounded amount of work at a time, nor
+//! has more than a bounded amount of the host's memory; what may wait for a disk is done by [`disk`].
 
-mod args;
-mod clock;
+mod clocks;
+mod descriptors;
+mod disk;
+mod environment;
 mod errno;
-mod fd;
+mod files;
+mod folders;
+mod grants;
+mod paths;
+mod poll;
 mod process;
 mod random;
+mod rights;
+mod sockets;
+mod stat;
+mod streams;
 #[cfg(test)]
 mod tests;
 
 use awsm_abi::types::ValType::{self, I32, I64};
 
 use super::Effect::{External, Local, Safe};
-use super::{Call, Code, Effect, HostFunction, Stop};
+use super::{Args, Call, Code, Effect, HostFunction, Stop};
 
+pub use descriptors::DESCRIPTORS_MAX;
+pub(in crate::host) use descriptors::Descriptors;
 pub use errno::Errno;
+pub use grants::{Grant, GrantError};
 
 /// Module name of the imports.
 pub const MODULE: &str = "wasi_snapshot_preview1";
@@ -32,50 +45,56 @@ const fn wasi(
     HostFunction { module: MODULE, name, params, results: &[I32], effect, code: Code::Wasi(code) }
 }
 
-const fn stub(name: &'static str, params: &'static [ValType]) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect: External, code: Code::WasiStub }
+/// Whether a call of that function with these arguments, which reaches what lies outside, leaves it as it is.
+#[must_use]
+pub fn only_reads_files(name: &str, args: &Args) -> bool {
+    match name {
+        "path_open" => args.u32(4) & (paths::OFLAGS_CREAT | paths::OFLAGS_TRUNC) == 0,
+        "fd_advise" | "fd_filestat_get" | "fd_pread" | "fd_readdir" | "path_filestat_get" | "path_readlink" => true,
+        _ => false,
+    }
 }
 
 /// The interface, in alphabetical order.
 pub const FUNCTIONS: &[HostFunction] = &[
-    wasi("args_get", &[I32, I32], Safe, args::args_get),
-    wasi("args_sizes_get", &[I32, I32], Safe, args::args_sizes_get),
-    wasi("clock_res_get", &[I32, I32], Safe, clock::clock_res_get),
-    wasi("clock_time_get", &[I32, I64, I32], Local, clock::clock_time_get),
-    wasi("environ_get", &[I32, I32], Safe, args::environ_get),
-    wasi("environ_sizes_get", &[I32, I32], Safe, args::environ_sizes_get),
-    stub("fd_advise", &[I32, I64, I64, I32]),
-    stub("fd_allocate", &[I32, I64, I64]),
-    wasi("fd_close", &[I32], Local, fd::fd_close),
-    stub("fd_datasync", &[I32]),
-    wasi("fd_fdstat_get", &[I32, I32], Local, fd::fd_fdstat_get),
-    wasi("fd_fdstat_set_flags", &[I32, I32], Local, fd::fd_fdstat_set_flags),
-    stub("fd_fdstat_set_rights", &[I32, I64, I64]),
-    stub("fd_filestat_get", &[I32, I32]),
-    stub("fd_filestat_set_size", &[I32, I64]),
-    stub("fd_filestat_set_times", &[I32, I64, I64, I32]),
-    stub("fd_pread", &[I32, I32, I32, I64, I32]),
-    wasi("fd_prestat_dir_name", &[I32, I32, I32], Safe, fd::fd_prestat),
-    wasi("fd_prestat_get", &[I32, I32], Safe, fd::fd_prestat),
-    stub("fd_pwrite", &[I32, I32, I32, I64, I32]),
-    wasi("fd_read", &[I32, I32, I32, I32], Local, fd::fd_read),
-    stub("fd_readdir", &[I32, I32, I32, I64, I32]),
-    stub("fd_renumber", &[I32, I32]),
-    wasi("fd_seek", &[I32, I64, I32, I32], Local, fd::fd_seek),
-    stub("fd_sync", &[I32]),
-    wasi("fd_tell", &[I32, I32], Local, fd::fd_seek),
-    wasi("fd_write", &[I32, I32, I32, I32], Local, fd::fd_write),
-    stub("path_create_directory", &[I32, I32, I32]),
-    stub("path_filestat_get", &[I32, I32, I32, I32, I32]),
-    stub("path_filestat_set_times", &[I32, I32, I32, I32, I64, I64, I32]),
-    stub("path_link", &[I32, I32, I32, I32, I32, I32, I32]),
-    stub("path_open", &[I32, I32, I32, I32, I32, I64, I64, I32, I32]),
-    stub("path_readlink", &[I32, I32, I32, I32, I32, I32]),
-    stub("path_remove_directory", &[I32, I32, I32]),
-    stub("path_rename", &[I32, I32, I32, I32, I32, I32]),
-    stub("path_symlink", &[I32, I32, I32, I32, I32]),
-    stub("path_unlink_file", &[I32, I32, I32]),
-    stub("poll_oneoff", &[I32, I32, I32, I32]),
+    wasi("args_get", &[I32, I32], Safe, environment::args_get),
+    wasi("args_sizes_get", &[I32, I32], Safe, environment::args_sizes_get),
+    wasi("clock_res_get", &[I32, I32], Safe, clocks::clock_res_get),
+    wasi("clock_time_get", &[I32, I64, I32], Local, clocks::clock_time_get),
+    wasi("environ_get", &[I32, I32], Safe, environment::environ_get),
+    wasi("environ_sizes_get", &[I32, I32], Safe, environment::environ_sizes_get),
+    wasi("fd_advise", &[I32, I64, I64, I32], External, files::fd_advise),
+    wasi("fd_allocate", &[I32, I64, I64], External, files::fd_allocate),
+    wasi("fd_close", &[I32], Local, descriptors::fd_close),
+    wasi("fd_datasync", &[I32], External, files::fd_datasync),
+    wasi("fd_fdstat_get", &[I32, I32], Local, stat::fd_fdstat_get),
+    wasi("fd_fdstat_set_flags", &[I32, I32], Local, stat::fd_fdstat_set_flags),
+    wasi("fd_fdstat_set_rights", &[I32, I64, I64], Local, descriptors::fd_fdstat_set_rights),
+    wasi("fd_filestat_get", &[I32, I32], External, stat::fd_filestat_get),
+    wasi("fd_filestat_set_size", &[I32, I64], External, files::fd_filestat_set_size),
+    wasi("fd_filestat_set_times", &[I32, I64, I64, I32], External, stat::fd_filestat_set_times),
+    wasi("fd_pread", &[I32, I32, I32, I64, I32], External, files::fd_pread),
+    wasi("fd_prestat_dir_name", &[I32, I32, I32], Local, grants::fd_prestat_dir_name),
+    wasi("fd_prestat_get", &[I32, I32], Local, grants::fd_prestat_get),
+    wasi("fd_pwrite", &[I32, I32, I32, I64, I32], External, files::fd_pwrite),
+    wasi("fd_read", &[I32, I32, I32, I32], Local, streams::fd_read),
+    wasi("fd_readdir", &[I32, I32, I32, I64, I32], External, folders::fd_readdir),
+    wasi("fd_renumber", &[I32, I32], Local, descriptors::fd_renumber),
+    wasi("fd_seek", &[I32, I64, I32, I32], Local, files::fd_seek),
+    wasi("fd_sync", &[I32], External, files::fd_sync),
+    wasi("fd_tell", &[I32, I32], Local, files::fd_tell),
+    wasi("fd_write", &[I32, I32, I32, I32], Local, streams::fd_write),
+    wasi("path_create_directory", &[I32, I32, I32], External, paths::path_create_directory),
+    wasi("path_filestat_get", &[I32, I32, I32, I32, I32], External, paths::path_filestat_get),
+    wasi("path_filestat_set_times", &[I32, I32, I32, I32, I64, I64, I32], External, paths::path_filestat_set_times),
+    wasi("path_link", &[I32, I32, I32, I32, I32, I32, I32], External, paths::path_link),
+    wasi("path_open", &[I32, I32, I32, I32, I32, I64, I64, I32, I32], External, paths::path_open),
+    wasi("path_readlink", &[I32, I32, I32, I32, I32, I32], External, paths::path_readlink),
+    wasi("path_remove_directory", &[I32, I32, I32], External, paths::path_remove_directory),
+    wasi("path_rename", &[I32, I32, I32, I32, I32, I32], External, paths::path_rename),
+    wasi("path_symlink", &[I32, I32, I32, I32, I32], External, paths::path_symlink),
+    wasi("path_unlink_file", &[I32, I32, I32], External, paths::path_unlink_file),
+    wasi("poll_oneoff", &[I32, I32, I32, I32], Local, poll::poll_oneoff),
     HostFunction {
         module: MODULE,
         name: "proc_exit",
@@ -84,11 +103,11 @@ pub const FUNCTIONS: &[HostFunction] = &[
         effect: Local,
         code: Code::Wasi(process::proc_exit),
     },
-    stub("proc_raise", &[I32]),
+    wasi("proc_raise", &[I32], Local, process::proc_raise),
     wasi("random_get", &[I32, I32], Local, random::random_get),
     wasi("sched_yield", &[], Safe, process::sched_yield),
-    stub("sock_accept", &[I32, I32, I32]),
-    stub("sock_recv", &[I32, I32, I32, I32, I32, I32]),
-    stub("sock_send", &[I32, I32, I32, I32, I32]),
-    stub("sock_shutdown", &[I32, I32]),
+    wasi("sock_accept", &[I32, I32, I32], Local, sockets::no_socket),
+    wasi("sock_recv", &[I32, I32, I32, I32, I32, I32], Local, sockets::no_socket),
+    wasi("sock_send", &[I32, I32, I32, I32, I32], Local, sockets::no_socket),
+    wasi("sock_shutdown", &[I32, I32], Local, sockets::no_socket),
 ];

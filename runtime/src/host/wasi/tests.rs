@@ -1,13 +1,15 @@
 //! Host functions called as a guest would call them, on a real linear memory, without a guest.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use awsm_abi::types::MemoryType;
 use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
-use super::{Errno, FUNCTIONS, fd, random};
-use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop};
+use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
+use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop, Waiter};
 
 const PAGE: u32 = 64 << 10;
 /// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
@@ -17,10 +19,21 @@ struct World {
     sandbox: Sandbox,
     memory: MemoryHandle,
     context: Context,
+    waiter: Waiter,
 }
 
 impl World {
     fn new(body: &'static [u8]) -> World {
+        World::with_grants(body, Vec::new())
+    }
+
+    /// With a folder to write to, and one to read.
+    fn with_folders(write: &Path, read: &Path) -> World {
+        let grant = |host, guest, write| Grant::open(host, guest, write).unwrap();
+        World::with_grants(b"", vec![grant(write, "/w", true), grant(read, "/r", false)])
+    }
+
+    fn with_grants(body: &'static [u8], grants: Vec<Grant>) -> World {
         let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
         let ty = MemoryType { pages_min: 2, pages_max: Some(2), memory64: false, shared: false };
         let memory = sandbox.new_memory(ty).unwrap();
@@ -28,11 +41,12 @@ impl World {
             name: "f".to_owned(),
             args: ["f", "one", ""].into_iter().collect(),
             env: ["A=b"].into_iter().collect(),
+            grants,
         });
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default()));
         let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
-        World { sandbox, memory, context }
+        World { sandbox, memory, context, waiter: Waiter::default() }
     }
 
     fn memory(&mut self) -> GuestMemory<'_> {
@@ -53,11 +67,15 @@ impl World {
         let function = FUNCTIONS.iter().find(|function| function.name == name).unwrap();
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
         let memory = Some(self.sandbox.memory_of(self.memory));
-        match function.code {
-            Code::Wasi(code) => code(&mut Call::new(Args::new(&slots), memory, &mut self.context)),
-            Code::Own(_) => panic!("{name} is none of WASI's"),
-            Code::WasiStub => Err(Errno::NOSYS.into()),
+        let Code::Wasi(code) = function.code else { panic!("{name} is none of WASI's") };
+        let mut call = Call::new(Args::new(&slots), memory, &mut self.context);
+        let mut result = code(&mut call);
+        while result == Err(Stop::Waits) {
+            let pending = call.pending.take().expect("it says for what");
+            let completion = self.waiter.wait(pending, None).unwrap().expect("there is no deadline");
+            result = completion(&mut call).map(|answer| assert_eq!(answer, 0));
         }
+        result
     }
 
     /// Writes a list of buffers, each address and length.
@@ -138,7 +156,7 @@ fn large_transfers_go_in_steps_and_come_out_whole() {
     let list: Vec<_> = (0..30).map(|_| (4096, 2 * PAGE - 4096)).collect();
     world.buffers(0, &list);
     assert_eq!(world.step("fd_write", &[1, 0, 30, 1024]), Err(Stop::Again));
-    assert_eq!(world.reply().len() as u64, fd::STEP_BYTES);
+    assert_eq!(world.reply().len() as u64, streams::STEP_BYTES);
     world.call("fd_write", &[1, 0, 30, 1024]).unwrap();
     assert_eq!(world.u32(1024), 30 * (2 * PAGE - 4096));
     assert_eq!(world.reply(), vec![7; 30 * (2 * PAGE as usize - 4096)]);
@@ -158,7 +176,7 @@ fn more_buffers_than_are_served_at_once_are_cut_off() {
     let list = vec![(0, 1); 2000];
     world.buffers(4096, &list);
     world.call("fd_write", &[1, 4096, 2000, 0]).unwrap();
-    assert_eq!(world.u32(0), fd::BUFFERS_MAX);
+    assert_eq!(world.u32(0), streams::BUFFERS_MAX);
     let list = vec![(0, 0); 2000];
     world.buffers(4096, &list);
     assert_eq!(world.call("fd_write", &[1, 4096, 2000, 0]), errno(Errno::INVAL));
@@ -259,6 +277,29 @@ fn awkward_arguments_never_panic() {
     }
 }
 
+/// The same of a file and of folders, with all that they can do.
+#[test]
+fn awkward_arguments_never_panic_with_files() {
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for function in FUNCTIONS.iter().filter(|function| function.name.starts_with("fd_") || function.name.starts_with("path_")) {
+        let mut world = World::with_folders(write.path(), read.path());
+        let file = world.open("awkward", 1, RW).unwrap();
+        world.memory().write(0, b"..").unwrap();
+        let count = function.params.len().min(5) - 1;
+        for fd in [3, 4, file] {
+            for combination in 0..AWKWARD.len().pow(count as u32) {
+                let arg = |index: usize| u64::from(AWKWARD[combination / AWKWARD.len().pow(index as u32) % AWKWARD.len()]);
+                let args: Vec<u64> =
+                    (0..function.params.len()).map(|index| if index == 0 { fd } else { arg(index - 1) }).collect();
+                // Reserving that much may be possible.
+                if function.name != "fd_allocate" {
+                    let _ = world.call(function.name, &args);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn addresses_outside_the_memory_are_faults() {
     let mut world = World::new(b"some body");
@@ -284,4 +325,127 @@ fn addresses_outside_the_memory_are_faults() {
     world.buffers(0, &[(100, 4), (2 * PAGE - 1, 2)]);
     assert_eq!(world.call("fd_read", &[0, 0, 2, 64]), errno(Errno::FAULT));
     assert_eq!(world.memory().read_u32(100).unwrap(), 0, "nothing is read when a buffer is wrong");
+}
+
+/// FD_READ, FD_SEEK, FD_TELL, FD_WRITE, FD_FILESTAT_GET, FD_FILESTAT_SET_SIZE.
+const RW: u64 = 0x60_0066;
+
+impl World {
+    /// Puts a path into the memory, and is its address and length.
+    fn path(&mut self, at: u64, path: &str) -> [u64; 2] {
+        self.memory().write(at, path.as_bytes()).unwrap();
+        [at, path.len() as u64]
+    }
+
+    /// Opens something below the first folder.
+    fn open(&mut self, path: &str, oflags: u64, rights: u64) -> Result<u64, Stop> {
+        let [at, bytes] = self.path(1000, path);
+        self.call("path_open", &[3, 0, at, bytes, oflags, rights, rights, 0, 64])?;
+        Ok(u64::from(self.u32(64)))
+    }
+
+    /// A subscription to a clock, or to a descriptor.
+    fn subscribe(&mut self, index: u64, ty: u8, id: u32, timeout: u64) {
+        let mut memory = self.memory();
+        let at = 2048 + index * 48;
+        memory.write_u64(at, 7 + index).unwrap();
+        memory.write_u64(at + 8, u64::from(ty)).unwrap();
+        memory.write_u32(at + 16, id).unwrap();
+        memory.write_u64(at + 24, timeout).unwrap();
+        memory.write_u64(at + 40, 0).unwrap();
+    }
+}
+
+#[test]
+fn a_sandbox_has_no_more_descriptors_than_the_limit() {
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut world = World::with_folders(write.path(), read.path());
+    for expected in 5..DESCRIPTORS_MAX as u64 {
+        assert_eq!(world.open("f", 1, RW), Ok(expected));
+    }
+    assert_eq!(world.open("f", 0, RW), Err(Stop::Errno(Errno::MFILE)));
+    // The lowest that is free is the next.
+    world.call("fd_close", &[17]).unwrap();
+    assert_eq!(world.open("f", 0, RW), Ok(17));
+}
+
+#[test]
+fn a_file_is_read_and_written_by_steps_of_bounded_size() {
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut world = World::with_folders(write.path(), read.path());
+    let fd = world.open("large", 1, RW).unwrap();
+    // The same page twenty times: more than one call moves.
+    world.memory().slice_mut(u64::from(PAGE), u64::from(PAGE)).unwrap().fill(9);
+    world.buffers(0, &[(PAGE, PAGE); 20]);
+    world.call("fd_write", &[fd, 0, 20, 512]).unwrap();
+    assert_eq!(u64::from(world.u32(512)), files::TRANSFER_BYTES_MAX);
+    world.call("fd_seek", &[fd, 0, 0, 520]).unwrap();
+    world.memory().slice_mut(u64::from(PAGE), u64::from(PAGE)).unwrap().fill(0);
+    world.call("fd_read", &[fd, 0, 20, 512]).unwrap();
+    assert_eq!(u64::from(world.u32(512)), files::TRANSFER_BYTES_MAX);
+    assert!(world.memory().slice(u64::from(PAGE), u64::from(PAGE)).unwrap().iter().all(|byte| *byte == 9));
+    assert_eq!(world.call("fd_pread", &[fd, 0, 20, u64::MAX, 512]), errno(Errno::INVAL), "an offset beyond what files can have");
+}
+
+#[test]
+fn a_long_listing_comes_in_steps_and_whole() {
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for index in 0..1000 {
+        std::fs::write(write.path().join(format!("{index:0>60}")), b"").unwrap();
+    }
+    let mut world = World::with_folders(write.path(), read.path());
+    let room = u64::from(2 * PAGE) - 4096;
+    world.call("fd_readdir", &[3, 4096, room, 0, 0]).unwrap();
+    let used = u64::from(world.u32(0));
+    assert!(used as usize > folders::LISTING_BYTES && used < room, "{used}");
+    let mut names = std::collections::BTreeSet::new();
+    let mut at = 4096;
+    while at < 4096 + used {
+        let bytes = u64::from(world.u32(at + 16));
+        let name = world.memory().slice(at + 24, bytes).unwrap().to_vec();
+        assert!(names.insert(String::from_utf8(name).unwrap()));
+        at += 24 + bytes;
+    }
+    assert_eq!((at, names.len()), (4096 + used, 1002));
+    // A buffer in which less than all fits is filled to its end.
+    world.call("fd_readdir", &[3, 4096, 1001, 0, 0]).unwrap();
+    assert_eq!(world.u32(0), 1001);
+    assert_eq!(world.call("fd_readdir", &[3, 4096, 100, u64::MAX, 0]), errno(Errno::INVAL));
+}
+
+#[test]
+fn paths_have_a_longest_length_and_an_encoding() {
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut world = World::with_folders(write.path(), read.path());
+    assert_eq!(world.call("path_unlink_file", &[3, 0, paths::PATH_BYTES_MAX + 1]), errno(Errno::NAMETOOLONG));
+    assert_eq!(world.call("path_unlink_file", &[3, 0, u64::from(u32::MAX)]), errno(Errno::FAULT));
+    assert_eq!(world.call("path_unlink_file", &[3, 0, 0]), errno(Errno::NOENT));
+    assert_eq!(world.call("path_unlink_file", &[3, 0, 1]), errno(Errno::INVAL), "a zero byte");
+    world.memory().write(0, b"\xff").unwrap();
+    assert_eq!(world.call("path_unlink_file", &[3, 0, 1]), errno(Errno::ILSEQ));
+}
+
+#[test]
+fn waiting_ends_with_the_first_event_and_lists_may_overlap() {
+    let mut world = World::new(b"body");
+    let poll = [2048, 2048, 2, 0];
+    world.subscribe(0, 0, 1, u64::MAX);
+    world.subscribe(1, 0, 1, 50_000_000);
+    let begun = Instant::now();
+    world.call("poll_oneoff", &poll).unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+    // One event, at the place of the first subscription, of the second.
+    assert_eq!((world.u32(0), world.u32(2048), world.u32(2048 + 8)), (1, 8, 0));
+
+    // What is ready comes first: a body has bytes to read, a descriptor that is not open is an event too.
+    world.subscribe(0, 1, 0, 0);
+    world.subscribe(1, 2, 77, 0);
+    world.call("poll_oneoff", &poll).unwrap();
+    assert_eq!((world.u32(0), world.u32(2048 + 8), world.u32(2048 + 16)), (2, 1 << 16, 4));
+    assert_eq!(world.u32(2048 + 32 + 8), 2 << 16 | u32::from(Errno::BADF.0));
+    for count in [0, u64::from(poll::SUBSCRIPTIONS_MAX) + 1] {
+        assert_eq!(world.call("poll_oneoff", &[2048, 2048, count, 0]), errno(Errno::INVAL));
+    }
+    world.subscribe(0, 9, 0, 0);
+    assert_eq!(world.call("poll_oneoff", &[2048, 2048, 1, 0]), errno(Errno::INVAL), "no such type");
 }

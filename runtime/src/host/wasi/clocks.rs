@@ -6,7 +6,7 @@ use super::Errno;
 use crate::host::{Call, Stop};
 
 /// The clock with that number in WASI. The clocks of processor time are not offered: it would be the worker's, not the guest's.
-fn clock(id: u32) -> Result<ClockId, Errno> {
+pub(super) fn clock(id: u32) -> Result<ClockId, Errno> {
     match id {
         0 => Ok(ClockId::Realtime),
         1 => Ok(ClockId::Monotonic),
@@ -14,7 +14,7 @@ fn clock(id: u32) -> Result<ClockId, Errno> {
     }
 }
 
-fn nanoseconds(time: Timespec) -> u64 {
+pub(super) fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

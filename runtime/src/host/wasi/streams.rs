@@ -1,10 +1,9 @@
-//! File descriptors: the three standard streams. There are no others.
-
-use std::io::IsTerminal as _;
+//! Reading and writing: the standard streams here, files in [`files`], and the lists of buffers that all of them have.
 
 use sledge_sandbox::GuestMemory;
 
-use super::Errno;
+use super::descriptors::{Kind, Standard};
+use super::{Errno, files, rights};
 use crate::host::{Call, Context, Input, Output, Stop};
 
 /// Buffers that one call serves; a call may always do less than it was asked for. Linux has the same limit (IOV_MAX).
@@ -14,38 +13,17 @@ pub(super) const STEP_BYTES: u64 = 1 << 20;
 /// Bytes that go through our own buffer to or from a file.
 const COPY_BYTES: usize = 64 << 10;
 
-const FILETYPE_UNKNOWN: u8 = 0;
-const FILETYPE_CHARACTER_DEVICE: u8 = 2;
-const RIGHT_FD_READ: u64 = 1 << 1;
-const RIGHT_FD_FDSTAT_SET_FLAGS: u64 = 1 << 3;
-const RIGHT_FD_WRITE: u64 = 1 << 6;
-const RIGHT_POLL_FD_READWRITE: u64 = 1 << 27;
-/// append, dsync, nonblock, rsync, sync
-const FDFLAGS_ALL: u32 = 0x1f;
-
-/// A standard stream that is open.
-enum Stream<'a> {
-    Input(&'a mut Input),
-    Output(&'a mut Output),
-}
-
-fn stream(context: &mut Context, fd: u32) -> Result<Stream<'_>, Errno> {
-    if !context.open.get(fd as usize).is_some_and(|open| *open) {
-        return Err(Errno::BADF);
-    }
-    Ok(match fd {
-        0 => Stream::Input(&mut context.input),
-        1 => Stream::Output(&mut context.output),
-        _ => Stream::Output(&mut context.errors),
-    })
-}
-
 /// `fd_read(fd, iovs: *iovec, count: size, read: *size)`
 pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
-    let fd = call.args.u32(0);
-    if !matches!(stream(call.context, fd)?, Stream::Input(_)) {
-        return Err(Errno::BADF.into());
+    match call.context.descriptors.with(call.args.u32(0), rights::FD_READ)?.kind {
+        Kind::Stream(_) => read_input(call),
+        Kind::File(_) => files::read(call, None, call.args.address(3)),
+        Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
+}
+
+/// Of the streams only the input can be read.
+fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
     transfer(call, |memory, context, address, bytes| {
         match &mut context.input {
             // Only what is written: the rest of a large buffer would have to be restored, too.
@@ -63,13 +41,17 @@ pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
 
 /// `fd_write(fd, iovs: *ciovec, count: size, written: *size)`
 pub(super) fn fd_write(call: &mut Call<'_>) -> Result<(), Stop> {
-    let fd = call.args.u32(0);
-    if !matches!(stream(call.context, fd)?, Stream::Output(_)) {
-        return Err(Errno::BADF.into());
+    match call.context.descriptors.with(call.args.u32(0), rights::FD_WRITE)?.kind {
+        Kind::Stream(standard) => write_output(call, standard),
+        Kind::File(_) => files::write(call, None, call.args.address(3)),
+        Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
+}
+
+fn write_output(call: &mut Call<'_>, standard: Standard) -> Result<(), Stop> {
     transfer(call, |memory, context, address, bytes| {
         let mut left = memory.slice(address, bytes)?;
-        let Stream::Output(output) = stream(context, fd)? else { return Err(Errno::BADF.into()) };
+        let output = if standard == Standard::Output { &mut context.output } else { &mut context.errors };
         if !matches!(output, Output::File(_)) {
             return output.write(left);
         }
@@ -118,7 +100,13 @@ fn transfer<'a>(
 
 /// Reads and checks a guest's list of buffers, before anything is moved: reading into one of them may overwrite the list. Beyond
 /// [`BUFFERS_MAX`] they are left out, and so are empty ones.
-fn take_buffers(memory: &GuestMemory<'_>, iovs: u64, count: u32, result: u64, into: &mut Vec<(u64, u64)>) -> Result<(), Stop> {
+pub(super) fn take_buffers(
+    memory: &GuestMemory<'_>,
+    iovs: u64,
+    count: u32,
+    result: u64,
+    into: &mut Vec<(u64, u64)>,
+) -> Result<(), Stop> {
     memory.slice(result, 4)?;
     memory.slice(iovs, u64::from(count) * 8)?;
     into.clear();
@@ -139,51 +127,4 @@ fn take_buffers(memory: &GuestMemory<'_>, iovs: u64, count: u32, result: u64, in
         return Err(Errno::INVAL.into());
     }
     Ok(())
-}
-
-/// `fd_close(fd)`
-pub(super) fn fd_close(call: &mut Call<'_>) -> Result<(), Stop> {
-    let fd = call.args.u32(0);
-    stream(call.context, fd)?;
-    call.context.open[fd as usize] = false;
-    Ok(())
-}
-
-/// `fd_seek(fd, offset: filedelta, whence, new: *filesize)` and `fd_tell(fd, offset: *filesize)`
-pub(super) fn fd_seek(call: &mut Call<'_>) -> Result<(), Stop> {
-    stream(call.context, call.args.u32(0))?;
-    Err(Errno::SPIPE.into())
-}
-
-/// `fd_fdstat_get(fd, stat: *fdstat)`
-pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
-    let (fd, at) = (call.args.u32(0), call.args.address(1));
-    let (memory, context) = call.split()?;
-    let (terminal, right) = match stream(context, fd)? {
-        Stream::Input(Input::File { file, .. }) => (file.is_terminal(), RIGHT_FD_READ),
-        Stream::Input(Input::Body(_)) => (false, RIGHT_FD_READ),
-        Stream::Output(Output::File(file)) => (file.is_terminal(), RIGHT_FD_WRITE),
-        Stream::Output(Output::Reply { .. } | Output::Log(_)) => (false, RIGHT_FD_WRITE),
-    };
-    // Not a character device unless it is a terminal: C libraries buffer by lines what they take for one.
-    let filetype = if terminal { FILETYPE_CHARACTER_DEVICE } else { FILETYPE_UNKNOWN };
-    let rights = right | RIGHT_FD_FDSTAT_SET_FLAGS | RIGHT_POLL_FD_READWRITE;
-    // { fs_filetype: u8, fs_flags: u16 at 2, fs_rights_base: u64 at 8, fs_rights_inheriting: u64 at 16 }
-    let mut stat = [0; 24];
-    stat[0] = filetype;
-    stat[8..16].copy_from_slice(&rights.to_le_bytes());
-    memory.write(at, &stat)?;
-    Ok(())
-}
-
-/// `fd_fdstat_set_flags(fd, flags: fdflags)`: no flag changes how the standard streams behave here.
-pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
-    let (fd, flags) = (call.args.u32(0), call.args.u32(1));
-    stream(call.context, fd)?;
-    if flags & !FDFLAGS_ALL != 0 { Err(Errno::INVAL.into()) } else { Ok(()) }
-}
-
-/// `fd_prestat_get` and `fd_prestat_dir_name`: no folder is open. C libraries ask from 3 upwards until they get this answer.
-pub(super) fn fd_prestat(_: &mut Call<'_>) -> Result<(), Stop> {
-    Err(Errno::BADF.into())
 }

@@ -1,0 +1,41 @@
+//! `--dir`: a folder for functions named on the command line.
+
+use std::path::PathBuf;
+
+use crate::config::DirConfig;
+
+/// Reads `HOST[::GUEST[::ro|rw]]`.
+///
+/// # Errors
+/// What was expected instead.
+pub(super) fn parse(text: &str) -> Result<DirConfig, String> {
+    let mut parts = text.split("::");
+    let host = parts.next().unwrap_or_default();
+    let guest = parts.next().unwrap_or(host);
+    let write = match parts.next() {
+        None | Some("ro") => false,
+        Some("rw") => true,
+        Some(other) => return Err(format!("`{other}` is neither `ro` nor `rw`")),
+    };
+    if host.is_empty() || guest.is_empty() || parts.next().is_some() {
+        return Err("give HOST, HOST::GUEST or HOST::GUEST::rw, such as ./data::/data".to_owned());
+    }
+    Ok(DirConfig { host: PathBuf::from(host), guest: guest.to_owned(), write })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_read_only_unless_it_says_otherwise() {
+        let dir = |host: &str, guest: &str, write| Ok(DirConfig { host: host.into(), guest: guest.to_owned(), write });
+        assert_eq!(parse("data"), dir("data", "data", false));
+        assert_eq!(parse("./a:b::/data"), dir("./a:b", "/data", false));
+        assert_eq!(parse("/x::/data::rw"), dir("/x", "/data", true));
+        assert_eq!(parse("/x::/data::ro"), dir("/x", "/data", false));
+        for wrong in ["", "::", "a::", "::b", "a::b::", "a::b::w", "a::b::rw::", "a::b::rw::c"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

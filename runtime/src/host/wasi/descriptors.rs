@@ -1,0 +1,262 @@
+//! File descriptors of one sandbox: standard streams, files and folders, each with its rights.
+//!
+//! Descriptors 0 to 2 stand in place, so that a function without folders needs no memory for any of this. A new descriptor has the lowest
+//! number that is free, as POSIX wants it.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use cap_std::fs::Dir;
+use rustix::process::{Resource, getrlimit};
+
+use super::grants::Grant;
+use super::{Errno, rights};
+use crate::host::{Call, Stop};
+
+/// File descriptors that a sandbox may have, standard streams and granted folders included.
+pub const DESCRIPTORS_MAX: usize = 256;
+/// Of the descriptors that the system gives this process, the share that all sandboxes together may use: one in so many. The rest is
+/// for connections.
+const SYSTEM_SHARE: u64 = 2;
+
+/// How many descriptors of the system sandboxes have.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the standard streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host) enum Standard {
+    Input,
+    Output,
+    Errors,
+}
+
+/// An open file descriptor.
+#[derive(Debug)]
+pub(in crate::host) struct Descriptor {
+    pub(super) kind: Kind,
+    /// What can be done with it.
+    pub(super) base: u64,
+    /// What can be done at most with what is opened through it.
+    pub(super) inheriting: u64,
+}
+
+/// What a descriptor stands for.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Stream(Standard),
+    File(File),
+    Folder(Folder),
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) file: Arc<fs::File>,
+    /// Its `fdflags`.
+    pub(super) flags: u16,
+    /// Below a folder that was granted for writing.
+    pub(super) write: bool,
+    pub(super) _open: Open,
+}
+
+/// A folder that is open.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) dir: Arc<Dir>,
+    /// The grant through which it was reached, among those of the function.
+    pub(super) grant: usize,
+    /// Whether that grant is for writing.
+    pub(super) write: bool,
+    /// Whether it is what was granted, and not below it.
+    pub(super) granted: bool,
+    /// None for what was granted: that is open once for all sandboxes.
+    pub(super) _open: Option<Open>,
+}
+
+/// One of the system's descriptors, counted.
+#[derive(Debug)]
+pub(super) struct Open(());
+
+impl Open {
+    /// Takes one.
+    ///
+    /// # Errors
+    /// `ENFILE` when sandboxes have as many as they may.
+    pub(super) fn take() -> Result<Open, Errno> {
+        static MAX: LazyLock<usize> = LazyLock::new(|| {
+            let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            usize::try_from(current / SYSTEM_SHARE).unwrap_or(usize::MAX)
+        });
+        // Relaxed: a count, with which nothing else is published.
+        if OPEN.fetch_add(1, Ordering::Relaxed) < *MAX {
+            return Ok(Open(()));
+        }
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+        Err(Errno::NFILE)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Descriptor {
+    /// A standard stream.
+    const fn stream(standard: Standard) -> Descriptor {
+        let right = if matches!(standard, Standard::Input) { rights::FD_READ } else { rights::FD_WRITE };
+        let base = right | rights::FD_FDSTAT_SET_FLAGS | rights::FD_FILESTAT_GET | rights::POLL_FD_READWRITE;
+        Descriptor { kind: Kind::Stream(standard), base, inheriting: 0 }
+    }
+
+    /// A granted folder.
+    fn granted(index: usize, grant: &Grant) -> Descriptor {
+        let base = if grant.write { rights::FOLDER } else { rights::FOLDER & !rights::CHANGING };
+        let folder = Folder { dir: Arc::clone(&grant.dir), grant: index, write: grant.write, granted: true, _open: None };
+        // To write is passed on in any case, so that who wants to write is told why not, and not given a descriptor without that right.
+        Descriptor { kind: Kind::Folder(folder), base, inheriting: rights::FOLDER | rights::FILE }
+    }
+
+    /// Why it does not allow what needs `right`.
+    #[cold]
+    fn refusal(&self, right: u64) -> Errno {
+        let is = |set: u64| right & !set == 0;
+        match &self.kind {
+            Kind::Stream(_) if is(rights::FD_SEEK | rights::FD_TELL) => Errno::SPIPE,
+            Kind::Stream(_) | Kind::File(_) if is(rights::FOLDER & !rights::FILE) => Errno::NOTDIR,
+            Kind::Stream(_) if is(rights::FILE) => Errno::BADF,
+            Kind::Folder(_) if is(rights::FILE & !rights::FOLDER) => Errno::ISDIR,
+            Kind::File(_) if is(rights::FD_READ | rights::FD_WRITE) => Errno::BADF,
+            Kind::File(File { write: false, .. }) | Kind::Folder(Folder { write: false, .. }) if is(rights::CHANGING) => {
+                Errno::ROFS
+            }
+            _ => Errno::NOTCAPABLE,
+        }
+    }
+}
+
+/// The file descriptors of a sandbox.
+#[derive(Debug)]
+pub(in crate::host) struct Descriptors {
+    low: [Option<Descriptor>; 3],
+    /// From 3 on.
+    high: Vec<Option<Descriptor>>,
+}
+
+impl Descriptors {
+    /// What a sandbox begins with.
+    pub(in crate::host) fn new(grants: &[Grant]) -> Descriptors {
+        Descriptors {
+            low: [Standard::Input, Standard::Output, Standard::Errors].map(|standard| Some(Descriptor::stream(standard))),
+            high: grants.iter().enumerate().map(|(index, grant)| Some(Descriptor::granted(index, grant))).collect(),
+        }
+    }
+
+    /// Whether there are files or folders besides those that were granted.
+    pub(in crate::host) fn has_opened(&self) -> bool {
+        let opened = |descriptor: &Descriptor| match &descriptor.kind {
+            Kind::Stream(_) => false,
+            Kind::File(_) => true,
+            Kind::Folder(folder) => !folder.granted,
+        };
+        self.low.iter().chain(&self.high).flatten().any(opened)
+    }
+
+    pub(super) fn get(&self, fd: u32) -> Result<&Descriptor, Errno> {
+        let fd = fd as usize;
+        let place = if fd < 3 { self.low.get(fd) } else { self.high.get(fd - 3) };
+        place.and_then(Option::as_ref).ok_or(Errno::BADF)
+    }
+
+    fn place(&mut self, fd: u32) -> Option<&mut Option<Descriptor>> {
+        let fd = fd as usize;
+        if fd < 3 { self.low.get_mut(fd) } else { self.high.get_mut(fd - 3) }
+    }
+
+    pub(super) fn get_mut(&mut self, fd: u32) -> Result<&mut Descriptor, Errno> {
+        self.place(fd).and_then(Option::as_mut).ok_or(Errno::BADF)
+    }
+
+    /// An open descriptor that has that right.
+    pub(super) fn with(&self, fd: u32, right: u64) -> Result<&Descriptor, Errno> {
+        let descriptor = self.get(fd)?;
+        if descriptor.base & right == right { Ok(descriptor) } else { Err(descriptor.refusal(right)) }
+    }
+
+    /// A file that has that right.
+    pub(super) fn file(&self, fd: u32, right: u64) -> Result<&File, Errno> {
+        let descriptor = self.with(fd, right)?;
+        match &descriptor.kind {
+            Kind::File(file) => Ok(file),
+            // Streams have few of a file's rights, folders some that files have too.
+            Kind::Stream(_) => Err(Errno::BADF),
+            Kind::Folder(_) => Err(Errno::ISDIR),
+        }
+    }
+
+    /// A folder that has that right, and what it passes on.
+    pub(super) fn folder(&self, fd: u32, right: u64) -> Result<(&Folder, u64), Errno> {
+        let descriptor = self.with(fd, right)?;
+        match &descriptor.kind {
+            Kind::Folder(folder) => Ok((folder, descriptor.inheriting)),
+            Kind::Stream(_) | Kind::File(_) => Err(Errno::NOTDIR),
+        }
+    }
+
+    /// The lowest free number.
+    ///
+    /// # Errors
+    /// `EMFILE` when there are as many as there may be.
+    pub(super) fn vacant(&self) -> Result<u32, Errno> {
+        let taken = self.low.iter().chain(&self.high).position(Option::is_none);
+        let fd = taken.unwrap_or(self.low.len() + self.high.len());
+        // Below the limit it fits.
+        if fd < DESCRIPTORS_MAX { Ok(fd as u32) } else { Err(Errno::MFILE) }
+    }
+
+    /// Opens it under the lowest free number.
+    pub(super) fn insert(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
+        let fd = self.vacant()?;
+        match self.place(fd) {
+            Some(place) => *place = Some(descriptor),
+            None => self.high.push(Some(descriptor)),
+        }
+        Ok(fd)
+    }
+
+    fn remove(&mut self, fd: u32) -> Result<Descriptor, Errno> {
+        self.place(fd).and_then(Option::take).ok_or(Errno::BADF)
+    }
+}
+
+/// `fd_close(fd)`
+pub(super) fn fd_close(call: &mut Call<'_>) -> Result<(), Stop> {
+    call.context.descriptors.remove(call.args.u32(0))?;
+    Ok(())
+}
+
+/// `fd_renumber(from, to)`: what `to` was is closed; both have to be open.
+pub(super) fn fd_renumber(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (from, to) = (call.args.u32(0), call.args.u32(1));
+    let descriptors = &mut call.context.descriptors;
+    descriptors.get(from)?;
+    descriptors.get(to)?;
+    if from != to {
+        let descriptor = descriptors.remove(from)?;
+        *descriptors.get_mut(to)? = descriptor;
+    }
+    Ok(())
+}
+
+/// `fd_fdstat_set_rights(fd, base, inheriting)`: rights can only be given up.
+pub(super) fn fd_fdstat_set_rights(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (base, inheriting) = (call.args.u64(1), call.args.u64(2));
+    let descriptor = call.context.descriptors.get_mut(call.args.u32(0))?;
+    if base & !descriptor.base != 0 || inheriting & !descriptor.inheriting != 0 {
+        return Err(Errno::NOTCAPABLE.into());
+    }
+    (descriptor.base, descriptor.inheriting) = (base, inheriting);
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! What may wait for a disk.
+
+use super::Errno;
+use crate::host::{Call, Stop, blocking};
+
+/// Does `work`, which may wait for a disk and knows nothing of the guest, while others run; then, with the guest's memory and context,
+/// `finish` with what came of it.
+pub(super) fn on_disk<T: Send + 'static>(
+    call: &mut Call<'_>,
+    work: impl FnOnce() -> Result<T, Errno> + Send + 'static,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<(), Stop> + 'static,
+) -> Result<(), Stop> {
+    // Begun when it is polled: that is where there is a runtime.
+    Err(call.wait(async move { blocking::run(work).await }, move |call, result| finish(call, result?)))
+}
+
+/// The same where there is nothing to finish.
+pub(super) fn just_on_disk(call: &mut Call<'_>, work: impl FnOnce() -> Result<(), Errno> + Send + 'static) -> Result<(), Stop> {
+    on_disk(call, work, |_, ()| Ok(()))
+}

@@ -1,0 +1,212 @@
+//! What is done with an open file.
+
+use std::io::{self, IoSliceMut, Read as _, Seek as _, SeekFrom, Write as _};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::{fs, mem};
+
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
+use rustix::io::{ReadWriteFlags, preadv2};
+
+use super::descriptors::{Folder, Kind};
+use super::disk::{just_on_disk, on_disk};
+use super::streams::take_buffers;
+use super::{Errno, folders, rights};
+use crate::host::{Call, Stop};
+
+/// Bytes that one call reads or writes at most: so much of the host's memory it uses meanwhile. It may always do less than it was asked for.
+pub(super) const TRANSFER_BYTES_MAX: u64 = 64 << 10;
+
+/// An offset within a file, as the system takes it.
+fn offset(value: u64) -> Result<u64, Errno> {
+    i64::try_from(value).map_err(|_| Errno::INVAL)?;
+    Ok(value)
+}
+
+/// Does it again when a signal (of the quantum's timer) came in between.
+fn retry<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Errno> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// The buffers that the guest lists, and their size, as far as one call goes.
+fn buffers(call: &mut Call<'_>, result: u64) -> Result<(Vec<(u64, u64)>, usize), Stop> {
+    let (iovs, count) = (call.args.address(1), call.args.u32(2));
+    let (memory, context) = call.split()?;
+    take_buffers(memory, iovs, count, result, &mut context.buffers)?;
+    let buffers = mem::take(&mut context.buffers);
+    let total: u64 = buffers.iter().map(|(_, bytes)| bytes).sum();
+    Ok((buffers, total.min(TRANSFER_BYTES_MAX) as usize))
+}
+
+/// Reads from where the file is, or from an offset: at once what the kernel has in memory, else when the disk has given it.
+pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_READ)?.file);
+    let (buffers, total) = buffers(call, result)?;
+    let mut bytes = vec![0; total];
+    // To the system the largest offset is where the file is.
+    let now = preadv2(&*file, &mut [IoSliceMut::new(&mut bytes)], at.unwrap_or(u64::MAX), ReadWriteFlags::NOWAIT);
+    if let Ok(count) = now {
+        bytes.truncate(count);
+        return scatter(call, buffers, &bytes, result);
+    }
+    let work = move || {
+        let count = retry(|| match at {
+            None => (&*file).read(&mut bytes),
+            Some(at) => file.read_at(&mut bytes, at),
+        })?;
+        bytes.truncate(count);
+        Ok(bytes)
+    };
+    on_disk(call, work, move |call, bytes| scatter(call, buffers, &bytes, result))
+}
+
+/// Hands what was read to the guest.
+fn scatter(call: &mut Call<'_>, buffers: Vec<(u64, u64)>, bytes: &[u8], result: u64) -> Result<(), Stop> {
+    let (memory, context) = call.split()?;
+    let mut left = bytes;
+    for &(address, size) in &buffers {
+        let (now, then) = left.split_at(left.len().min(size as usize));
+        memory.write(address, now)?;
+        left = then;
+    }
+    memory.write_u32(result, bytes.len() as u32)?;
+    context.buffers = buffers;
+    Ok(())
+}
+
+/// Writes to where the file is, or to an offset.
+pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_WRITE)?.file);
+    let (buffers, total) = buffers(call, result)?;
+    let (memory, context) = call.split()?;
+    let mut bytes = Vec::with_capacity(total);
+    for &(address, size) in &buffers {
+        let size = size.min((total - bytes.len()) as u64);
+        bytes.extend_from_slice(memory.slice(address, size)?);
+    }
+    context.buffers = buffers;
+    let work = move || {
+        retry(|| match at {
+            None => (&*file).write(&bytes),
+            Some(at) => file.write_at(&bytes, at),
+        })
+    };
+    on_disk(call, work, move |call, count| {
+        // No more than was to be written.
+        call.split()?.0.write_u32(result, count as u32)?;
+        Ok(())
+    })
+}
+
+/// `fd_pread(fd, iovs: *iovec, count: size, offset: filesize, read: *size)`
+pub(super) fn fd_pread(call: &mut Call<'_>) -> Result<(), Stop> {
+    let fd = call.args.u32(0);
+    call.context.descriptors.file(fd, rights::FD_READ | rights::FD_SEEK)?;
+    let at = offset(call.args.u64(3))?;
+    read(call, Some(at), call.args.address(4))
+}
+
+/// `fd_pwrite(fd, iovs: *ciovec, count: size, offset: filesize, written: *size)`
+pub(super) fn fd_pwrite(call: &mut Call<'_>) -> Result<(), Stop> {
+    let fd = call.args.u32(0);
+    call.context.descriptors.file(fd, rights::FD_WRITE | rights::FD_SEEK)?;
+    let at = offset(call.args.u64(3))?;
+    write(call, Some(at), call.args.address(4))
+}
+
+/// `fd_seek(fd, offset: filedelta, whence, new: *filesize)`
+pub(super) fn fd_seek(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (by, result) = (call.args.u64(1).cast_signed(), call.args.address(3));
+    let to = match call.args.u32(2) {
+        0 => SeekFrom::Start(u64::try_from(by).map_err(|_| Errno::INVAL)?),
+        1 => SeekFrom::Current(by),
+        2 => SeekFrom::End(by),
+        _ => return Err(Errno::INVAL.into()),
+    };
+    let right = if to == SeekFrom::Current(0) { tell(call) } else { rights::FD_SEEK };
+    seek(call, right, to, result)
+}
+
+/// `fd_tell(fd, offset: *filesize)`
+pub(super) fn fd_tell(call: &mut Call<'_>) -> Result<(), Stop> {
+    let right = tell(call);
+    seek(call, right, SeekFrom::Current(0), call.args.address(1))
+}
+
+/// The right with which a descriptor may tell its position: the right to move it implies that.
+fn tell(call: &Call<'_>) -> u64 {
+    let seeks = call.context.descriptors.with(call.args.u32(0), rights::FD_SEEK).is_ok();
+    if seeks { rights::FD_SEEK } else { rights::FD_TELL }
+}
+
+fn seek(call: &mut Call<'_>, right: u64, to: SeekFrom, result: u64) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), right)?.file);
+    let (memory, _) = call.split()?;
+    memory.slice(result, 8)?;
+    // Positions are the kernel's; only SEEK_END may ask a remote file system, and that knows by then.
+    let position = (&*file).seek(to).map_err(Errno::from)?;
+    memory.write_u64(result, position)?;
+    Ok(())
+}
+
+/// `fd_advise(fd, offset: filesize, bytes: filesize, advice)`
+pub(super) fn fd_advise(call: &mut Call<'_>) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_ADVISE)?.file);
+    let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
+    let advice = match call.args.u32(3) {
+        0 => Advice::Normal,
+        1 => Advice::Sequential,
+        2 => Advice::Random,
+        3 => Advice::WillNeed,
+        4 => Advice::DontNeed,
+        5 => Advice::NoReuse,
+        _ => return Err(Errno::INVAL.into()),
+    };
+    just_on_disk(call, move || Ok(fadvise(&*file, at, NonZeroU64::new(bytes), advice)?))
+}
+
+/// `fd_allocate(fd, offset: filesize, bytes: filesize)`
+pub(super) fn fd_allocate(call: &mut Call<'_>) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_ALLOCATE)?.file);
+    let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
+    just_on_disk(call, move || retry(|| Ok(fallocate(&*file, FallocateFlags::empty(), at, bytes)?)))
+}
+
+/// `fd_filestat_set_size(fd, bytes: filesize)`
+pub(super) fn fd_filestat_set_size(call: &mut Call<'_>) -> Result<(), Stop> {
+    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_FILESTAT_SET_SIZE)?.file);
+    let bytes = offset(call.args.u64(1))?;
+    just_on_disk(call, move || retry(|| file.set_len(bytes)))
+}
+
+/// `fd_sync(fd)`
+pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
+    let descriptor = call.context.descriptors.with(call.args.u32(0), rights::FD_SYNC)?;
+    match &descriptor.kind {
+        Kind::File(file) => {
+            let file = Arc::clone(&file.file);
+            just_on_disk(call, move || retry(|| file.sync_all()))
+        }
+        Kind::Folder(Folder { dir, .. }) => {
+            let dir = Arc::clone(dir);
+            just_on_disk(call, move || retry(|| fs::File::from(folders::itself(&dir)?).sync_all()))
+        }
+        Kind::Stream(_) => Err(Errno::BADF.into()),
+    }
+}
+
+/// `fd_datasync(fd)`
+pub(super) fn fd_datasync(call: &mut Call<'_>) -> Result<(), Stop> {
+    let fd = call.args.u32(0);
+    // Whoever may flush everything may flush this.
+    let syncs = call.context.descriptors.with(fd, rights::FD_SYNC).is_ok();
+    let right = if syncs { rights::FD_SYNC } else { rights::FD_DATASYNC };
+    let file = Arc::clone(&call.context.descriptors.file(fd, right)?.file);
+    just_on_disk(call, move || retry(|| file.sync_data()))
+}

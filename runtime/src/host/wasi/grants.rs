@@ -1,0 +1,86 @@
+//! Folders of the host that a function may use, as its configuration grants them; and how a guest learns of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::Errno;
+use super::descriptors::{Folder, Kind};
+use crate::host::{Call, Stop};
+
+/// `preopentype::dir`
+const PREOPENTYPE_DIR: u8 = 0;
+
+/// A folder that every sandbox of a function has open from its start.
+#[derive(Clone)]
+pub struct Grant {
+    /// The folder. Everything below is reached through it, and nothing outside of it.
+    pub(super) dir: Arc<Dir>,
+    /// Its name for the guest.
+    pub(super) guest: String,
+    /// Whether the guest may change what is in it.
+    pub(super) write: bool,
+}
+
+/// Why a folder cannot be granted.
+#[derive(Debug, thiserror::Error)]
+#[error("dirs: {} (for the guest `{guest}`): {source}", host.display())]
+pub struct GrantError {
+    host: PathBuf,
+    guest: String,
+    source: io::Error,
+}
+
+impl fmt::Debug for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grant").field("guest", &self.guest).field("write", &self.write).finish_non_exhaustive()
+    }
+}
+
+impl Grant {
+    /// Opens the folder `host`, which the guest knows as `guest`.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn open(host: &Path, guest: &str, write: bool) -> Result<Grant, GrantError> {
+        let failed = |source| GrantError { host: host.to_owned(), guest: guest.to_owned(), source };
+        let dir = Dir::open_ambient_dir(host, ambient_authority()).map_err(failed)?;
+        Ok(Grant { dir: Arc::new(dir), guest: guest.to_owned(), write })
+    }
+}
+
+/// The name of the grant that a descriptor stands for. C libraries ask from 3 upwards until they get `EBADF`.
+fn name<'a>(call: &'a Call<'_>, fd: u32) -> Result<&'a str, Errno> {
+    match &call.context.descriptors.get(fd)?.kind {
+        Kind::Folder(Folder { granted: true, grant, .. }) => {
+            call.context.process.grants.get(*grant).map(|grant| grant.guest.as_str()).ok_or(Errno::BADF)
+        }
+        Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) => Err(Errno::BADF),
+    }
+}
+
+/// `fd_prestat_get(fd, prestat: *prestat)`
+pub(super) fn fd_prestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (fd, at) = (call.args.u32(0), call.args.address(1));
+    // Names are far shorter than that.
+    let bytes = name(call, fd)?.len() as u32;
+    // { tag: u8, pr_name_len: u32 at 4 }
+    let mut prestat = [PREOPENTYPE_DIR; 8];
+    prestat[4..].copy_from_slice(&bytes.to_le_bytes());
+    call.split()?.0.write(at, &prestat)?;
+    Ok(())
+}
+
+/// `fd_prestat_dir_name(fd, path: *u8, bytes: size)`: the name without a zero.
+pub(super) fn fd_prestat_dir_name(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (fd, at, bytes) = (call.args.u32(0), call.args.address(1), call.args.u32(2) as usize);
+    let name = name(call, fd)?.to_owned();
+    if bytes < name.len() {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    call.split()?.0.write(at, name.as_bytes())?;
+    Ok(())
+}

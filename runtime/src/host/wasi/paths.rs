@@ -1,0 +1,272 @@
+//! What is done with a path, always below a folder that is open: cap-std resolves it and refuses what leads out, whether by `..`, by an
+//! absolute path or by a symbolic link.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{FileType, OFlags, fstat};
+use sledge_sandbox::GuestMemory;
+
+use super::descriptors::{Descriptor, File, Folder, Kind, Open};
+use super::disk::{just_on_disk, on_disk};
+use super::stat::{self, FDFLAGS_APPEND, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC, FILESTAT_BYTES};
+use super::{Errno, rights};
+use crate::host::{Call, Stop};
+
+/// Bytes of a path, as on Linux (PATH_MAX).
+pub(super) const PATH_BYTES_MAX: u64 = 4_096;
+
+const LOOKUPFLAGS_SYMLINK_FOLLOW: u32 = 1;
+pub(super) const OFLAGS_CREAT: u32 = 1 << 0;
+const OFLAGS_DIRECTORY: u32 = 1 << 1;
+const OFLAGS_EXCL: u32 = 1 << 2;
+pub(super) const OFLAGS_TRUNC: u32 = 1 << 3;
+const OFLAGS_ALL: u32 = OFLAGS_CREAT | OFLAGS_DIRECTORY | OFLAGS_EXCL | OFLAGS_TRUNC;
+
+/// Reads a path.
+fn path(memory: &GuestMemory<'_>, address: u64, bytes: u32) -> Result<PathBuf, Stop> {
+    let text = memory.slice(address, u64::from(bytes))?;
+    if u64::from(bytes) > PATH_BYTES_MAX {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    let text = std::str::from_utf8(text).map_err(|_| Errno::ILSEQ)?;
+    if text.contains('\0') {
+        return Err(Errno::INVAL.into());
+    }
+    if text.is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    Ok(PathBuf::from(text))
+}
+
+/// Whether a symbolic link at a path's end is followed.
+fn follows(flags: u32) -> Result<bool, Errno> {
+    if flags & !LOOKUPFLAGS_SYMLINK_FOLLOW == 0 { Ok(flags != 0) } else { Err(Errno::INVAL) }
+}
+
+/// The folder of argument `fd`, which must have that right, and the path of the two arguments from `at` on.
+fn place(call: &mut Call<'_>, fd: usize, at: usize, right: u64) -> Result<(Arc<Dir>, PathBuf), Stop> {
+    let dir = Arc::clone(&call.context.descriptors.folder(call.args.u32(fd), right)?.0.dir);
+    let (address, bytes) = (call.args.address(at), call.args.u32(at + 1));
+    Ok((dir, path(call.split()?.0, address, bytes)?))
+}
+
+/// Two places of which files go from one to the other: only within one grant, since grants may differ in what they allow.
+fn places(call: &mut Call<'_>, from: (usize, usize, u64), to: (usize, usize, u64)) -> Result<[(Arc<Dir>, PathBuf); 2], Stop> {
+    let places = [place(call, from.0, from.1, from.2)?, place(call, to.0, to.1, to.2)?];
+    let grant = |fd: usize, right| Ok::<_, Errno>(call.context.descriptors.folder(call.args.u32(fd), right)?.0.grant);
+    if grant(from.0, from.2)? != grant(to.0, to.2)? {
+        return Err(Errno::XDEV.into());
+    }
+    Ok(places)
+}
+
+/// `path_create_directory(fd, path: *u8, bytes: size)`
+pub(super) fn path_create_directory(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 1, rights::PATH_CREATE_DIRECTORY)?;
+    just_on_disk(call, move || Ok(dir.create_dir(path)?))
+}
+
+/// `path_filestat_get(fd, flags: lookupflags, path: *u8, bytes: size, stat: *filestat)`
+pub(super) fn path_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 2, rights::PATH_FILESTAT_GET)?;
+    let (follow, at) = (follows(call.args.u32(1))?, call.args.address(4));
+    call.split()?.0.slice(at, FILESTAT_BYTES as u64)?;
+    let work = move || Ok(if follow { dir.metadata(path) } else { dir.symlink_metadata(path) }?);
+    on_disk(call, work, move |call, metadata: Metadata| Ok(call.split()?.0.write(at, &stat::filestat(&metadata))?))
+}
+
+/// `path_filestat_set_times(fd, flags: lookupflags, path: *u8, bytes: size, atim: timestamp, mtim: timestamp, times: fstflags)`
+pub(super) fn path_filestat_set_times(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 2, rights::PATH_FILESTAT_SET_TIMES)?;
+    let follow = follows(call.args.u32(1))?;
+    let [access, modification] = stat::changes(call.args.u64(4), call.args.u64(5), call.args.u32(6))?;
+    just_on_disk(call, move || {
+        let (access, modification) = (access.spec(), modification.spec());
+        let set = if follow { Dir::set_times } else { Dir::set_symlink_times };
+        Ok(set(&dir, path, access, modification)?)
+    })
+}
+
+/// `path_link(fd, flags: lookupflags, path: *u8, bytes: size, to: fd, to_path: *u8, to_bytes: size)`: names what the path names, be it a
+/// symbolic link.
+pub(super) fn path_link(call: &mut Call<'_>) -> Result<(), Stop> {
+    if follows(call.args.u32(1))? {
+        return Err(Errno::INVAL.into());
+    }
+    let [(dir, path), (to_dir, to)] = places(call, (0, 2, rights::PATH_LINK_SOURCE), (4, 5, rights::PATH_LINK_TARGET))?;
+    just_on_disk(call, move || Ok(dir.hard_link(path, &to_dir, to)?))
+}
+
+/// `path_readlink(fd, path: *u8, bytes: size, buffer: *u8, buffer_bytes: size, used: *size)`: what does not fit is cut off.
+pub(super) fn path_readlink(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 1, rights::PATH_READLINK)?;
+    let (buffer, bytes, used) = (call.args.address(3), call.args.u32(4), call.args.address(5));
+    let (memory, _) = call.split()?;
+    memory.slice(buffer, u64::from(bytes))?;
+    memory.slice(used, 4)?;
+    on_disk(
+        call,
+        move || Ok(dir.read_link(path)?),
+        move |call, target: PathBuf| {
+            let target = target.as_os_str().as_bytes();
+            let (memory, _) = call.split()?;
+            let fits = &target[..target.len().min(bytes as usize)];
+            memory.write(buffer, fits)?;
+            memory.write_u32(used, fits.len() as u32)?;
+            Ok(())
+        },
+    )
+}
+
+/// `path_remove_directory(fd, path: *u8, bytes: size)`
+pub(super) fn path_remove_directory(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 1, rights::PATH_REMOVE_DIRECTORY)?;
+    // Slashes at the end say that it is a folder, which it has to be anyway; cap-std does not take them here. What is all slashes is absolute.
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len(), |last| last + 1);
+    let path = PathBuf::from(OsStr::from_bytes(&bytes[..end]));
+    just_on_disk(call, move || Ok(dir.remove_dir(path)?))
+}
+
+/// `path_rename(fd, path: *u8, bytes: size, to: fd, to_path: *u8, to_bytes: size)`
+pub(super) fn path_rename(call: &mut Call<'_>) -> Result<(), Stop> {
+    let [(dir, path), (to_dir, to)] = places(call, (0, 1, rights::PATH_RENAME_SOURCE), (3, 4, rights::PATH_RENAME_TARGET))?;
+    just_on_disk(call, move || Ok(dir.rename(path, &to_dir, to)?))
+}
+
+/// `path_symlink(target: *u8, target_bytes: size, fd, path: *u8, bytes: size)`: an absolute target is refused; any other is followed only
+/// as long as it stays inside.
+pub(super) fn path_symlink(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (address, bytes) = (call.args.address(0), call.args.u32(1));
+    let (dir, link) = place(call, 2, 3, rights::PATH_SYMLINK)?;
+    let target = path(call.split()?.0, address, bytes)?;
+    just_on_disk(call, move || Ok(dir.symlink(target, link)?))
+}
+
+/// `path_unlink_file(fd, path: *u8, bytes: size)`
+pub(super) fn path_unlink_file(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (dir, path) = place(call, 0, 1, rights::PATH_UNLINK_FILE)?;
+    just_on_disk(call, move || Ok(dir.remove_file(path)?))
+}
+
+/// How something is to be opened.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    follow: bool,
+    oflags: u32,
+    fdflags: u16,
+    read: bool,
+    write: bool,
+    /// Whether the grant is for writing.
+    may_change: bool,
+}
+
+/// `path_open(fd, lookup: lookupflags, path: *u8, bytes: size, oflags, base: rights, inheriting: rights, fdflags, opened: *fd)`
+pub(super) fn path_open(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (oflags, base, inheriting) = (call.args.u32(4), call.args.u64(5), call.args.u64(6));
+    let (follow, fdflags) = (follows(call.args.u32(1))?, stat::fdflags(call.args.u32(7))?);
+    let result = call.args.address(8);
+    if oflags & !OFLAGS_ALL != 0 || (oflags & OFLAGS_DIRECTORY != 0 && oflags & (OFLAGS_CREAT | OFLAGS_TRUNC) != 0) {
+        return Err(Errno::INVAL.into());
+    }
+    let (dir, path) = place(call, 0, 2, rights::PATH_OPEN)?;
+    call.split()?.0.slice(result, 4)?;
+    let descriptors = &call.context.descriptors;
+    let (&Folder { grant, write: may_change, .. }, passed_on) = descriptors.folder(call.args.u32(0), rights::PATH_OPEN)?;
+    let (read, write) = (base & rights::FD_READ != 0, base & rights::FD_WRITE != 0);
+    if base & (rights::FD_READ | rights::FD_WRITE) & !passed_on != 0 {
+        return Err(Errno::NOTCAPABLE.into());
+    }
+    if may_change && oflags & OFLAGS_CREAT != 0 {
+        descriptors.with(call.args.u32(0), rights::PATH_CREATE_FILE)?;
+    }
+    if oflags & OFLAGS_TRUNC != 0 {
+        descriptors.with(call.args.u32(0), rights::PATH_FILESTAT_SET_SIZE)?;
+    }
+    if write && !may_change {
+        return Err(Errno::ROFS.into());
+    }
+    descriptors.vacant()?;
+    let counted = Open::take()?;
+    let opening = Opening { follow, oflags, fdflags, read, write, may_change };
+    let rest = if may_change { 0 } else { rights::CHANGING };
+    on_disk(
+        call,
+        move || open(&dir, &path, opening),
+        move |call, opened| {
+            let (kind, applicable) = match opened {
+                Opened::File(file) => {
+                    let file = File { file: Arc::new(file), flags: fdflags, write: may_change, _open: counted };
+                    (Kind::File(file), rights::FILE)
+                }
+                Opened::Folder(dir) => {
+                    let folder = Folder { dir: Arc::new(dir), grant, write: may_change, granted: false, _open: Some(counted) };
+                    (Kind::Folder(folder), rights::FOLDER)
+                }
+            };
+            let base = base & passed_on & applicable & !rest;
+            let descriptor = Descriptor { kind, base, inheriting: inheriting & passed_on };
+            let fd = call.context.descriptors.insert(descriptor)?;
+            call.split()?.0.write_u32(result, fd)?;
+            Ok(())
+        },
+    )
+}
+
+enum Opened {
+    File(std::fs::File),
+    Folder(Dir),
+}
+
+fn open(dir: &Dir, path: &PathBuf, opening: Opening) -> Result<Opened, Errno> {
+    let Opening { follow, oflags, fdflags, read, write, may_change } = opening;
+    let mut options = OpenOptions::new();
+    options.follow(if follow { FollowSymlinks::Yes } else { FollowSymlinks::No });
+    options.dsync(fdflags & FDFLAGS_DSYNC != 0).sync(fdflags & (FDFLAGS_SYNC | FDFLAGS_RSYNC) != 0);
+    // A pipe must not hold up anybody until its type is known.
+    options.nonblock(true);
+    if oflags & OFLAGS_DIRECTORY != 0 {
+        options.custom_flags(OFlags::DIRECTORY.bits().cast_signed());
+    }
+    let creates = oflags & OFLAGS_CREAT != 0;
+    let truncates = oflags & OFLAGS_TRUNC != 0;
+    let exclusive = creates && oflags & OFLAGS_EXCL != 0;
+    let file = if creates && !write && !truncates && !exclusive || !may_change {
+        // What is there need not be writable; only to make a new one it has to be opened for writing.
+        match dir.open_with(path, options.clone().read(true)) {
+            Ok(_) if exclusive => return Err(Errno::EXIST),
+            Err(error) if creates && error.kind() == io::ErrorKind::NotFound => {
+                if !may_change {
+                    return Err(Errno::ROFS);
+                }
+                dir.open_with(path, options.read(read).write(true).create(true))?
+            }
+            other => other?,
+        }
+    } else {
+        options.write(write || creates || truncates).read(read || !(write || creates || truncates));
+        options.create(creates).create_new(exclusive).truncate(truncates);
+        if fdflags & FDFLAGS_APPEND != 0 && write && !truncates {
+            options.append(true);
+        }
+        dir.open_with(path, &options)?
+    };
+    let file = file.into_std();
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Ok(Opened::Folder(Dir::from_std_file(file))),
+        // Devices, pipes and sockets may wait for ever, and are more than the contents of a folder.
+        _ => return Err(Errno::NOTSUP),
+    }
+    if fdflags & FDFLAGS_APPEND != 0 {
+        let flags = rustix::fs::fcntl_getfl(&file)?;
+        rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;
+    }
+    Ok(Opened::File(file))
+}

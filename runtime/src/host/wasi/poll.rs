@@ -1,0 +1,163 @@
+//! Waiting for clocks and streams.
+//!
+//! Files, bodies, replies and the log never make anybody wait. So what is left to wait for is time: the sandbox is blocked until then. Only `sledge run` has streams that can make it wait, and waits for them there and then.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::clock_gettime;
+use sledge_sandbox::GuestMemory;
+
+use super::clocks::{clock, nanoseconds};
+use super::descriptors::{Descriptor, Kind, Standard};
+use super::{Errno, rights};
+use crate::host::{Call, Context, Input, Stop};
+
+/// Subscriptions of one call.
+pub(super) const SUBSCRIPTIONS_MAX: u32 = 1_024;
+const SUBSCRIPTION_BYTES: u64 = 48;
+const EVENT_BYTES: u64 = 32;
+
+const EVENTTYPE_CLOCK: u8 = 0;
+const EVENTTYPE_FD_READ: u8 = 1;
+const EVENTTYPE_FD_WRITE: u8 = 2;
+const SUBSCRIPTION_CLOCK_ABSTIME: u16 = 1;
+
+/// What a guest waits for.
+struct Subscription {
+    userdata: u64,
+    to: Subject,
+}
+
+enum Subject {
+    Clock(Result<Option<Instant>, Errno>),
+    Fd { ty: u8, fd: u32 },
+}
+
+/// What became of it.
+struct Event {
+    userdata: u64,
+    errno: Errno,
+    ty: u8,
+    bytes: u64,
+}
+
+/// `poll_oneoff(in: *subscription, out: *event, count: size, events: *size)`: answers as soon as there is one event.
+pub(super) fn poll_oneoff(call: &mut Call<'_>) -> Result<(), Stop> {
+    poll(call, Instant::now())
+}
+
+/// The same of a call that was made at that time.
+fn poll(call: &mut Call<'_>, begun: Instant) -> Result<(), Stop> {
+    let (from, to, count, result) = (call.args.address(0), call.args.address(1), call.args.u32(2), call.args.address(3));
+    if count == 0 || count > SUBSCRIPTIONS_MAX {
+        return Err(Errno::INVAL.into());
+    }
+    let (memory, context) = call.split()?;
+    memory.slice(to, u64::from(count) * EVENT_BYTES)?;
+    memory.slice(result, 4)?;
+    // All are read before an event is written: the guest's two lists may overlap.
+    let list = memory.slice(from, u64::from(count) * SUBSCRIPTION_BYTES)?;
+    let list: Vec<Subscription> =
+        list.chunks_exact(SUBSCRIPTION_BYTES as usize).map(|bytes| subscription(bytes, begun)).collect::<Result<_, _>>()?;
+    let events = events(&list, context);
+    if events.is_empty() {
+        let first = list.iter().filter_map(|subscription| match subscription.to {
+            Subject::Clock(Ok(until)) => until,
+            Subject::Clock(Err(_)) | Subject::Fd { .. } => None,
+        });
+        return wait(call, &list, first.min(), begun);
+    }
+    put(memory, to, &events)?;
+    memory.write_u32(result, events.len() as u32)?;
+    Ok(())
+}
+
+/// Reads a subscription: `{ userdata: u64, tag: u8 at 8, clock: { id: u32 at 16, timeout: u64 at 24, precision: u64 at 32,
+/// flags: u16 at 40 } or fd: u32 at 16 }`.
+fn subscription(bytes: &[u8], begun: Instant) -> Result<Subscription, Errno> {
+    let field =
+        |at: usize, count: usize| bytes[at..at + count].iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    let userdata = field(0, 8);
+    let to = match field(8, 1) as u8 {
+        EVENTTYPE_CLOCK => Subject::Clock(until(field(16, 4) as u32, field(24, 8), field(40, 2) as u16, begun)),
+        ty @ (EVENTTYPE_FD_READ | EVENTTYPE_FD_WRITE) => Subject::Fd { ty, fd: field(16, 4) as u32 },
+        _ => return Err(Errno::INVAL),
+    };
+    Ok(Subscription { userdata, to })
+}
+
+/// When a clock's time has come; never, when that is further away than time goes here.
+fn until(id: u32, timeout: u64, flags: u16, begun: Instant) -> Result<Option<Instant>, Errno> {
+    let clock = clock(id)?;
+    match flags {
+        0 => Ok(begun.checked_add(Duration::from_nanos(timeout))),
+        SUBSCRIPTION_CLOCK_ABSTIME => {
+            // What the system's clock is set to meanwhile is seen when it is looked at again.
+            let left = timeout.saturating_sub(nanoseconds(clock_gettime(clock)));
+            Ok(Instant::now().checked_add(Duration::from_nanos(left)))
+        }
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// What can be told now.
+fn events(list: &[Subscription], context: &Context) -> Vec<Event> {
+    let now = Instant::now();
+    let event = |subscription: &Subscription| {
+        let (ty, result) = match subscription.to {
+            Subject::Clock(Ok(until)) if until.is_some_and(|until| until <= now) => (EVENTTYPE_CLOCK, Ok(0)),
+            Subject::Clock(Ok(_)) => return None,
+            Subject::Clock(Err(errno)) => (EVENTTYPE_CLOCK, Err(errno)),
+            Subject::Fd { ty, fd } => (ty, ready(context, ty, fd).transpose()?),
+        };
+        let (errno, bytes) = result.map_or_else(|errno| (errno, 0), |bytes| (Errno::SUCCESS, bytes));
+        Some(Event { userdata: subscription.userdata, errno, ty, bytes })
+    };
+    list.iter().filter_map(event).collect()
+}
+
+/// How many bytes there are to read, or an answer that something can be written; none when neither is so now.
+fn ready(context: &Context, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
+    let descriptor = context.descriptors.with(fd, rights::POLL_FD_READWRITE)?;
+    match &descriptor.kind {
+        Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &context.input {
+            Input::Body(body) => Ok(Some(body.left() as u64)),
+            // It is not known how many; a deadline that is over ends the wait itself.
+            input @ Input::File { .. } => Ok(input.wait_until(Some(Instant::now())).unwrap_or(false).then_some(1)),
+        },
+        Kind::Stream(Standard::Input) => Err(Errno::BADF),
+        Kind::Stream(Standard::Output | Standard::Errors) if ty == EVENTTYPE_FD_READ => Err(Errno::BADF),
+        Kind::Stream(_) | Kind::File(_) => Ok(Some(0)),
+        Kind::Folder(_) => Err(Errno::ISDIR),
+    }
+}
+
+/// Waits until `until`, or for the input; then looks again.
+fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
+    let descriptors = &call.context.descriptors;
+    let is_input = |fd| matches!(descriptors.get(fd), Ok(Descriptor { kind: Kind::Stream(Standard::Input), .. }));
+    if list.iter().any(|subscription| matches!(subscription.to, Subject::Fd { fd, .. } if is_input(fd))) {
+        call.context.input.wait_until(until)?;
+        return poll(call, begun);
+    }
+    let time = async move {
+        match until {
+            Some(until) => tokio::time::sleep_until(until.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    Err(call.wait(time, move |call, ()| poll(call, begun)))
+}
+
+/// Writes events: `{ userdata: u64, error: u16 at 8, type: u8 at 10, nbytes: u64 at 16, flags: u16 at 24 }`.
+fn put(memory: &mut GuestMemory<'_>, to: u64, events: &[Event]) -> Result<(), Stop> {
+    for (index, event) in (0u64..).zip(events) {
+        let mut bytes = [0; EVENT_BYTES as usize];
+        bytes[..8].copy_from_slice(&event.userdata.to_le_bytes());
+        bytes[8..10].copy_from_slice(&event.errno.0.to_le_bytes());
+        bytes[10] = event.ty;
+        bytes[16..24].copy_from_slice(&event.bytes.to_le_bytes());
+        memory.write(to + index * EVENT_BYTES, &bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! What is known about a file: kind, size, times, flags, rights.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use cap_fs_ext::SystemTimeSpec;
+use cap_std::fs::{Metadata, MetadataExt as _};
+use cap_std::time::SystemTime;
+use rustix::fs::{
+    AtFlags, FileType, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fcntl_getfl, fcntl_setfl, futimens, utimensat,
+};
+
+use super::descriptors::{Kind, Standard};
+use super::disk::{just_on_disk, on_disk};
+use super::{Errno, rights};
+use crate::host::{Call, Context, Input, Output, Stop};
+
+/// Bytes of a `filestat`.
+pub(super) const FILESTAT_BYTES: usize = 64;
+
+const FILETYPE_UNKNOWN: u8 = 0;
+const FILETYPE_CHARACTER_DEVICE: u8 = 2;
+const FILETYPE_DIRECTORY: u8 = 3;
+const FILETYPE_REGULAR_FILE: u8 = 4;
+
+pub(super) const FDFLAGS_APPEND: u16 = 1 << 0;
+pub(super) const FDFLAGS_DSYNC: u16 = 1 << 1;
+pub(super) const FDFLAGS_NONBLOCK: u16 = 1 << 2;
+pub(super) const FDFLAGS_RSYNC: u16 = 1 << 3;
+pub(super) const FDFLAGS_SYNC: u16 = 1 << 4;
+const FDFLAGS_ALL: u16 = FDFLAGS_APPEND | FDFLAGS_DSYNC | FDFLAGS_NONBLOCK | FDFLAGS_RSYNC | FDFLAGS_SYNC;
+
+const FSTFLAGS_ATIM: u32 = 1 << 0;
+const FSTFLAGS_ATIM_NOW: u32 = 1 << 1;
+const FSTFLAGS_MTIM: u32 = 1 << 2;
+const FSTFLAGS_MTIM_NOW: u32 = 1 << 3;
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// `fdflags` that a guest gave.
+pub(super) fn fdflags(given: u32) -> Result<u16, Errno> {
+    u16::try_from(given).ok().filter(|flags| flags & !FDFLAGS_ALL == 0).ok_or(Errno::INVAL)
+}
+
+/// The number of a type of file in WASI.
+pub(super) const fn filetype(ty: FileType) -> u8 {
+    match ty {
+        FileType::BlockDevice => 1,
+        FileType::CharacterDevice => FILETYPE_CHARACTER_DEVICE,
+        FileType::Directory => FILETYPE_DIRECTORY,
+        FileType::RegularFile => FILETYPE_REGULAR_FILE,
+        // A socket's own type is not known from outside; a stream is what most are.
+        FileType::Socket => 6,
+        FileType::Symlink => 7,
+        FileType::Fifo | FileType::Unknown => FILETYPE_UNKNOWN,
+    }
+}
+
+/// A `filestat`.
+pub(super) fn filestat(metadata: &Metadata) -> [u8; FILESTAT_BYTES] {
+    let nanoseconds = |seconds: i64, nanoseconds: i64| {
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        seconds.saturating_mul(NANOSECONDS).saturating_add(u64::try_from(nanoseconds).unwrap_or(0))
+    };
+    let fields = [
+        metadata.dev(),
+        metadata.ino(),
+        u64::from(filetype(FileType::from_raw_mode(metadata.mode()))),
+        metadata.nlink(),
+        metadata.size(),
+        nanoseconds(metadata.atime(), metadata.atime_nsec()),
+        nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+        nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+    ];
+    // { dev: u64, ino: u64, filetype: u8, nlink: u64, size: u64, atim: u64, mtim: u64, ctim: u64 }, each at a multiple of 8
+    let mut stat = [0; FILESTAT_BYTES];
+    for (place, field) in stat.chunks_exact_mut(8).zip(fields) {
+        place.copy_from_slice(&field.to_le_bytes());
+    }
+    stat
+}
+
+/// Not a character device unless it is a terminal: C libraries buffer by lines what they take for one.
+fn stream_filetype(context: &Context, standard: Standard) -> u8 {
+    let output = |output: &Output| matches!(output, Output::File(file) if file.is_terminal());
+    let terminal = match standard {
+        Standard::Input => matches!(&context.input, Input::File { file, .. } if file.is_terminal()),
+        Standard::Output => output(&context.output),
+        Standard::Errors => output(&context.errors),
+    };
+    if terminal { FILETYPE_CHARACTER_DEVICE } else { FILETYPE_UNKNOWN }
+}
+
+/// `fd_fdstat_get(fd, stat: *fdstat)`
+pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (fd, at) = (call.args.u32(0), call.args.address(1));
+    let (memory, context) = call.split()?;
+    let descriptor = context.descriptors.get(fd)?;
+    let (filetype, flags) = match &descriptor.kind {
+        Kind::Stream(standard) => (stream_filetype(context, *standard), 0),
+        Kind::File(file) => (FILETYPE_REGULAR_FILE, file.flags),
+        Kind::Folder(_) => (FILETYPE_DIRECTORY, 0),
+    };
+    // { fs_filetype: u8, fs_flags: u16 at 2, fs_rights_base: u64 at 8, fs_rights_inheriting: u64 at 16 }
+    let mut stat = [0; 24];
+    stat[0] = filetype;
+    stat[2..4].copy_from_slice(&flags.to_le_bytes());
+    stat[8..16].copy_from_slice(&descriptor.base.to_le_bytes());
+    stat[16..24].copy_from_slice(&descriptor.inheriting.to_le_bytes());
+    memory.write(at, &stat)?;
+    Ok(())
+}
+
+/// `fd_fdstat_set_flags(fd, flags: fdflags)`: no flag changes how standard streams and folders behave here; of a file's, those that say when
+/// it is flushed can only be given when it is opened.
+pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
+    const FIXED: u16 = FDFLAGS_DSYNC | FDFLAGS_RSYNC | FDFLAGS_SYNC;
+    let fd = call.args.u32(0);
+    call.context.descriptors.with(fd, rights::FD_FDSTAT_SET_FLAGS)?;
+    let flags = fdflags(call.args.u32(1))?;
+    let Kind::File(file) = &mut call.context.descriptors.get_mut(fd)?.kind else { return Ok(()) };
+    if (file.flags ^ flags) & FIXED != 0 {
+        return Err(Errno::NOTSUP.into());
+    }
+    // Neither waits for a disk.
+    let mut system = fcntl_getfl(&*file.file).map_err(Errno::from)?;
+    system.set(OFlags::APPEND, flags & FDFLAGS_APPEND != 0);
+    fcntl_setfl(&*file.file, system).map_err(Errno::from)?;
+    file.flags = flags;
+    Ok(())
+}
+
+/// `fd_filestat_get(fd, stat: *filestat)`
+pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
+    let (fd, at) = (call.args.u32(0), call.args.address(1));
+    call.split()?.0.slice(at, FILESTAT_BYTES as u64)?;
+    let put = move |call: &mut Call<'_>, metadata: Metadata| Ok(call.split()?.0.write(at, &filestat(&metadata))?);
+    match &call.context.descriptors.with(fd, rights::FD_FILESTAT_GET)?.kind {
+        Kind::Stream(standard) => {
+            let mut stat = [0; FILESTAT_BYTES];
+            stat[16] = stream_filetype(call.context, *standard);
+            call.split()?.0.write(at, &stat)?;
+            Ok(())
+        }
+        Kind::File(file) => {
+            let file = Arc::clone(&file.file);
+            on_disk(call, move || Ok(Metadata::from_file(&file)?), put)
+        }
+        Kind::Folder(folder) => {
+            let dir = Arc::clone(&folder.dir);
+            on_disk(call, move || Ok(dir.dir_metadata()?), put)
+        }
+    }
+}
+
+/// What is to become of a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Change {
+    Keep,
+    Now,
+    To(u64),
+}
+
+impl Change {
+    fn timespec(self) -> Timespec {
+        match self {
+            Change::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+            Change::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+            // A quotient by that fits.
+            Change::To(time) => {
+                Timespec { tv_sec: (time / NANOSECONDS).cast_signed(), tv_nsec: (time % NANOSECONDS).cast_signed() }
+            }
+        }
+    }
+
+    /// As cap-std takes it; nothing when it is to be kept.
+    pub(super) fn spec(self) -> Option<SystemTimeSpec> {
+        match self {
+            Change::Keep => None,
+            Change::Now => Some(SystemTimeSpec::SymbolicNow),
+            Change::To(time) => {
+                let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(time);
+                Some(SystemTimeSpec::Absolute(SystemTime::from_std(time)))
+            }
+        }
+    }
+}
+
+/// What `fstflags` say about the time of access and that of modification.
+pub(super) fn changes(access: u64, modification: u64, flags: u32) -> Result<[Change; 2], Errno> {
+    let change = |time, to, now| match (flags & to != 0, flags & now != 0) {
+        (true, true) => Err(Errno::INVAL),
+        (true, false) => Ok(Change::To(time)),
+        (false, true) => Ok(Change::Now),
+        (false, false) => Ok(Change::Keep),
+    };
+    if flags & !(FSTFLAGS_ATIM | FSTFLAGS_ATIM_NOW | FSTFLAGS_MTIM | FSTFLAGS_MTIM_NOW) != 0 {
+        return Err(Errno::INVAL);
+    }
+    Ok([change(access, FSTFLAGS_ATIM, FSTFLAGS_ATIM_NOW)?, change(modification, FSTFLAGS_MTIM, FSTFLAGS_MTIM_NOW)?])
+}
+
+/// `fd_filestat_set_times(fd, atim: timestamp, mtim: timestamp, flags: fstflags)`
+pub(super) fn fd_filestat_set_times(call: &mut Call<'_>) -> Result<(), Stop> {
+    let descriptor = call.context.descriptors.with(call.args.u32(0), rights::FD_FILESTAT_SET_TIMES)?;
+    let [access, modification] = changes(call.args.u64(1), call.args.u64(2), call.args.u32(3))?;
+    let times = Timestamps { last_access: access.timespec(), last_modification: modification.timespec() };
+    match &descriptor.kind {
+        Kind::File(file) => {
+            let file = Arc::clone(&file.file);
+            just_on_disk(call, move || Ok(futimens(&*file, &times)?))
+        }
+        Kind::Folder(folder) => {
+            let dir = Arc::clone(&folder.dir);
+            just_on_disk(call, move || Ok(utimensat(&*dir, ".", &times, AtFlags::empty())?))
+        }
+        Kind::Stream(_) => Err(Errno::BADF.into()),
+    }
+}
