@@ -100,6 +100,19 @@ fn a_folder_is_named_as_the_command_line_says() {
     assert!(code == 2 && stderr.contains("`w` is neither `ro` nor `rw`"), "{code}: {stderr}");
 }
 
+/// All sandboxes together leave half of the process's descriptors to others.
+#[test]
+fn the_process_keeps_descriptors_for_itself() {
+    let folders = Folders::new();
+    let sledge = programs::sledge_command(&["run", "--dir", "r::/data"]);
+    let mut command = Command::new("sh");
+    // It opens 21 files.
+    command.args(["-c", r#"ulimit -n 40 && exec "$@""#, "sh"]).arg(sledge.get_program()).args(sledge.get_args());
+    command.arg(program("serve.c")).current_dir(folders.all.path());
+    let done = process::run(&mut command, b"kept", TIME_MAX);
+    assert_eq!((done.code(), done.text().as_str()), (0, "Too many open files in system"), "{}", done.stderr);
+}
+
 /// Standard input that has nothing yet: the program waits for it or for its own time, whichever is first.
 #[test]
 fn waiting_for_input_ends_with_the_time() {

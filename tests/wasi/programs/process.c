@@ -70,6 +70,10 @@ static void waiting(void) {
     CHECK(count == 2 && events[0].error == 0 && events[1].error == __WASI_ERRNO_INVAL);
     // Nobody waits for a file, a reply, or what is not open.
     __wasi_fd_t file = open_at(WRITE, "polled", __WASI_OFLAGS_CREAT, 0);
+    __wasi_ciovec_t text = {(const uint8_t *)"text", 4};
+    __wasi_filesize_t at;
+    SUCCEEDS(__wasi_fd_write(file, &text, 1, &count));
+    SUCCEEDS(__wasi_fd_seek(file, 1, __WASI_WHENCE_SET, &at));
     __wasi_subscription_t ready[] = {
         fd_subscription(__WASI_EVENTTYPE_FD_READ, file),
         fd_subscription(__WASI_EVENTTYPE_FD_WRITE, 1),
@@ -77,6 +81,7 @@ static void waiting(void) {
         clock_subscription(1, 3600ull * 1000000000, 0),
     };
     SUCCEEDS(__wasi_poll_oneoff(ready, events, 4, &count));
+    CHECK(events[0].fd_readwrite.nbytes == 3);
     CHECK(count == 3 && events[0].error == 0 && events[1].error == 0 && events[2].error == __WASI_ERRNO_BADF);
     CHECK(events[1].type == __WASI_EVENTTYPE_FD_WRITE && events[1].userdata == 1);
     // The two lists in one place.

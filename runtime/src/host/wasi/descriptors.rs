@@ -1,7 +1,7 @@
 //! File descriptors of one sandbox: standard streams, files and folders, each with its rights.
 //!
-//! Descriptors 0 to 2 stand in place, so that a function without folders needs no memory for any of this. A new descriptor has the lowest
-//! number that is free, as POSIX wants it.
+//! Most functions have no folders and never close or move a stream: they share one table, and a request of theirs costs nothing for it. A
+//! new descriptor has the lowest number that is free, as POSIX wants it.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -137,21 +137,35 @@ impl Descriptor {
     }
 }
 
-/// The file descriptors of a sandbox.
+/// What is open in a sandbox at its beginning, folders apart.
+static STANDARD: [Option<Descriptor>; 3] = [
+    Some(Descriptor::stream(Standard::Input)),
+    Some(Descriptor::stream(Standard::Output)),
+    Some(Descriptor::stream(Standard::Errors)),
+];
+
+/// The file descriptors of a sandbox, by number; none as long as they are [`STANDARD`].
 #[derive(Debug)]
-pub(in crate::host) struct Descriptors {
-    low: [Option<Descriptor>; 3],
-    /// From 3 on.
-    high: Vec<Option<Descriptor>>,
-}
+pub(in crate::host) struct Descriptors(Option<Vec<Option<Descriptor>>>);
 
 impl Descriptors {
     /// What a sandbox begins with.
     pub(in crate::host) fn new(grants: &[Grant]) -> Descriptors {
-        Descriptors {
-            low: [Standard::Input, Standard::Output, Standard::Errors].map(|standard| Some(Descriptor::stream(standard))),
-            high: grants.iter().enumerate().map(|(index, grant)| Some(Descriptor::granted(index, grant))).collect(),
-        }
+        if grants.is_empty() { Descriptors(None) } else { Descriptors(Some(Descriptors::table(grants))) }
+    }
+
+    fn table(grants: &[Grant]) -> Vec<Option<Descriptor>> {
+        let streams = [Standard::Input, Standard::Output, Standard::Errors].map(Descriptor::stream);
+        let folders = grants.iter().enumerate().map(|(index, grant)| Descriptor::granted(index, grant));
+        streams.into_iter().chain(folders).map(Some).collect()
+    }
+
+    fn all(&self) -> &[Option<Descriptor>] {
+        self.0.as_deref().unwrap_or(&STANDARD)
+    }
+
+    fn all_mut(&mut self) -> &mut Vec<Option<Descriptor>> {
+        self.0.get_or_insert_with(|| Descriptors::table(&[]))
     }
 
     /// Whether there are files or folders besides those that were granted.
@@ -161,22 +175,15 @@ impl Descriptors {
             Kind::File(_) => true,
             Kind::Folder(folder) => !folder.granted,
         };
-        self.low.iter().chain(&self.high).flatten().any(opened)
+        self.all().iter().flatten().any(opened)
     }
 
     pub(super) fn get(&self, fd: u32) -> Result<&Descriptor, Errno> {
-        let fd = fd as usize;
-        let place = if fd < 3 { self.low.get(fd) } else { self.high.get(fd - 3) };
-        place.and_then(Option::as_ref).ok_or(Errno::BADF)
-    }
-
-    fn place(&mut self, fd: u32) -> Option<&mut Option<Descriptor>> {
-        let fd = fd as usize;
-        if fd < 3 { self.low.get_mut(fd) } else { self.high.get_mut(fd - 3) }
+        self.all().get(fd as usize).and_then(Option::as_ref).ok_or(Errno::BADF)
     }
 
     pub(super) fn get_mut(&mut self, fd: u32) -> Result<&mut Descriptor, Errno> {
-        self.place(fd).and_then(Option::as_mut).ok_or(Errno::BADF)
+        self.all_mut().get_mut(fd as usize).and_then(Option::as_mut).ok_or(Errno::BADF)
     }
 
     /// An open descriptor that has that right.
@@ -210,8 +217,8 @@ impl Descriptors {
     /// # Errors
     /// `EMFILE` when there are as many as there may be.
     pub(super) fn vacant(&self) -> Result<u32, Errno> {
-        let taken = self.low.iter().chain(&self.high).position(Option::is_none);
-        let fd = taken.unwrap_or(self.low.len() + self.high.len());
+        let all = self.all();
+        let fd = all.iter().position(Option::is_none).unwrap_or(all.len());
         // Below the limit it fits.
         if fd < DESCRIPTORS_MAX { Ok(fd as u32) } else { Err(Errno::MFILE) }
     }
@@ -219,15 +226,16 @@ impl Descriptors {
     /// Opens it under the lowest free number.
     pub(super) fn insert(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
         let fd = self.vacant()?;
-        match self.place(fd) {
+        let all = self.all_mut();
+        match all.get_mut(fd as usize) {
             Some(place) => *place = Some(descriptor),
-            None => self.high.push(Some(descriptor)),
+            None => all.push(Some(descriptor)),
         }
         Ok(fd)
     }
 
     fn remove(&mut self, fd: u32) -> Result<Descriptor, Errno> {
-        self.place(fd).and_then(Option::take).ok_or(Errno::BADF)
+        self.all_mut().get_mut(fd as usize).and_then(Option::take).ok_or(Errno::BADF)
     }
 }
 

@@ -252,9 +252,6 @@ fn open(dir: &Dir, path: &PathBuf, opening: Opening) -> Result<Opened, Errno> {
     } else {
         options.write(write || creates || truncates).read(read || !(write || creates || truncates));
         options.create(creates).create_new(exclusive).truncate(truncates);
-        if fdflags & FDFLAGS_APPEND != 0 && write && !truncates {
-            options.append(true);
-        }
         dir.open_with(path, &options)?
     };
     let file = file.into_std();
@@ -264,6 +261,7 @@ fn open(dir: &Dir, path: &PathBuf, opening: Opening) -> Result<Opened, Errno> {
         // Devices, pipes and sockets may wait for ever, and are more than the contents of a folder.
         _ => return Err(Errno::NOTSUP),
     }
+    // cap-std opens nothing to truncate it and then append.
     if fdflags & FDFLAGS_APPEND != 0 {
         let flags = rustix::fs::fcntl_getfl(&file)?;
         rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;

@@ -2,6 +2,8 @@
 //!
 //! Files, bodies, replies and the log never make anybody wait. So what is left to wait for is time: the sandbox is blocked until then. Only `sledge run` has streams that can make it wait, and waits for them there and then.
 
+use std::fs;
+use std::io::Seek as _;
 use std::time::{Duration, Instant};
 
 use rustix::time::clock_gettime;
@@ -127,9 +129,16 @@ fn ready(context: &Context, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
         },
         Kind::Stream(Standard::Input) => Err(Errno::BADF),
         Kind::Stream(Standard::Output | Standard::Errors) if ty == EVENTTYPE_FD_READ => Err(Errno::BADF),
+        Kind::File(file) if ty == EVENTTYPE_FD_READ => Ok(Some(left(&file.file))),
         Kind::Stream(_) | Kind::File(_) => Ok(Some(0)),
         Kind::Folder(_) => Err(Errno::ISDIR),
     }
+}
+
+/// Bytes of an open file behind where it is. Both numbers are in the kernel's memory.
+fn left(mut file: &fs::File) -> u64 {
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    bytes.saturating_sub(file.stream_position().unwrap_or(0))
 }
 
 /// Waits until `until`, or for the input; then looks again.
