@@ -14,7 +14,7 @@
 using namespace llvm;
 
 // Narrow integers that a block has to write.
-static constexpr unsigned rowMin = 8;
+static constexpr unsigned rowMin = 4;
 
 static bool isFractionOrVector(const Instruction &instruction) {
     Type *type = isa<StoreInst>(instruction) ? instruction.getOperand(0)->getType() : instruction.getType();
