@@ -82,8 +82,9 @@ test-wasi: build ## the official test suite of WASI preview 1, from the folder S
 bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
 	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))
 
-polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3
-	@$(target)/release/polybench $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
+polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3 WASMTIME=yes
+	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin polybench-wasmtime)
+	@$(target)/release/polybench $(if $(WASMTIME),--wasmtime) $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
 		$(if $(MODES),--modes "$(MODES)") $(if $(SOURCES),--sources "$(SOURCES)") $(if $(ROUNDS),--rounds $(ROUNDS))
 
 fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM=seed

@@ -29,6 +29,9 @@ struct Options {
     /// Only what promises.toml is about, whatever modes and sources say
     #[arg(long)]
     promised: bool,
+    /// The same WebAssembly in wasmtime, too, for which polybench-wasmtime has to be built
+    #[arg(long)]
+    wasmtime: bool,
     /// How often each program runs at least
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -51,7 +54,10 @@ fn run(options: Options) -> Result<()> {
     let words = |text: &str| text.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let modes = words(&options.modes).iter().map(|name| Bounds::parse(name)).collect::<Result<Vec<_>>>()?;
     let sources = words(&options.sources).iter().map(|name| Source::parse(name)).collect::<Result<Vec<_>>>()?;
-    let variants = if options.promised { Variant::PROMISED.to_vec() } else { Variant::all(&modes, &sources) };
+    let mut variants = if options.promised { Variant::PROMISED.to_vec() } else { Variant::all(&modes, &sources) };
+    if options.wasmtime {
+        variants.extend(Variant::WASMTIME);
+    }
     let mut plan = Plan::new(&options.size, &words(&options.kernels), &variants, options.rounds)?;
     if let Some(folder) = options.folder {
         plan.folder = folder;

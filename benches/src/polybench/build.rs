@@ -76,6 +76,8 @@ struct Tools<'a> {
     /// Copies, so that a build meanwhile does not change what is measured.
     awsm: PathBuf,
     sledge: PathBuf,
+    /// If the plan has it.
+    wasmtime: Option<PathBuf>,
     /// Versions and digests of all that makes a program.
     stamp: String,
 }
@@ -86,6 +88,8 @@ impl<'a> Tools<'a> {
             .with_context(|| format!("{CLANG} is needed for native code and for wasm; make setup"))?;
         let (awsm, awsm_digest) = copy(&checkout::program("awsm")?, folder)?;
         let (sledge, sledge_digest) = copy(&checkout::program("sledge")?, folder)?;
+        let wanted = plan.variants.iter().any(|variant| matches!(variant, Variant::Wasmtime(_)));
+        let wasmtime = wanted.then(|| copy(&other_runtime()?, folder)).transpose()?;
         let mut kernels = DefaultHasher::new();
         for source in plan.kernels.iter().map(|kernel| source(kernel)).chain([sources().join("../polybench.h")]) {
             read(&source)?.hash(&mut kernels);
@@ -98,8 +102,10 @@ impl<'a> Tools<'a> {
                 "mode none cannot be measured: sledge run has no option {FORCE}; leave none out of the modes"
             );
         }
-        let stamp = format!("{clang}; awsm {awsm_digest}, sledge {sledge_digest}, kernels {:016x}", kernels.finish());
-        Ok(Tools { folder, dataset: &plan.dataset, awsm, sledge, stamp })
+        let (wasmtime, version) = wasmtime.unzip();
+        let version = version.map_or_else(String::new, |digest| format!("wasmtime {digest}, "));
+        let stamp = format!("{clang}; awsm {awsm_digest}, sledge {sledge_digest}, {version}kernels {:016x}", kernels.finish());
+        Ok(Tools { folder, dataset: &plan.dataset, awsm, sledge, wasmtime, stamp })
     }
 
     /// The command that runs the program.
@@ -125,6 +131,12 @@ impl<'a> Tools<'a> {
                     self.function(kernel, from, bounds, cpu, &define, &output)?;
                 }
             }
+            Variant::Wasmtime(from) => {
+                if !made {
+                    let module = self.module(kernel, from, &define)?;
+                    fs::copy(&module, &output).with_context(|| format!("cannot copy {}", module.display()))?;
+                }
+            }
         }
         fs::write(&stamp_file, stamp).with_context(|| format!("cannot write {}", stamp_file.display()))?;
         Ok(match variant {
@@ -134,6 +146,10 @@ impl<'a> Tools<'a> {
                 words.extend((bounds == Bounds::None).then(|| FORCE.into()));
                 words.push(output.into());
                 words
+            }
+            Variant::Wasmtime(_) => {
+                let program = self.wasmtime.as_ref().context("the plan did not have wasmtime")?;
+                vec![program.clone().into(), output.into()]
             }
         })
     }
@@ -169,6 +185,11 @@ fn source(kernel: &str) -> PathBuf {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The program that runs kernels in wasmtime, which is built on request only.
+fn other_runtime() -> Result<PathBuf> {
+    checkout::program("polybench-wasmtime").context("wasmtime is built by: make polybench WASMTIME=yes")
 }
 
 /// Copies a program to `folder`; returns where it is and a digest of it.

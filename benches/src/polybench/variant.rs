@@ -20,6 +20,8 @@ pub enum Variant {
         /// Compiled for the processor that runs it, or for any.
         cpu: Cpu,
     },
+    /// wasmtime, by [`Source::Foreign`] or [`Source::Simd`].
+    Wasmtime(Source),
 }
 
 /// Who makes the WebAssembly.
@@ -126,15 +128,21 @@ impl Variant {
     /// The same from such with vectors.
     pub const SIMD_GUARD: Variant = Variant::Function { source: Source::Simd, bounds: Bounds::Guard, cpu: Cpu::Native };
 
-    /// What the promises are about.
-    pub const PROMISED: [Variant; 6] = [
+    /// What the promises are about, and what is reported with them: the same for any processor.
+    pub const PROMISED: [Variant; 9] = [
         Variant::Native,
         Variant::NativeMarch,
         Variant::C_GUARD,
         Variant::FOREIGN_GUARD,
         Variant::SIMD_GUARD,
         Variant::C_SOFTWARE,
+        Variant::Function { source: Source::C, bounds: Bounds::Guard, cpu: Cpu::Baseline },
+        Variant::Function { source: Source::Foreign, bounds: Bounds::Guard, cpu: Cpu::Baseline },
+        Variant::Function { source: Source::Simd, bounds: Bounds::Guard, cpu: Cpu::Baseline },
     ];
+
+    /// Another runtime, with WebAssembly that was not made for awsm.
+    pub const WASMTIME: [Variant; 2] = [Variant::Wasmtime(Source::Foreign), Variant::Wasmtime(Source::Simd)];
 
     /// Both native ones; for each mode, from each source, for this processor; and for any processor in the first mode.
     pub fn all(modes: &[Bounds], sources: &[Source]) -> Vec<Variant> {
@@ -166,6 +174,7 @@ impl fmt::Display for Variant {
                 let cpu = if *cpu == Cpu::Native { "" } else { "-baseline" };
                 format!("{}-{}{cpu}", source.name(), bounds.name())
             }
+            Variant::Wasmtime(source) => format!("wasmtime-{}", source.name()),
         };
         f.pad(&name)
     }
