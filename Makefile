@@ -112,7 +112,7 @@ lint: setup ## rustfmt and clippy; warnings are errors
 	@$(CARGO) clippy $(build_flags) --all-targets -- -D warnings
 	@for package in $(OUTSIDE); do \
 		$(CARGO) fmt --manifest-path $$package/Cargo.toml --check; \
-		$(CARGO) clippy --manifest-path $$package/Cargo.toml $(outside_flags) --all-targets -- -D warnings; \
+		$(CARGO) clippy --manifest-path $$package/Cargo.toml $(outside_flags) --all-targets --all-features -- -D warnings; \
 	done
 
 clean: ## remove everything that was built
