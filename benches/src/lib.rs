@@ -5,6 +5,7 @@
 //! user does, and neither knows it. Every reply is checked before anything about it is timed or printed.
 #![forbid(unsafe_code)]
 
+pub mod applications;
 pub mod checkout;
 pub mod client;
 pub mod compiler;

@@ -2,11 +2,13 @@
 //!
 //! What several of them need (a compiled function, a running server) is made once and kept in a [`Bench`].
 
+mod applications;
 mod compile;
 mod first_light;
 mod polybench;
 mod runtime;
 mod sandbox;
+mod served;
 mod server;
 
 use anyhow::{Context, Result};
@@ -66,6 +68,15 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("replacements-failed", server::replacements_failed),
     ("slow-heads-p99-ratio", server::slow_heads_p99),
     ("h2spec-failed-cases", server::h2spec_failed),
+    ("gps-ekf-execution-ratio", applications::gps_ekf),
+    ("ocr-execution-ratio", applications::ocr),
+    ("image-classify-execution-ratio", applications::image_classify),
+    ("image-resize-execution-ratio", applications::image_resize),
+    ("plate-detect-execution-ratio", applications::plate_detect),
+    ("gps-ekf-served-throughput-ratio", served::gps_ekf),
+    ("applications-served-throughput-least-ratio", served::throughput),
+    ("applications-served-mean-worst-ratio", served::mean),
+    ("applications-served-p99-worst-ratio", served::p99),
 ];
 
 /// The measurement of the promise `name`.
@@ -82,6 +93,7 @@ pub struct Bench {
     polybench: Option<Summary>,
     runtime: Option<runtime::Runtime>,
     compile: Option<compile::Costs>,
+    served: Option<Vec<served::Served>>,
     folder: TempDir,
 }
 
@@ -93,7 +105,7 @@ impl Bench {
     /// If there is no room for temporary files.
     pub fn new() -> Result<Bench> {
         let folder = tempfile::Builder::new().prefix("sledge-promises-").tempdir().context("cannot create a temporary folder")?;
-        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, compile: None, folder })
+        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, compile: None, served: None, folder })
     }
 
     /// gps-ekf, compiled with default options.
@@ -119,6 +131,14 @@ impl Bench {
             Some(costs) => Ok(costs),
             None => Ok(*self.compile.insert(compile::measured(self)?)),
         }
+    }
+
+    /// The applications in sandboxes and as processes.
+    fn served(&mut self) -> Result<&[served::Served]> {
+        if self.served.is_none() {
+            self.served = Some(served::measured(self.folder.path())?);
+        }
+        self.served.as_deref().context("they were just measured")
     }
 
     /// The run of all kernels.

@@ -50,6 +50,21 @@ impl Drop for Runtime {
     }
 }
 
+/// Starts the native server, where this thread is pinned to. `programs` are NAME=PROGRAM.
+pub(super) fn native_server(programs: &[String]) -> Result<(Child, SocketAddr)> {
+    let program = checkout::program("native")?;
+    let mut native = Command::new(&program)
+        .args(programs)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    let mut line = String::new();
+    BufReader::new(native.stdout.take().context("its output is piped")?).read_line(&mut line)?;
+    let address = line.trim_end().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
+    Ok((native, address.with_context(|| format!("the native server says {line:?}"))?))
+}
+
 /// Makes this thread, and processes that it starts, run on one core.
 pub(super) fn pin(core: usize) -> Result<()> {
     let mut set = CpuSet::new();
@@ -68,7 +83,7 @@ pub(super) fn two_cores() -> Result<[usize; 2]> {
 impl Runtime {
     /// Starts both servers on one core, and goes to another.
     pub(super) fn start(folder: &Path) -> Result<Runtime> {
-        let cores = two_cores()?;
+        let [server_core, load_core] = two_cores()?;
         let mut config = "listen = \"127.0.0.1:0\"\nworkers = 1\n".to_owned();
         let limited = "concurrency_max = 4\nqueue_max = 16\n";
         for (name, file, more) in [
@@ -83,19 +98,10 @@ impl Runtime {
             let path = toml::Value::String(artifact.display().to_string());
             config.push_str(&format!("\n[[functions]]\nname = \"{name}\"\npath = {path}\n{more}"));
         }
-        pin(cores[0])?;
+        pin(server_core)?;
         let sledge = Server::start_config(folder, &config)?;
-        let program = checkout::program("native")?;
-        let mut native = Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        pin(cores[1])?;
-        let mut line = String::new();
-        BufReader::new(native.stdout.take().context("its output is piped")?).read_line(&mut line)?;
-        let address = line.trim_end().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
-        let native_address = address.with_context(|| format!("the native server says {line:?}"))?;
+        let (native, native_address) = native_server(&[])?;
+        pin(load_core)?;
         let mut runtime = Runtime { native, native_address, sledge, rounds_per_us: 0.0, known: HashMap::new() };
         let rounds = 20_000_000_u64;
         let once = Load::new(1, "/work", rounds.to_le_bytes().to_vec(), 1);

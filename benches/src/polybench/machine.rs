@@ -52,9 +52,9 @@ pub(super) fn said(command: &mut Command) -> Result<String> {
 
 /// Keeps this thread, and what it starts, on one core as long as it lives.
 #[derive(Debug)]
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     /// The core.
-    pub(super) core: usize,
+    pub(crate) core: usize,
     before: CpuSet,
 }
 
@@ -64,7 +64,7 @@ impl Pinned {
     /// # Errors
     ///
     /// If the kernel refuses.
-    pub(super) fn new() -> Result<Pinned> {
+    pub(crate) fn new() -> Result<Pinned> {
         let before = sched_getaffinity(None).context("cannot ask for the allowed cores")?;
         let core = (0..CpuSet::MAX_CPU).rev().find(|core| before.is_set(*core)).context("no core is allowed")?;
         let mut only = CpuSet::new();
