@@ -14,6 +14,7 @@ use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox
 use crate::config::{FunctionConfig, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{FunctionLog, ImportError, Imports, Process};
+use crate::kv::Space;
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
 
@@ -172,7 +173,7 @@ impl Function {
         let args = std::iter::once(&config.name).chain(&config.args).collect();
         let env = config.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
-        let process = Arc::new(Process { name: config.name.clone(), args, env, grants });
+        let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None });
         let mut template = Template::new(artifact, &limits)?;
         if reactor && config.snapshot != Snapshot::Off && !init.is_empty() {
             let shared = config.snapshot == Snapshot::SharedSeed;
@@ -204,6 +205,13 @@ impl Function {
     #[must_use]
     pub fn within(self, budget: &Arc<Budget>) -> Function {
         Function { template: self.template.within(budget), ..self }
+    }
+
+    /// The same with a key-value store.
+    #[must_use]
+    pub fn with_kv(self, kv: Space) -> Function {
+        let process = Process { kv: Some(kv), ..Process::clone(&self.process) };
+        Function { process: Arc::new(process), ..self }
     }
 }
 

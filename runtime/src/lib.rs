@@ -27,6 +27,7 @@ pub mod function;
 pub mod host;
 pub mod http;
 pub mod kernel;
+pub mod kv;
 pub mod load;
 pub mod logging;
 pub mod memory;

@@ -128,6 +128,81 @@ static inline void sledge_log(const char *line) {
     sledge_write_(STDERR_FILENO, "\n", 1);
 }
 
+#if defined(__wasm__)
+#define SLEDGE_IMPORT(module, name) __attribute__((import_module(module), import_name(name)))
+
+/* The key-value store of the function's tenant (sdk/wit/keyvalue.wit). Results below zero are error numbers, negated: -SLEDGE_ENOENT and so on.
+ * Pointers to results may be null where nobody wants them. What writes returns when it is durable. */
+enum {
+    SLEDGE_E2BIG = 1,
+    SLEDGE_EBADF = 8,
+    SLEDGE_EDQUOT = 19,
+    SLEDGE_EFAULT = 21,
+    SLEDGE_EINVAL = 28,
+    SLEDGE_EIO = 29,
+    SLEDGE_EMFILE = 33,
+    SLEDGE_ENOENT = 44,
+    SLEDGE_ENOTSUP = 58,
+    SLEDGE_EOVERFLOW = 61,
+    SLEDGE_ERANGE = 68
+};
+
+typedef struct {
+    const void *bytes;
+    size_t length;
+} sledge_kv_key;
+
+/* A value of this length is none: the key is deleted, or does not exist. */
+#define SLEDGE_KV_NOTHING ((size_t)-1)
+
+typedef struct {
+    const void *key;
+    size_t key_length;
+    const void *value;
+    size_t value_length;
+} sledge_kv_pair;
+
+typedef struct {
+    const void *key;
+    size_t key_length;
+    uint64_t version; /* 0: it does not exist */
+} sledge_kv_expected;
+
+typedef struct {
+    uint64_t version;
+    uint32_t offset; /* of the value, in the buffer */
+    uint32_t length; /* SLEDGE_KV_NOTHING if there is none */
+} sledge_kv_found;
+
+/* A bucket's handle. */
+SLEDGE_IMPORT("sledge:kv", "open") int32_t sledge_kv_open(const char *name, size_t length);
+/* The value's length, of which as much is written as fits. */
+SLEDGE_IMPORT("sledge:kv", "get")
+int32_t sledge_kv_get(int32_t bucket, const void *key, size_t key_length, void *value, size_t capacity, uint64_t *version);
+SLEDGE_IMPORT("sledge:kv", "exists") int32_t sledge_kv_exists(int32_t bucket, const void *key, size_t key_length);
+/* The number of keys behind `after`, each written as its length (uint32_t, unaligned) and its bytes; 0 when there are no more. */
+SLEDGE_IMPORT("sledge:kv", "list-keys")
+int32_t sledge_kv_list_keys(int32_t bucket, const void *prefix, size_t prefix_length, const void *after, size_t after_length, void *keys, size_t capacity);
+/* The bytes of all values; those that fit are in the buffer. */
+SLEDGE_IMPORT("sledge:kv", "get-many")
+int32_t sledge_kv_get_many(int32_t bucket, const sledge_kv_key *keys, size_t count, sledge_kv_found *found, void *values, size_t capacity);
+SLEDGE_IMPORT("sledge:kv", "set")
+int32_t sledge_kv_set(int32_t bucket, const void *key, size_t key_length, const void *value, size_t value_length, uint64_t *version);
+SLEDGE_IMPORT("sledge:kv", "delete") int32_t sledge_kv_delete(int32_t bucket, const void *key, size_t key_length);
+/* Adds to a decimal number, which is 0 where there is none. */
+SLEDGE_IMPORT("sledge:kv", "increment")
+int32_t sledge_kv_increment(int32_t bucket, const void *key, size_t key_length, int64_t delta, int64_t *sum);
+/* 1 if the key had the version `expected` (0: did not exist) and has the value now, else 0; `version` gets the one that it has. */
+SLEDGE_IMPORT("sledge:kv", "compare-and-swap")
+int32_t sledge_kv_compare_and_swap(int32_t bucket, const void *key, size_t key_length, uint64_t expected, const void *value, size_t value_length, uint64_t *version);
+SLEDGE_IMPORT("sledge:kv", "set-many")
+int32_t sledge_kv_set_many(int32_t bucket, const sledge_kv_pair *pairs, size_t count, uint64_t *version);
+SLEDGE_IMPORT("sledge:kv", "delete-many") int32_t sledge_kv_delete_many(int32_t bucket, const sledge_kv_key *keys, size_t count);
+/* 1 if all keys had the versions expected and all changes were made, else 0 and nothing was. */
+SLEDGE_IMPORT("sledge:kv", "commit")
+int32_t sledge_kv_commit(int32_t bucket, const sledge_kv_expected *expected, size_t expected_count, const sledge_kv_pair *changes, size_t change_count, uint64_t *version);
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,7 @@ mod examples;
 mod exceptions;
 mod http;
 mod isolation;
+mod kv;
 mod life;
 mod memory;
 mod metrics;

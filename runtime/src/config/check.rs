@@ -10,7 +10,7 @@ use hyper::header::HeaderValue;
 
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
-    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, NAME_BYTES_MAX,
+    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, KV_BYTES_MIN, NAME_BYTES_MAX,
     Problem,
 };
 
@@ -98,6 +98,8 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
         _ => {}
     }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
+    problems.range("kv_bytes_max", config.kv_bytes_max, KV_BYTES_MIN, u64::MAX);
+    problems.range("kv_tenant_bytes_max", config.kv_tenant_bytes_max, KV_BYTES_MIN, u64::MAX);
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
     problems.range("compile_memory_bytes_max", config.compile_memory_bytes_max, COMPILE_MEMORY_BYTES_MIN, u64::MAX);

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Target;
+use crate::kv::KvLimits;
 
 pub use check::{check, check_function, stem_name};
 pub use error::{ConfigError, Problem};
@@ -43,6 +44,10 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
+/// What `kv` says where entries are to be kept in memory only.
+pub const KV_MEMORY: &str = "memory";
+/// The smallest `kv_bytes_max` and `kv_tenant_bytes_max`.
+pub const KV_BYTES_MIN: u64 = 64 << 10;
 /// What `admin` says where there is to be no admin door.
 pub const ADMIN_NONE: &str = "none";
 /// The least memory with which the compiler does anything.
@@ -112,6 +117,15 @@ pub struct Config {
     /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
     /// they are served until this one ends.
     pub state_dir: Option<PathBuf>,
+    /// The key-value store of functions: a file, which is made if it does not exist, or `memory`, which is gone when the server ends. Default:
+    /// there is none.
+    pub kv: Option<PathBuf>,
+    /// Bytes of all entries of the key-value store, which are kept in memory: keys, values and 128 bytes for each.
+    #[schemars(range(min = 65536))]
+    pub kv_bytes_max: u64,
+    /// The same of one tenant.
+    #[schemars(range(min = 65536))]
+    pub kv_tenant_bytes_max: u64,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else the user's folder for such things.
     pub cache_dir: Option<PathBuf>,
     /// Bytes of all compiled modules that are kept; those that were not used for longest go.
@@ -326,12 +340,23 @@ impl Default for Config {
             metrics: true,
             access_log: false,
             request_ids: false,
+            kv: None,
+            kv_bytes_max: KvLimits::default().bytes_max,
+            kv_tenant_bytes_max: KvLimits::default().tenant_bytes_max,
             cache_dir: None,
             cache_bytes_max: 1 << 30,
             compile_ms_max: 600_000,
             compile_memory_bytes_max: 8 << 30,
             functions: Vec::new(),
         }
+    }
+}
+
+impl Config {
+    /// How much there may be in the key-value store.
+    #[must_use]
+    pub const fn kv_limits(&self) -> KvLimits {
+        KvLimits { bytes_max: self.kv_bytes_max, tenant_bytes_max: self.kv_tenant_bytes_max }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Config, ConfigError, FunctionConfig, Problem};
+use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem};
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -39,6 +39,9 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     }
     for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
+    }
+    if let Some(kv) = config.kv.as_mut().filter(|kv| *kv != Path::new(KV_MEMORY)) {
+        *kv = folder.join(&*kv);
     }
     Ok(config)
 }

@@ -10,6 +10,7 @@ use sledge_sandbox::Budget;
 use crate::config::{FUNCTIONS_MAX, FunctionConfig};
 use crate::function::Function;
 use crate::http::{Route, Router};
+use crate::kv::Embedded;
 use crate::scheduler::{FunctionId, TenantId};
 
 /// Who says what a function is: nobody else may change it.
@@ -92,6 +93,7 @@ pub struct Catalogue {
     functions: Numbers,
     tenants: Numbers,
     budget: Arc<Budget>,
+    kv: Option<Embedded>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -109,11 +111,11 @@ pub struct Candidate {
 }
 
 impl Catalogue {
-    /// Without functions; all share `budget`.
+    /// Without functions; all share `budget`, and those of a tenant what it has in `kv`.
     #[must_use]
-    pub fn new(budget: Arc<Budget>) -> Catalogue {
+    pub fn new(budget: Arc<Budget>, kv: Option<Embedded>) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
-        Catalogue { entries: BTreeMap::new(), functions, tenants, budget, version: 0, retired: Vec::new() }
+        Catalogue { entries: BTreeMap::new(), functions, tenants, budget, kv, version: 0, retired: Vec::new() }
     }
 
     /// What all functions share.
@@ -181,7 +183,11 @@ impl Catalogue {
         if let Some(before) = self.entries.get(&config.name).filter(|before| before.route.function.labels == function.labels) {
             function.labels = Arc::clone(&before.route.function.labels);
         }
-        let function = Arc::new(function.within(&self.budget));
+        let mut function = function.within(&self.budget);
+        if let Some(kv) = &self.kv {
+            function = function.with_kv(kv.space(&config.tenant));
+        }
+        let function = Arc::new(function);
         let route = Arc::new(Route::new(&config.methods, function));
         self.version += 1;
         let entry = Entry { config, digest, origin, version: self.version, route };

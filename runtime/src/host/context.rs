@@ -8,6 +8,7 @@ use sledge_sandbox::Share;
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
 use super::wasi::{Descriptors, Grant};
+use crate::kv::{BucketName, Space};
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Process {
     pub env: Strings,
     /// Folders that it may use, from file descriptor 3 on.
     pub grants: Vec<Grant>,
+    /// Its tenant's key-value store, if the server has one.
+    pub kv: Option<Space>,
 }
 
 /// An invocation's side of the outside world.
@@ -62,6 +65,10 @@ pub struct Context {
     pub(super) progress: Option<u64>,
     /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
     pub(super) buffers: Vec<(u64, u64)>,
+    /// Buckets that are open, by their handles.
+    pub(super) buckets: Vec<BucketName>,
+    /// Bytes that a pending call keeps.
+    pub(super) waiting_bytes: usize,
 }
 
 impl Context {
@@ -69,15 +76,25 @@ impl Context {
     #[must_use]
     pub fn new(process: Arc<Process>, input: Input, output: Output, errors: Output) -> Context {
         let descriptors = Descriptors::new(&process.grants);
-        Context { process, input, output, errors, descriptors, progress: None, buffers: Vec::new() }
+        Context {
+            process,
+            input,
+            output,
+            errors,
+            descriptors,
+            progress: None,
+            buffers: Vec::new(),
+            buckets: Vec::new(),
+            waiting_bytes: 0,
+        }
     }
 
-    /// Bytes that are kept in memory for this invocation: what is left of its body, and its reply.
+    /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
         let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
-        body as u64 + reply as u64
+        body as u64 + reply as u64 + self.waiting_bytes as u64
     }
 
     /// Whether it has opened files or folders and not closed them.

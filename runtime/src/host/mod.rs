@@ -11,6 +11,7 @@
 pub mod blocking;
 mod context;
 mod imports;
+mod kv;
 mod lines;
 mod log;
 mod pending;

@@ -29,6 +29,8 @@ macro_rules! errnos {
 errnos! {
     /// No error.
     SUCCESS = 0;
+    /// More than may be.
+    TOOBIG = 1 = TOOBIG;
     /// Permission denied.
     ACCES = 2 = ACCESS;
     /// Nothing there now, try again.
@@ -91,6 +93,8 @@ errnos! {
     PERM = 63 = PERM;
     /// Nobody reads the other end.
     PIPE = 64 = PIPE;
+    /// The room for a result is too small.
+    RANGE = 68 = RANGE;
     /// The folder was granted for reading only.
     ROFS = 69 = ROFS;
     /// The stream cannot seek.

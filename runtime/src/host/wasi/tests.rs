@@ -42,6 +42,7 @@ impl World {
             args: ["f", "one", ""].into_iter().collect(),
             env: ["A=b"].into_iter().collect(),
             grants,
+            ..Process::default()
         });
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default()));

@@ -1,0 +1,287 @@
+//! Commits on a real redb, in memory that can lose what was not synced.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn bucket() -> BucketName {
+    BucketName::new(b"b").unwrap()
+}
+
+fn key(name: &str) -> BucketKey {
+    bucket().key(name.as_bytes()).unwrap()
+}
+
+fn put(name: &str, value: &str) -> (BucketKey, Change) {
+    (key(name), Change::Put(Bytes::copy_from_slice(value.as_bytes())))
+}
+
+fn commit(space: &Space, expected: &[(&str, u64)], changes: &[(BucketKey, Change)]) -> Result<Outcome, KvError> {
+    let expected = expected.iter().map(|(name, version)| (key(name), *version)).collect();
+    wait(space.clone().commit(Commit { expected, changes: changes.to_vec() }))
+}
+
+fn get(space: &Space, name: &str) -> Option<(u64, String)> {
+    let text = |entry: &Entry| (entry.version, String::from_utf8(entry.value.to_vec()).unwrap());
+    space.get(&bucket(), name.as_bytes(), |entry| entry.map(text)).unwrap()
+}
+
+fn committed(version: u64) -> Result<Outcome, KvError> {
+    Ok(Outcome::Committed { version, sum: 0 })
+}
+
+#[test]
+fn a_commit_happens_as_a_whole_or_not_at_all() {
+    let store = Embedded::in_memory(KvLimits::default()).unwrap();
+    let space = store.space("t");
+    assert_eq!(commit(&space, &[("a", 0)], &[put("a", "1"), put("b", "2")]), committed(1));
+    assert_eq!((get(&space, "a"), get(&space, "b")), (Some((1, "1".to_owned())), Some((1, "2".to_owned()))));
+    // One of two versions is another's.
+    assert_eq!(commit(&space, &[("b", 1), ("a", 0)], &[put("b", "3"), put("c", "4")]), Ok(Outcome::Conflict { version: 1 }));
+    assert_eq!((get(&space, "b"), get(&space, "c")), (Some((1, "2".to_owned())), None));
+    // Later changes of a key count; a key that is gone has version zero, and a new one gets a larger version than it had.
+    assert_eq!(
+        commit(&space, &[("b", 1)], &[put("b", "5"), (key("b"), Change::Delete), put("a", "6"), put("a", "7")]),
+        committed(2)
+    );
+    assert_eq!((get(&space, "a"), get(&space, "b")), (Some((2, "7".to_owned())), None));
+    assert_eq!(commit(&space, &[("b", 0)], &[put("b", "8")]), committed(3));
+    // Another tenant has none of it.
+    assert_eq!(get(&store.space("u"), "a"), None);
+}
+
+#[test]
+fn numbers_are_added_to_and_what_is_none_stays() {
+    let store = Embedded::in_memory(KvLimits::default()).unwrap();
+    let space = store.space("t");
+    let add = |name: &str, delta| commit(&space, &[], &[(key(name), Change::Add(delta))]);
+    assert_eq!(add("n", 5), Ok(Outcome::Committed { version: 1, sum: 5 }));
+    assert_eq!(add("n", i64::MAX - 5), Ok(Outcome::Committed { version: 2, sum: i64::MAX }));
+    assert_eq!(add("n", 1), Err(KvError::Overflow));
+    assert_eq!(add("n", i64::MIN), Ok(Outcome::Committed { version: 3, sum: -1 }));
+    assert_eq!(commit(&space, &[], &[put("t", "five")]), committed(4));
+    assert_eq!(add("t", 1), Err(KvError::NotANumber));
+    assert_eq!((get(&space, "n"), get(&space, "t")), (Some((3, "-1".to_owned())), Some((4, "five".to_owned()))));
+}
+
+#[test]
+fn there_is_no_more_than_the_limits_allow() {
+    let entry = |bytes: usize| (2 + 1 + bytes) as u64 + ENTRY_OVERHEAD_BYTES;
+    let limits = KvLimits { tenant_bytes_max: entry(100) + entry(10), bytes_max: 3 * entry(100) };
+    let store = Embedded::in_memory(limits).unwrap();
+    let (value, small) = ("x".repeat(100), "x".repeat(10));
+    let (first, second, third) = (store.space("1"), store.space("2"), store.space("3"));
+    let tenant = Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max: limits.tenant_bytes_max });
+    assert_eq!(commit(&first, &[], &[put("a", &value), put("b", &small)]), committed(1));
+    assert_eq!(commit(&first, &[], &[put("c", "")]), tenant);
+    assert_eq!(commit(&first, &[], &[put("b", &value)]), tenant);
+    // What makes it smaller, or not larger, is possible.
+    assert_eq!(commit(&first, &[], &[(key("a"), Change::Delete), put("c", &value)]), committed(2));
+    assert_eq!(commit(&second, &[], &[put("a", &value)]), committed(3));
+    assert_eq!(commit(&third, &[], &[put("a", &value)]), Err(KvError::Full { key: "kv_bytes_max", bytes_max: limits.bytes_max }));
+    assert_eq!(commit(&first, &[], &[(key("b"), Change::Delete)]), committed(4));
+    assert_eq!(commit(&third, &[], &[put("a", &value)]), committed(5));
+    assert_eq!(get(&third, "a"), Some((5, value)));
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let space = Embedded::in_memory(KvLimits::default()).unwrap().space("t");
+    assert!(bucket().key(&[0; super::super::KEY_BYTES_MAX + 1]).is_err());
+    let large = "x".repeat(super::super::VALUE_BYTES_MAX + 1);
+    assert!(matches!(commit(&space, &[], &[put("a", &large)]), Err(KvError::TooLarge { .. })));
+    let many: Vec<_> = (0..=super::super::COMMIT_KEYS_MAX).map(|index| put(&index.to_string(), "")).collect();
+    assert!(matches!(commit(&space, &[], &many), Err(KvError::TooLarge { .. })));
+    let much: Vec<_> = (0..5).map(|index| put(&index.to_string(), &large[1..])).collect();
+    assert!(matches!(commit(&space, &[], &much), Err(KvError::TooLarge { .. })));
+    assert!(BucketName::new(b"").is_none() && BucketName::new(b"a\0").is_none() && BucketName::new(&[b'x'; 65]).is_none());
+}
+
+#[test]
+fn keys_come_in_order_within_their_bucket() {
+    let space = Embedded::in_memory(KvLimits::default()).unwrap().space("t");
+    let other = BucketName::new(b"bb").unwrap();
+    let mut changes: Vec<_> = ["b1", "a", "b", "b2", "c", ""].iter().map(|name| put(name, "")).collect();
+    changes.push((other.key(b"b3").unwrap(), Change::Put(Bytes::new())));
+    assert_eq!(commit(&space, &[], &changes), committed(1));
+    let keys = |prefix: &str, after: Option<&str>, count: usize| {
+        let mut keys = Vec::new();
+        let take = |key: &[u8]| {
+            keys.push(String::from_utf8(key.to_vec()).unwrap());
+            keys.len() < count
+        };
+        space.keys(&bucket(), prefix.as_bytes(), after.map(str::as_bytes), take).unwrap();
+        keys
+    };
+    assert_eq!(keys("", None, 99), ["", "a", "b", "b1", "b2", "c"]);
+    assert_eq!(keys("", Some("b"), 2), ["b1", "b2"]);
+    assert_eq!(keys("b", None, 99), ["b", "b1", "b2"]);
+    assert_eq!(keys("b", Some("a"), 99), ["b", "b1", "b2"]);
+    assert_eq!(keys("b", Some("b2"), 99), [""; 0]);
+    assert_eq!(keys("b", Some("zz"), 99), [""; 0]);
+}
+
+/// Storage whose content a crash can be played to: whatever was not synced may be there or not.
+#[derive(Clone, Debug, Default)]
+struct Volatile(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    synced: Vec<u8>,
+    now: Vec<u8>,
+    /// Writes since the last sync.
+    writes: Vec<(usize, Vec<u8>)>,
+}
+
+impl Volatile {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// What is there after a crash now; of what was not synced, some.
+    fn crashed(&self, seed: &mut u64) -> Volatile {
+        let state = self.state();
+        let mut content = state.synced.clone();
+        for (at, bytes) in &state.writes {
+            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if *seed >> 63 == 1 {
+                content.resize(content.len().max(at + bytes.len()), 0);
+                content[*at..at + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+        Volatile(Arc::new(Mutex::new(State { synced: content.clone(), now: content, writes: Vec::new() })))
+    }
+}
+
+impl StorageBackend for Volatile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state().now.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.state();
+        let from = state.now.get(offset as usize..offset as usize + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.now.resize(len as usize, 0);
+        // Sizes of files are kept at once: what is new is zero.
+        state.synced.resize(len as usize, 0);
+        state.writes.retain(|(at, bytes)| at + bytes.len() <= len as usize);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.synced = state.now.clone();
+        state.writes.clear();
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        let at = offset as usize;
+        if state.now.len() < at + data.len() {
+            state.now.resize(at + data.len(), 0);
+        }
+        state.now[at..at + data.len()].copy_from_slice(data);
+        state.writes.push((at, data.to_vec()));
+        Ok(())
+    }
+}
+
+/// Crashes at any moment, while commits are made: what was acknowledged before is there afterwards, what was read before as well, and nothing
+/// in part.
+#[test]
+fn what_was_acknowledged_outlives_a_crash() {
+    let disk = Volatile::default();
+    let store = Embedded::with_backend(disk.clone(), KvLimits::default()).unwrap();
+    let stop = AtomicBool::new(false);
+    let (mut seed, mut images) = (0x5eed_0006, Vec::new());
+    thread::scope(|scope| {
+        for name in ["x", "y", "z"] {
+            let (space, stop) = (store.space("t"), &stop);
+            scope.spawn(move || {
+                for count in 1..=3_000 {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let pair = [put(&format!("{name}1"), &count.to_string()), put(&format!("{name}2"), &count.to_string())];
+                    assert!(matches!(commit(&space, &[], &pair), Ok(Outcome::Committed { .. })));
+                }
+            });
+        }
+        let space = store.space("t");
+        while images.len() < 40 {
+            // What can be read was acknowledged, or is about to be.
+            let seen = ["x1", "y1", "z1"].map(|name| get(&space, name).map_or(0, |(version, _)| version));
+            images.push((seen, disk.crashed(&mut seed)));
+            thread::sleep(std::time::Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let mut after = 0;
+    for (seen, image) in images {
+        let store = Embedded::with_backend(image, KvLimits::default()).unwrap();
+        let space = store.space("t");
+        let mut newest = 0;
+        for (name, seen) in ["x", "y", "z"].iter().zip(seen) {
+            let pair = [get(&space, &format!("{name}1")), get(&space, &format!("{name}2"))];
+            assert_eq!(pair[0], pair[1], "in part");
+            let version = pair[0].as_ref().map_or(0, |(version, _)| *version);
+            assert!(version >= seen, "{name}: version {seen} was there, and after the crash {version}");
+            newest = newest.max(version);
+        }
+        let Ok(Outcome::Committed { version, .. }) = commit(&space, &[], &[put("new", "")]) else { panic!("no commit") };
+        assert!(version > newest, "{version} after {newest}");
+        after = after.max(newest);
+    }
+    assert!(after > 10, "there were only {after} commits");
+}
+
+/// A disk that fails: nothing is acknowledged, nothing is seen.
+#[test]
+fn what_cannot_be_written_is_not_there() {
+    #[derive(Debug)]
+    struct Failing(redb::backends::InMemoryBackend, Arc<AtomicBool>);
+
+    impl StorageBackend for Failing {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.0.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            if self.1.load(Ordering::Relaxed) { Err(io::Error::other("the disk is broken")) } else { self.0.sync_data() }
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.0.write(offset, data)
+        }
+    }
+
+    let broken = Arc::new(AtomicBool::new(false));
+    let backend = Failing(redb::backends::InMemoryBackend::new(), Arc::clone(&broken));
+    let store = Embedded::with_backend(backend, KvLimits::default()).unwrap();
+    let space = store.space("t");
+    assert_eq!(commit(&space, &[], &[put("a", "1")]), committed(1));
+    broken.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        assert!(matches!(commit(&space, &[], &[put("a", "2"), put("b", "3")]), Err(KvError::Unavailable(_))));
+        assert_eq!((get(&space, "a"), get(&space, "b")), (Some((1, "1".to_owned())), None));
+    }
+}

@@ -1,0 +1,239 @@
+//! The key-value store of functions: values with versions, in the buckets of each tenant, and one primitive that changes them.
+//!
+//! ```text
+//!   host::kv -> Bucket -> embedded: index (reads) | writer -> redb (the log), then index
+//! ```
+//!
+//! * A *version* is a number that each commit gets, larger than all before; a key has the one of the commit that wrote it last. Zero stands for
+//!   a key that does not exist.
+//! * A *commit* ([`Commit`]) happens as a whole or not at all, and only if the keys that it names still have the versions that it expects.
+//!   Everything that writes is a commit.
+//! * What is acknowledged is durable, and what is read is durable too.
+//!
+//! Knows neither guests nor HTTP.
+
+pub mod embedded;
+
+use std::fmt;
+use std::path::Path;
+
+use bytes::Bytes;
+
+use crate::config::KV_MEMORY;
+
+pub use embedded::{Embedded, OpenError, Space};
+
+/// The longest key.
+pub const KEY_BYTES_MAX: usize = 1 << 10;
+/// The largest value.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// The longest name of a bucket.
+pub const BUCKET_BYTES_MAX: usize = 64;
+/// Keys that one commit names, expected and changed ones together.
+pub const COMMIT_KEYS_MAX: usize = 1_024;
+/// Bytes of keys and values of one commit.
+pub const COMMIT_BYTES_MAX: usize = 4 << 20;
+/// What an entry costs beside its key and its value.
+pub const ENTRY_OVERHEAD_BYTES: u64 = 128;
+
+/// What there is under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// That of the commit that wrote it.
+    pub version: u64,
+    /// What it wrote.
+    pub value: Bytes,
+}
+
+/// What is done to one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It gets a value.
+    Put(Bytes),
+    /// It is no more.
+    Delete,
+    /// Its value, a decimal number, or zero where there is none, becomes larger by this.
+    Add(i64),
+}
+
+/// Changes that are made together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Keys, and the version that each has to have.
+    pub expected: Vec<(BucketKey, u64)>,
+    /// Keys, and what is done to each, one after the other.
+    pub changes: Vec<(BucketKey, Change)>,
+}
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was made, and will stay.
+    Committed {
+        /// The version of all that it wrote.
+        version: u64,
+        /// What the last [`Change::Add`] came to.
+        sum: i64,
+    },
+    /// A key does not have the version that was expected of it: nothing was changed.
+    Conflict {
+        /// The version that the first such key has.
+        version: u64,
+    },
+}
+
+/// Why the store did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KvError {
+    /// Something is larger than it may be.
+    #[error("{what} of {bytes} bytes, of which there may be {bytes_max}")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        bytes_max: usize,
+    },
+    /// There is no room: `kv_tenant_bytes_max` or `kv_bytes_max`.
+    #[error("there is no room in the store ({key} = {bytes_max})")]
+    Full {
+        /// The limit's name in the configuration.
+        key: &'static str,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// What was to be added to is no number.
+    #[error("the value is no decimal number of 64 bits")]
+    NotANumber,
+    /// The sum is no number of 64 bits.
+    #[error("the sum does not fit in 64 bits")]
+    Overflow,
+    /// The store does not work.
+    #[error("the store does not work: {0}")]
+    Unavailable(String),
+}
+
+/// How much there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvLimits {
+    /// Of all tenants, keys, values and [`ENTRY_OVERHEAD_BYTES`] for each.
+    pub bytes_max: u64,
+    /// The same of one tenant.
+    pub tenant_bytes_max: u64,
+}
+
+impl Default for KvLimits {
+    fn default() -> KvLimits {
+        KvLimits { bytes_max: 256 << 20, tenant_bytes_max: 64 << 20 }
+    }
+}
+
+/// Opens the store that a configuration names.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn open(kv: &Path, limits: KvLimits) -> Result<Embedded, OpenError> {
+    if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits) }
+}
+
+/// A bucket's name and a key in it, as one string of bytes in the order of both.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BucketKey(Box<[u8]>);
+
+/// The most bytes of such a string: a name, the zero behind it, a key.
+const BUCKET_KEY_BYTES_MAX: usize = BUCKET_BYTES_MAX + 1 + KEY_BYTES_MAX;
+
+/// A name of a bucket that is one: 1 to [`BUCKET_BYTES_MAX`] bytes without zeros.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketName(Box<[u8]>);
+
+impl BucketName {
+    /// That name, if it is one.
+    #[must_use]
+    pub fn new(name: &[u8]) -> Option<BucketName> {
+        let good = (1..=BUCKET_BYTES_MAX).contains(&name.len()) && !name.contains(&0);
+        good.then(|| BucketName(name.into()))
+    }
+
+    /// Calls `with` with a key of this bucket, made without allocating.
+    ///
+    /// # Errors
+    /// When the key is too long.
+    fn joined<R>(&self, key: &[u8], with: impl FnOnce(&[u8]) -> R) -> Result<R, KvError> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(KvError::TooLarge { what: "a key", bytes: key.len(), bytes_max: KEY_BYTES_MAX });
+        }
+        let mut joined = [0; BUCKET_KEY_BYTES_MAX];
+        let start = self.0.len() + 1;
+        joined[..self.0.len()].copy_from_slice(&self.0);
+        joined[start..start + key.len()].copy_from_slice(key);
+        Ok(with(&joined[..start + key.len()]))
+    }
+
+    /// A key of this bucket.
+    ///
+    /// # Errors
+    /// When the key is too long.
+    pub fn key(&self, key: &[u8]) -> Result<BucketKey, KvError> {
+        self.joined(key, |joined| BucketKey(joined.into()))
+    }
+}
+
+impl fmt::Debug for BucketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        if let Change::Put(value) = self { value.len() } else { 0 }
+    }
+}
+
+impl Commit {
+    /// Bytes of its keys and values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let expected: usize = self.expected.iter().map(|(key, _)| key.0.len()).sum();
+        expected + self.changes.iter().map(|(key, change)| key.0.len() + change.bytes()).sum::<usize>()
+    }
+
+    /// Whether it is within the limits on its size.
+    ///
+    /// # Errors
+    /// Which limit it exceeds.
+    pub fn check(&self) -> Result<(), KvError> {
+        let keys = self.expected.len() + self.changes.len();
+        if keys > COMMIT_KEYS_MAX {
+            return Err(KvError::TooLarge {
+                what: "a commit's number of keys, instead",
+                bytes: keys,
+                bytes_max: COMMIT_KEYS_MAX,
+            });
+        }
+        let large = self.changes.iter().map(|(_, change)| change.bytes()).find(|bytes| *bytes > VALUE_BYTES_MAX);
+        if let Some(bytes) = large {
+            return Err(KvError::TooLarge { what: "a value", bytes, bytes_max: VALUE_BYTES_MAX });
+        }
+        let total = self.bytes();
+        if total > COMMIT_BYTES_MAX {
+            return Err(KvError::TooLarge { what: "a commit", bytes: total, bytes_max: COMMIT_BYTES_MAX });
+        }
+        Ok(())
+    }
+}
+
+/// What a sum of a value and a number is.
+///
+/// # Errors
+/// When the value is no number, or the sum none of 64 bits.
+pub fn sum(value: Option<&[u8]>, delta: i64) -> Result<i64, KvError> {
+    let number = match value {
+        None => 0,
+        Some(value) => std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok()).ok_or(KvError::NotANumber)?,
+    };
+    number.checked_add(delta).ok_or(KvError::Overflow)
+}

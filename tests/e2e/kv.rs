@@ -1,0 +1,130 @@
+//! The key-value store, as functions see it: every operation, its errors, tenants and limits, what a server that is killed leaves.
+
+use crate::{entry, entry_with};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sledge_tests::http::Client;
+use sledge_tests::server::Server;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+fn server(kv: &Value, functions: &[Value]) -> Server {
+    let mut config = json!({ "workers": 1, "functions": functions });
+    for (key, value) in kv.as_object().expect("an object") {
+        config[key] = value.clone();
+    }
+    Server::start(config)
+}
+
+#[track_caller]
+fn ask(client: &Client, path: &str, lines: &str) -> Vec<String> {
+    let reply = client.post(path, lines);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_operation_does_what_it_says() {
+    let server = server(&json!({ "kv": "memory" }), &[entry("kv", "kv.c")]);
+    let ask = |lines: &str| ask(&server.client(), "/kv", lines);
+    assert_eq!(ask("get a\nexists a\nset a one\nget a\nexists a"), ["error 44", "exists 0 0", "set 0 1", "1 one", "exists 1 0"]);
+    // Another request, in another sandbox.
+    assert_eq!(
+        ask("get a\nset a two\nget a\ndelete a\nget a\ndelete a"),
+        ["1 one", "set 0 2", "2 two", "delete 0 0", "error 44", "delete 0 0"]
+    );
+    assert_eq!(
+        ask("add n 5\nadd n -7\nget n\nset t x\nadd t 1\nadd n -9223372036854775807"),
+        ["sum 5", "sum -2", "6 -2", "set 0 7", "error 28", "error 61"]
+    );
+    let swaps = "swap s 0 a\nswap s 0 b\nget s\nswap s 8 c\nswap s 8 d\nget s\nswap gone 3 x";
+    assert_eq!(ask(swaps), ["swap 1 8", "swap 0 8", "8 a", "swap 1 9", "swap 0 9", "9 c", "swap 0 0"]);
+    let commits =
+        "commit a=0 s=9 a:1 b:2 s!\nvalues a b s\ncommit a=10 b=9 a:x\nvalues a b\ncommit a=10 b=10 b!\nvalues a b nothing";
+    assert_eq!(ask(commits), ["commit 1 10", "values 2 1 2 -", "commit 0 10", "values 2 1 2", "commit 1 11", "values 1 1 - -"]);
+    assert_eq!(
+        ask("commit k1:a k2:b k30:c l:d\nlist k 14\nlist k 1000\nlist none 100\nlist k 5"),
+        ["commit 1 12", "keys | k1 k2 | k30", "keys | k1 k2 k30", "keys", "keys error",]
+    );
+    assert_eq!(ask("fault"), ["error 21", "error 21", "error 21", "error 21", "error 8", "error 1"]);
+    assert_eq!(ask("fill big 1048576\nfill big 1048577"), ["fill 0 13", "error 1"]);
+    server.stop();
+}
+
+#[test]
+fn tenants_and_buckets_have_keys_and_limits_of_their_own() {
+    let with = |name: &str, tenant: &str, bucket: &str| entry_with(name, "kv.c", &json!({ "tenant": tenant, "args": [bucket] }));
+    let functions =
+        [with("a1", "a", "one"), with("a2", "a", "two"), with("aa", "a", "one"), with("b1", "b", "one"), entry("c", "kv.c")];
+    let server = server(&json!({ "kv": "memory", "kv_tenant_bytes_max": 200_000, "kv_bytes_max": 300_000 }), &functions);
+    let client = server.client();
+    assert_eq!(ask(&client, "/a1", "set k 1"), ["set 0 1"]);
+    for (path, found) in [("/aa", "1 1"), ("/a2", "error 44"), ("/b1", "error 44")] {
+        assert_eq!(ask(&client, path, "get k"), [found], "{path}");
+    }
+    assert_eq!(ask(&client, "/a1", "fill x 150000\nfill y 60000"), ["fill 0 2", "error 19"]);
+    // What one tenant has used up is not another's; what all have is.
+    assert_eq!(ask(&client, "/b1", "fill x 100000\nfill y 90000\nget k"), ["fill 0 3", "error 19", "error 44"]);
+    assert_eq!(ask(&client, "/a2", "list x 100"), ["keys"]);
+    assert_eq!(ask(&client, "/aa", "delete x\nlist x 100"), ["delete 0 0", "keys"]);
+    assert_eq!(ask(&client, "/b1", "fill y 90000"), ["fill 0 5"]);
+    server.stop();
+}
+
+#[test]
+fn without_a_store_there_is_none() {
+    let server = server(&json!({}), &[entry("kv", "kv.c")]);
+    assert_eq!(ask(&server.client(), "/kv", "get a"), ["error 58"]);
+    server.stop();
+}
+
+/// What an increment that was acknowledged came to is there when the server was killed with SIGKILL at any moment, and nothing is there twice.
+#[test]
+fn what_was_acknowledged_outlives_a_kill() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kv.redb");
+    let start = |file: &Path| server(&json!({ "kv": file }), &[entry("kv", "kv.c")]);
+    let mut total = 0;
+    for round in 0..4 {
+        let server = start(&file);
+        let before: u64 = if round == 0 {
+            0
+        } else {
+            ask(&server.client(), "/kv", "get n")[0].split_once(' ').expect("a value").1.parse().expect("a number")
+        };
+        assert!(before >= total, "{before} after {total} were acknowledged");
+        let (address, over) = (server.address, AtomicBool::new(false));
+        let (acknowledged, asked) = thread::scope(|scope| {
+            let clients: Vec<_> = (0..4)
+                .map(|_| {
+                    let over = &over;
+                    scope.spawn(move || {
+                        let client = Client::new(address, sledge_tests::http::TIME_MAX);
+                        let (mut largest, mut asked) = (0, 0);
+                        while !over.load(Ordering::Relaxed) {
+                            asked += 1;
+                            let Ok(reply) = client.try_post("/kv", b"add n 1", &[]) else { break };
+                            let sum = reply.text().trim().strip_prefix("sum ").expect("a sum").parse().expect("a number");
+                            largest = std::cmp::max(largest, sum);
+                        }
+                        (largest, asked)
+                    })
+                })
+                .collect();
+            thread::sleep(std::time::Duration::from_millis(300 + 50 * round));
+            server.signal(Signal::KILL);
+            over.store(true, Ordering::Relaxed);
+            let sums: Vec<(u64, u64)> = clients.into_iter().map(|client| client.join().expect("a client")).collect();
+            (sums.iter().map(|(largest, _)| *largest).max().unwrap_or(0), sums.iter().map(|(_, asked)| asked).sum::<u64>())
+        });
+        assert!(acknowledged > before, "round {round}: nothing was acknowledged");
+        assert!(acknowledged <= before + asked, "round {round}: {acknowledged} after {before} and {asked} requests");
+        total = acknowledged;
+    }
+    let server = start(&file);
+    let after: u64 = ask(&server.client(), "/kv", "get n")[0].split_once(' ').expect("a value").1.parse().expect("a number");
+    // Of what was not answered, one for each client may have been done.
+    assert!((total..=total + 4).contains(&after), "{after}, and {total} were acknowledged");
+    server.stop();
+}
