@@ -98,6 +98,18 @@ impl Server {
         self.address
     }
 
+    /// Memory that it has now, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).context("what does the server use?")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in its status")?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmRSS:{line}"))?;
+        Ok(kilobytes * 1024)
+    }
+
     /// The end of its log, for an error message; empty if it logged nothing.
     pub fn log_end(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, TrapCode, Value};
 
 use crate::function::{Function, Stage};
-use crate::host::{self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Panicked, Pending, Stop};
+use crate::host::{self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, Stop};
 use crate::outcome::Failure;
 
 /// An invocation that has begun.
@@ -22,8 +22,6 @@ pub struct Execution {
     /// Index of the call to begin next.
     stage: usize,
     next: Next,
-    /// Host calls so far, each counted once.
-    host_calls: u32,
 }
 
 /// What is to be done next.
@@ -72,7 +70,7 @@ impl Execution {
     /// An invocation of `function` in a fresh sandbox.
     #[must_use]
     pub fn new(function: Arc<Function>, sandbox: Sandbox, context: Context) -> Execution {
-        Execution { function, sandbox, context, stage: 0, next: Next::Stage, host_calls: 0 }
+        Execution { function, sandbox, context, stage: 0, next: Next::Stage }
     }
 
     /// Runs until the quantum is over or the invocation is. The thread must be a worker.
@@ -120,10 +118,15 @@ impl Execution {
         None
     }
 
-    /// Host calls so far.
+    /// The invocation's side of the outside world.
     #[must_use]
-    pub const fn host_calls(&self) -> u32 {
-        self.host_calls
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The calls of other functions that it has made since that was last asked.
+    pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        self.context.take_outgoing()
     }
 
     /// Ends it, wherever it is; what is left can only be thrown away.
@@ -191,7 +194,7 @@ impl Execution {
     }
 
     fn host_call(&mut self, call: HostCall) -> Option<Progress> {
-        self.host_calls = self.host_calls.saturating_add(1);
+        self.context.host_calls = self.context.host_calls.saturating_add(1);
         self.carry_out(call, host::call)
     }
 

@@ -1,8 +1,9 @@
 //! A loaded function: the template of its sandboxes, its imports resolved, and how a request is run with them.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use awsm_abi::Descriptor;
@@ -78,6 +79,32 @@ pub enum Stage {
     Status(&'static str),
 }
 
+/// The functions of one tenant, by name.
+#[derive(Debug, Default)]
+pub struct Neighbours(RwLock<HashMap<Box<str>, Weak<Function>>>);
+
+impl Neighbours {
+    /// The function of that name, as it is served now.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<Function>> {
+        // Single insertions and removals, which cannot be half done.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name)?.upgrade()
+    }
+
+    /// Puts a function in the place of the one of its name, if there is one.
+    pub fn put(&self, function: &Arc<Function>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(function.name().into(), Arc::downgrade(function));
+    }
+
+    /// Removes a function, unless another has taken its place.
+    pub fn remove(&self, function: &Arc<Function>) {
+        let mut functions = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if functions.get(function.name()).is_some_and(|there| there.as_ptr() == Arc::as_ptr(function)) {
+            functions.remove(function.name());
+        }
+    }
+}
+
 /// What a function's numbers are called by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
@@ -105,6 +132,8 @@ pub struct Function {
     pub cpu_max: Duration,
     /// Whose it is.
     pub tenant: TenantId,
+    /// The functions that it may call.
+    pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
     pub number: FunctionId,
     /// How many requests are taken and run at the same time.
@@ -191,6 +220,7 @@ impl Function {
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             tenant: TenantId::default(),
+            neighbours: Arc::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
             labels: Arc::new(Labels { function: config.name.clone(), tenant: config.tenant.clone() }),

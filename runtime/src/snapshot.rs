@@ -239,7 +239,9 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         Effect::External if wasi::only_reads_files(function.name, args) => {
             return shared("reads files: all requests would see them as they were at loading");
         }
-        _ => return never("changes what lies outside of the function"),
+        Effect::KvRead | Effect::KvWrite => return never("uses the key-value store, which changes"),
+        Effect::Call => return never("calls another function"),
+        Effect::External => return never("changes what lies outside of the function"),
     }
     match function.name {
         "random_get" => shared("reads random numbers: all requests would have the same"),
@@ -258,6 +260,7 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         | "fd_prestat_dir_name"
         | "fd_seek"
         | "fd_tell"
+        | "log"
         | "proc_exit"
         | "proc_raise"
         | "sock_accept"

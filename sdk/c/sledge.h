@@ -135,16 +135,20 @@ static inline void sledge_log(const char *line) {
  * Pointers to results may be null where nobody wants them. What writes returns when it is durable. */
 enum {
     SLEDGE_E2BIG = 1,
+    SLEDGE_EAGAIN = 6,
     SLEDGE_EBADF = 8,
+    SLEDGE_ECHILD = 12,
     SLEDGE_EDQUOT = 19,
     SLEDGE_EFAULT = 21,
     SLEDGE_EINVAL = 28,
     SLEDGE_EIO = 29,
+    SLEDGE_ELOOP = 32,
     SLEDGE_EMFILE = 33,
     SLEDGE_ENOENT = 44,
     SLEDGE_ENOTSUP = 58,
     SLEDGE_EOVERFLOW = 61,
-    SLEDGE_ERANGE = 68
+    SLEDGE_ERANGE = 68,
+    SLEDGE_ETIMEDOUT = 73
 };
 
 typedef struct {
@@ -201,6 +205,22 @@ SLEDGE_IMPORT("sledge:kv", "delete-many") int32_t sledge_kv_delete_many(int32_t 
 /* 1 if all keys had the versions expected and all changes were made, else 0 and nothing was. */
 SLEDGE_IMPORT("sledge:kv", "commit")
 int32_t sledge_kv_commit(int32_t bucket, const sledge_kv_expected *expected, size_t expected_count, const sledge_kv_pair *changes, size_t change_count, uint64_t *version);
+
+/* Other functions of the same tenant (sdk/wit/call.wit). The reply's length, of which as much is written as fits, or an error number, negated:
+ * SLEDGE_ENOENT, SLEDGE_EAGAIN (busy), SLEDGE_ECHILD (it failed), SLEDGE_ELOOP (too many wait for each other), SLEDGE_ETIMEDOUT. */
+SLEDGE_IMPORT("sledge:call", "invoke")
+int32_t sledge_invoke(const char *name, size_t name_length, const void *input, size_t length, void *reply, size_t capacity);
+/* The same in two parts, of which the first does not wait: a handle. What nobody waits for ends with the caller. */
+SLEDGE_IMPORT("sledge:call", "start") int32_t sledge_start(const char *name, size_t name_length, const void *input, size_t length);
+SLEDGE_IMPORT("sledge:call", "wait") int32_t sledge_wait(int32_t call, void *reply, size_t capacity);
+/* A call whose reply nobody wants, and which may outlive the caller. */
+SLEDGE_IMPORT("sledge:call", "send") int32_t sledge_send(const char *name, size_t name_length, const void *input, size_t length);
+
+/* A message for the server's log (sdk/wit/note.wit). */
+enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };
+SLEDGE_IMPORT("sledge:note", "log") int32_t sledge_message(int32_t level, const char *message, size_t length);
+/* From here on the function is in that part of its work. */
+SLEDGE_IMPORT("sledge:note", "phase") int32_t sledge_phase(uint32_t id);
 #endif
 
 #ifdef __cplusplus

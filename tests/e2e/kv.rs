@@ -5,9 +5,69 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
 use sledge_tests::server::Server;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
+
+/// A Redis server of one's own that keeps what was written, gone with the test.
+struct Redis {
+    folder: tempfile::TempDir,
+    port: u16,
+    child: Child,
+}
+
+impl Redis {
+    fn start() -> Redis {
+        let folder = tempfile::tempdir().expect("a folder");
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port();
+        let child = Redis::spawn(folder.path(), port);
+        Redis { folder, port, child }
+    }
+
+    fn spawn(folder: &Path, port: u16) -> Child {
+        let mut command = Command::new("redis-server");
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            "always",
+            "--dir",
+        ]);
+        command.arg(folder).stdout(Stdio::null()).stdin(Stdio::null());
+        let child = command.spawn().expect("redis-server, which scripts/setup installs");
+        let end = Instant::now() + sledge_tests::http::TIME_MAX;
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(Instant::now() < end, "redis-server does not listen");
+            thread::sleep(Duration::from_millis(5));
+        }
+        child
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    fn stop(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("it ends");
+    }
+
+    fn restart(&mut self) {
+        self.child = Redis::spawn(self.folder.path(), self.port);
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
 
 fn server(kv: &Value, functions: &[Value]) -> Server {
     let mut config = json!({ "workers": 1, "functions": functions });
@@ -26,7 +86,17 @@ fn ask(client: &Client, path: &str, lines: &str) -> Vec<String> {
 
 #[test]
 fn every_operation_does_what_it_says() {
-    let server = server(&json!({ "kv": "memory" }), &[entry("kv", "kv.c")]);
+    every_operation(&json!({ "kv": "memory" }));
+}
+
+#[test]
+fn every_operation_does_the_same_in_redis() {
+    let redis = Redis::start();
+    every_operation(&json!({ "kv": redis.url() }));
+}
+
+fn every_operation(kv: &Value) {
+    let server = server(kv, &[entry("kv", "kv.c")]);
     let ask = |lines: &str| ask(&server.client(), "/kv", lines);
     assert_eq!(ask("get a\nexists a\nset a one\nget a\nexists a"), ["error 44", "exists 0 0", "set 0 1", "1 one", "exists 1 0"]);
     // Another request, in another sandbox.
@@ -49,6 +119,26 @@ fn every_operation_does_what_it_says() {
     );
     assert_eq!(ask("fault"), ["error 21", "error 21", "error 21", "error 21", "error 8", "error 1"]);
     assert_eq!(ask("fill big 1048576\nfill big 1048577"), ["fill 0 13", "error 1"]);
+    server.stop();
+}
+
+/// What is in Redis is there again when the connection is, and until then a function learns that it is not.
+#[test]
+fn a_broken_connection_to_redis_is_made_anew() {
+    let mut redis = Redis::start();
+    let kv = |name: &str, tenant: &str| entry_with(name, "kv.c", &json!({ "tenant": tenant, "deadline_ms": 20_000 }));
+    let server = server(&json!({ "kv": redis.url(), "kv_tenant_bytes_max": 65_536 }), &[kv("kv", "a"), kv("other", "b")]);
+    let client = server.client();
+    assert_eq!(ask(&client, "/kv", "set k 1\nadd n 4\nfill x 65000\nfill x 66000"), ["set 0 1", "sum 4", "fill 0 3", "error 19"]);
+    assert_eq!(ask(&client, "/other", "get k\nset k 2"), ["error 44", "set 0 1"]);
+    redis.stop();
+    assert_eq!(ask(&client, "/kv", "get k\nset k 3"), ["error 29", "error 29"]);
+    redis.restart();
+    let end = Instant::now() + sledge_tests::http::TIME_MAX;
+    while ask(&client, "/kv", "get k") != ["1 1"] {
+        assert!(Instant::now() < end, "it is not connected again");
+    }
+    assert_eq!(ask(&client, "/kv", "add n 3\ndelete x\nlist k 100"), ["sum 7", "delete 0 0", "keys | k"]);
     server.stop();
 }
 

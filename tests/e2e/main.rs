@@ -5,6 +5,7 @@
 mod admission;
 mod artifacts;
 mod attacks;
+mod calls;
 mod command;
 mod compile;
 mod configuration;

@@ -5,6 +5,7 @@
 mod applications;
 mod compile;
 mod first_light;
+mod io;
 mod polybench;
 mod runtime;
 mod sandbox;
@@ -77,6 +78,11 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("applications-served-throughput-least-ratio", served::throughput),
     ("applications-served-mean-worst-ratio", served::mean),
     ("applications-served-p99-worst-ratio", served::p99),
+    ("kv-get-median-us", io::kv_get_median_us),
+    ("kv-redis-get-ratio", io::redis_get_ratio),
+    ("invoke-median-us", io::invoke_median_us),
+    ("blocked-sandbox-kb", io::blocked_sandbox_kb),
+    ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
 ];
 
 /// The measurement of the promise `name`.

@@ -15,7 +15,7 @@ use super::{FAILURE, dirs, fail, usage};
 use crate::config::{self, Config, DirConfig, FunctionConfig};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
-use crate::host::{Context, Input, Output, Pending, Waiter};
+use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
 use crate::outcome::Failure;
 use crate::{load, logging};
 
@@ -107,7 +107,10 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
     }
     let mut waiter = Waiter::default();
     let result = loop {
-        match execution.run() {
+        let progress = execution.run();
+        // There is nobody to be called.
+        execution.take_outgoing().into_iter().for_each(Outgoing::refuse);
+        match progress {
             Progress::Ended(result) => break result,
             Progress::Preempted if deadline.is_some_and(|deadline| deadline <= Instant::now()) => break Err(Failure::Deadline),
             Progress::Preempted => {}

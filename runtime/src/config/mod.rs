@@ -117,8 +117,8 @@ pub struct Config {
     /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
     /// they are served until this one ends.
     pub state_dir: Option<PathBuf>,
-    /// The key-value store of functions: a file, which is made if it does not exist, or `memory`, which is gone when the server ends. Default:
-    /// there is none.
+    /// The key-value store of functions: a file, which is made if it does not exist; `memory`, which is gone when the server ends; or a Redis
+    /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Default: there is none.
     pub kv: Option<PathBuf>,
     /// Bytes of all entries of the key-value store, which are kept in memory: keys, values and 128 bytes for each.
     #[schemars(range(min = 65536))]

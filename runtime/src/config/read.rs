@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem};
+use crate::kv::is_redis;
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -40,7 +41,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
     }
-    if let Some(kv) = config.kv.as_mut().filter(|kv| *kv != Path::new(KV_MEMORY)) {
+    if let Some(kv) = config.kv.as_mut().filter(|kv| *kv != Path::new(KV_MEMORY) && !is_redis(kv)) {
         *kv = folder.join(&*kv);
     }
     Ok(config)

@@ -8,9 +8,9 @@ use serde::Serialize;
 use sledge_sandbox::Budget;
 
 use crate::config::{FUNCTIONS_MAX, FunctionConfig};
-use crate::function::Function;
+use crate::function::{Function, Neighbours};
 use crate::http::{Route, Router};
-use crate::kv::Embedded;
+use crate::kv::Store;
 use crate::scheduler::{FunctionId, TenantId};
 
 /// Who says what a function is: nobody else may change it.
@@ -93,7 +93,9 @@ pub struct Catalogue {
     functions: Numbers,
     tenants: Numbers,
     budget: Arc<Budget>,
-    kv: Option<Embedded>,
+    kv: Option<Store>,
+    /// By tenant.
+    neighbours: HashMap<String, Arc<Neighbours>>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -113,9 +115,18 @@ pub struct Candidate {
 impl Catalogue {
     /// Without functions; all share `budget`, and those of a tenant what it has in `kv`.
     #[must_use]
-    pub fn new(budget: Arc<Budget>, kv: Option<Embedded>) -> Catalogue {
+    pub fn new(budget: Arc<Budget>, kv: Option<Store>) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
-        Catalogue { entries: BTreeMap::new(), functions, tenants, budget, kv, version: 0, retired: Vec::new() }
+        Catalogue {
+            entries: BTreeMap::new(),
+            functions,
+            tenants,
+            budget,
+            kv,
+            neighbours: HashMap::new(),
+            version: 0,
+            retired: Vec::new(),
+        }
     }
 
     /// What all functions share.
@@ -187,7 +198,9 @@ impl Catalogue {
         if let Some(kv) = &self.kv {
             function = function.with_kv(kv.space(&config.tenant));
         }
+        function.neighbours = Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default());
         let function = Arc::new(function);
+        function.neighbours.put(&function);
         let route = Arc::new(Route::new(&config.methods, function));
         self.version += 1;
         let entry = Entry { config, digest, origin, version: self.version, route };
@@ -213,6 +226,7 @@ impl Catalogue {
         let function = &entry.route.function;
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
+        function.neighbours.remove(function);
         self.retired.retain(|(_, function)| function.strong_count() > 0);
         self.retired.push((entry.config.name.clone(), Arc::downgrade(function)));
         Arc::clone(function)

@@ -17,7 +17,7 @@ use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::function::Function;
 use crate::host::FunctionLog;
-use crate::kv;
+use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
 use crate::memory;
 use crate::metrics::text::Gauges;
@@ -110,7 +110,7 @@ impl Deployer {
         let compiler = load::compiler(config);
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
-        let kv = config.kv.as_deref().map(|file| kv::open(file, config.kv_limits())).transpose()?;
+        let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits())).transpose()?;
         let mut catalogue = Catalogue::new(budget, kv);
         for candidate in functions(&compiler)? {
             catalogue.check(&candidate.config, Origin::Config)?;

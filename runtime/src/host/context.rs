@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sledge_sandbox::Share;
 
+use super::call::{Calls, Outgoing};
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
 use super::wasi::{Descriptors, Grant};
@@ -69,6 +70,12 @@ pub struct Context {
     pub(super) buckets: Vec<BucketName>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
+    /// Calls of other functions.
+    pub(super) calls: Calls,
+    /// Host calls so far, each counted once.
+    pub host_calls: u32,
+    /// Where it says it is in its work.
+    pub phase: u32,
 }
 
 impl Context {
@@ -86,6 +93,9 @@ impl Context {
             buffers: Vec::new(),
             buckets: Vec::new(),
             waiting_bytes: 0,
+            calls: Calls::default(),
+            host_calls: 0,
+            phase: 0,
         }
     }
 
@@ -94,7 +104,18 @@ impl Context {
     pub fn kept_bytes(&self) -> u64 {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
         let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
-        body as u64 + reply as u64 + self.waiting_bytes as u64
+        body as u64 + reply as u64 + self.waiting_bytes as u64 + self.calls.bytes() as u64
+    }
+
+    /// Whether it has called other functions since that was last asked.
+    #[must_use]
+    pub const fn has_outgoing(&self) -> bool {
+        !self.calls.outgoing.is_empty()
+    }
+
+    /// The calls of other functions that are to be made.
+    pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.calls.outgoing)
     }
 
     /// Whether it has opened files or folders and not closed them.

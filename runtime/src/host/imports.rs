@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::types::FuncType;
 
-use super::{HostFunction, kv, wasi};
+use super::{HostFunction, call, kv, note, wasi};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
 
 /// Every host function there is.
-const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS];
+const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS];
 /// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.85;
 
@@ -210,7 +210,8 @@ mod tests {
     fn an_unknown_module_is_named_with_what_is_on_offer() {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
-                        on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions)";
+                        on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
+                        `sledge:call` (4 functions) `sledge:note` (2 functions)";
         assert_eq!(message, expected);
     }
 

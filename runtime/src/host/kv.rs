@@ -1,7 +1,7 @@
 //! `sledge:kv`: the key-value store of a function's tenant, as sdk/wit/keyvalue.wit says.
 //!
 //! Results below zero are WASI's error numbers, negated. Addresses of results may be 0 where nobody wants them. Reads are answered at once, from
-//! memory; what writes waits until it is durable. See sdk/wit/README.md for the layouts of lists.
+//! memory, where the store is in this process; what writes waits until it is durable. See sdk/wit/README.md for the layouts of lists.
 
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
@@ -106,57 +106,113 @@ fn open(call: &mut Call<'_>) -> Result<i32, Stop> {
     Ok(context.buckets.len() as i32 - 1)
 }
 
-fn find(call: &Call<'_>) -> Result<Option<Entry>, Stop> {
-    let bucket = bucket(call.context, call.args.u32(0))?;
-    Ok(space(call.context)?.get(bucket, key(call, 1)?, |entry| entry.cloned())?)
+/// Answers with what `then` makes of the entry that arguments 0 to 2 name.
+fn find(
+    call: &mut Call<'_>,
+    then: impl FnOnce(&mut Call<'_>, Option<Entry>) -> Result<i32, Stop> + 'static,
+) -> Result<i32, Stop> {
+    match space(call.context)? {
+        Space::Embedded(space) => {
+            let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?, |entry| entry.cloned())?;
+            then(call, entry)
+        }
+        Space::Redis(space) => {
+            let entry = space.clone().get(bucket_key(call, 1)?);
+            Err(call.wait(entry, move |call, entry| then(call, entry?)))
+        }
+    }
 }
 
 /// `get(bucket, key, key_bytes, value, value_bytes, version: *u64) -> bytes`: the value's length, of which as much is written as fits.
 fn get(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let entry = find(call)?.ok_or(Errno::NOENT)?;
-    let (at, room, version_at) = (call.args.address(3), u64::from(call.args.u32(4)), call.args.address(5));
-    let (memory, _) = call.split()?;
-    let fits = entry.value.len().min(room as usize);
-    memory.slice(at, room)?;
-    write_u64(memory, version_at, entry.version)?;
-    memory.write(at, &entry.value[..fits])?;
-    Ok(entry.value.len() as i32)
+    find(call, |call, entry| {
+        let entry = entry.ok_or(Errno::NOENT)?;
+        let (at, room, version_at) = (call.args.address(3), u64::from(call.args.u32(4)), call.args.address(5));
+        let (memory, _) = call.split()?;
+        let fits = entry.value.len().min(room as usize);
+        memory.slice(at, room)?;
+        write_u64(memory, version_at, entry.version)?;
+        memory.write(at, &entry.value[..fits])?;
+        Ok(entry.value.len() as i32)
+    })
 }
 
 /// `exists(bucket, key, key_bytes) -> 0 or 1`
 fn exists(call: &mut Call<'_>) -> Result<i32, Stop> {
-    Ok(find(call)?.is_some().into())
+    find(call, |_, entry| Ok(entry.is_some().into()))
 }
 
 /// `list-keys(bucket, prefix, prefix_bytes, after, after_bytes, keys, keys_bytes) -> count`: each key as its length (u32) and its bytes.
 fn list_keys(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let prefix = key(call, 1)?;
-    let after = if call.args.u32(4) == 0 { None } else { Some(key(call, 3)?) };
-    let room = call.args.u32(6) as usize;
-    let mut listed = Vec::new();
-    let (mut count, mut full) = (0, false);
-    space(call.context)?.keys(bucket(call.context, call.args.u32(0))?, prefix, after, |key| {
-        full = listed.len() + 4 + key.len() > room.min(COMMIT_BYTES_MAX) || count as usize == COMMIT_KEYS_MAX;
-        if !full {
-            listed.extend_from_slice(&(key.len() as u32).to_le_bytes());
-            listed.extend_from_slice(key);
-            count += 1;
+    let mut list = KeyList { room: (call.args.u32(6) as usize).min(COMMIT_BYTES_MAX), ..KeyList::default() };
+    let bucket = bucket(call.context, call.args.u32(0))?;
+    let after = (call.args.u32(4) > 0).then(|| key(call, 3)).transpose()?;
+    match space(call.context)? {
+        Space::Embedded(space) => {
+            space.keys(bucket, key(call, 1)?, after, |key| list.add(key))?;
+            list.answer(call)
         }
-        !full
-    })?;
-    if full && count == 0 {
-        return Err(Errno::RANGE.into());
+        Space::Redis(space) => {
+            let after = after.map(|after| bucket.key(after)).transpose()?;
+            let keys = space.clone().keys(bucket.clone(), bucket_key(call, 1)?, after);
+            Err(call.wait(keys, move |call, keys| {
+                let _ = keys?.iter().all(|key| list.add(key));
+                list.answer(call)
+            }))
+        }
     }
-    let at = call.args.address(5);
-    call.split()?.0.write(at, &listed)?;
-    Ok(count)
+}
+
+/// Keys on their way to the guest.
+#[derive(Default)]
+struct KeyList {
+    bytes: Vec<u8>,
+    count: usize,
+    /// How much the guest has room for.
+    room: usize,
+    /// Whether there was one that did not fit.
+    full: bool,
+}
+
+impl KeyList {
+    /// Adds a key, if it fits.
+    fn add(&mut self, key: &[u8]) -> bool {
+        self.full = self.bytes.len() + 4 + key.len() > self.room || self.count == COMMIT_KEYS_MAX;
+        if !self.full {
+            self.bytes.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            self.bytes.extend_from_slice(key);
+            self.count += 1;
+        }
+        !self.full
+    }
+
+    fn answer(self, call: &mut Call<'_>) -> Result<i32, Stop> {
+        if self.full && self.count == 0 {
+            return Err(Errno::RANGE.into());
+        }
+        let at = call.args.address(5);
+        call.split()?.0.write(at, &self.bytes)?;
+        Ok(self.count as i32)
+    }
 }
 
 /// `get-many(bucket, keys: *(address, bytes), count, results: *(version: u64, offset, bytes), values, values_bytes) -> bytes`: values lie one behind the
 /// other, as far as they fit; the result is what all need.
 fn get_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let keys = keys(call, 1)?;
-    let entries = space(call.context)?.get_many(&keys);
+    match space(call.context)? {
+        Space::Embedded(space) => {
+            let entries = space.get_many(&keys);
+            put_many(call, &entries)
+        }
+        Space::Redis(space) => {
+            let entries = space.clone().get_many(keys);
+            Err(call.wait(entries, |call, entries| put_many(call, &entries?)))
+        }
+    }
+}
+
+fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>]) -> Result<i32, Stop> {
     let (results, at, room) = (call.args.address(3), call.args.address(4), u64::from(call.args.u32(5)));
     let (memory, _) = call.split()?;
     memory.slice(at, room)?;

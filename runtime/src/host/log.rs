@@ -11,6 +11,29 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 /// What one invocation may log; the rest is counted and dropped.
 const INVOCATION_BYTES_MAX: usize = 64 << 10;
 
+/// How important a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// For whoever looks for something.
+    Trace,
+    /// For developers.
+    Debug,
+    /// For operators.
+    Info,
+    /// Something may be wrong.
+    Warn,
+    /// Something is.
+    Error,
+}
+
+impl Level {
+    /// By its number, from 0 for the least important.
+    #[must_use]
+    pub(super) fn of(number: u32) -> Option<Level> {
+        [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error].get(number as usize).copied()
+    }
+}
+
 /// Bytes on their way to the log.
 #[derive(Debug)]
 pub struct LogLines {
@@ -48,15 +71,32 @@ impl LogLines {
         }
     }
 
+    /// Takes a message of its own, of one line or more.
+    pub(super) fn message(&mut self, level: Level, bytes: &[u8]) {
+        let kept = &bytes[..bytes.len().min(LINE_BYTES_MAX).min(INVOCATION_BYTES_MAX - self.logged)];
+        self.logged += kept.len();
+        self.dropped += (bytes.len() - kept.len()) as u64;
+        self.log(level, &escaped(kept));
+    }
+
     fn end_line(&mut self) {
-        let line = escaped(&self.line);
-        if let Taken::Line { dropped } = self.log.push(&line, Instant::now()) {
-            if dropped > 0 {
-                tracing::warn!(target: "sledge::function", function = self.process.name, lines = dropped, "logged too fast; these were dropped");
-            }
-            tracing::info!(target: "sledge::function", function = self.process.name, "{line}");
-        }
+        self.log(Level::Info, &escaped(&self.line));
         self.line.clear();
+    }
+
+    fn log(&self, level: Level, line: &str) {
+        let function = &self.process.name;
+        let Taken::Line { dropped } = self.log.push(line, Instant::now()) else { return };
+        if dropped > 0 {
+            tracing::warn!(target: "sledge::function", function, lines = dropped, "logged too fast; these were dropped");
+        }
+        match level {
+            Level::Trace => tracing::trace!(target: "sledge::function", function, "{line}"),
+            Level::Debug => tracing::debug!(target: "sledge::function", function, "{line}"),
+            Level::Info => tracing::info!(target: "sledge::function", function, "{line}"),
+            Level::Warn => tracing::warn!(target: "sledge::function", function, "{line}"),
+            Level::Error => tracing::error!(target: "sledge::function", function, "{line}"),
+        }
     }
 }
 

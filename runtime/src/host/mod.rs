@@ -9,11 +9,13 @@
 //! invocation. Host functions know neither HTTP nor the scheduler.
 
 pub mod blocking;
+mod call;
 mod context;
 mod imports;
 mod kv;
 mod lines;
 mod log;
+mod note;
 mod pending;
 mod reply;
 mod stdio;
@@ -24,6 +26,7 @@ use std::future::Future;
 use awsm_abi::types::ValType;
 use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value};
 
+pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
 pub use context::{Context, Process, Strings};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer};
 pub use lines::{FunctionLog, Taken};

@@ -14,7 +14,7 @@ use super::patience::before;
 use super::router::Route;
 use super::{Door, access, body, response};
 use crate::outcome::Failure;
-use crate::scheduler::{Job, Reply};
+use crate::scheduler::{Job, Reply, ReplyTo};
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -111,7 +111,7 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();
     let deadline = arrived + function.deadline;
-    door.submit(Job { function, body, reply, arrived, deadline, admission });
+    door.submit(Job { function, body, reply: ReplyTo::Client(reply), arrived, deadline, admission, caller: None });
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
     match before(|| deadline, answer).await {
         Some(Ok(reply)) => Ok(reply),

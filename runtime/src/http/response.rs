@@ -63,6 +63,11 @@ pub fn add_timing(response: &mut Response<Full<Bytes>>, reply: &Reply) {
     let mut text = String::with_capacity(48);
     let milliseconds = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
     let _ = write!(text, "queue;dur={:.4}, run;dur={:.4}", milliseconds(reply.queued), milliseconds(reply.ran));
+    let record = &reply.record;
+    let times = [("ready", record.ready), ("cpu", record.running), ("blocked", record.blocked)];
+    for (name, time) in times {
+        let _ = write!(text, ", {name};dur={:.4}", milliseconds(time));
+    }
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().insert(SERVER_TIMING, value);
     }
@@ -71,14 +76,19 @@ pub fn add_timing(response: &mut Response<Full<Bytes>>, reply: &Reply) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduler::Record;
     use std::time::Duration;
 
     #[test]
     fn timing_is_in_milliseconds() {
         let mut response = success(Bytes::new(), &HeaderValue::from_static("text/plain"));
-        let reply =
-            Reply { result: Ok(Bytes::new()), queued: Duration::from_nanos(12_300), ran: Duration::from_nanos(1_000_456_700) };
+        let record = Record { ready: Duration::from_micros(1), running: Duration::from_millis(2), ..Record::default() };
+        let (queued, ran) = (Duration::from_nanos(12_300), Duration::from_nanos(1_000_456_700));
+        let reply = Reply { result: Ok(Bytes::new()), queued, ran, record };
         add_timing(&mut response, &reply);
-        assert_eq!(response.headers()["server-timing"], "queue;dur=0.0123, run;dur=1000.4567");
+        assert_eq!(
+            response.headers()["server-timing"],
+            "queue;dur=0.0123, run;dur=1000.4567, ready;dur=0.0010, cpu;dur=2.0000, blocked;dur=0.0000"
+        );
     }
 }

@@ -48,6 +48,9 @@ pub enum OpenError {
         /// Why not.
         source: redb::Error,
     },
+    /// That is no Redis server.
+    #[error("the key-value store is to be in Redis: {0}")]
+    Redis(#[source] redis::RedisError),
     /// There is no thread that writes.
     #[error("cannot start the key-value store's thread: {0}")]
     Thread(#[source] io::Error),

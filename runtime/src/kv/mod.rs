@@ -1,18 +1,20 @@
 //! The key-value store of functions: values with versions, in the buckets of each tenant, and one primitive that changes them.
 //!
 //! ```text
-//!   host::kv -> Bucket -> embedded: index (reads) | writer -> redb (the log), then index
+//!   host::kv -> Space -> embedded: index (reads) | writer -> redb (the log), then index
+//!                    -> redis: a connection for each worker
 //! ```
 //!
 //! * A *version* is a number that each commit gets, larger than all before; a key has the one of the commit that wrote it last. Zero stands for
 //!   a key that does not exist.
 //! * A *commit* ([`Commit`]) happens as a whole or not at all, and only if the keys that it names still have the versions that it expects.
 //!   Everything that writes is a commit.
-//! * What is acknowledged is durable, and what is read is durable too.
+//! * What is acknowledged is durable, and what is read is durable too (in Redis, as it is configured).
 //!
 //! Knows neither guests nor HTTP.
 
 pub mod embedded;
+pub mod redis;
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +23,8 @@ use bytes::Bytes;
 
 use crate::config::KV_MEMORY;
 
-pub use embedded::{Embedded, OpenError, Space};
+pub use self::redis::Redis;
+pub use embedded::{Embedded, OpenError};
 
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 1 << 10;
@@ -130,12 +133,64 @@ impl Default for KvLimits {
     }
 }
 
-/// Opens the store that a configuration names.
-///
-/// # Errors
-/// When it cannot be opened.
-pub fn open(kv: &Path, limits: KvLimits) -> Result<Embedded, OpenError> {
-    if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits) }
+/// A store.
+#[derive(Debug)]
+pub enum Store {
+    /// In this process.
+    Embedded(Embedded),
+    /// In a Redis server.
+    Redis(Redis),
+}
+
+/// A tenant's share of a store.
+#[derive(Clone, Debug)]
+pub enum Space {
+    /// In this process: reads wait for nothing.
+    Embedded(embedded::Space),
+    /// In a Redis server: everything waits.
+    Redis(redis::Space),
+}
+
+impl Store {
+    /// Opens the store that a configuration names.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(kv: &Path, limits: KvLimits) -> Result<Store, OpenError> {
+        if is_redis(kv) {
+            return Redis::new(&kv.to_string_lossy(), limits).map(Store::Redis).map_err(OpenError::Redis);
+        }
+        let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits) };
+        embedded.map(Store::Embedded)
+    }
+
+    /// A tenant's share.
+    #[must_use]
+    pub fn space(&self, tenant: &str) -> Space {
+        match self {
+            Store::Embedded(store) => Space::Embedded(store.space(tenant)),
+            Store::Redis(store) => Space::Redis(store.space(tenant)),
+        }
+    }
+}
+
+/// Whether that is no file but the URL of a Redis server.
+#[must_use]
+pub fn is_redis(kv: &Path) -> bool {
+    kv.to_str().is_some_and(|kv| kv.starts_with("redis://") || kv.starts_with("redis+unix://") || kv.starts_with("unix://"))
+}
+
+impl Space {
+    /// Makes a commit. Dropping the future does not take it back.
+    ///
+    /// # Errors
+    /// When it is too large, there is no room, it adds to what is no number, or the store does not work.
+    pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
+        match self {
+            Space::Embedded(space) => space.commit(commit).await,
+            Space::Redis(space) => space.commit(commit).await,
+        }
+    }
 }
 
 /// A bucket's name and a key in it, as one string of bytes in the order of both.

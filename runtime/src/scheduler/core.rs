@@ -79,6 +79,11 @@ pub enum Event {
         /// For how long it ran.
         ran: Duration,
     },
+    /// The same, of what another task called: no client waits for a reply.
+    Returned {
+        /// For how long it ran.
+        ran: Duration,
+    },
     /// What it was told to run was preempted.
     Preempted {
         /// For how long it ran.
@@ -348,8 +353,8 @@ impl Core {
             Event::Arrived(task) => self.add(task),
             Event::Looked => self.looked = true,
             Event::Given => {}
-            Event::Ended { ran } => {
-                self.answered = true;
+            Event::Ended { ran } | Event::Returned { ran } => {
+                self.answered |= matches!(event, Event::Ended { .. });
                 if let Some(task) = self.running.take() {
                     self.served = Some(task.tenant);
                     self.charge(&task, ran);

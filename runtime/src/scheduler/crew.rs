@@ -42,6 +42,8 @@ pub struct Crew {
     /// Requests admitted and not over.
     requests: AtomicUsize,
     requests_max: usize,
+    /// Requests admitted so far.
+    sequence: AtomicU64,
     /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if nobody asks.
     /// In millionths of a worker.
     load: AtomicU64,
@@ -86,6 +88,7 @@ impl Crew {
             seats: deques.iter().map(seat).collect(),
             requests: AtomicUsize::new(0),
             requests_max,
+            sequence: AtomicU64::new(0),
             load: AtomicU64::new(0),
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             doors: AtomicUsize::new(doors),
@@ -112,11 +115,12 @@ impl Crew {
         }
         // From here on, dropping this gives back what was taken.
         let gate = gate.is_limited().then(|| Arc::clone(gate));
-        let mut admission = Admission { crew: Arc::clone(self), gate, runs: false, load: 0 };
+        let mut admission = Admission { crew: Arc::clone(self), gate, runs: false, load: 0, sequence: 0 };
         // Relaxed: numbers to compare with limits; they order nothing else.
         if self.requests.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
             return Err(Failure::Busy);
         }
+        admission.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(load_max) = self.load_max {
             admission.load = load(function);
             if self.load.fetch_add(admission.load, Ordering::Relaxed) + admission.load > load_max {
@@ -299,6 +303,8 @@ pub struct Admission {
     /// Whether the gate has let it in.
     pub(super) runs: bool,
     load: u64,
+    /// Its number among all that were admitted.
+    pub(super) sequence: u64,
 }
 
 impl Admission {
@@ -345,7 +351,7 @@ mod tests {
     fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
         let (crew, _deques) = Crew::new(1, 2, 2, false);
         crew.requests.store(1, Ordering::Relaxed);
-        let request = Admission { crew: Arc::clone(&crew), gate: None, runs: false, load: 0 };
+        let request = Admission { crew: Arc::clone(&crew), gate: None, runs: false, load: 0, sequence: 0 };
         crew.close_door();
         assert!(!crew.is_over());
         crew.close_door();

@@ -113,6 +113,7 @@ pub const TABLE: &[Row] = &[
         "its turn, as any started one",
         "what_a_blocked_task_waits_for_makes_it_ready",
     ),
+    row("waits for a function that it called", "deadline, kill", "both end", "a_callee_ends_with_its_caller"),
     row("over, being reset", "tick", "noted", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
     row(
         "over after a trap or a kill",

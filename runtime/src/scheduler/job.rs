@@ -1,6 +1,7 @@
 //! A request on its way to a sandbox, and what comes back.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -8,9 +9,10 @@ use tokio::sync::oneshot;
 
 use super::Admission;
 use super::core::{Task, TaskId};
+use super::record::{Caller, Parent, Record};
 use crate::execution::Execution;
 use crate::function::Function;
-use crate::host::Body;
+use crate::host::{Body, CallAnswer, CallFailure};
 use crate::outcome::Failure;
 
 /// A request that waits to be run.
@@ -20,14 +22,63 @@ pub struct Job {
     pub function: Arc<Function>,
     /// Its standard input.
     pub body: Body,
-    /// Where the reply goes; closed when the client is gone.
-    pub reply: oneshot::Sender<Reply>,
+    /// Where the reply goes.
+    pub reply: ReplyTo,
     /// When the request was complete.
     pub arrived: Instant,
     /// When it must be answered.
     pub deadline: Instant,
     /// Its place among the requests that the server takes.
     pub admission: Admission,
+    /// Who called it, if that was a function.
+    pub caller: Option<(Arc<Caller>, Parent)>,
+}
+
+/// Where a reply goes.
+#[derive(Debug)]
+pub enum ReplyTo {
+    /// To a client, by way of its connection.
+    Client(oneshot::Sender<Reply>),
+    /// To a function.
+    Guest(oneshot::Sender<CallAnswer>),
+    /// Nobody wants it.
+    Nobody,
+}
+
+impl ReplyTo {
+    /// Whether whoever wanted it has gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self {
+            ReplyTo::Client(sender) => sender.is_closed(),
+            ReplyTo::Guest(sender) => sender.is_closed(),
+            ReplyTo::Nobody => false,
+        }
+    }
+
+    /// The same, and when it happens the task is woken.
+    pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            ReplyTo::Client(sender) => sender.poll_closed(context),
+            ReplyTo::Guest(sender) => sender.poll_closed(context),
+            ReplyTo::Nobody => Poll::Pending,
+        }
+    }
+
+    /// Sends it; who does not want it any more does not get it.
+    pub fn send(self, reply: Reply) {
+        match self {
+            ReplyTo::Client(sender) => drop(sender.send(reply)),
+            ReplyTo::Guest(sender) => drop(sender.send(reply.result.map_err(CallFailure::Failed))),
+            ReplyTo::Nobody => {}
+        }
+    }
+
+    /// Whether a client waits for it.
+    #[must_use]
+    pub const fn is_client(&self) -> bool {
+        matches!(self, ReplyTo::Client(_))
+    }
 }
 
 impl Job {
@@ -43,7 +94,7 @@ impl Job {
 #[derive(Debug)]
 pub struct Started {
     pub(super) execution: Execution,
-    pub(super) reply: oneshot::Sender<Reply>,
+    pub(super) reply: ReplyTo,
     pub(super) admission: Admission,
     pub(super) arrived: Instant,
     pub(super) taken: Instant,
@@ -55,6 +106,10 @@ pub struct Started {
     pub(super) cpu: Duration,
     /// Time blocked so far.
     pub(super) blocked: Duration,
+    /// Who called it, if that was a function.
+    pub(super) caller: Option<(Arc<Caller>, Parent)>,
+    /// What it is to those that it calls; made at the first call.
+    pub(super) calls_as: Option<Arc<Caller>>,
 }
 
 impl Started {
@@ -102,4 +157,6 @@ pub struct Reply {
     pub queued: Duration,
     /// Time from then until it was over, getting a sandbox included.
     pub ran: Duration,
+    /// What else is known of it.
+    pub record: Record,
 }

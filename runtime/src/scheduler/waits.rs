@@ -43,6 +43,8 @@ struct Wait {
 #[derive(Debug)]
 struct Woken {
     ids: Mutex<Vec<TaskId>>,
+    /// Whether there are any.
+    some: AtomicBool,
     crew: Arc<Crew>,
     /// The worker's.
     index: usize,
@@ -65,6 +67,7 @@ impl Wake for Wakeup {
         // AcqRel, with the swap in `take_woken`: what was done before this is seen by the poll that follows.
         if !self.noted.swap(true, Ordering::AcqRel) {
             self.woken.ids.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+            self.woken.some.store(true, Ordering::Release);
             self.woken.crew.wake(self.woken.index);
         }
     }
@@ -74,7 +77,7 @@ impl Waits {
     /// None yet, of the crew's worker with that index.
     #[must_use]
     pub fn new(crew: Arc<Crew>, index: usize) -> Waits {
-        Waits { places: Vec::new(), woken: Arc::new(Woken { ids: Mutex::default(), crew, index }) }
+        Waits { places: Vec::new(), woken: Arc::new(Woken { ids: Mutex::default(), some: AtomicBool::new(false), crew, index }) }
     }
 
     /// A task blocks: until that time, or until `pending` is done; and in any case until its client has gone. False when it need not.
@@ -127,6 +130,11 @@ impl Waits {
     /// The tasks to poll.
     #[must_use]
     pub fn take_woken(&mut self) -> Vec<TaskId> {
+        // Acquire, with the Release above; what is noted after this is found the next time, for which the worker was woken.
+        if !self.woken.some.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.woken.some.store(false, Ordering::Release);
         let ids = mem::take(&mut *self.woken.ids.lock().unwrap_or_else(PoisonError::into_inner));
         for place in ids.iter().filter_map(|id| self.places.get(id.0 as usize)) {
             place.wakeup.noted.swap(false, Ordering::AcqRel);

@@ -27,13 +27,14 @@ use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Started, Work};
+use super::record::{Caller, Parent, Record};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
-use super::{Admission, Crew, Job, Phase, Reply};
+use super::{Admission, Crew, Job, Phase, Reply, ReplyTo};
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
-use crate::host::{Buffers, Context, Input, LogLines, Output, ReplyBytes};
+use crate::host::{Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes};
 use crate::metrics::Board;
 use crate::outcome::Failure;
 
@@ -263,7 +264,6 @@ impl Worker {
         if crew.phase() == Phase::Killing {
             self.kill_all();
         }
-        self.poll_woken();
         self.take_back();
         if crew.has_injected() {
             self.take_injected();
@@ -271,6 +271,7 @@ impl Worker {
         let mut asked = false;
         let mut event = Event::Turn;
         loop {
+            self.poll_woken();
             let now = Instant::now();
             event = match self.core.step(event, now) {
                 Action::Run(id) => match self.remove(id) {
@@ -343,7 +344,8 @@ impl Worker {
 
     /// Takes a job and runs its first quantum.
     fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
-        let Job { function, body, reply, arrived, deadline, admission } = job;
+        let Job { function, body, reply, arrived, deadline, admission, caller } = job;
+        let record = new_record(&admission, caller.as_ref());
         let failed = |worker: &mut Worker| {
             worker.release(id);
             Event::Ended { ran: Duration::ZERO }
@@ -358,7 +360,7 @@ impl Worker {
             Ok(sandbox) => sandbox,
             Err(failure) => {
                 tracing::debug!(function = function.name(), %failure, "not begun");
-                let _ = reply.send(Reply { result: Err(failure), queued: taken - arrived, ran: Duration::ZERO });
+                reply.send(Reply { result: Err(failure), queued: taken - arrived, ran: Duration::ZERO, record });
                 return failed(self);
             }
         };
@@ -381,6 +383,8 @@ impl Worker {
             deadline,
             cpu: Duration::ZERO,
             blocked: Duration::ZERO,
+            caller,
+            calls_as: None,
         };
         self.run(id, started, taken)
     }
@@ -410,7 +414,9 @@ impl Worker {
             Some(Work::Started(started)) => self.end_early(*started, failure),
             Some(Work::Job(job)) => {
                 tracing::debug!(function = job.function.name(), %failure, "not begun");
-                let _ = job.reply.send(Reply { result: Err(failure), queued: job.arrived.elapsed(), ran: Duration::ZERO });
+                let record = new_record(&job.admission, job.caller.as_ref());
+                let queued = job.arrived.elapsed();
+                job.reply.send(Reply { result: Err(failure), queued, ran: Duration::ZERO, record });
             }
             None => {}
         }
@@ -422,6 +428,9 @@ impl Worker {
         self.thread.arm();
         loop {
             let progress = started.execution.run();
+            if started.execution.context().has_outgoing() {
+                self.call(&mut started);
+            }
             let now = Instant::now();
             let ran = now - begin;
             let (until, pending) = match progress {
@@ -437,8 +446,9 @@ impl Worker {
                 Progress::Ended(result) => {
                     started.cpu += ran;
                     self.release(id);
+                    let answers_client = started.reply.is_client();
                     self.end(started, result, now);
-                    return Event::Ended { ran };
+                    return if answers_client { Event::Ended { ran } } else { Event::Returned { ran } };
                 }
                 Progress::Waits { until } => (until, None),
                 Progress::Pends(pending) => (None, Some(pending)),
@@ -457,6 +467,46 @@ impl Worker {
         event
     }
 
+    /// Takes in the calls of other functions that a guest has made.
+    fn call(&mut self, started: &mut Started) {
+        for Outgoing { name, input, host_call, answer } in started.execution.take_outgoing() {
+            let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
+            match self.callee(started, &name) {
+                Ok((function, caller, admission)) => {
+                    let arrived = Instant::now();
+                    let own = arrived + function.deadline;
+                    // What nobody waits for may outlive its caller.
+                    let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
+                    let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
+                    let job = Job { function, body: Body::from(input), reply, arrived, deadline, admission, caller };
+                    if let Some(job) = Admission::enter(job) {
+                        let id = self.vacant();
+                        self.add(id, Work::Job(job));
+                    }
+                }
+                Err(failure) => {
+                    tracing::debug!(caller = started.execution.function().name(), callee = name, ?failure, "a call was refused");
+                    if let ReplyTo::Guest(answer) = reply {
+                        let _ = answer.send(Err(failure));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A function that a guest calls, and what it needs to be taken.
+    fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
+        let this = Arc::clone(started.execution.function());
+        let function = this.neighbours.find(name).ok_or(CallFailure::Failed(Failure::NotFound))?;
+        let above = || started.caller.as_ref().map(|(caller, _)| Arc::clone(caller));
+        let caller = started.calls_as.get_or_insert_with(|| Arc::new(Caller::new(this.number, above())));
+        if !caller.may_call(function.number) {
+            return Err(CallFailure::TooDeep);
+        }
+        let admission = self.crew.admit(&function).map_err(CallFailure::Failed)?;
+        Ok((function, Arc::clone(caller), admission))
+    }
+
     fn end_early(&mut self, mut started: Started, failure: Failure) {
         let backtrace = started.execution.backtrace();
         started.execution.kill();
@@ -467,12 +517,15 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, deadline: _, cpu, blocked: _ } =
-            started;
+        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } = started;
         self.board.note(execution.function(), |row| {
             row.queue.observe(taken.saturating_duration_since(arrived));
             row.instantiate.observe(instantiated);
             row.run.observe(end.saturating_duration_since(ready));
+            // What clients asked for is counted where they are answered.
+            if !reply.is_client() {
+                row.ended(result.as_ref().err());
+            }
         });
         if self.crew.keeps_promises() {
             execution.function().gate.observe(cpu);
@@ -486,10 +539,20 @@ impl Worker {
         }
         // Relaxed: a version is marked before this thread is told to forget it.
         let retired = execution.function().retired.load(Ordering::Relaxed);
+        let context = execution.context();
+        let record = Record {
+            host_calls: context.host_calls,
+            phase: context.phase,
+            ready: end.saturating_duration_since(arrived).saturating_sub(cpu + blocked),
+            running: cpu,
+            blocked,
+            ..new_record(&admission, caller.as_ref())
+        };
+        tracing::debug!(target: "sledge::request", function = execution.function().name(), ?record, "over");
         let remains = execution.finish();
         let reply_bytes = result.map(|()| remains.reply);
         // Nobody waits for it any more where this fails.
-        let _ = reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken });
+        reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken, record });
         self.put_back();
         self.finished = (!retired).then_some((remains.sandbox, remains.function));
         drop(admission);
@@ -578,6 +641,11 @@ impl Worker {
             self.kill(id, Failure::Stopping);
         }
     }
+}
+
+/// The record of a request that has done nothing yet.
+fn new_record(admission: &Admission, caller: Option<&(Arc<Caller>, Parent)>) -> Record {
+    Record { sequence: admission.sequence, parent: caller.map(|(_, parent)| *parent), ..Record::default() }
 }
 
 fn log_failure(execution: &Execution, failure: &Failure) {

@@ -39,6 +39,8 @@ errnos! {
     BADF = 8 = BADF;
     /// In use.
     BUSY = 10 = BUSY;
+    /// Whom it called failed.
+    CHILD = 12 = CHILD;
     /// The disk quota is used up.
     DQUOT = 19 = DQUOT;
     /// It exists already.
@@ -101,6 +103,8 @@ errnos! {
     SPIPE = 70 = SPIPE;
     /// The file is no longer there.
     STALE = 72 = STALE;
+    /// It took too long.
+    TIMEDOUT = 73 = TIMEDOUT;
     /// The program is running.
     TXTBSY = 74 = TXTBSY;
     /// Not within one granted folder.

@@ -1,0 +1,206 @@
+//! The group `io`: what functions wait for, and what waiting costs.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Bench;
+use crate::client::Client;
+use crate::load::{self, Load};
+use crate::server::Server;
+use crate::{checkout, compiler};
+
+/// How often a function that times something is asked; each asks many times itself.
+const ROUNDS: usize = 5;
+/// Sandboxes that wait.
+const WAITING: usize = 1_000;
+/// How long they wait: longer than anybody looks.
+const WAIT: Duration = Duration::from_secs(60);
+/// How long redis-server may take to start.
+const START_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// A server with one worker and a key-value store, and these functions of `benches/functions`.
+fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> {
+    let mut config = format!("listen = \"127.0.0.1:0\"\nworkers = 1\nadmin = \"none\"\nkv = \"{kv}\"\n");
+    for file in files {
+        let source = checkout::root().join("benches/functions").join(file);
+        let artifact = bench.folder.path().join(Path::new(file).with_extension("so"));
+        compiler::compile(&source, &artifact)?;
+        let name = source.file_stem().context("a name")?.to_string_lossy();
+        let path = toml::Value::String(artifact.display().to_string());
+        config.push_str(&format!("\n[[functions]]\nname = \"{name}\"\npath = {path}\ndeadline_ms = 120000\n"));
+    }
+    let folder = tempfile::tempdir_in(bench.folder.path())?.keep();
+    Server::start_config(&folder, &config)
+}
+
+/// Asks a function that replies with a number of nanoseconds; in microseconds.
+fn ask(client: &mut Client, path: &str) -> Result<f64> {
+    let reply = client.post(path, &Bytes::new(), &[])?;
+    ensure!(reply.status == 200, "{path}: status {}", reply.status);
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
+    let nanoseconds: f64 = text.trim().parse().with_context(|| format!("{path}: {text:?}"))?;
+    Ok(nanoseconds / 1e3)
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+fn asked(server: &Server, path: &str) -> Result<f64> {
+    let mut client = Client::connect(server.address())?;
+    ask(&mut client, path)?;
+    Ok(median((0..ROUNDS).map(|_| ask(&mut client, path)).collect::<Result<_>>()?))
+}
+
+/// A get from the store in the process, from the guest's call to its result.
+pub(super) fn kv_get_median_us(bench: &mut Bench) -> Result<f64> {
+    asked(&server(bench, "memory", &["kv-get.c"])?, "/kv-get")
+}
+
+/// A call of the empty function, from the guest's call to its result.
+pub(super) fn invoke_median_us(bench: &mut Bench) -> Result<f64> {
+    asked(&server(bench, "memory", &["invoke.c", "empty.wat"])?, "/invoke")
+}
+
+struct Redis {
+    _folder: tempfile::TempDir,
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Redis {
+    fn start() -> Result<Redis> {
+        let folder = tempfile::tempdir()?;
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.path());
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("redis-server, which scripts/setup installs")?;
+        let redis = Redis { _folder: folder, child, address };
+        let end = Instant::now() + START_TIME_MAX;
+        while TcpStream::connect(address).is_err() {
+            ensure!(Instant::now() < end, "redis-server does not listen");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(redis)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // Both fail harmlessly when it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The round trip of a get from Redis in a guest to that of a client that does nothing else.
+pub(super) fn redis_get_ratio(bench: &mut Bench) -> Result<f64> {
+    let redis = Redis::start()?;
+    let server = server(bench, &format!("redis://{}", redis.address), &["kv-get.c"])?;
+    let mut client = Client::connect(server.address())?;
+    ask(&mut client, "/kv-get")?;
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let bare = bare_median_us(redis.address)?;
+        ratios.push(ask(&mut client, "/kv-get")? / bare);
+    }
+    Ok(median(ratios))
+}
+
+/// The same key from the same server, over one connection of the same runtime, on the core on which the worker is.
+fn bare_median_us(redis: SocketAddr) -> Result<f64> {
+    let measure = move || -> Result<f64> {
+        let cores = sledge_sandbox::affinity()?;
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(*cores.first().context("no core")?);
+        rustix::thread::sched_setaffinity(None, &set)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut stream = tokio::net::TcpStream::connect(redis).await?;
+            stream.set_nodelay(true)?;
+            let name = "{sledge:default}:values";
+            let request = format!("*3\r\n$4\r\nHGET\r\n${}\r\n{name}\r\n$9\r\nbench\0key\r\n", name.len());
+            let mut buffer = [0; 512];
+            let mut times = Vec::new();
+            for _ in 0..2_001 {
+                let start = Instant::now();
+                stream.write_all(request.as_bytes()).await?;
+                let count = stream.read(&mut buffer).await?;
+                times.push(start.elapsed().as_secs_f64() * 1e6);
+                ensure!(count > 100, "a reply of {count} bytes");
+            }
+            Ok(median(times))
+        })
+    };
+    thread::spawn(measure).join().ok().context("the measurement panicked")?
+}
+
+/// Sandboxes that wait, until this is dropped.
+struct Waiting(Vec<TcpStream>);
+
+impl Waiting {
+    /// Has them made, and waits until they are.
+    fn start(server: &Server) -> Result<Waiting> {
+        let time = i64::try_from(WAIT.as_nanos())?.to_le_bytes();
+        let head = format!("POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", time.len());
+        let request = [head.as_bytes(), &time].concat();
+        let mut streams = Vec::with_capacity(WAITING);
+        for _ in 0..WAITING {
+            let mut stream = TcpStream::connect(server.address())?;
+            stream.write_all(&request)?;
+            streams.push(stream);
+        }
+        // They all came before what is asked now, to the same worker.
+        for _ in 0..20 {
+            let load = Load::new(1, "/ping", Vec::new(), 1);
+            load::run(server.address(), &[load], Duration::ZERO, Duration::from_millis(20))?;
+        }
+        let answered = streams.iter_mut().any(|stream| {
+            let quiet = stream.set_nonblocking(true).is_ok() && stream.read(&mut [0]).is_err();
+            !quiet
+        });
+        ensure!(!answered, "not all of them wait");
+        Ok(Waiting(streams))
+    }
+}
+
+/// What one more sandbox that waits adds to the server's resident memory, its connection included, in kB.
+pub(super) fn blocked_sandbox_kb(bench: &mut Bench) -> Result<f64> {
+    let server = server(bench, "memory", &["wait.wat", "ping.wat"])?;
+    let warm = Load::new(4, "/ping", Vec::new(), 1);
+    load::run(server.address(), &[warm], Duration::ZERO, Duration::from_millis(300))?;
+    let before = server.resident_bytes()?;
+    let waiting = Waiting::start(&server)?;
+    let after = server.resident_bytes()?;
+    Ok((after.saturating_sub(before)) as f64 / waiting.0.len() as f64 / 1e3)
+}
+
+/// The 99th percentile of ping beside a thousand sandboxes that wait to that without them, medians of turns.
+pub(super) fn blocked_ping_p99_ratio(bench: &mut Bench) -> Result<f64> {
+    let server = server(bench, "memory", &["wait.wat", "ping.wat"])?;
+    let p99 = || -> Result<f64> {
+        let load = Load::new(10, "/ping", Vec::new(), 1);
+        let outcomes = load::run(server.address(), &[load], Duration::from_millis(300), Duration::from_secs(2))?;
+        Ok(outcomes.first().context("an outcome")?.p99_us())
+    };
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let alone = p99()?;
+        let waiting = Waiting::start(&server)?;
+        ratios.push(p99()? / alone);
+        drop(waiting);
+        // What nobody waits for any more is ended before the next turn.
+        thread::sleep(Duration::from_millis(500));
+    }
+    Ok(median(ratios))
+}

@@ -1,0 +1,40 @@
+//! `sledge:note`: what a function says about itself: lines for the log, and where it is in its work. sdk/wit/note.wit.
+
+use awsm_abi::types::ValType::I32;
+
+use super::Effect::Local;
+use super::log::Level;
+use super::wasi::Errno;
+use super::{Call, Code, HostFunction, Output, Stop};
+
+/// Module name of the imports.
+const MODULE: &str = "sledge:note";
+
+/// The interface.
+pub(super) const FUNCTIONS: &[HostFunction] = &[
+    HostFunction { module: MODULE, name: "log", params: &[I32, I32, I32], results: &[I32], effect: Local, code: Code::Own(log) },
+    HostFunction { module: MODULE, name: "phase", params: &[I32], results: &[I32], effect: Local, code: Code::Own(phase) },
+];
+
+/// `log(level, message, message_bytes) -> 0`: 0 trace, 1 debug, 2 info, 3 warning, 4 error.
+fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let level = Level::of(call.args.u32(0)).ok_or(Errno::INVAL)?;
+    let (at, bytes) = (call.args.address(1), call.args.u32(2));
+    let (memory, context) = call.split()?;
+    let message = memory.slice(at, bytes.into())?;
+    match &mut context.errors {
+        Output::Log(lines) => lines.message(level, message),
+        // On a terminal, where levels say nothing.
+        other => {
+            other.write(message)?;
+            other.write(b"\n")?;
+        }
+    }
+    Ok(0)
+}
+
+/// `phase(id) -> 0`: from here on the function is in that part of its work.
+fn phase(call: &mut Call<'_>) -> Result<i32, Stop> {
+    call.context.phase = call.args.u32(0);
+    Ok(0)
+}

@@ -1,0 +1,201 @@
+//! The store in a Redis server, which several servers may share.
+//!
+//! Each worker has one connection of its own, in its own runtime, over which the requests of all its guests are pipelined; it is made when it is
+//! first needed, and anew when it broke. What was under way then fails, and the guest learns that: a commit may have been made or not.
+//!
+//! Per tenant, in one slot of a cluster (`{sledge:TENANT}`): a hash with all values, each with its version before it; a sorted set of the keys, for
+//! their order; the last version; the bytes used. A commit is one script ([`COMMIT`]), and as durable as the server is configured to be.
+
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, FromRedisValue, RedisError, Script};
+
+use super::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, KvLimits, Outcome};
+
+/// How long an answer may take.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long it may take to connect, each time.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
+/// How often that is tried for one request, and how long apart at most.
+const CONNECT_TRIES: usize = 3;
+const CONNECT_DELAY_MAX: Duration = Duration::from_millis(200);
+
+static COMMIT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("commit.lua")));
+static GET_MANY: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("get_many.lua")));
+
+thread_local! {
+    /// This thread's connections, one for each server that it uses.
+    static CONNECTIONS: RefCell<Vec<(Arc<Client>, ConnectionManager)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A Redis server.
+#[derive(Clone, Debug)]
+pub struct Redis {
+    client: Arc<Client>,
+    limits: KvLimits,
+}
+
+/// A tenant's share of it.
+#[derive(Clone, Debug)]
+pub struct Space {
+    redis: Redis,
+    tenant: Arc<str>,
+}
+
+impl From<RedisError> for KvError {
+    fn from(error: RedisError) -> KvError {
+        if error.code() == Some("TOOLARGE") {
+            let bytes = error.detail().and_then(|detail| detail.parse().ok()).unwrap_or(usize::MAX);
+            return KvError::TooLarge { what: "values asked for together,", bytes, bytes_max: COMMIT_BYTES_MAX };
+        }
+        tracing::warn!(%error, "the key-value store");
+        KvError::Unavailable(error.to_string())
+    }
+}
+
+impl Redis {
+    /// The server at that URL, which is not asked for anything yet.
+    ///
+    /// # Errors
+    /// When that is no URL of a Redis server.
+    pub fn new(url: &str, limits: KvLimits) -> Result<Redis, RedisError> {
+        Ok(Redis { client: Arc::new(Client::open(url)?), limits })
+    }
+
+    /// A tenant's share.
+    #[must_use]
+    pub fn space(&self, tenant: &str) -> Space {
+        Space { redis: self.clone(), tenant: tenant.into() }
+    }
+
+    /// This thread's connection.
+    fn connection(&self) -> Result<ConnectionManager, RedisError> {
+        CONNECTIONS.with_borrow_mut(|connections| {
+            if let Some((_, connection)) = connections.iter().find(|(client, _)| Arc::ptr_eq(client, &self.client)) {
+                return Ok(connection.clone());
+            }
+            let config = ConnectionManagerConfig::new()
+                .set_response_timeout(Some(ANSWER_TIME_MAX))
+                .set_connection_timeout(Some(CONNECT_TIME_MAX))
+                .set_number_of_retries(CONNECT_TRIES)
+                .set_max_delay(CONNECT_DELAY_MAX);
+            let connection = ConnectionManager::new_lazy_with_config(Client::clone(&self.client), config)?;
+            connections.push((Arc::clone(&self.client), connection.clone()));
+            Ok(connection)
+        })
+    }
+}
+
+impl Space {
+    fn name(&self, what: &str) -> String {
+        format!("{{sledge:{}}}:{what}", self.tenant)
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, KvError> {
+        let mut connection = self.redis.connection()?;
+        Ok(command.query_async(&mut connection).await?)
+    }
+
+    /// What there is under a key.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn get(self, key: BucketKey) -> Result<Option<Entry>, KvError> {
+        let stored: Option<Bytes> = self.ask(Cmd::new().arg("HGET").arg(self.name("values")).arg(&*key.0)).await?;
+        stored.map(entry).transpose()
+    }
+
+    /// The same for several keys at the same moment.
+    ///
+    /// # Errors
+    /// When the server cannot be asked, or the values are too large together.
+    pub async fn get_many(self, keys: Vec<BucketKey>) -> Result<Vec<Option<Entry>>, KvError> {
+        let mut script = GET_MANY.prepare_invoke();
+        script.key(self.name("values")).arg(COMMIT_BYTES_MAX);
+        keys.iter().for_each(|key| {
+            script.arg(&*key.0);
+        });
+        let stored: Vec<Option<Bytes>> = script.invoke_async(&mut self.redis.connection()?).await?;
+        stored.into_iter().map(|stored| stored.map(entry).transpose()).collect()
+    }
+
+    /// The keys of a bucket that begin with `prefix` and come behind `after`, in order; at most [`COMMIT_KEYS_MAX`] and one.
+    ///
+    /// # Errors
+    /// When one of both is too long, or the server cannot be asked.
+    pub async fn keys(self, bucket: BucketName, prefix: BucketKey, after: Option<BucketKey>) -> Result<Vec<Bytes>, KvError> {
+        let bound = |mark: u8, key: &[u8]| [&[mark][..], key].concat();
+        let min = match &after {
+            Some(after) if *after >= prefix => bound(b'(', &after.0),
+            _ => bound(b'[', &prefix.0),
+        };
+        // The first string behind all that begin with the prefix. It begins with a bucket's name, which is not empty.
+        let mut max = prefix.0.to_vec();
+        while max.pop_if(|last| *last == u8::MAX).is_some() {}
+        let max = match max.last_mut() {
+            Some(last) => {
+                *last += 1;
+                bound(b'(', &max)
+            }
+            None => b"+".to_vec(),
+        };
+        let mut command = Cmd::new();
+        command.arg("ZRANGEBYLEX").arg(self.name("order")).arg(min).arg(max).arg("LIMIT").arg(0).arg(COMMIT_KEYS_MAX + 1);
+        let keys: Vec<Bytes> = self.ask(&command).await?;
+        Ok(keys.into_iter().filter(|key| key.len() > bucket.0.len()).map(|key| key.slice(bucket.0.len() + 1..)).collect())
+    }
+
+    /// Makes a commit. Dropping the future does not take it back.
+    ///
+    /// # Errors
+    /// When it is too large, there is no room, it adds to what is no number, or the server cannot be asked; then it may have been made.
+    pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
+        commit.check()?;
+        let mut script = COMMIT.prepare_invoke();
+        for name in ["values", "order", "version", "bytes", "scratch"] {
+            script.key(self.name(name));
+        }
+        let bytes_max = self.redis.limits.tenant_bytes_max;
+        script.arg(bytes_max).arg(commit.expected.len());
+        for (key, version) in &commit.expected {
+            script.arg(&*key.0).arg(*version);
+        }
+        script.arg(commit.changes.len());
+        for (key, change) in &commit.changes {
+            script.arg(&*key.0);
+            match change {
+                Change::Put(value) => script.arg("p").arg(&**value),
+                Change::Delete => script.arg("d").arg(""),
+                Change::Add(delta) => script.arg("a").arg(*delta),
+            };
+        }
+        let answer: Vec<String> = script.invoke_async(&mut self.redis.connection()?).await?;
+        let number = |index: usize| answer.get(index).and_then(|text| text.parse().ok());
+        match (answer.first().map(String::as_str), number(1)) {
+            (Some("done"), Some(version)) => {
+                let sum = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
+                Ok(Outcome::Committed { version, sum })
+            }
+            (Some("conflict"), Some(version)) => Ok(Outcome::Conflict { version }),
+            (Some("full"), _) => Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max }),
+            (Some("number"), _) => Err(KvError::NotANumber),
+            (Some("overflow"), _) => Err(KvError::Overflow),
+            _ => Err(not_ours()),
+        }
+    }
+}
+
+/// From `VERSION:VALUE`.
+fn entry(stored: Bytes) -> Result<Entry, KvError> {
+    let colon = stored.iter().position(|&byte| byte == b':').ok_or_else(not_ours)?;
+    let version = std::str::from_utf8(&stored[..colon]).ok().and_then(|text| text.parse().ok()).ok_or_else(not_ours)?;
+    Ok(Entry { version, value: stored.slice(colon + 1..) })
+}
+
+fn not_ours() -> KvError {
+    KvError::Unavailable("what stands in Redis is not what was written".to_owned())
+}

@@ -1,0 +1,139 @@
+//! Functions that call functions, and what they say about themselves.
+
+use crate::{LISTENERS, assert_failure, entry, entry_with};
+use serde_json::json;
+use sledge_tests::http::TIME_MAX;
+use sledge_tests::process;
+use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::server::Server;
+use std::time::{Duration, Instant};
+
+fn lines(server: &Server, path: &str, lines: &str) -> Vec<String> {
+    let reply = server.client().post(path, lines);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.text().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_call_has_a_reply_or_says_why_not() {
+    for listeners in LISTENERS {
+        let functions = json!([
+            entry("caller", "caller.c"),
+            entry("echo", "echo.wat"),
+            entry("traps", "traps.wat"),
+            entry("exit", "exit.c"),
+            entry_with("seven", "exit.c", &json!({ "args": ["7"] })),
+            entry_with("stranger", "echo.wat", &json!({ "tenant": "another" })),
+            entry_with("late", "wait.wat", &json!({ "deadline_ms": 100 })),
+        ]);
+        let server = Server::start(json!({ "listeners": listeners, "workers": 1, "functions": functions }));
+        let ask = |text: &str| lines(&server, "/caller", text);
+        assert_eq!(ask("invoke echo hello\ninvoke exit hello\ninvoke echo "), ["5 hello", "5 HELLO", "0 "], "{listeners}");
+        assert_eq!(
+            ask("invoke nobody x\ninvoke stranger x\ninvoke seven x\ninvoke echo on"),
+            ["error 44", "error 44", "error 12", "2 on"]
+        );
+        assert_eq!(ask("invoke traps u\ninvoke echo on"), ["error 12", "2 on"]);
+        assert_eq!(ask("binary late -1\nbinary late 0"), ["error 73", "8 "]);
+        assert_eq!(ask("large echo 100000\nlarge echo 4194305\nfault echo"), ["100000 ", "error 1", "error 21", "error 21"]);
+        server.stop();
+    }
+}
+
+#[test]
+fn calls_that_are_started_wait_together() {
+    let functions = json!([entry("caller", "caller.c"), entry("wait", "wait.wat")]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    let start = Instant::now();
+    let text = format!("{}wait 4\nwait 0\nwait 1\nwait 2\nwait 3\nwait 3\nwait 99", "start wait 600000000\n".repeat(5));
+    let expected = ["call 0", "call 1", "call 2", "call 3", "call 4", "8 ", "8 ", "8 ", "8 ", "8 ", "error 8", "error 8"];
+    let got: Vec<String> = lines(&server, "/caller", &text).iter().map(|line| line.trim_end_matches('\0').to_owned()).collect();
+    assert_eq!(got, expected);
+    let took = start.elapsed();
+    // One after the other they would take 3 s.
+    assert!(took >= Duration::from_millis(600) && took < Duration::from_millis(2_500), "{took:?}");
+    let full = lines(&server, "/caller", &"start wait -1\n".repeat(65));
+    assert_eq!(full[63..], ["call 63", "call -33"]);
+    server.stop();
+}
+
+#[test]
+fn run_knows_no_other_function() {
+    let caller = programs::function("caller.c");
+    let done = process::run(sledge_command(&["run"]).arg(&caller), b"invoke echo x\nsend echo x\nlog 2 here", TIME_MAX);
+    assert_eq!((done.code(), String::from_utf8_lossy(&done.stdout).into_owned()), (0, "error 44\nsent 0\nlogged 0\n".to_owned()));
+    assert!(done.stderr.contains("here"), "{}", done.stderr);
+}
+
+#[test]
+fn chains_of_calls_end() {
+    let functions = json!([entry("a", "caller.c"), entry("b", "caller.c")]);
+    let server = Server::start(json!({ "workers": 2, "functions": functions }));
+    for _ in 0..10 {
+        assert_eq!(lines(&server, "/a", "deep a a"), ["4 refused 32"]);
+        assert_eq!(lines(&server, "/a", "deep b a"), ["8 refused 32"]);
+    }
+    server.stop();
+}
+
+/// A callee has no more time than its caller, and ends with it.
+#[test]
+fn a_callee_ends_with_its_caller() {
+    let functions = json!([
+        entry_with("caller", "caller.c", &json!({ "deadline_ms": 300 })),
+        entry_with("wait", "wait.wat", &json!({ "deadline_ms": 600_000, "concurrency_max": 1, "queue_max": 0 })),
+        entry_with("patient", "caller.c", &json!({ "deadline_ms": 20_000 })),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    let start = Instant::now();
+    assert_failure(&server.client().post("/caller", "binary wait -1"), 504, "deadline", "deadline_exceeded", Some("caller"));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    // Its place is free again, soon.
+    let end = Instant::now() + TIME_MAX;
+    while lines(&server, "/patient", "binary wait 0") != ["8 "] {
+        assert!(Instant::now() < end, "the callee runs on");
+    }
+    // One that is started and left has its place no longer either; while there is none, another is refused.
+    assert_eq!(
+        lines(&server, "/patient", "start wait -1\nstart wait 0\nwait 1\nbinary wait 0"),
+        ["call 0", "call 1", "error 6", "error 6"]
+    );
+    while lines(&server, "/patient", "binary wait 0") != ["8 "] {
+        assert!(Instant::now() < end, "the callee runs on");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_is_only_sent_outlives_its_sender() {
+    let functions = json!([entry("caller", "caller.c"), entry("kv", "kv.c")]);
+    let server = Server::start(json!({ "workers": 1, "kv": "memory", "functions": functions }));
+    assert_eq!(lines(&server, "/caller", &"send kv add n 1\n".repeat(20)), vec!["sent 0"; 20]);
+    let end = Instant::now() + TIME_MAX;
+    while !lines(&server, "/kv", "get n")[0].ends_with(" 20") {
+        assert!(Instant::now() < end, "not all were done");
+    }
+    server.stop();
+}
+
+#[test]
+fn messages_are_logged_and_times_are_known() {
+    let functions = json!([entry("caller", "caller.c"), entry("wait", "wait.wat")]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    assert_eq!(lines(&server, "/caller", "log 3 take \u{1b}care\nlog 9 x"), ["logged 0", "logged -28"]);
+    server.wait_for_log("take \\u{1b}care");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("take")).expect("the message");
+    assert!(line.contains("WARN") && line.contains("caller"), "{line}");
+    // Half a second blocked, next to none on the processor.
+    let reply =
+        server.client().try_post("/wait", &500_000_000_i64.to_le_bytes(), &[("server-timing-request", "1")]).expect("a reply");
+    let timing = reply.header("server-timing").expect("times").to_owned();
+    let time = |name: &str| -> f64 {
+        let (_, rest) = timing.split_once(&format!("{name};dur=")).unwrap_or_else(|| panic!("{name}: {timing}"));
+        rest.split(',').next().expect("a number").parse().expect("a number")
+    };
+    assert!(time("blocked") >= 499.0 && time("cpu") < 250.0, "{timing}");
+    assert!((time("ready") + time("cpu") + time("blocked") - time("queue") - time("run")).abs() < 1.0, "{timing}");
+    server.stop();
+}
