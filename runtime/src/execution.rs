@@ -10,7 +10,9 @@ use bytes::Bytes;
 use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, TrapCode, Value};
 
 use crate::function::{Function, Stage};
-use crate::host::{self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, Stop};
+use crate::host::{
+    self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, ReplyHead, Stop,
+};
 use crate::outcome::Failure;
 
 /// An invocation that has begun.
@@ -64,6 +66,8 @@ pub struct Remains {
     pub sandbox: Sandbox,
     /// What the guest wrote to its standard output.
     pub reply: Bytes,
+    /// What it said about that.
+    pub head: Option<Box<ReplyHead>>,
 }
 
 impl Execution {
@@ -137,12 +141,13 @@ impl Execution {
     /// Takes it apart.
     #[must_use]
     pub fn finish(self) -> Remains {
-        let Execution { function, mut sandbox, context, .. } = self;
+        let Execution { function, mut sandbox, mut context, .. } = self;
+        let head = context.reply_head.take();
         let reply = context.into_reply();
         // It stays in memory until the client has taken it.
         let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;
         let share = if counts { sandbox.split_share(reply.memory_bytes() as u64) } else { None };
-        Remains { function, sandbox, reply: reply.into_bytes(share) }
+        Remains { function, sandbox, reply: reply.into_bytes(share), head }
     }
 
     /// How the guest came to where it is.

@@ -14,7 +14,7 @@ use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox
 
 use crate::config::{FunctionConfig, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
-use crate::host::{FunctionLog, ImportError, Imports, Process};
+use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
@@ -132,6 +132,8 @@ pub struct Function {
     pub cpu_max: Duration,
     /// Whose it is.
     pub tenant: TenantId,
+    /// Whether it asks what a request says beside its body.
+    pub reads_head: bool,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -212,6 +214,7 @@ impl Function {
         init.push(request);
         Ok(Function {
             template,
+            reads_head: imports.use_module(host::HTTP),
             imports,
             stages: init,
             process,

@@ -216,6 +216,19 @@ SLEDGE_IMPORT("sledge:call", "wait") int32_t sledge_wait(int32_t call, void *rep
 /* A call whose reply nobody wants, and which may outlive the caller. */
 SLEDGE_IMPORT("sledge:call", "send") int32_t sledge_send(const char *name, size_t name_length, const void *input, size_t length);
 
+/* What a request says beside its body, and the head of the reply (sdk/wit/http.wit). Lengths, of which as much is written as fits. */
+SLEDGE_IMPORT("sledge:http", "method") int32_t sledge_method(char *text, size_t capacity);
+/* Path and query. */
+SLEDGE_IMPORT("sledge:http", "target") int32_t sledge_target(char *text, size_t capacity);
+SLEDGE_IMPORT("sledge:http", "header") int32_t sledge_header(const char *name, size_t name_length, char *text, size_t capacity);
+/* Each as its name's length (uint32_t, unaligned), its name, its value's length, its value. */
+SLEDGE_IMPORT("sledge:http", "headers") int32_t sledge_headers(void *rows, size_t capacity);
+SLEDGE_IMPORT("sledge:http", "status") int32_t sledge_status(int32_t code);
+SLEDGE_IMPORT("sledge:http", "set-header")
+int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);
+SLEDGE_IMPORT("sledge:http", "add-header")
+int32_t sledge_add_header(const char *name, size_t name_length, const char *value, size_t value_length);
+
 /* A message for the server's log (sdk/wit/note.wit). */
 enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };
 SLEDGE_IMPORT("sledge:note", "log") int32_t sledge_message(int32_t level, const char *message, size_t length);

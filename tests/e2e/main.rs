@@ -13,6 +13,7 @@ mod contained;
 mod deploy;
 mod examples;
 mod exceptions;
+mod heads;
 mod http;
 mod isolation;
 mod kv;

@@ -10,8 +10,8 @@ use hyper::header::HeaderValue;
 
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
-    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, KV_BYTES_MIN, NAME_BYTES_MAX,
-    Problem,
+    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, KV_BYTES_MIN,
+    NAME_BYTES_MAX, Problem,
 };
 
 /// Bytes of a processor's name.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sledge_sandbox::Share;
 
 use super::call::{Calls, Outgoing};
+use super::http::{ReplyHead, RequestHead};
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
 use super::wasi::{Descriptors, Grant};
@@ -70,6 +71,10 @@ pub struct Context {
     pub(super) buckets: Vec<BucketName>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
+    /// What the request says beside its body, if the function may ask.
+    pub request: Option<Box<RequestHead>>,
+    /// What it has said about its reply.
+    pub reply_head: Option<Box<ReplyHead>>,
     /// Calls of other functions.
     pub(super) calls: Calls,
     /// Host calls so far, each counted once.
@@ -93,6 +98,8 @@ impl Context {
             buffers: Vec::new(),
             buckets: Vec::new(),
             waiting_bytes: 0,
+            request: None,
+            reply_head: None,
             calls: Calls::default(),
             host_calls: 0,
             phase: 0,

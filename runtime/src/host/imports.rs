@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::types::FuncType;
 
-use super::{HostFunction, call, kv, note, wasi};
+use super::{HostFunction, call, http, kv, note, wasi};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
 
 /// Every host function there is.
-const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS];
+const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS];
 /// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.85;
 
@@ -88,6 +88,12 @@ impl Imports {
             instances.push(functions);
         }
         Ok(Imports { instances })
+    }
+
+    /// Whether a function of that interface is among them.
+    #[must_use]
+    pub fn use_module(&self, module: &str) -> bool {
+        self.instances.iter().flatten().flatten().any(|imported| imported.function.module == module)
     }
 
     /// The host function behind an instance's imported function.
@@ -211,7 +217,7 @@ mod tests {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
-                        `sledge:call` (4 functions) `sledge:note` (2 functions)";
+                        `sledge:call` (4 functions) `sledge:note` (2 functions) `sledge:http` (7 functions)";
         assert_eq!(message, expected);
     }
 

@@ -11,6 +11,7 @@
 pub mod blocking;
 mod call;
 mod context;
+mod http;
 mod imports;
 mod kv;
 mod lines;
@@ -28,6 +29,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value}
 
 pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
 pub use context::{Context, Process, Strings};
+pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer};
 pub use lines::{FunctionLog, Taken};
 pub use log::LogLines;

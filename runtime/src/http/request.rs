@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::patience::before;
 use super::router::Route;
 use super::{Door, access, body, response};
+use crate::host::RequestHead;
 use crate::outcome::Failure;
 use crate::scheduler::{Job, Reply, ReplyTo};
 
@@ -64,7 +65,10 @@ async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes
         }
     };
     let unanswered = Unanswered(Some((door, &route)));
-    let result = run(door, &route, incoming).await;
+    let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
+    let asked = || Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
+    let asked = route.function.reads_head.then(asked);
+    let result = run(door, &route, asked, incoming).await;
     let failure = result.as_ref().map_or_else(Some, |reply| reply.result.as_ref().err());
     unanswered.answered(failure);
     let mut reply = match result {
@@ -72,10 +76,10 @@ async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes
         Err(failure) => return (response::failure(&failure, Some(&route)), Some(route)),
     };
     let mut response = match std::mem::replace(&mut reply.result, Ok(Bytes::new())) {
-        Ok(bytes) => response::success(bytes, &route.function.content_type),
+        Ok(bytes) => response::success(bytes, &route.function.content_type, reply.head.take()),
         Err(failure) => response::failure(&failure, Some(&route)),
     };
-    if head.headers.contains_key(response::TIMING_REQUEST) {
+    if is_timed {
         response::add_timing(&mut response, &reply);
     }
     (response, Some(route))
@@ -101,7 +105,7 @@ impl Drop for Unanswered<'_> {
 }
 
 /// Takes a request in and has it run. What cannot be taken is refused before its body is read.
-async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Failure> {
+async fn run(door: &Door, route: &Route, head: Option<Box<RequestHead>>, incoming: Incoming) -> Result<Reply, Failure> {
     if body::is_declared_too_large(&incoming, door.body_bytes_max) {
         return Err(Failure::BodyTooLarge);
     }
@@ -111,7 +115,7 @@ async fn run(door: &Door, route: &Route, incoming: Incoming) -> Result<Reply, Fa
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();
     let deadline = arrived + function.deadline;
-    door.submit(Job { function, body, reply: ReplyTo::Client(reply), arrived, deadline, admission, caller: None });
+    door.submit(Job { function, head, body, reply: ReplyTo::Client(reply), arrived, deadline, admission, caller: None });
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
     match before(|| deadline, answer).await {
         Some(Ok(reply)) => Ok(reply),

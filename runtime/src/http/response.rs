@@ -8,6 +8,7 @@ use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RE
 use hyper::{Response, StatusCode};
 
 use super::router::Route;
+use crate::host::ReplyHead;
 use crate::outcome::Failure;
 use crate::scheduler::Reply;
 
@@ -15,11 +16,16 @@ use crate::scheduler::Reply;
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// The answer to a request that its function handled.
+/// The answer to a request that its function handled; `head` is what it said about it.
 #[must_use]
-pub fn success(bytes: Bytes, content_type: &HeaderValue) -> Response<Full<Bytes>> {
+pub fn success(bytes: Bytes, content_type: &HeaderValue, head: Option<Box<ReplyHead>>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(bytes));
     response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+    if let Some(head) = head {
+        *response.status_mut() = head.status;
+        // In place of ours, where the names are the same.
+        response.headers_mut().extend(head.headers);
+    }
     response
 }
 
@@ -81,10 +87,10 @@ mod tests {
 
     #[test]
     fn timing_is_in_milliseconds() {
-        let mut response = success(Bytes::new(), &HeaderValue::from_static("text/plain"));
+        let mut response = success(Bytes::new(), &HeaderValue::from_static("text/plain"), None);
         let record = Record { ready: Duration::from_micros(1), running: Duration::from_millis(2), ..Record::default() };
         let (queued, ran) = (Duration::from_nanos(12_300), Duration::from_nanos(1_000_456_700));
-        let reply = Reply { result: Ok(Bytes::new()), queued, ran, record };
+        let reply = Reply { result: Ok(Bytes::new()), head: None, queued, ran, record };
         add_timing(&mut response, &reply);
         assert_eq!(
             response.headers()["server-timing"],

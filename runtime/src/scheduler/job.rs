@@ -12,7 +12,7 @@ use super::core::{Task, TaskId};
 use super::record::{Caller, Parent, Record};
 use crate::execution::Execution;
 use crate::function::Function;
-use crate::host::{Body, CallAnswer, CallFailure};
+use crate::host::{Body, CallAnswer, CallFailure, ReplyHead, RequestHead};
 use crate::outcome::Failure;
 
 /// A request that waits to be run.
@@ -20,6 +20,8 @@ use crate::outcome::Failure;
 pub struct Job {
     /// What to run.
     pub function: Arc<Function>,
+    /// What else was said, for a function that asks.
+    pub head: Option<Box<RequestHead>>,
     /// Its standard input.
     pub body: Body,
     /// Where the reply goes.
@@ -153,6 +155,8 @@ impl Work {
 pub struct Reply {
     /// What the function wrote, or why there is nothing.
     pub result: Result<Bytes, Failure>,
+    /// What the function said about its reply.
+    pub head: Option<Box<ReplyHead>>,
     /// Time from arrival until a worker took it.
     pub queued: Duration,
     /// Time from then until it was over, getting a sandbox included.

@@ -344,7 +344,7 @@ impl Worker {
 
     /// Takes a job and runs its first quantum.
     fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
-        let Job { function, body, reply, arrived, deadline, admission, caller } = job;
+        let Job { function, head, body, reply, arrived, deadline, admission, caller } = job;
         let record = new_record(&admission, caller.as_ref());
         let failed = |worker: &mut Worker| {
             worker.release(id);
@@ -360,7 +360,8 @@ impl Worker {
             Ok(sandbox) => sandbox,
             Err(failure) => {
                 tracing::debug!(function = function.name(), %failure, "not begun");
-                reply.send(Reply { result: Err(failure), queued: taken - arrived, ran: Duration::ZERO, record });
+                let queued = taken - arrived;
+                reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
                 return failed(self);
             }
         };
@@ -370,7 +371,8 @@ impl Worker {
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
-        let context = Context::new(process, Input::Body(body), output, errors);
+        let mut context = Context::new(process, Input::Body(body), output, errors);
+        context.request = head;
         let execution = Execution::new(function, sandbox, context);
         let started = Started {
             execution,
@@ -416,7 +418,7 @@ impl Worker {
                 tracing::debug!(function = job.function.name(), %failure, "not begun");
                 let record = new_record(&job.admission, job.caller.as_ref());
                 let queued = job.arrived.elapsed();
-                job.reply.send(Reply { result: Err(failure), queued, ran: Duration::ZERO, record });
+                job.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
             }
             None => {}
         }
@@ -478,7 +480,8 @@ impl Worker {
                     // What nobody waits for may outlive its caller.
                     let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
                     let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
-                    let job = Job { function, body: Body::from(input), reply, arrived, deadline, admission, caller };
+                    let body = Body::from(input);
+                    let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
                         self.add(id, Work::Job(job));
@@ -552,7 +555,7 @@ impl Worker {
         let remains = execution.finish();
         let reply_bytes = result.map(|()| remains.reply);
         // Nobody waits for it any more where this fails.
-        reply.send(Reply { result: reply_bytes, queued: taken - arrived, ran: end - taken, record });
+        reply.send(Reply { result: reply_bytes, head: remains.head, queued: taken - arrived, ran: end - taken, record });
         self.put_back();
         self.finished = (!retired).then_some((remains.sandbox, remains.function));
         drop(admission);

@@ -1,0 +1,153 @@
+//! `sledge:http`: what a request says beside its body, and the head of its reply, as sdk/wit/http.wit says.
+//!
+//! A function that imports none of it costs nothing for it. What was called by another function, or runs on a terminal, has no request:
+//! reading one is answered with [`Errno::NOTSUP`], and what is said about a reply goes nowhere.
+
+use awsm_abi::types::ValType::I32;
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::{Method, StatusCode, Uri};
+
+use super::wasi::Errno;
+use super::{Call, Code, Effect, HostFunction, Stop, ValType};
+
+/// Module name of the imports.
+pub const MODULE: &str = "sledge:http";
+/// Headers that a function may add to its reply, and their bytes.
+const HEADERS_MAX: usize = 64;
+const HEADERS_BYTES_MAX: usize = 16 << 10;
+/// The longest name of a header that is looked for.
+const NAME_BYTES_MAX: u32 = 256;
+/// What a connection needs, or the server says itself.
+const RESERVED: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, DATE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+
+/// A request without its body.
+#[derive(Debug)]
+pub struct RequestHead {
+    /// How.
+    pub method: Method,
+    /// What for.
+    pub target: Uri,
+    /// And all that was said besides.
+    pub headers: HeaderMap,
+}
+
+/// What a function says about its reply.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyHead {
+    /// How it went.
+    pub status: StatusCode,
+    /// What else there is to say; in place of the server's own headers of these names.
+    pub headers: HeaderMap,
+    /// Bytes of their names and values.
+    bytes: usize,
+}
+
+const fn own(name: &'static str, params: &'static [ValType], code: fn(&mut Call<'_>) -> Result<i32, Stop>) -> HostFunction {
+    HostFunction { module: MODULE, name, params, results: &[I32], effect: Effect::Local, code: Code::Own(code) }
+}
+
+/// The interface.
+pub(super) const FUNCTIONS: &[HostFunction] = &[
+    own("method", &[I32, I32], method),
+    own("target", &[I32, I32], target),
+    own("header", &[I32, I32, I32, I32], header),
+    own("headers", &[I32, I32], headers),
+    own("status", &[I32], status),
+    own("set-header", &[I32, I32, I32, I32], |call| put_header(call, false)),
+    own("add-header", &[I32, I32, I32, I32], |call| put_header(call, true)),
+];
+
+fn request<'a>(call: &'a Call<'_>) -> Result<&'a RequestHead, Stop> {
+    call.context.request.as_deref().ok_or(Stop::Errno(Errno::NOTSUP))
+}
+
+/// Writes as much of `text` as fits to the address and length that are arguments `index` and `index + 1`; the answer is the length of all of it.
+fn put(call: &mut Call<'_>, index: usize, text: &[u8]) -> Result<i32, Stop> {
+    let (at, room) = (call.args.address(index), call.args.u32(index + 1));
+    let memory = call.split()?.0;
+    memory.slice(at, room.into())?;
+    memory.write(at, &text[..text.len().min(room as usize)])?;
+    i32::try_from(text.len()).map_err(|_| Errno::OVERFLOW.into())
+}
+
+/// `method(text, text_bytes) -> bytes`
+fn method(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let method = request(call)?.method.clone();
+    put(call, 0, method.as_str().as_bytes())
+}
+
+/// `target(text, text_bytes) -> bytes`: path and query, as they were sent.
+fn target(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let target = request(call)?.target.clone();
+    put(call, 0, target.path_and_query().map_or("/", |target| target.as_str()).as_bytes())
+}
+
+/// A header's name, whose address and length are arguments 0 and 1.
+fn name(call: &Call<'_>) -> Result<HeaderName, Stop> {
+    let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
+    let bytes = memory.slice(call.args.address(0), call.args.u32(1).into())?;
+    if call.args.u32(1) > NAME_BYTES_MAX {
+        return Err(Errno::TOOBIG.into());
+    }
+    HeaderName::from_bytes(bytes).map_err(|_| Errno::INVAL.into())
+}
+
+/// `header(name, name_bytes, text, text_bytes) -> bytes`: several of one name are joined by commas (RFC 9110, 5.3).
+fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let name = name(call)?;
+    let values: Vec<&[u8]> = request(call)?.headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+    if values.is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    let text = values.join(&b", "[..]);
+    put(call, 2, &text)
+}
+
+/// `headers(rows, rows_bytes) -> bytes`: of each its name's length (u32), its name, its value's length (u32), its value.
+fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let mut rows = Vec::new();
+    for (name, value) in &request(call)?.headers {
+        for text in [name.as_str().as_bytes(), value.as_bytes()] {
+            rows.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            rows.extend_from_slice(text);
+        }
+    }
+    put(call, 0, &rows)
+}
+
+/// `status(code) -> 0`: 200 to 599.
+fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let code = u16::try_from(call.args.u32(0)).ok().filter(|code| (200..600).contains(code)).ok_or(Errno::INVAL)?;
+    let status = StatusCode::from_u16(code).map_err(|_| Errno::INVAL)?;
+    call.context.reply_head.get_or_insert_default().status = status;
+    Ok(0)
+}
+
+/// `set-header(name, name_bytes, value, value_bytes) -> 0`, and `add-header`, which leaves others of the name.
+fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
+    let name = name(call)?;
+    if RESERVED.contains(&name) {
+        return Err(Errno::NOTSUP.into());
+    }
+    let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
+    let value = memory.slice(call.args.address(2), call.args.u32(3).into())?;
+    if value.len() > HEADERS_BYTES_MAX {
+        return Err(Errno::TOOBIG.into());
+    }
+    let value = HeaderValue::from_bytes(value).map_err(|_| Errno::INVAL)?;
+    let head = call.context.reply_head.get_or_insert_default();
+    let bytes = head.bytes + name.as_str().len() + value.len();
+    if bytes > HEADERS_BYTES_MAX || head.headers.len() >= HEADERS_MAX {
+        return Err(Errno::TOOBIG.into());
+    }
+    // What is replaced stays counted: nobody replaces so much.
+    head.bytes = bytes;
+    if more {
+        head.headers.append(name, value);
+    } else {
+        head.headers.insert(name, value);
+    }
+    Ok(0)
+}
