@@ -276,7 +276,7 @@ impl Worker {
             event = match self.core.step(event, now) {
                 Action::Run(id) => match self.remove(id) {
                     Some(Work::Job(job)) => self.begin(id, job, now),
-                    Some(Work::Started(started)) => self.resume(id, *started, now),
+                    Some(Work::Started(started)) => self.resume(id, started, now),
                     None => Event::Ended { ran: Duration::ZERO },
                 },
                 Action::Kill(id, Why::Deadline) => self.kill(id, Failure::Deadline),
@@ -374,7 +374,7 @@ impl Worker {
         let mut context = Context::new(process, Input::Body(body), output, errors);
         context.request = head;
         let execution = Execution::new(function, sandbox, context);
-        let started = Started {
+        let started = Box::new(Started {
             execution,
             reply,
             admission,
@@ -387,7 +387,7 @@ impl Worker {
             blocked: Duration::ZERO,
             caller,
             calls_as: None,
-        };
+        });
         self.run(id, started, taken)
     }
 
@@ -398,7 +398,7 @@ impl Worker {
         })
     }
 
-    fn resume(&mut self, id: TaskId, started: Started, now: Instant) -> Event {
+    fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event {
         if started.reply.is_closed() {
             self.release(id);
             // Its connection keeps the deadline too, and may have looked at the time first.
@@ -413,7 +413,7 @@ impl Worker {
         let work = self.remove(id);
         self.release(id);
         match work {
-            Some(Work::Started(started)) => self.end_early(*started, failure),
+            Some(Work::Started(started)) => self.end_early(started, failure),
             Some(Work::Job(job)) => {
                 tracing::debug!(function = job.function.name(), %failure, "not begun");
                 let record = new_record(&job.admission, job.caller.as_ref());
@@ -426,7 +426,7 @@ impl Worker {
     }
 
     /// Runs a quantum.
-    fn run(&mut self, id: TaskId, mut started: Started, begin: Instant) -> Event {
+    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
         self.thread.arm();
         loop {
             let progress = started.execution.run();
@@ -461,11 +461,11 @@ impl Worker {
     }
 
     /// Keeps what has run and is not over.
-    fn suspend(&mut self, id: TaskId, mut started: Started, event: Event) -> Event {
+    fn suspend(&mut self, id: TaskId, mut started: Box<Started>, event: Event) -> Event {
         if let Event::Blocked { ran, .. } | Event::Preempted { ran } = event {
             started.cpu += ran;
         }
-        self.tasks[id.0 as usize] = Some(Work::Started(Box::new(started)));
+        self.tasks[id.0 as usize] = Some(Work::Started(started));
         event
     }
 
@@ -510,7 +510,7 @@ impl Worker {
         Ok((function, Arc::clone(caller), admission))
     }
 
-    fn end_early(&mut self, mut started: Started, failure: Failure) {
+    fn end_early(&mut self, mut started: Box<Started>, failure: Failure) {
         let backtrace = started.execution.backtrace();
         started.execution.kill();
         let function = started.execution.function().name();
@@ -519,8 +519,8 @@ impl Worker {
     }
 
     /// Hands the reply over.
-    fn end(&mut self, started: Started, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } = started;
+    fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
+        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } = *started;
         self.board.note(execution.function(), |row| {
             row.queue.observe(taken.saturating_duration_since(arrived));
             row.instantiate.observe(instantiated);
