@@ -34,6 +34,8 @@ impl Attributes {
                 // Loops are turned into calls of memset, memcpy and memmove, which `helpers` provides; not into these.
                 string("no-builtin-strlen", ""),
                 string("no-builtin-wcslen", ""),
+                // What lies at %gs:0 is the guest's, and not, as with thread-local storage, the address that %gs stands for.
+                string("indirect-tls-seg-refs", ""),
             ],
             // Not `noalias`: instances of one sandbox reach each other's globals.
             vmctx: vec![

@@ -1,0 +1,42 @@
+;; An address that is read from the first word of a memory. On x86-64 Linux LLVM takes what lies at %gs:0 for the segment's own address, as it
+;; is with thread-local storage, unless told otherwise: in mode `segment` the second access then went to an address that nobody had checked.
+
+(module
+  (memory $m (data "\10\00\00\00\00\00\00\00"))
+  (memory $n (data "0123456789abcdefABCDEFGH"))
+  (func (export "u8") (result i32) (i32.load8_u $n (i32.load8_u $m (i32.const 0))))
+  (func (export "u16") (result i32) (i32.load8_u $n (i32.load16_u $m (i32.const 0))))
+  (func (export "u32") (result i32) (i32.load8_u $n offset=1 (i32.load $m (i32.const 0))))
+  (func (export "wrapped") (result i32) (i32.load8_u $n offset=2 (i32.wrap_i64 (i64.load $m (i32.const 0)))))
+  (func (export "sum") (param i32) (result i32) (i32.load8_u $n (i32.add (local.get 0) (i32.load16_u $m (i32.const 0)))))
+  (func (export "atomic") (result i32) (i32.load8_u $n offset=3 (i32.atomic.load $m (i32.const 0))))
+  (func (export "store") (param i32) (i32.store8 $n offset=4 (i32.load16_u $m (i32.const 0)) (local.get 0)))
+  (func (export "at") (param i32) (result i32) (i32.load8_u $n (local.get 0)))
+  (func (export "itself") (result i32) (i32.load8_u $m (i32.load $m (i32.const 0))))
+  (func (export "write") (param i32) (i32.store $m (i32.const 0) (local.get 0))))
+(assert_return (invoke "u8") (i32.const 65))
+(assert_return (invoke "u16") (i32.const 65))
+(assert_return (invoke "u32") (i32.const 66))
+(assert_return (invoke "wrapped") (i32.const 67))
+(assert_return (invoke "sum" (i32.const 5)) (i32.const 70))
+(assert_return (invoke "atomic") (i32.const 68))
+(assert_return (invoke "store" (i32.const 33)))
+(assert_return (invoke "at" (i32.const 20)) (i32.const 33))
+(assert_return (invoke "itself") (i32.const 0))
+(assert_return (invoke "write" (i32.const 0xffff_ffff)))
+(assert_return (invoke "u8") (i32.const 0))
+(assert_trap (invoke "u32") "out of bounds memory access")
+(assert_trap (invoke "wrapped") "out of bounds memory access")
+
+;; The other memory's addresses have 64 bits, and are checked.
+(module
+  (memory $m (data "\10\00\00\00\00\00\00\00"))
+  (memory $n i64 (data "0123456789abcdefABCDEFGH"))
+  (func (export "u64") (result i32) (i32.load8_u $n (i64.load $m (i32.const 0))))
+  (func (export "u32") (result i32) (i32.load8_u $n (i64.load32_u $m (i32.const 0))))
+  (func (export "write") (param i64) (i64.store $m (i32.const 0) (local.get 0))))
+(assert_return (invoke "u64") (i32.const 65))
+(assert_return (invoke "u32") (i32.const 65))
+(assert_return (invoke "write" (i64.const -1)))
+(assert_trap (invoke "u64") "out of bounds memory access")
+(assert_trap (invoke "u32") "out of bounds memory access")
