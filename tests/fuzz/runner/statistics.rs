@@ -89,7 +89,7 @@ impl Statistics {
         let _ = writeln!(text, "  runs (calls compared): {}: {modes}", self.runs());
         let traps = self.traps.iter().map(|(kind, runs)| format!("{kind} {runs}")).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "  without trap: {} ({}); traps: {traps}", self.returned, self.share());
-        let _ = writeln!(text, "  inconclusive (stack or time used up): {}", self.inconclusive);
+        let _ = writeln!(text, "  inconclusive (stack, exception memory or time used up): {}", self.inconclusive);
         let executed: u64 = self.operators.values().sum();
         let _ = writeln!(
             text,

@@ -172,6 +172,8 @@ fn ended(code: TrapCode) -> Outcome {
         TrapCode::InvalidConversionToInteger => "conversion",
         TrapCode::IndirectCallTypeMismatch => "signature",
         TrapCode::StackExhausted => return Outcome::Inconclusive("stack"),
+        // The reference throws nothing. Deep recursion keeps what its frames have caught, without optimisation longer than needed.
+        TrapCode::ExceptionsExhausted => return Outcome::Inconclusive("exception memory"),
         other => other.message(),
     })
 }
