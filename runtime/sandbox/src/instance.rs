@@ -30,7 +30,7 @@ pub(crate) struct Instance {
 }
 
 /// Which segments are dropped.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dropped {
     pub(crate) data: Box<[bool]>,
     pub(crate) elements: Box<[bool]>,
