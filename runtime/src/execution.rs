@@ -19,7 +19,7 @@ use crate::outcome::Failure;
 #[derive(Debug)]
 pub struct Execution {
     function: Arc<Function>,
-    sandbox: Sandbox,
+    sandbox: Box<Sandbox>,
     context: Context,
     /// Index of the call to begin next.
     stage: usize,
@@ -63,7 +63,7 @@ pub struct Remains {
     /// Whose invocation it was.
     pub function: Arc<Function>,
     /// The sandbox, to be put back to its pool (which keeps it only if it ended in good order).
-    pub sandbox: Sandbox,
+    pub sandbox: Box<Sandbox>,
     /// What the guest wrote to its standard output.
     pub reply: Bytes,
     /// What it said about that.
@@ -73,7 +73,7 @@ pub struct Remains {
 impl Execution {
     /// An invocation of `function` in a fresh sandbox.
     #[must_use]
-    pub fn new(function: Arc<Function>, sandbox: Sandbox, context: Context) -> Execution {
+    pub fn new(function: Arc<Function>, sandbox: Box<Sandbox>, context: Context) -> Execution {
         Execution { function, sandbox, context, stage: 0, next: Next::Stage }
     }
 

@@ -22,7 +22,7 @@ impl Default for PoolLimits {
 
 /// Makes a sandbox what it was when new, if it was made from a template and its call returned or was [finished](Sandbox::finish); otherwise
 /// everything of it is given back to the system.
-pub(crate) fn reset(mut sandbox: Sandbox) -> Option<Sandbox> {
+pub(crate) fn reset(mut sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
     if !sandbox.call.is_clean() {
         return None;
     }
@@ -33,7 +33,8 @@ pub(crate) fn reset(mut sandbox: Sandbox) -> Option<Sandbox> {
 
 /// A worker's idle sandboxes.
 ///
-/// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill.
+/// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill. They are boxed: each request
+/// hands its own on half a dozen times, and it has more than 400 bytes.
 #[derive(Debug)]
 pub struct Pool {
     limits: PoolLimits,
@@ -46,7 +47,7 @@ pub struct Pool {
 struct Shelf {
     template: Template,
     /// The one that was used last is at the end, and the next to be taken.
-    sandboxes: Vec<Sandbox>,
+    sandboxes: Vec<Box<Sandbox>>,
     /// The fewest that were here at once since the last trim: so many were not needed.
     unused: usize,
 }
@@ -64,7 +65,7 @@ impl Pool {
     ///
     /// # Errors
     /// When the system has no memory for a new one.
-    pub fn take(&mut self, template: &Template) -> Result<Sandbox, InstantiateError> {
+    pub fn take(&mut self, template: &Template) -> Result<Box<Sandbox>, InstantiateError> {
         if let Some(sandbox) = self.pop(template) {
             return Ok(sandbox);
         }
@@ -74,11 +75,11 @@ impl Pool {
         {
             made = template.instantiate_of(idle.into_parts());
         }
-        made
+        made.map(Box::new)
     }
 
     /// An idle sandbox of that template.
-    pub(crate) fn pop(&mut self, template: &Template) -> Option<Sandbox> {
+    pub(crate) fn pop(&mut self, template: &Template) -> Option<Box<Sandbox>> {
         let shelf = self.shelves.get_mut(&template.key())?;
         let sandbox = shelf.sandboxes.pop()?;
         shelf.unused = shelf.unused.min(shelf.sandboxes.len());
@@ -89,7 +90,7 @@ impl Pool {
     /// Takes a sandbox back. It is reset and kept when it was made from a template and its call returned or was
     /// [finished](Sandbox::finish); otherwise everything of it is given back to the system. Where that makes one too many, the template with the
     /// most idle sandboxes loses the one that was used least recently.
-    pub fn put(&mut self, sandbox: Sandbox) {
+    pub fn put(&mut self, sandbox: Box<Sandbox>) {
         if self.limits.idle_max > 0
             && let Some(sandbox) = reset(sandbox)
         {
@@ -98,7 +99,7 @@ impl Pool {
     }
 
     /// Keeps a sandbox that was reset; what that is one too many of.
-    pub(crate) fn push(&mut self, sandbox: Sandbox) -> Option<Sandbox> {
+    pub(crate) fn push(&mut self, sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
         let Some(template) = &sandbox.template else { return Some(sandbox) };
         let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf {
             template: template.clone(),
@@ -111,7 +112,7 @@ impl Pool {
     }
 
     /// Takes away the least recently used one of the template with the most idle ones.
-    pub(crate) fn evict(&mut self) -> Option<Sandbox> {
+    pub(crate) fn evict(&mut self) -> Option<Box<Sandbox>> {
         let shelf =
             self.shelves.values_mut().max_by_key(|shelf| shelf.sandboxes.len()).filter(|shelf| !shelf.sandboxes.is_empty())?;
         let sandbox = shelf.sandboxes.remove(0);
@@ -127,7 +128,7 @@ impl Pool {
     }
 
     /// Takes away those that were not needed since the last time.
-    pub(crate) fn unneeded(&mut self) -> Vec<Sandbox> {
+    pub(crate) fn unneeded(&mut self) -> Vec<Box<Sandbox>> {
         let mut unneeded = Vec::new();
         self.shelves.retain(|_, shelf| {
             unneeded.extend(shelf.sandboxes.drain(..shelf.unused));

@@ -44,7 +44,7 @@ impl Pools {
     ///
     /// # Panics
     /// When there is no such worker.
-    pub fn take(&self, worker: usize, template: &Template) -> Result<Sandbox, InstantiateError> {
+    pub fn take(&self, worker: usize, template: &Template) -> Result<Box<Sandbox>, InstantiateError> {
         let idle = self.pool(worker).pop(template);
         if let Some(sandbox) = idle {
             return Ok(sandbox);
@@ -57,14 +57,14 @@ impl Pools {
             let Some(idle) = self.first_of(worker, Pool::evict) else { break };
             made = template.instantiate_of(idle.into_parts());
         }
-        made
+        made.map(Box::new)
     }
 
     /// Takes a sandbox back into a worker's pool, as [`Pool::put`].
     ///
     /// # Panics
     /// When there is no such worker.
-    pub fn put(&self, worker: usize, sandbox: Sandbox) {
+    pub fn put(&self, worker: usize, sandbox: Box<Sandbox>) {
         if let Some(sandbox) = reset(sandbox) {
             let surplus = self.pool(worker).push(sandbox);
             drop(surplus);
@@ -112,7 +112,7 @@ impl Pools {
     }
 
     /// What `find` finds first: in the worker's own pool, and then in those of the others.
-    fn first_of(&self, worker: usize, find: impl Fn(&mut Pool) -> Option<Sandbox>) -> Option<Sandbox> {
+    fn first_of(&self, worker: usize, find: impl Fn(&mut Pool) -> Option<Box<Sandbox>>) -> Option<Box<Sandbox>> {
         let (before, from) = self.pools.split_at(worker);
         from.iter().chain(before).find_map(|pool| find(&mut lock(pool)))
     }

@@ -81,7 +81,7 @@ struct Worker {
     thread: WorkerThread,
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
-    finished: Option<(Sandbox, Arc<Function>)>,
+    finished: Option<(Box<Sandbox>, Arc<Function>)>,
     board: Board,
 }
 
@@ -391,7 +391,7 @@ impl Worker {
         self.run(id, started, taken)
     }
 
-    fn sandbox(&mut self, function: &Function) -> Result<Sandbox, Failure> {
+    fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
         self.crew.pools().take(self.index, &function.template).map_err(|error| {
             tracing::error!(function = function.name(), %error, "no sandbox");
             Failure::NoMemory

@@ -190,7 +190,7 @@ impl Store {
     }
 
     /// A sandbox from a pool, whose start function has run.
-    pub(crate) fn take(&mut self, pool: &mut Pool, template: &Template) -> Result<Sandbox, Failure> {
+    pub(crate) fn take(&mut self, pool: &mut Pool, template: &Template) -> Result<Box<Sandbox>, Failure> {
         let mut sandbox = pool.take(template)?;
         let start = sandbox.main_instance().and_then(|instance| sandbox.start_function(instance));
         if let Some(start) = start {

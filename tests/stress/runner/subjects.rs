@@ -71,7 +71,7 @@ pub(crate) fn load(budget: &Arc<Budget>) -> Result<Vec<Subject>> {
 
 impl Subject {
     /// An invocation in that sandbox.
-    pub(crate) fn begin(&self, sandbox: Sandbox) -> Execution {
+    pub(crate) fn begin(&self, sandbox: Box<Sandbox>) -> Execution {
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 8 << 20 };
         let process = &self.function.process;
         let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default()));
@@ -83,7 +83,7 @@ impl Subject {
     fn undisturbed(&self) -> Result<Bytes> {
         let run = || -> Result<Bytes> {
             let _worker = WorkerThread::enter(Duration::from_secs(1))?;
-            let mut execution = self.begin(self.function.template.instantiate()?);
+            let mut execution = self.begin(Box::new(self.function.template.instantiate()?));
             // A host call that moves much lets others have their turn in between.
             loop {
                 match execution.run() {

@@ -288,7 +288,7 @@ fn what_the_host_keeps_for_longer_stays_reserved() {
     let reply = sandbox.split_share(1 << 20).unwrap();
     assert_eq!(reply.bytes(), 1 << 20);
     let mut pool = Pool::new(PoolLimits::default());
-    pool.put(sandbox);
+    pool.put(Box::new(sandbox));
     assert_eq!(budget.bytes_used(), one + (1 << 20));
     drop(reply);
     assert_eq!(budget.bytes_used(), one);

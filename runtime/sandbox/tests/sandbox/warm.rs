@@ -164,7 +164,7 @@ fn tenants() -> Vec<Template> {
 }
 
 /// Tenants of which each leaves its canary wherever it can, in sandboxes that `take` gives (who, and which of two workers) and `put` gets back.
-fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> Sandbox, put: impl Fn(usize, Sandbox)) {
+fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> Box<Sandbox>, put: impl Fn(usize, Box<Sandbox>)) {
     let mut state = seed;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
