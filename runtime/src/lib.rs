@@ -11,7 +11,7 @@
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
 //! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words;
-//! * [`memory`] and [`kernel`]: what the machine has, and lets a server have.
+//! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
 //!
 //! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
 
@@ -21,6 +21,7 @@ pub mod admin;
 pub mod cli;
 pub mod compile;
 pub mod config;
+pub mod confine;
 pub mod deploy;
 pub mod execution;
 pub mod function;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use nix::sys::signal::{SigSet, SigmaskHow};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -17,6 +17,8 @@ const LOG_VARIABLE: &str = "SLEDGE_LOG";
 /// Lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 4 << 10;
 
+/// Where lines go that are queued.
+static QUEUE: OnceLock<NonBlocking> = OnceLock::new();
 /// Counts the lines that did not fit.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
@@ -35,8 +37,14 @@ pub fn direct(level: &str) {
     init(level, Format::Text, io::stderr);
 }
 
-/// Sends the log to standard error through a thread of its own, which writes what is left when the guard is dropped.
-pub fn queued(level: &str, format: Format) -> WorkerGuard {
+/// The same, until it is [queued](queue).
+pub fn queueable(level: &str, format: Format) {
+    init(level, format, Late);
+}
+
+/// From now on, sends what is [queueable] to standard error through a thread of its own, which writes what is left when the guard is dropped. Not
+/// earlier than a server has given up its privileges, which that thread would keep.
+pub fn queue() -> WorkerGuard {
     let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(QUEUE_LINES_MAX).thread_name("log");
     // Signals are for the main thread, which may not have said so yet.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
@@ -46,8 +54,22 @@ pub fn queued(level: &str, format: Format) -> WorkerGuard {
     }
     // Set once, as is the log.
     let _ = DROPPED.set(writer.error_counter());
-    init(level, format, writer);
+    let _ = QUEUE.set(writer);
     guard
+}
+
+/// Writes lines where they go now.
+struct Late;
+
+impl<'a> MakeWriter<'a> for Late {
+    type Writer = Box<dyn io::Write>;
+
+    fn make_writer(&'a self) -> Box<dyn io::Write> {
+        match QUEUE.get() {
+            Some(queue) => Box::new(queue.clone()),
+            None => Box::new(io::stderr()),
+        }
+    }
 }
 
 /// Lines of the log that were dropped, because nobody took them.

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::admin::door::{Door, DoorError, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::config::{Admission, Config, ConfigError, Listeners};
+use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
 use crate::deploy::reload::Reloader;
@@ -26,6 +27,7 @@ use crate::host::blocking;
 use crate::http::tls::{self, TlsError};
 use crate::http::{Access, Door as HttpDoor, Manners, Timeouts, listener};
 use crate::kernel::{self, KernelError, Need};
+use crate::logging;
 use crate::memory;
 use crate::metrics::board::Thread as ThreadCounts;
 use crate::metrics::{Board, Metrics};
@@ -117,6 +119,10 @@ pub fn serve(
     let address = listeners.first().and_then(|listener| listener.local_addr().ok()).unwrap_or(address);
 
     let door = admin_door(config, address.port())?;
+    if config.confined {
+        confine::drop_privileges();
+    }
+    let _log = logging::queue();
 
     // Every thread started from here on leaves these signals to this one.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
@@ -127,6 +133,11 @@ pub fn serve(
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), reread)?;
     let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), metrics, address, plan.workers);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
+    if config.confined
+        && let Err(error) = confine::filter_calls()
+    {
+        tracing::warn!(%error, "the server can do whatever the kernel lets it");
+    }
     ready(address);
     systemd::ready(address);
 

@@ -7,6 +7,7 @@ use sledge::config::{Config, FunctionConfig};
 use sledge::deploy::{Candidate, Deployer};
 use sledge::function::Function;
 use sledge::host::{Code, Effect, HostFunction, Imports, Offer, wasi};
+use sledge::load;
 use sledge::server;
 use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::http::{Client, TIME_MAX};
@@ -33,11 +34,13 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     change(&mut function);
     config.functions.push(function);
     config.admin = Some("none".to_owned());
+    // The process is that of other tests, too.
+    config.confined = false;
     let artifact = Artifact::open(&path, &LoadPolicy::default()).expect("it loads");
     let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
     let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
     let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
-    let deployer = Deployer::with_functions(&config, |_| Ok(vec![candidate])).expect("a function");
+    let deployer = Deployer::with_functions(&config, load::compiler(&config), |_| Ok(vec![candidate])).expect("a function");
     let (ready, address) = mpsc::channel();
     // Ends with the process of the test: what ends a server is a signal.
     std::thread::spawn(move || {

@@ -9,6 +9,7 @@ mod calls;
 mod command;
 mod compile;
 mod configuration;
+mod confined;
 mod contained;
 mod deploy;
 mod examples;

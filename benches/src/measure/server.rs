@@ -92,10 +92,16 @@ pub(super) fn start_ms(bench: &mut Bench) -> Result<f64> {
 pub(super) fn idle_mb(bench: &mut Bench) -> Result<f64> {
     let (server, address) = start(&ten_functions(bench.folder.path())?)?;
     (0..FUNCTIONS).try_for_each(|function| ping(address, function))?;
-    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id()))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kb: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
-    Ok(kb * 1024.0 / 1e6)
+    let kb = |pid: u32, key: &str| -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(key)).with_context(|| format!("no {key}"))?;
+        Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+    };
+    let pid = server.0.id();
+    // What starts compilers for it belongs to it; the program's pages are there once.
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    let of_children = children.split_whitespace().map(|child| kb(child.parse()?, "RssAnon:")).sum::<Result<f64>>()?;
+    Ok((kb(pid, "VmRSS:")? + of_children) * 1024.0 / 1e6)
 }
 
 /// Throughput of ping that is counted, timed, limited and watched, to that of ping that is not.

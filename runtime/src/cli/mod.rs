@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::compile;
 use crate::config;
 use crate::deploy::Deployer;
+use crate::load;
 use crate::logging;
 
 /// Status of a command that failed.
@@ -73,8 +74,12 @@ struct CheckArgs {
 pub fn main() -> ExitCode {
     // Not for users: how this program starts compilers.
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|command| command == compile::LIMITED_COMMAND) {
-        return fail(compile::exec_limited(args));
+    match args.next() {
+        Some(command) if command == compile::LIMITED_COMMAND => return fail(compile::exec_limited(args)),
+        Some(command) if command == compile::BROKER_COMMAND => {
+            return compile::serve_broker().map_or_else(fail, |()| ExitCode::SUCCESS);
+        }
+        _ => {}
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -110,7 +115,7 @@ fn check(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
-    match Deployer::new(&config) {
+    match Deployer::new(&config, load::compiler(&config)) {
         Ok(_) => print_line(&format!("{}: good; functions: {}", args.file.display(), config.functions.len())),
         Err(error) => fail(format_args!("{}: {error}", args.file.display())),
     }

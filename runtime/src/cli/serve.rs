@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{dirs, fail, print_line, usage};
+use crate::compile::Broker;
 use crate::config::{self, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
 use crate::deploy::Deployer;
+use crate::load;
 use crate::logging::{self, Format};
 use crate::server;
 
@@ -52,12 +54,17 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         let what = "give a configuration with --config FILE, or functions (.so or .wasm), or an --admin door to deploy some";
         return usage(format_args!("nothing to serve: {what}"));
     }
-    let _log = logging::queued("info", args.log_format);
+    // Before anything is there that it should not have.
+    let broker = match Broker::start() {
+        Ok(broker) => broker,
+        Err(error) => return fail(format_args!("cannot start the process that starts compilers: {error}")),
+    };
+    logging::queueable("info", args.log_format);
     let config = match configure(args.clone()) {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
-    let deployer = match Deployer::new(&config) {
+    let deployer = match Deployer::new(&config, load::compiler(&config).through(broker)) {
         Ok(deployer) => deployer,
         Err(error) => return fail(error),
     };

@@ -20,12 +20,16 @@ use super::{CompileError, Target};
 /// The command of this program that limits itself and becomes another program.
 pub const LIMITED_COMMAND: &str = "limited";
 
+/// The module, in the folder of a compilation.
+pub(super) const INPUT: &str = "function.wasm";
+/// The artifact that it becomes.
+pub(super) const OUTPUT: &str = "function.so";
 /// What is shown of a failed compilation.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// Niceness of compilers: requests go first.
 const NICENESS: i32 = 10;
 /// What compilers inherit of the environment.
-const INHERITED: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
+pub(super) const INHERITED: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
 /// Files that a compiler may have open.
 const FILES_MAX: u64 = 256;
 
@@ -44,15 +48,8 @@ impl Default for Limits {
     }
 }
 
-/// Compiles `input` to `output`; `folder` is for what the compiler says.
-pub(super) fn run(
-    program: &Path,
-    input: &Path,
-    output: &Path,
-    folder: &Path,
-    target: &Target,
-    limits: &Limits,
-) -> Result<(), CompileError> {
+/// Compiles what is in a folder.
+pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limits) -> Result<(), CompileError> {
     let messages = folder.join("messages");
     let said = File::create(&messages).map_err(CompileError::Folder)?;
     // Also when its file has been replaced meanwhile.
@@ -62,9 +59,9 @@ pub(super) fn run(
         .arg(limits.memory_bytes_max.to_string())
         .arg(program)
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
-        .arg(input)
+        .arg(folder.join(INPUT))
         .arg("-o")
-        .arg(output)
+        .arg(folder.join(OUTPUT))
         // Secrets may be in the environment, and modules are strangers'.
         .env_clear()
         .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))

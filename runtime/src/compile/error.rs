@@ -36,6 +36,14 @@ pub enum CompileError {
     /// No room for temporary files, or they are gone.
     #[error("cannot use a temporary folder for compiling ({}): {_0}", std::env::temp_dir().display())]
     Folder(io::Error),
+    /// The process that starts compilers has ended.
+    #[error(
+        "the process that starts compilers for this server has ended; nothing can be compiled until the server is started again"
+    )]
+    NoBroker,
+    /// It does not start this one.
+    #[error("the compiler was not started: {_0}")]
+    Refused(String),
     /// The compiler failed.
     #[error("awsm could not compile it ({status}):\n{message}")]
     Failed {

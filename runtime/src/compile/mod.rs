@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   module --hash--> cache --hit, and its digest is right----------------> artifact
-//!                      \--miss--> child (limits) -> awsm -> cache (digest) --/
+//!                      \--miss--> [broker ->] child (limits) -> awsm -> cache (digest) --/
 //! ```
 //!
 //! What is hashed is what is compiled: the module is in memory from the first look on. Knows neither functions nor configurations.
 
+mod broker;
 mod cache;
 mod child;
 mod error;
@@ -25,6 +26,7 @@ use awsm_abi::types::Bounds;
 use crate::metrics::count::Sum;
 use crate::metrics::{Count, Histogram};
 
+pub use broker::{BROKER_COMMAND, Broker, serve as serve_broker};
 pub use cache::{Cache, Id};
 pub use child::{LIMITED_COMMAND, Limits, exec_limited};
 pub use error::CompileError;
@@ -60,6 +62,8 @@ pub struct Compiled {
 pub struct Compiler {
     limits: Limits,
     cache: Option<Cache>,
+    /// Who starts compilers; none if this process does.
+    broker: Option<Broker>,
     /// What tells the compiler from others, once it was asked for.
     identity: OnceLock<blake3::Hash>,
     counts: Mutex<Counts>,
@@ -77,7 +81,13 @@ impl Compiler {
     /// A compiler that keeps these limits, and what it made in `cache`.
     #[must_use]
     pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
-        Compiler { limits, cache, identity: OnceLock::new(), counts: Mutex::default() }
+        Compiler { limits, cache, broker: None, identity: OnceLock::new(), counts: Mutex::default() }
+    }
+
+    /// The same, which has another process start compilers.
+    #[must_use]
+    pub fn through(self, broker: Broker) -> Compiler {
+        Compiler { broker: Some(broker), ..self }
     }
 
     /// How many modules were compiled, found in the cache, and refused; how long compiling took.
@@ -152,9 +162,12 @@ impl Compiler {
 
     fn run(&self, program: &Path, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
         let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
-        let (input, output) = (folder.path().join("function.wasm"), folder.path().join("function.so"));
-        fs::write(&input, module).map_err(CompileError::Folder)?;
-        child::run(program, &input, &output, folder.path(), target, &self.limits)?;
+        fs::write(folder.path().join(child::INPUT), module).map_err(CompileError::Folder)?;
+        match &self.broker {
+            Some(broker) => broker.run(folder.path(), target, &self.limits)?,
+            None => child::run(program, folder.path(), target, &self.limits)?,
+        }
+        let output = folder.path().join(child::OUTPUT);
         let mut artifact = Vec::new();
         let read = fs::File::open(&output).and_then(|file| file.take(ARTIFACT_BYTES_MAX + 1).read_to_end(&mut artifact));
         read.map_err(CompileError::Folder)?;

@@ -136,6 +136,8 @@ pub struct Config {
     /// Address space of the compiler, in bytes.
     #[schemars(range(min = 1_073_741_824))]
     pub compile_memory_bytes_max: u64,
+    /// Whether the server gives up its privileges, and system calls that it does not need, before it serves.
+    pub confined: bool,
     /// Whether requests are counted and timed, by function, for the admin door's `GET /metrics`.
     pub metrics: bool,
     /// Whether every request is logged: who asked for what, and how it ended.
@@ -337,6 +339,7 @@ impl Default for Config {
             admin: None,
             admin_token: None,
             state_dir: None,
+            confined: true,
             metrics: true,
             access_log: false,
             request_ids: false,

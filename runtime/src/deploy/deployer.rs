@@ -92,11 +92,11 @@ impl Deployer {
     ///
     /// # Errors
     /// At the first function that cannot be loaded.
-    pub fn new(config: &Config) -> Result<Deployer, DeployError> {
+    pub fn new(config: &Config, compiler: Compiler) -> Result<Deployer, DeployError> {
         let functions = |compiler: &Compiler| -> Result<Vec<Candidate>, DeployError> {
             config.functions.iter().map(|function| candidate(function, &read(function)?, compiler)).collect()
         };
-        Deployer::with_functions(config, functions)
+        Deployer::with_functions(config, compiler, functions)
     }
 
     /// The same with functions that are loaded otherwise, instead of the configuration's.
@@ -105,9 +105,9 @@ impl Deployer {
     /// As for [`Deployer::new`].
     pub fn with_functions(
         config: &Config,
+        compiler: Compiler,
         functions: impl FnOnce(&Compiler) -> Result<Vec<Candidate>, DeployError>,
     ) -> Result<Deployer, DeployError> {
-        let compiler = load::compiler(config);
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits())).transpose()?;

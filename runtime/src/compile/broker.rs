@@ -1,0 +1,269 @@
+//! The only process that may start others: a server that serves may not (`confine`), so it asks this one to run the compiler.
+//!
+//! It is this program once more, started before anything else is done, under a command that nobody else uses ([`BROKER_COMMAND`]). What it is asked
+//! for is a folder with a module and how to compile it, never a program or arguments: whoever took the server over would get no further than
+//! the compiler, under the limits that it has for everybody. It ends when the server does.
+//!
+//! ```text
+//!   server --a line of JSON: Order--> broker --child::run--> sledge limited -> awsm
+//!          <-a line of JSON: Answer--
+//! ```
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+use awsm_abi::types::Bounds;
+use serde::{Deserialize, Serialize};
+
+use super::child::{self, INHERITED, Limits};
+use super::{CompileError, Target};
+use crate::confine;
+
+/// The command of this program that starts compilers for another.
+pub const BROKER_COMMAND: &str = "compile-broker";
+
+/// Compilers at the same time; further orders wait.
+const COMPILERS_MAX: usize = 16;
+/// The longest line.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// What is to be compiled.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    id: u64,
+    /// Where the module lies, and the artifact will.
+    folder: PathBuf,
+    bounds: String,
+    cpu: String,
+    ms_max: u64,
+    memory_bytes_max: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    id: u64,
+    error: Option<Error>,
+}
+
+/// A [`CompileError`] on its way.
+#[derive(Debug, Serialize, Deserialize)]
+enum Error {
+    Start { compiler: PathBuf, why: String },
+    NoCompiler { beside: PathBuf },
+    Folder { why: String },
+    Failed { status: i32, message: String },
+    Time { ms_max: u64 },
+    Killed { signal: i32, memory_bytes_max: u64, message: String },
+    Other { why: String },
+}
+
+/// The server's side.
+#[derive(Debug)]
+pub struct Broker {
+    orders: Mutex<UnixStream>,
+    waiting: Arc<Mutex<Waiting>>,
+    /// Whether somebody listens to the answers.
+    listens: OnceLock<()>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    last: u64,
+    is_gone: bool,
+    by_id: HashMap<u64, Sender<Option<Error>>>,
+}
+
+impl Broker {
+    /// Starts it. To be done before this process has anything that the broker should not have.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start() -> io::Result<Broker> {
+        let (here, there) = UnixStream::pair()?;
+        // Also when its file has been replaced meanwhile.
+        let child = Command::new("/proc/self/exe")
+            .arg0("sledge")
+            .arg(BROKER_COMMAND)
+            .env_clear()
+            .envs(INHERITED.iter().chain(&["TMPDIR"]).filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .stdin(OwnedFd::from(there))
+            .stdout(Stdio::null())
+            // What is typed at the server's terminal is for the server.
+            .process_group(0)
+            .spawn()?;
+        // It ends by itself, when the server has: nobody waits for it.
+        drop(child);
+        Ok(Broker { orders: Mutex::new(here), waiting: Arc::default(), listens: OnceLock::new() })
+    }
+
+    /// Has `function.wasm` in that folder compiled, to `function.so`.
+    pub(super) fn run(&self, folder: &Path, target: &Target, limits: &Limits) -> Result<(), CompileError> {
+        self.listen().map_err(CompileError::Folder)?;
+        let folder = std::path::absolute(folder).map_err(CompileError::Folder)?;
+        let (sender, answer) = mpsc::channel();
+        let id = {
+            let mut waiting = lock(&self.waiting);
+            if waiting.is_gone {
+                return Err(CompileError::NoBroker);
+            }
+            waiting.last += 1;
+            let id = waiting.last;
+            waiting.by_id.insert(id, sender);
+            id
+        };
+        let order = Order {
+            id,
+            folder,
+            bounds: target.bounds.name().to_owned(),
+            cpu: target.cpu.clone(),
+            ms_max: limits.ms_max,
+            memory_bytes_max: limits.memory_bytes_max,
+        };
+        let sent = write_line(&mut *lock(&self.orders), &order);
+        // Where the order did not get there, nobody will answer; else the sender is dropped when the broker has gone.
+        match sent.ok().and_then(|()| answer.recv().ok()) {
+            Some(None) => Ok(()),
+            Some(Some(error)) => Err(error.into()),
+            None => Err(CompileError::NoBroker),
+        }
+    }
+
+    /// Starts the thread that hands answers to who waits for them: most servers compile nothing while they serve.
+    fn listen(&self) -> io::Result<()> {
+        let orders = lock(&self.orders);
+        if self.listens.get().is_some() {
+            return Ok(());
+        }
+        let answers = BufReader::new(orders.try_clone()?);
+        let waiting = Arc::clone(&self.waiting);
+        let hand_out = move || {
+            // The server's own may still be needed when the first function is compiled; this thread never needs any.
+            confine::drop_privileges();
+            hand_out(answers, &waiting);
+        };
+        thread::Builder::new().name("compilations".to_owned()).spawn(hand_out)?;
+        let _ = self.listens.set(());
+        Ok(())
+    }
+}
+
+fn hand_out(mut answers: impl BufRead, waiting: &Mutex<Waiting>) {
+    while let Ok(Some(Answer { id, error })) = read_line(&mut answers) {
+        if let Some(sender) = lock(waiting).by_id.remove(&id) {
+            // Nobody gives up waiting.
+            let _ = sender.send(error);
+        }
+    }
+    let mut waiting = lock(waiting);
+    waiting.is_gone = true;
+    waiting.by_id.clear();
+}
+
+/// The broker's side: takes orders from standard input, and answers there, until nobody is at the other end.
+///
+/// # Errors
+/// When standard input is not what [`Broker::start`] made it.
+pub fn serve() -> io::Result<()> {
+    confine::drop_privileges();
+    // A server that is killed takes its compilers with it: each ends with the thread that started it.
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let answers = Arc::new(Mutex::new(socket.try_clone()?));
+    let mut orders = BufReader::new(socket);
+    let running = Arc::new(AtomicUsize::new(0));
+    while let Some(order) = read_line::<Order>(&mut orders)? {
+        let id = order.id;
+        let answer = {
+            let answers = Arc::clone(&answers);
+            // Where the server has gone, so does this process.
+            move |error| write_line(&mut *lock(&answers), &Answer { id, error })
+        };
+        // Relaxed: a number to compare with a limit.
+        if running.fetch_add(1, Ordering::Relaxed) >= COMPILERS_MAX {
+            running.fetch_sub(1, Ordering::Relaxed);
+            answer(Some(Error::Other { why: format!("{COMPILERS_MAX} compilers run already") }))?;
+            continue;
+        }
+        let (now, work) = (Arc::clone(&running), answer.clone());
+        let spawned = thread::Builder::new().name("compiler".to_owned()).spawn(move || {
+            let error = carry_out(order).err();
+            now.fetch_sub(1, Ordering::Relaxed);
+            let _ = work(error);
+        });
+        if let Err(error) = spawned {
+            running.fetch_sub(1, Ordering::Relaxed);
+            answer(Some(Error::Other { why: error.to_string() }))?;
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(order: Order) -> Result<(), Error> {
+    let known = [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None];
+    let bounds = known.into_iter().find(|bounds| bounds.name() == order.bounds);
+    let bounds = bounds.ok_or_else(|| Error::Other { why: format!("no bounds mode: {:?}", order.bounds) })?;
+    // An option of the compiler's would be taken for one.
+    if order.cpu.starts_with('-') || !order.folder.is_absolute() {
+        return Err(Error::Other { why: format!("no order: {order:?}") });
+    }
+    let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
+    let program = super::program()?;
+    Ok(child::run(&program, &order.folder, &Target { bounds, cpu: order.cpu }, &limits)?)
+}
+
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Error {
+        match error {
+            CompileError::NoCompiler { beside } => Error::NoCompiler { beside },
+            CompileError::Start { compiler, source } => Error::Start { compiler, why: source.to_string() },
+            CompileError::Folder(source) => Error::Folder { why: source.to_string() },
+            CompileError::Failed { status, message } => Error::Failed { status: status.into_raw(), message },
+            CompileError::Time { ms_max } => Error::Time { ms_max },
+            CompileError::Killed { signal, memory_bytes_max, message } => Error::Killed { signal, memory_bytes_max, message },
+            other @ (CompileError::TooLarge { .. } | CompileError::NoBroker | CompileError::Refused(_)) => {
+                Error::Other { why: other.to_string() }
+            }
+        }
+    }
+}
+
+impl From<Error> for CompileError {
+    fn from(error: Error) -> CompileError {
+        match error {
+            Error::NoCompiler { beside } => CompileError::NoCompiler { beside },
+            Error::Start { compiler, why } => CompileError::Start { compiler, source: io::Error::other(why) },
+            Error::Folder { why } => CompileError::Folder(io::Error::other(why)),
+            Error::Failed { status, message } => CompileError::Failed { status: ExitStatus::from_raw(status), message },
+            Error::Time { ms_max } => CompileError::Time { ms_max },
+            Error::Killed { signal, memory_bytes_max, message } => CompileError::Killed { signal, memory_bytes_max, message },
+            Error::Other { why } => CompileError::Refused(why),
+        }
+    }
+}
+
+fn write_line(to: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// The next line; none at the end.
+fn read_line<T: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> io::Result<Option<T>> {
+    let mut line = Vec::new();
+    io::Read::take(&mut *from, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&line)?)) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is done under these locks cannot panic half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
