@@ -25,7 +25,7 @@ use crate::deploy::publish::Subscription;
 use crate::deploy::reload::Reloader;
 use crate::host::blocking;
 use crate::http::tls::{self, TlsError};
-use crate::http::{Access, Door as HttpDoor, Manners, Timeouts, listener};
+use crate::http::{Access, Door as HttpDoor, Manners, Site, Timeouts, listener};
 use crate::kernel::{self, KernelError, Need};
 use crate::logging;
 use crate::memory;
@@ -117,6 +117,12 @@ pub fn serve(
             .map_err(|source| ServerError::Listen { address: config.listen.clone(), source })?,
     };
     let address = listeners.first().and_then(|listener| listener.local_addr().ok()).unwrap_or(address);
+    let mut listeners: Vec<Listening> = listeners.into_iter().map(|listener| vec![(None, listener)]).collect();
+    for own in deployer.addresses() {
+        let sockets = listener::bind(own, plan.listeners());
+        let sockets = sockets.map_err(|source| ServerError::Listen { address: own.to_string(), source })?;
+        listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
+    }
 
     let door = admin_door(config, address.port())?;
     if config.confined {
@@ -286,7 +292,7 @@ fn start(
     manners: &Manners,
     deployer: &Deployer,
     metrics: &Metrics,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listening>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
     let (crew, deques) =
@@ -302,13 +308,13 @@ fn start(
     let (has_ended, ended) = mpsc::channel();
     let mut listeners = listeners.into_iter();
     let mut threads = 0;
-    let thread = |name: &str, listener| Thread {
+    let thread = |name: &str, listeners: Option<Listening>| Thread {
         counts: metrics.thread(name),
         counts_functions: config.metrics,
         manners: manners.clone(),
         crew: Arc::clone(&crew),
         routes: deployer.subscribe(),
-        listener,
+        listeners: listeners.unwrap_or_default(),
         stopped: stopped.clone(),
         cores: plan.cores.clone(),
         ready: is_ready.clone(),
@@ -337,6 +343,9 @@ fn start(
     Ok(Running { crew, threads, ended })
 }
 
+/// The sockets on which a thread accepts.
+type Listening = Vec<(Site, TcpListener)>;
+
 /// What a thread is given.
 struct Thread {
     crew: Arc<Crew>,
@@ -344,7 +353,7 @@ struct Thread {
     counts: Arc<ThreadCounts>,
     counts_functions: bool,
     manners: Manners,
-    listener: Option<TcpListener>,
+    listeners: Listening,
     stopped: watch::Receiver<bool>,
     /// The cores of all threads.
     cores: Vec<usize>,
@@ -372,12 +381,14 @@ impl Thread {
         let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
         pin(core.as_slice());
         runtime.spawn_local(self.routes.follow(Rc::clone(&door)));
-        if let Some(listener) = self.listener {
-            let _inside = runtime.enter();
-            let listener = tokio::net::TcpListener::from_std(listener)?;
+        if !self.listeners.is_empty() {
             let (watched, stopped) = (Rc::clone(&door), self.stopped.clone());
             runtime.spawn_local(async move { watched.look_after_connections(stopped).await });
-            runtime.spawn_local(listener::accept(Rc::clone(&door), listener, self.stopped.clone()));
+        }
+        for (site, listener) in self.listeners {
+            let _inside = runtime.enter();
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            runtime.spawn_local(listener::accept(Rc::clone(&door), site, listener, self.stopped.clone()));
         }
         let _ = self.ready.send(Ok(()));
         let life = async move {

@@ -8,7 +8,7 @@ use hyper::header::HeaderMap;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
+use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
 use sledge_tests::server::Server;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -243,6 +243,39 @@ fn a_route_can_be_a_prefix_and_exact_ones_come_first() {
         assert_eq!(client.post(path, "x").status, 404, "{path}");
     }
     server.stop();
+}
+
+/// As the paper has it: a port for each function, or for those of one tenant.
+#[test]
+fn a_function_may_have_an_address_of_its_own() {
+    for listeners in crate::LISTENERS {
+        // Free a moment ago; both at once, so that they differ.
+        let free: Vec<_> = (0..2).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a socket")).collect();
+        let own: Vec<_> = free.iter().map(|socket| socket.local_addr().expect("an address")).collect();
+        drop(free);
+        let functions = json!([
+            entry("echo", "echo.wat"),
+            entry_with("own", "echo.wat", &json!({ "listen": own[0], "route": "/echo" })),
+            entry_with("others", "traps.wat", &json!({ "listen": own[1], "route": "/*", "tenant": "t" })),
+        ]);
+        let server = Server::start(json!({ "listeners": listeners, "workers": 2, "functions": functions }));
+        for i in 0..20 {
+            let body = i.to_string();
+            assert_eq!(Client::new(own[0], TIME_MAX).post("/echo", &body).text(), body);
+            assert_eq!(server.client().post("/echo", &body).text(), body);
+            assert_eq!(Client::new(own[1], TIME_MAX).post("/any/path", "u").status, 500);
+        }
+        for (address, path) in [(server.address, "/own"), (server.address, "/any/path"), (own[0], "/any/path")] {
+            assert_eq!(Client::new(address, TIME_MAX).post(path, "u").status, 404, "{address}{path}");
+        }
+        let module = wat::parse_str("(module (func (export \"sledge_handle\") (result i32) (i32.const 0)))").expect("WAT");
+        let deploy = |listen: &str| server.admin().deploy("later", &json!({ "listen": listen, "route": "/later" }), &module);
+        assert_eq!(deploy(&own[0].to_string()).status, 200);
+        assert_eq!(Client::new(own[0], TIME_MAX).post("/later", "").status, 200);
+        let refused = deploy("127.0.0.1:1");
+        assert!(refused.status != 200 && refused.text().contains("does not listen on 127.0.0.1:1"), "{}", refused.text());
+        server.stop();
+    }
 }
 
 #[test]

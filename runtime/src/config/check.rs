@@ -26,9 +26,17 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     server(config, &mut problems);
     for (index, function) in config.functions.iter().enumerate() {
         self::function(&format!("functions[{index}]"), function, &mut problems);
+        if function.listen.as_ref() == Some(&config.listen) {
+            problems.push(format!("functions[{index}].listen"), "is where the server listens for all; leave it out");
+        }
     }
     unique(config, "name", |function| function.name.clone(), &mut problems);
-    unique(config, "route", FunctionConfig::route, &mut problems);
+    unique(
+        config,
+        "route",
+        |function| format!("{}{}", function.listen.as_deref().unwrap_or_default(), function.route()),
+        &mut problems,
+    );
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
@@ -176,6 +184,11 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
             problems
                 .push(key("env"), format!("`{shown}`: names must not be empty nor contain `=`, nothing may contain a zero byte"));
         }
+    }
+    if let Some(listen) = &function.listen
+        && listen.parse::<SocketAddr>().map_or(true, |address| address.port() == 0)
+    {
+        problems.push(key("listen"), format!("`{listen}` is no address; give IP:PORT, such as 127.0.0.1:8081"));
     }
     if function.init.as_deref().is_some_and(str::is_empty) {
         problems.push(key("init"), "is empty; give the name of an exported function, or leave it out");

@@ -9,6 +9,7 @@ mod read;
 mod secret;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use awsm_abi::types;
@@ -195,6 +196,10 @@ pub struct FunctionConfig {
     /// Path of its requests, or what begins with one: `/a/*` is all paths below `/a/` that no other route has. Default: `/NAME`.
     #[schemars(length(min = 1, max = 200))]
     pub route: Option<String>,
+    /// An address of its own, `IP:PORT`: it is answered there and not where the server listens otherwise. Several may have the same, such as those
+    /// of one tenant. Counts when the server starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
     /// Methods it answers.
     #[serde(default = "methods_default")]
     pub methods: Vec<String>,
@@ -373,6 +378,7 @@ impl FunctionConfig {
             route: None,
             methods: methods_default(),
             args: Vec::new(),
+            listen: None,
             env: BTreeMap::new(),
             dirs: Vec::new(),
             content_type: content_type_default(),
@@ -396,6 +402,12 @@ impl FunctionConfig {
     #[must_use]
     pub fn route(&self) -> String {
         self.route.clone().unwrap_or_else(|| format!("/{}", self.name))
+    }
+
+    /// Its own address, if it has one.
+    #[must_use]
+    pub fn site(&self) -> Option<SocketAddr> {
+        self.listen.as_deref().and_then(|listen| listen.parse().ok())
     }
 
     /// How it is compiled, if it is a module.

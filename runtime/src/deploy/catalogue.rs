@@ -1,6 +1,7 @@
 //! The functions that are served, by name. Says what a change would be; knows no threads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -44,6 +45,9 @@ pub enum CatalogueError {
         /// Whose it is.
         other: String,
     },
+    /// Its address is not there.
+    #[error("the server does not listen on {0}: addresses are opened when it starts, for functions of the configuration")]
+    Address(SocketAddr),
     /// There are too many.
     #[error("there are {FUNCTIONS_MAX} functions already")]
     Full,
@@ -56,6 +60,9 @@ pub struct Info {
     pub name: String,
     /// Path of its requests.
     pub route: String,
+    /// Its own address, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
     /// Methods it answers.
     pub methods: Vec<String>,
     /// Whose it is.
@@ -96,6 +103,8 @@ pub struct Catalogue {
     kv: Option<Store>,
     /// By tenant.
     neighbours: HashMap<String, Arc<Neighbours>>,
+    /// Addresses that functions have to themselves.
+    addresses: BTreeSet<SocketAddr>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -113,9 +122,9 @@ pub struct Candidate {
 }
 
 impl Catalogue {
-    /// Without functions; all share `budget`, and those of a tenant what it has in `kv`.
+    /// Without functions; all share `budget`, those of a tenant what it has in `kv`, and some may have one of these addresses to themselves.
     #[must_use]
-    pub fn new(budget: Arc<Budget>, kv: Option<Store>) -> Catalogue {
+    pub fn new(budget: Arc<Budget>, kv: Option<Store>, addresses: BTreeSet<SocketAddr>) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
         Catalogue {
             entries: BTreeMap::new(),
@@ -124,9 +133,16 @@ impl Catalogue {
             budget,
             kv,
             neighbours: HashMap::new(),
+            addresses,
             version: 0,
             retired: Vec::new(),
         }
+    }
+
+    /// Addresses that functions have to themselves.
+    #[must_use]
+    pub const fn addresses(&self) -> &BTreeSet<SocketAddr> {
+        &self.addresses
     }
 
     /// What all functions share.
@@ -168,8 +184,12 @@ impl Catalogue {
             None if self.entries.len() >= FUNCTIONS_MAX => return Err(CatalogueError::Full),
             _ => {}
         }
-        let route = config.route();
-        match self.entries.values().find(|entry| entry.config.name != config.name && entry.config.route() == route) {
+        if let Some(address) = config.site().filter(|address| !self.addresses.contains(address)) {
+            return Err(CatalogueError::Address(address));
+        }
+        let place = |config: &FunctionConfig| (config.site(), config.route());
+        let (_, route) = place(config);
+        match self.entries.values().find(|entry| entry.config.name != config.name && place(&entry.config) == place(config)) {
             Some(other) => Err(CatalogueError::Route { route, other: other.config.name.clone() }),
             None => Ok(()),
         }
@@ -237,7 +257,7 @@ impl Catalogue {
     pub fn router(&self) -> Router {
         let mut router = Router::default();
         for entry in self.entries.values() {
-            router.add(&entry.config.route(), Arc::clone(&entry.route));
+            router.add(entry.config.site(), &entry.config.route(), Arc::clone(&entry.route));
         }
         router
     }
@@ -252,6 +272,7 @@ impl Catalogue {
         let info = |entry: &Entry| Info {
             name: entry.config.name.clone(),
             route: entry.config.route(),
+            listen: entry.config.listen.clone(),
             methods: entry.config.methods.clone(),
             tenant: entry.config.tenant.clone(),
             origin: entry.origin,

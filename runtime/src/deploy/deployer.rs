@@ -1,6 +1,7 @@
 //! Changes of what is served, one after the other. Each is prepared aside, and then happens as a whole or not at all.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -111,7 +112,8 @@ impl Deployer {
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits())).transpose()?;
-        let mut catalogue = Catalogue::new(budget, kv);
+        let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
+        let mut catalogue = Catalogue::new(budget, kv, addresses);
         for candidate in functions(&compiler)? {
             catalogue.check(&candidate.config, Origin::Config)?;
             catalogue.put(candidate, Origin::Config);
@@ -124,6 +126,12 @@ impl Deployer {
         }
         let publisher = Publisher::new(catalogue.router());
         Ok(Deployer { compiler, catalogue: Mutex::new(catalogue), publisher, store, stopping: AtomicBool::new(false) })
+    }
+
+    /// Addresses that functions have to themselves.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.catalogue().addresses().iter().copied().collect()
     }
 
     /// For one more thread that answers requests.

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::connections::{Activity, Order, UnderWay};
 use super::linger::Lingering;
 use super::tls::{self, Stream};
-use super::{Door, Open, request};
+use super::{Door, Open, Site, request};
 use crate::scheduler::Phase;
 
 /// What is kept of a connection that has not been read: a request's head has to fit.
@@ -70,7 +70,7 @@ enum Protocol {
 }
 
 /// Serves a connection until it is closed, or told to end.
-pub async fn serve(open: Open, stream: TcpStream) {
+pub async fn serve(open: Open, site: Site, stream: TcpStream) {
     let door = open.door();
     let _counted = Counted::new(Rc::clone(door));
     let listed = door.connections.add();
@@ -88,9 +88,9 @@ pub async fn serve(open: Open, stream: TcpStream) {
     };
     let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), door.timeouts.reply));
     let result = match protocol {
-        Protocol::Http1 => speak_http1(io, door, activity).await,
+        Protocol::Http1 => speak_http1(io, door, site, activity).await,
         // Larger than the other, and rarer: not in every connection's task.
-        Protocol::Http2 => Box::pin(speak_http2(io, door, activity)).await,
+        Protocol::Http2 => Box::pin(speak_http2(io, door, site, activity)).await,
     };
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");
@@ -142,9 +142,9 @@ fn names_no_http(greeting: &[u8]) -> bool {
     is_whole && !line.is_empty() && !line.rsplit(|byte| *byte == b' ').next().is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
-async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Activity>) -> hyper::Result<()> {
+async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activity: &Rc<Activity>) -> hyper::Result<()> {
     let service =
-        service_fn(|request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(door, activity, request).await) });
+        service_fn(|request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(door, site, activity, request).await) });
     let mut builder = http1::Builder::new();
     // Slow heads are the list's concern (`connections`).
     builder.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX);
@@ -161,10 +161,10 @@ async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Acti
     }
 }
 
-async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Activity>) -> hyper::Result<()> {
+async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activity: &Rc<Activity>) -> hyper::Result<()> {
     let service = service_fn(|request: Request<Incoming>| {
         let (door, activity) = (Rc::clone(door), Rc::clone(activity));
-        async move { Ok::<_, Infallible>(answer(&door, &activity, request).await) }
+        async move { Ok::<_, Infallible>(answer(&door, site, &activity, request).await) }
     });
     let mut builder = http2::Builder::new(SameThread);
     builder
@@ -192,11 +192,11 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, activity: &Rc<Acti
     }
 }
 
-async fn answer(door: &Door, activity: &Activity, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let _under_way = UnderWay::new(activity);
     let has_body = !request.body().is_end_stream();
     let version = request.version();
-    let mut response = request::answer(door, request).await;
+    let mut response = request::answer(door, site, request).await;
     if version >= Version::HTTP_2 {
         // Which has another way to say that (RFC 9113, 8.2.2).
         response.headers_mut().remove(CONNECTION);

@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::{Door, Open, connection};
+use super::{Door, Open, Site, connection};
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4_096;
@@ -71,13 +71,13 @@ fn refuse_new(listener: &TcpListener) -> io::Result<()> {
 
 /// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then, or is
 /// making, are served too, if a request comes with them.
-pub async fn accept(door: Rc<Door>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+pub async fn accept(door: Rc<Door>, site: Site, listener: TcpListener, mut stop: watch::Receiver<bool>) {
     let _open = Open::new(Rc::clone(&door));
     // Open before its task first runs, so that the door is not taken for closed in between.
-    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), stream);
+    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), site, stream);
     let mut stopping = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
-        if door.is_inherited {
+        if door.is_inherited && site.is_none() {
             // Whoever comes now waits for the next server.
             return;
         }

@@ -35,7 +35,7 @@ use crate::metrics::Board;
 use crate::scheduler::{Admission, Crew, Job, Local};
 
 use connections::Connections;
-pub use router::{Route, Router};
+pub use router::{Route, Router, Site};
 
 /// What all connections of one thread share.
 pub struct Door {

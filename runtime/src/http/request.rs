@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
 use super::patience::before;
-use super::router::Route;
+use super::router::{Route, Site};
 use super::{Door, access, body, response};
 use crate::host::RequestHead;
 use crate::outcome::Failure;
@@ -21,13 +21,13 @@ use crate::scheduler::{Job, Reply, ReplyTo};
 const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
-pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<Bytes>> {
+pub async fn answer(door: &Door, site: Site, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if !door.access.log && !door.access.ids {
-        return handle(door, request).await.0;
+        return handle(door, site, request).await.0;
     }
     let begin = Instant::now();
     let seen = access::Seen::of(&request);
-    let (mut response, function) = handle(door, request).await;
+    let (mut response, function) = handle(door, site, request).await;
     if door.access.ids {
         seen.mark(&mut response);
     }
@@ -38,7 +38,7 @@ pub async fn answer(door: &Door, request: Request<Incoming>) -> Response<Full<By
 }
 
 /// The answer, and what it is from, if anything.
-async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes>>, Option<Arc<Route>>) {
+async fn handle(door: &Door, site: Site, request: Request<Incoming>) -> (Response<Full<Bytes>>, Option<Arc<Route>>) {
     let (head, incoming) = request.into_parts();
     let path = head.uri.path();
     if path.len() > PATH_BYTES_MAX {
@@ -46,7 +46,7 @@ async fn handle(door: &Door, request: Request<Incoming>) -> (Response<Full<Bytes
         return (response::failure(&Failure::PathTooLong, None), None);
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let found = door.router.borrow().find(path, &head.method);
+    let found = door.router.borrow().find(site, path, &head.method);
     let route = match found {
         Ok(route) => route,
         // What may be asked for is answered by the server, unless the function wants to.

@@ -1,6 +1,7 @@
-//! From path and method to a function. Paths are compared byte for byte, without the query.
+//! From address, path and method to a function. Paths are compared byte for byte, without the query.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hyper::Method;
@@ -12,9 +13,19 @@ use crate::outcome::Failure;
 /// Slashes of a path at which a route may end: a path of nothing else costs no more than this many looks.
 pub const PREFIX_SLASHES_MAX: usize = 64;
 
+/// The address that functions have to themselves; none is the server's own.
+pub type Site = Option<SocketAddr>;
+
 /// All routes of a server.
 #[derive(Debug)]
 pub struct Router<F = Function> {
+    shared: Paths<F>,
+    own: HashMap<SocketAddr, Paths<F>>,
+}
+
+/// The routes at one address.
+#[derive(Debug)]
+struct Paths<F> {
     routes: HashMap<Box<str>, Arc<Route<F>>>,
     /// By the path up to and with the last slash.
     prefixes: HashMap<Box<str>, Arc<Route<F>>>,
@@ -52,13 +63,41 @@ impl<F> Route<F> {
 
 impl<F> Default for Router<F> {
     fn default() -> Router<F> {
-        Router { routes: HashMap::new(), prefixes: HashMap::new() }
+        Router { shared: Paths::default(), own: HashMap::new() }
+    }
+}
+
+impl<F> Default for Paths<F> {
+    fn default() -> Paths<F> {
+        Paths { routes: HashMap::new(), prefixes: HashMap::new() }
     }
 }
 
 impl<F> Router<F> {
     /// Adds a route. A path that has one already gets the new one; configurations with such paths are refused earlier.
-    pub fn add(&mut self, path: &str, route: Arc<Route<F>>) {
+    pub fn add(&mut self, site: Site, path: &str, route: Arc<Route<F>>) {
+        match site {
+            None => self.shared.add(path, route),
+            Some(address) => self.own.entry(address).or_default().add(path, route),
+        }
+    }
+
+    /// What answers a request that came to that address.
+    ///
+    /// # Errors
+    /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] with the route that has the path.
+    pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
+        let paths = match site {
+            None => Some(&self.shared),
+            Some(address) => self.own.get(&address),
+        };
+        let route = Arc::clone(paths.and_then(|paths| paths.at(path)).ok_or((Failure::NotFound, None))?);
+        if route.methods.contains(method) { Ok(route) } else { Err((Failure::MethodNotAllowed, Some(route))) }
+    }
+}
+
+impl<F> Paths<F> {
+    fn add(&mut self, path: &str, route: Arc<Route<F>>) {
         match path.strip_suffix('*').filter(|prefix| prefix.ends_with('/')) {
             Some(prefix) => self.prefixes.insert(prefix.into(), route),
             None => self.routes.insert(path.into(), route),
@@ -76,15 +115,6 @@ impl<F> Router<F> {
         let ends: Vec<usize> = path.match_indices('/').map(|(at, _)| at + 1).take(PREFIX_SLASHES_MAX).collect();
         ends.iter().rev().find_map(|&end| self.prefixes.get(&path[..end]))
     }
-
-    /// What answers a request.
-    ///
-    /// # Errors
-    /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] with the route that has the path.
-    pub fn find(&self, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
-        let route = Arc::clone(self.at(path).ok_or((Failure::NotFound, None))?);
-        if route.methods.contains(method) { Ok(route) } else { Err((Failure::MethodNotAllowed, Some(route))) }
-    }
 }
 
 #[cfg(test)]
@@ -93,18 +123,18 @@ mod tests {
 
     fn router() -> Router<&'static str> {
         let mut router = Router::default();
-        router.add("/a", Arc::new(Route::new(&["POST".to_owned()], Arc::new("a"))));
-        router.add("/a/b", Arc::new(Route::new(&["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
+        router.add(None, "/a", Arc::new(Route::new(&["POST".to_owned()], Arc::new("a"))));
+        router.add(None, "/a/b", Arc::new(Route::new(&["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
         router
     }
 
     #[test]
     fn paths_are_compared_whole() {
         let router = router();
-        assert_eq!(*router.find("/a", &Method::POST).unwrap().function, "a");
-        assert_eq!(*router.find("/a/b", &Method::PUT).unwrap().function, "ab");
+        assert_eq!(*router.find(None, "/a", &Method::POST).unwrap().function, "a");
+        assert_eq!(*router.find(None, "/a/b", &Method::PUT).unwrap().function, "ab");
         for path in ["/", "", "/A", "/a/", "//a", "/a/b/c", "/%61", "a"] {
-            let (failure, route) = router.find(path, &Method::POST).unwrap_err();
+            let (failure, route) = router.find(None, path, &Method::POST).unwrap_err();
             assert_eq!(failure, Failure::NotFound, "{path}");
             assert!(route.is_none());
         }
@@ -114,7 +144,7 @@ mod tests {
     fn exact_routes_come_before_prefixes_and_long_prefixes_before_short_ones() {
         let mut router = router();
         for path in ["/a/*", "/a/b/*", "/c/d/*"] {
-            router.add(path, Arc::new(Route::new(&["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
+            router.add(None, path, Arc::new(Route::new(&["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
         }
         for (path, expected) in [
             ("/a", "a"),
@@ -126,15 +156,15 @@ mod tests {
             ("/a/bc", "/a/*"),
         ] {
             let method = if path == "/a/b" { Method::GET } else { Method::POST };
-            assert_eq!(*router.find(path, &method).unwrap().function, expected, "{path}");
+            assert_eq!(*router.find(None, path, &method).unwrap().function, expected, "{path}");
         }
         for path in ["/c", "/c/", "/c/d", "/cd/e", "/"] {
-            assert!(router.find(path, &Method::POST).is_err(), "{path}");
+            assert!(router.find(None, path, &Method::POST).is_err(), "{path}");
         }
-        router.add("/*", Arc::new(Route::new(&["POST".to_owned()], Arc::new("all"))));
+        router.add(None, "/*", Arc::new(Route::new(&["POST".to_owned()], Arc::new("all"))));
         let long = "/".repeat(8_000);
         for path in ["/", "/c", &long] {
-            assert_eq!(*router.find(path, &Method::POST).unwrap().function, "all", "{path}");
+            assert_eq!(*router.find(None, path, &Method::POST).unwrap().function, "all", "{path}");
         }
     }
 
@@ -142,10 +172,21 @@ mod tests {
     fn another_method_is_answered_with_those_that_are_allowed() {
         let router = router();
         for method in [Method::HEAD, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
-            let (failure, route) = router.find("/a/b", &method).unwrap_err();
+            let (failure, route) = router.find(None, "/a/b", &method).unwrap_err();
             assert_eq!(failure, Failure::MethodNotAllowed, "{method}");
             let route = route.unwrap();
             assert_eq!((&route.allow, &route.options), (&"GET, PUT".parse().unwrap(), &"GET, PUT, OPTIONS".parse().unwrap()));
         }
+    }
+
+    #[test]
+    fn an_address_of_its_own_has_routes_of_its_own() {
+        let mut router = router();
+        let own = Some("127.0.0.1:9".parse().unwrap());
+        router.add(own, "/*", Arc::new(Route::new(&["GET".to_owned()], Arc::new("own"))));
+        assert_eq!(*router.find(own, "/a/b", &Method::GET).unwrap().function, "own");
+        assert_eq!(*router.find(None, "/a/b", &Method::GET).unwrap().function, "ab");
+        assert!(router.find(None, "/elsewhere", &Method::GET).is_err());
+        assert!(router.find(Some("127.0.0.1:10".parse().unwrap()), "/a/b", &Method::GET).is_err());
     }
 }
