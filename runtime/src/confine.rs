@@ -51,6 +51,8 @@ const CALLS: &[i64] = &[
     libc::SYS_recvmsg,
     libc::SYS_sendto,
     libc::SYS_sendmsg,
+    // Names of hosts are asked for with it.
+    libc::SYS_sendmmsg,
     libc::SYS_getsockname,
     libc::SYS_getpeername,
     libc::SYS_getsockopt,

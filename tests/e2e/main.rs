@@ -14,6 +14,8 @@ mod contained;
 mod deploy;
 mod examples;
 mod exceptions;
+mod expected;
+mod faults;
 mod heads;
 mod http;
 mod isolation;
