@@ -8,9 +8,12 @@ use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use nix::sys::signal::{SigSet, SigmaskHow};
+use tracing::Level;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Environment variable that says what is logged, such as `debug` or `sledge=info`.
 const LOG_VARIABLE: &str = "SLEDGE_LOG";
@@ -33,12 +36,12 @@ pub enum Format {
 }
 
 /// Sends the log to standard error, line by line as it comes: for commands that end soon.
-pub fn direct(level: &str) {
+pub fn direct(level: Level) {
     init(level, Format::Text, io::stderr);
 }
 
 /// The same, until it is [queued](queue).
-pub fn queueable(level: &str, format: Format) {
+pub fn queueable(level: Level, format: Format) {
     init(level, format, Late);
 }
 
@@ -78,12 +81,14 @@ pub fn dropped() -> u64 {
     DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)
 }
 
-fn init(level: &str, format: Format, writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
-    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+fn init(level: Level, format: Format, writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
+    let wanted = std::env::var(LOG_VARIABLE).ok().and_then(|wanted| wanted.parse::<Targets>().ok());
+    let targets = wanted.unwrap_or_else(|| Targets::new().with_default(level));
+    let lines = fmt::layer().with_writer(writer);
+    let registry = tracing_subscriber::registry().with(targets);
     // Fails where a log is set up already; then that one is used.
     let _ = match format {
-        Format::Text => builder.with_ansi(io::stderr().is_terminal()).try_init(),
-        Format::Json => builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
+        Format::Text => registry.with(lines.with_ansi(io::stderr().is_terminal())).try_init(),
+        Format::Json => registry.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)).try_init(),
     };
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tracing::Level;
 
 use crate::compile;
 use crate::config;
@@ -109,7 +110,7 @@ fn schema() -> ExitCode {
 }
 
 fn check(args: &CheckArgs) -> ExitCode {
-    logging::direct("warn");
+    logging::direct(Level::WARN);
     let checked = config::read(&args.file).and_then(|config| config::check(&config, Some(&args.file)).map(|()| config));
     let config = match checked {
         Ok(config) => config,

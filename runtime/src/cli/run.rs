@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
+use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
 use crate::config::{self, Config, DirConfig, FunctionConfig};
@@ -63,7 +64,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn run(args: RunArgs) -> ExitCode {
-    logging::direct("warn");
+    logging::direct(Level::WARN);
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.dirs = args.dir;

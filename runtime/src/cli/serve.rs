@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use tracing::Level;
 
 use super::{dirs, fail, print_line, usage};
 use crate::compile::Broker;
@@ -59,7 +60,7 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(broker) => broker,
         Err(error) => return fail(format_args!("cannot start the process that starts compilers: {error}")),
     };
-    logging::queueable("info", args.log_format);
+    logging::queueable(Level::INFO, args.log_format);
     let config = match configure(args.clone()) {
         Ok(config) => config,
         Err(error) => return fail(error),
