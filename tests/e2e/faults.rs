@@ -110,7 +110,7 @@ fn memory_that_the_system_refuses_costs_those_requests_only() {
         let used = line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10;
         prlimit(pid, Resource::As, Rlimit { current: Some(used + room), maximum: None }).expect("prlimit");
         let limited = statuses();
-        prlimit(pid, Resource::As, unlimited.clone()).expect("prlimit");
+        prlimit(pid, Resource::As, unlimited).expect("prlimit");
         assert!(limited.iter().all(|status| matches!(status, 200 | 503)), "{room}: {limited:?}");
         refused += limited.iter().filter(|status| **status == 503).count();
         assert_eq!(statuses(), [200; AT_ONCE], "after {room}");
