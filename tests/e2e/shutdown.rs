@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
 use sledge_tests::server::Server;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -110,8 +110,11 @@ fn sigterm_resets_no_connection_that_was_made() {
                 let (server, answered, enough) = (server.address, &answered, enough.clone());
                 scope.spawn(move || {
                     for request in 0.. {
-                        // A connection that the server does not want any more is not made: nothing answers the first packet.
-                        let Ok(mut stream) = TcpStream::connect_timeout(&server, Duration::from_millis(700)) else { return };
+                        let mut stream = match TcpStream::connect_timeout(&server, TIME_MAX) {
+                            Ok(stream) => stream,
+                            // At once: a client that has to try again should know.
+                            Err(error) => return assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}"),
+                        };
                         let body = format!("{client}/{request}");
                         let sent = stream.write_all(&post_bytes("/echo", body.as_bytes(), "connection: close\r\n"));
                         let mut reply = Vec::new();

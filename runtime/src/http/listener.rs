@@ -4,11 +4,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::num::NonZeroU32;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -49,24 +50,11 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// Makes a listening socket take no new connection: the first packet of each is dropped, so that its client tries again a second later, and
-/// then finds the port closed. Closing the socket at once would reset connections that the kernel has made or is making.
+/// Makes a listening socket take no new connection: from now on it is only for those of a network interface that does not exist, so that the kernel
+/// refuses whoever comes. Connections that it has made or is making stay; closing the socket at once would reset them. Needs no privilege.
 fn refuse_new(listener: &TcpListener) -> io::Result<()> {
-    // Classic BPF (linux/filter.h) over the TCP header, whose byte 13 has the flags: dropped is what has SYN and not ACK.
-    const LOAD_BYTE: u16 = 0x30;
-    const AND: u16 = 0x54;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const FLAGS_AT: u32 = 13;
-    const SYN: u32 = 0x02;
-    const ACK: u32 = 0x10;
-    SockRef::from(listener).attach_filter(&[
-        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS_AT),
-        SockFilter::new(AND, 0, 0, SYN | ACK),
-        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
-        SockFilter::new(RETURN, 0, 0, 0),
-        SockFilter::new(RETURN, 0, 0, u32::MAX),
-    ])
+    // The same option (SO_BINDTOIFINDEX) whatever the family. The kernel does not ask whether there is such an interface; numbers begin with 1.
+    SockRef::from(listener).bind_device_by_index_v4(NonZeroU32::new(i32::MAX.unsigned_abs()))
 }
 
 /// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then, or is
