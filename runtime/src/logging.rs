@@ -7,13 +7,14 @@ use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
 
 use clap::ValueEnum;
-use nix::sys::signal::{SigSet, SigmaskHow};
 use tracing::Level;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::confine;
 
 /// Environment variable that says what is logged, such as `debug` or `sledge=info`.
 const LOG_VARIABLE: &str = "SLEDGE_LOG";
@@ -50,11 +51,7 @@ pub fn queueable(level: Level, format: Format) {
 pub fn queue() -> WorkerGuard {
     let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(QUEUE_LINES_MAX).thread_name("log");
     // Signals are for the main thread, which may not have said so yet.
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
-    let (writer, guard) = builder.finish(io::stderr());
-    if let Ok(before) = before {
-        let _ = before.thread_set_mask();
-    }
+    let (writer, guard) = confine::without_signals(|| builder.finish(io::stderr()));
     // Set once, as is the log.
     let _ = DROPPED.set(writer.error_counter());
     let _ = QUEUE.set(writer);

@@ -52,10 +52,11 @@ fn artifacts(folder: &Path) -> Vec<PathBuf> {
 
 /// Starts a server with that configuration; whether it found its function in the cache.
 fn is_cached(config: &Value) -> (bool, String) {
-    let server = Server::start(config.clone());
+    let mut server = Server::start(config.clone());
     assert_eq!(server.client().post("/echo", "x").text(), "x");
-    let log = server.log();
-    server.stop();
+    server.signal(Signal::TERM);
+    assert!(server.wait(TIME_MAX).success());
+    let log = server.whole_log();
     assert_ne!(log.contains("cached=true"), log.contains("cached=false"), "{log}");
     (log.contains("cached=true"), log)
 }

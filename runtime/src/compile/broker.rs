@@ -146,12 +146,8 @@ impl Broker {
         }
         let answers = BufReader::new(orders.try_clone()?);
         let waiting = Arc::clone(&self.waiting);
-        let hand_out = move || {
-            // The server's own may still be needed when the first function is compiled; this thread never needs any.
-            confine::drop_privileges();
-            hand_out(answers, &waiting);
-        };
-        thread::Builder::new().name("compilations".to_owned()).spawn(hand_out)?;
+        // The server may still need its privileges when the first function is compiled; this thread never needs any.
+        confine::thread("compilations", move || hand_out(answers, &waiting))?;
         let _ = self.listens.set(());
         Ok(())
     }

@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::OpenOptions;
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::{io, thread};
 
 use bytes::Bytes;
 use redb::backends::{FileBackend, InMemoryBackend};
@@ -20,6 +20,7 @@ use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, Stor
 use tokio::sync::{mpsc, oneshot};
 
 use super::{BucketKey, BucketName, Change, Commit, ENTRY_OVERHEAD_BYTES, Entry, KvError, KvLimits, Outcome, sum};
+use crate::confine;
 
 /// A tenant, and a [`BucketKey`].
 type Place<'a> = (&'a str, &'a [u8]);
@@ -132,7 +133,8 @@ impl Embedded {
         let used = used.into_iter().map(|(tenant, bytes)| (tenant.name.clone(), bytes)).collect();
         let (writer, requests) = mpsc::channel(QUEUE_MAX);
         let mut thread = Writer { database, limits, version, total, used };
-        thread::Builder::new().name("kv".to_owned()).spawn(move || thread.work(requests)).map_err(OpenError::Thread)?;
+        // The file is open: no privilege is needed any more.
+        confine::thread("kv", move || thread.work(requests)).map_err(OpenError::Thread)?;
         Ok(Embedded { tenants: Mutex::new(tenants), writer })
     }
 

@@ -1,6 +1,7 @@
 //! Commits on a real redb, in memory that can lose what was not synced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use super::*;
 
