@@ -12,7 +12,7 @@ use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template};
 
-use crate::config::{FunctionConfig, Snapshot};
+use crate::config::{self, FunctionConfig, SecretError, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
@@ -63,6 +63,9 @@ pub enum FunctionError {
     /// A folder that it is granted cannot be opened.
     #[error(transparent)]
     Grant(#[from] GrantError),
+    /// A secret in its environment cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// A setting that no reply can carry.
     #[error("`{0}` is no content type")]
     ContentType(String),
@@ -202,7 +205,7 @@ impl Function {
             ..SandboxLimits::default()
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
-        let env = config.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let env = config::environment(&config.env)?.into_iter().collect();
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
         let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None });
         let mut template = Template::new(artifact, &limits)?;

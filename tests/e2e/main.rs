@@ -27,6 +27,7 @@ mod pending;
 mod protocol;
 mod replies;
 mod scheduling;
+mod secrets;
 mod shutdown;
 mod snapshot;
 mod waiting;

@@ -66,7 +66,7 @@ impl Token {
         let token = text.trim();
         if token.len() < TOKEN_BYTES_MIN {
             let why = format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len());
-            return Err(SecretError { key: TOKEN_KEY, place: place.clone(), why }.into());
+            return Err(SecretError { key: TOKEN_KEY.to_owned(), place: place.clone(), why }.into());
         }
         Ok(Token(blake3::hash(token.as_bytes())))
     }

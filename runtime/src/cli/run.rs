@@ -13,7 +13,7 @@ use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
 use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
-use crate::config::{self, Config, DirConfig, FunctionConfig};
+use crate::config::{self, Config, DirConfig, FunctionConfig, Secret, Variable};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
@@ -36,8 +36,8 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 pub(super) struct RunArgs {
     /// The function, .so or .wasm
     file: PathBuf,
-    /// Set an environment variable; nothing else is in the environment
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// Set an environment variable, or pass on the one of that name; nothing else is in the environment
+    #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Give it a folder of this machine, under the name GUEST, to read, or with ::rw to write too; nothing else is there
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
@@ -74,10 +74,14 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     // Run once, it shares nothing with anybody.
     config.snapshot = config::Snapshot::Off;
     for variable in &args.env {
-        match variable.split_once('=') {
-            Some((name, value)) if !name.is_empty() => config.env.insert(name.to_owned(), value.to_owned()),
-            _ => return usage(format_args!("--env {variable}: give NAME=VALUE")),
+        let (name, value) = match variable.split_once('=') {
+            Some((name, value)) => (name, Variable::Text(value.to_owned())),
+            None => (variable.as_str(), Variable::Secret(Secret::Env(variable.clone()))),
         };
+        if name.is_empty() {
+            return usage(format_args!("--env {variable}: give NAME=VALUE, or NAME to pass on a variable"));
+        }
+        config.env.insert(name.to_owned(), value);
     }
     let function = match load::function(&config, &load::compiler(&Config::default())) {
         Ok(function) => Arc::new(function),

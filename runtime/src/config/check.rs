@@ -11,7 +11,7 @@ use hyper::header::HeaderValue;
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, KV_BYTES_MIN,
-    NAME_BYTES_MAX, Problem,
+    NAME_BYTES_MAX, Problem, Variable,
 };
 
 /// Bytes of a processor's name.
@@ -178,8 +178,9 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     for (index, arg) in function.args.iter().enumerate().filter(|(_, arg)| arg.contains('\0')) {
         problems.push(format!("{at}.args[{index}]"), format!("`{}` contains a zero byte", arg.escape_default()));
     }
-    for (name, value) in &function.env {
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+    for (name, variable) in &function.env {
+        let has_zero = matches!(variable, Variable::Text(text) if text.contains('\0'));
+        if name.is_empty() || name.contains(['=', '\0']) || has_zero {
             let shown = name.escape_default();
             problems
                 .push(key("env"), format!("`{shown}`: names must not be empty nor contain `=`, nothing may contain a zero byte"));

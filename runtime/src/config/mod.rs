@@ -7,6 +7,7 @@ mod check;
 mod error;
 mod read;
 mod secret;
+mod variable;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ pub use check::{check, check_function, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
 pub use secret::{Secret, SecretError};
+pub use variable::{Variable, environment};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -206,9 +208,9 @@ pub struct FunctionConfig {
     /// Arguments, after the function's name which is argument 0.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Environment variables; nothing is inherited.
+    /// Environment variables; nothing is inherited. Each is a text, or `{ file = "PATH" }` or `{ env = "NAME" }`, where a secret is.
     #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, Variable>,
     /// Folders of this machine that it may use; no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<DirConfig>,

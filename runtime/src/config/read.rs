@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem};
+use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem, Variable};
 use crate::kv::is_redis;
 
 /// The largest configuration file.
@@ -34,6 +34,11 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for function in &mut config.functions {
         function.path = folder.join(&function.path);
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
+        for variable in function.env.values_mut() {
+            if let Variable::Secret(secret) = variable {
+                secret.within(folder);
+            }
+        }
     }
     for path in [&mut config.state_dir, &mut config.cache_dir, &mut config.tls_certificate_file].into_iter().flatten() {
         *path = folder.join(&*path);
@@ -72,9 +77,13 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     if let Some((_, message)) = problems.into_iter().next() {
         return Err(problem(at.to_owned(), message));
     }
-    serde_path_to_error::deserialize(&settings).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
-        problem(format!("{at}.{}", key_of(&error)), error.inner().to_string())
-    })
+    let decoded: Result<FunctionConfig, _> = serde_path_to_error::deserialize(&settings);
+    let config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;
+    if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
+        let key = format!("{at}.env.{}", name.escape_default());
+        return Err(problem(key, "is no text: only the configuration file grants secrets of this machine".to_owned()));
+    }
+    Ok(config)
 }
 
 fn text_of(path: &Path) -> std::io::Result<String> {

@@ -31,7 +31,7 @@ pub enum Secret {
 #[error("{key}: {place}: {why}")]
 pub struct SecretError {
     /// The configuration's key.
-    pub key: &'static str,
+    pub key: String,
     /// Where it should be.
     pub place: Secret,
     /// What is wrong.
@@ -74,8 +74,8 @@ impl Secret {
     ///
     /// # Errors
     /// When there is none, it is no text, or others could read or write its file.
-    pub fn read(&self, key: &'static str) -> Result<String, SecretError> {
-        let wrong = |why: String| SecretError { key, place: self.clone(), why };
+    pub fn read(&self, key: &str) -> Result<String, SecretError> {
+        let wrong = |why: String| SecretError { key: key.to_owned(), place: self.clone(), why };
         match self {
             Secret::File(path) => read_file(path).map_err(wrong),
             Secret::Env(name) => match std::env::var(name) {

@@ -8,8 +8,9 @@ use std::sync::{Arc, Weak};
 use serde::Serialize;
 use sledge_sandbox::Budget;
 
-use crate::config::{FUNCTIONS_MAX, FunctionConfig};
+use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
 use crate::function::{Function, Neighbours};
+use crate::host::Strings;
 use crate::http::{Route, Router};
 use crate::kv::Store;
 use crate::scheduler::{FunctionId, TenantId};
@@ -90,6 +91,14 @@ pub struct Entry {
     pub origin: Origin,
     version: u64,
     route: Arc<Route>,
+}
+
+impl Entry {
+    /// Whether secrets are still what they were when this was loaded.
+    pub fn has_the_secrets_of(&self, config: &FunctionConfig) -> bool {
+        let env = config::environment(&config.env).map(Strings::from_iter);
+        env.is_ok_and(|env| env == self.route.function.process.env)
+    }
 }
 
 /// All of them.

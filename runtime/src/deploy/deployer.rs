@@ -246,8 +246,8 @@ impl Deployer {
         Ok(change)
     }
 
-    /// Serves the functions of a configuration that was checked, instead of those of the one before. Those whose settings and file are the
-    /// same stay as they are.
+    /// Serves the functions of a configuration that was checked, instead of those of the one before. Those whose settings, secrets and
+    /// file are the same stay as they are.
     ///
     /// # Errors
     /// At the first function that cannot be loaded. Then nothing has changed.
@@ -258,7 +258,9 @@ impl Deployer {
             let digest = blake3::hash(&bytes);
             let is_same = |catalogue: &Catalogue| {
                 let entry = catalogue.get(&function.name).filter(|entry| entry.origin == Origin::Config);
-                entry.is_some_and(|entry| entry.digest == digest && entry.config == *function)
+                entry.is_some_and(|entry| {
+                    entry.digest == digest && entry.config == *function && entry.has_the_secrets_of(function)
+                })
             };
             if !is_same(&self.catalogue()) {
                 candidates.push(candidate(function, &bytes, &self.compiler)?);
