@@ -6,6 +6,7 @@ mod admission;
 mod artifacts;
 mod attacks;
 mod calls;
+mod clocks;
 mod command;
 mod compile;
 mod configuration;
