@@ -1,12 +1,14 @@
 //! What the system may refuse while a server runs, and what is said and written where it can do harm.
 
 use crate::entry;
+use nix::libc;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 use sledge_tests::admin::Admin;
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
 use sledge_tests::programs;
 use sledge_tests::server::Server;
+use sledge_tests::traced::refused;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -116,5 +118,65 @@ fn memory_that_the_system_refuses_costs_those_requests_only() {
         assert_eq!(statuses(), [200; AT_ONCE], "after {room}");
     }
     assert!(refused > 0, "there was room for all");
+    server.stop();
+}
+
+/// One after the other, the system refuses each call by which the pool of sandboxes gets memory: when the first one is made, while it runs, when it
+/// is made again what it was, and when what it was is learned.
+#[test]
+fn each_call_for_memory_that_is_refused_costs_its_request_only() {
+    const CALLS: [i64; 4] = [libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_madvise, libc::SYS_mremap];
+    const REQUESTS: usize = 3;
+    const LEAK_BYTES_MAX: f64 = (8 << 20) as f64;
+    let function =
+        |name: &str, bounds: &str| json!({ "name": name, "path": programs::function_with("pieces.wat", &["--bounds", bounds]) });
+    let functions = json!([function("guarded", "guard"), function("checked", "software")]);
+    let server = Server::start(json!({ "workers": 1, "idle_memory_ms": 20, "functions": functions }));
+    let worker = server.threads().into_iter().find(|(name, _)| name == "worker-0").expect("the worker").1;
+    let gauge = |name: &str| {
+        let text = server.admin().get("/metrics").text();
+        let sample = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+        sample.unwrap_or_else(|| panic!("{name}: {text}"))
+    };
+    let wait_until_idle = || {
+        let deadline = Instant::now() + TIME_MAX;
+        while gauge("sledge_idle_sandboxes") > 0.0 {
+            assert!(Instant::now() < deadline, "sandboxes are kept for ever");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let mut raw = Raw::connect(server.address);
+    for path in ["/guarded", "/checked"] {
+        let request = post_bytes(path, b"", "");
+        let mut ask = || {
+            raw.send(&request);
+            let reply = raw.reply().expect("a reply");
+            let json = || (reply.json()["code"].clone(), reply.json()["reason"].clone());
+            match reply.status {
+                200 => assert_eq!(reply.text(), "g"),
+                503 => assert_eq!(json(), ("unavailable".into(), "no_memory".into())),
+                status => panic!("{path}: {status} {}", reply.text()),
+            }
+            reply.status
+        };
+        assert_eq!(ask(), 200);
+        wait_until_idle();
+        let before = ["sledge_process_virtual_bytes", "sledge_memory_used_bytes"].map(gauge);
+        let mut failed = 0;
+        for nth in 0.. {
+            let mut statuses = Vec::new();
+            if !refused(worker, &CALLS, nth, || statuses.extend((0..REQUESTS).map(|_| ask()))) {
+                assert!(nth >= 8, "{path}: only {nth} calls");
+                break;
+            }
+            assert!(statuses.iter().filter(|status| **status != 200).count() <= 1, "{path}, call {nth}: {statuses:?}");
+            failed += statuses.iter().filter(|status| **status != 200).count();
+            assert_eq!(ask(), 200, "{path}, after call {nth}");
+            wait_until_idle();
+        }
+        assert!(failed > 0, "{path}: nothing was refused");
+        let after = ["sledge_process_virtual_bytes", "sledge_memory_used_bytes"].map(gauge);
+        assert!(after[0] <= before[0] + LEAK_BYTES_MAX && after[1] <= before[1], "{path}: {before:?}, {after:?}");
+    }
     server.stop();
 }

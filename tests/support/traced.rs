@@ -1,4 +1,4 @@
-//! A thread of another process under control (ptrace(2)): its system calls listed, or its instructions carried out one at a time.
+//! A thread of another process under control (ptrace(2)): its system calls listed or refused, or its instructions carried out one at a time.
 
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
@@ -22,17 +22,41 @@ const ENTRY: u8 = 1;
 /// # Panics
 /// When the system does not allow it, or the thread ends.
 pub fn system_calls(thread: u32, work: impl FnOnce()) -> Vec<i64> {
+    let mut calls = Vec::new();
+    traced(thread, work, |call| {
+        calls.push(call);
+        false
+    });
+    calls
+}
+
+/// Has the system refuse a thread of a child process (ENOMEM) the call with number `nth`, counted from zero, of those in `which` that it makes
+/// while `work` runs. Whether it made so many.
+///
+/// # Panics
+/// As for [`system_calls`].
+pub fn refused(thread: u32, which: &[i64], nth: usize, work: impl FnOnce()) -> bool {
+    let mut made = 0;
+    traced(thread, work, |call| {
+        made += usize::from(which.contains(&call));
+        which.contains(&call) && made == nth + 1
+    });
+    made > nth
+}
+
+/// Has `refuses` look at each system call of a thread while `work` runs, and say whether it is to fail.
+fn traced(thread: u32, work: impl FnOnce(), refuses: impl FnMut(i64) -> bool + Send) {
     let done = AtomicBool::new(false);
     let (attached, wait_for_attached) = mpsc::channel();
     thread::scope(|scope| {
-        let tracer = scope.spawn(|| list(pid(thread), &done, attached));
+        let tracer = scope.spawn(|| trace(pid(thread), &done, attached, refuses));
         wait_for_attached.recv().expect("the thread is traced");
         // Also when it panics.
         let end = SetOnDrop(&done);
         work();
         drop(end);
-        tracer.join().expect("the tracer ends well")
-    })
+        tracer.join().expect("the tracer ends well");
+    });
 }
 
 struct SetOnDrop<'a>(&'a AtomicBool);
@@ -47,11 +71,11 @@ fn pid(thread: u32) -> Pid {
     Pid::from_raw(thread.cast_signed())
 }
 
-fn list(thread: Pid, done: &AtomicBool, attached: mpsc::Sender<()>) -> Vec<i64> {
+fn trace(thread: Pid, done: &AtomicBool, attached: mpsc::Sender<()>, mut refuses: impl FnMut(i64) -> bool) {
     ptrace::seize(thread, Options::PTRACE_O_TRACESYSGOOD).expect("PTRACE_SEIZE");
     ptrace::interrupt(thread).expect("PTRACE_INTERRUPT");
     let mut attached = Some(attached);
-    let mut calls = Vec::new();
+    let mut refusing = false;
     // Looks at which it did not stop, one after the other; and whether it was told to, after everything.
     let (mut quiet, mut last) = (0, false);
     loop {
@@ -68,11 +92,6 @@ fn list(thread: Pid, done: &AtomicBool, attached: mpsc::Sender<()>) -> Vec<i64> 
         }
         quiet = 0;
         let signal = if let WaitStatus::Stopped(_, signal) = status { Some(signal) } else { None };
-        // Any stop will do: each takes the place of the one that was asked for.
-        if last {
-            ptrace::detach(thread, signal).expect("PTRACE_DETACH");
-            return calls;
-        }
         match status {
             WaitStatus::PtraceEvent(..) => {
                 if let Some(attached) = attached.take() {
@@ -81,11 +100,20 @@ fn list(thread: Pid, done: &AtomicBool, attached: mpsc::Sender<()>) -> Vec<i64> 
             }
             WaitStatus::PtraceSyscall(_) => {
                 if ptrace::syscall_info(thread).expect("PTRACE_GET_SYSCALL_INFO").op == ENTRY {
-                    calls.push(number(thread));
+                    refusing = refuses(number(thread));
+                    if refusing {
+                        replace(thread, None);
+                    }
+                } else if std::mem::take(&mut refusing) {
+                    replace(thread, Some(-libc::ENOMEM));
                 }
             }
             WaitStatus::Stopped(..) => {}
             other => panic!("the thread that is traced: {other:?}"),
+        }
+        // Any stop will do: each takes the place of the one that was asked for. But a call that is being refused has to return.
+        if last && !refusing {
+            return ptrace::detach(thread, signal).expect("PTRACE_DETACH");
         }
         ptrace::syscall(thread, signal).expect("PTRACE_SYSCALL");
     }
@@ -98,6 +126,24 @@ fn number(thread: Pid) -> i64 {
     return registers.orig_rax.cast_signed();
     #[cfg(target_arch = "aarch64")]
     return registers.regs[8].cast_signed();
+}
+
+/// Puts no system call in the place of the one that is being made, or says that it has returned `result`.
+#[cfg(target_arch = "x86_64")]
+fn replace(thread: Pid, result: Option<i32>) {
+    let mut registers = ptrace::getregs(thread).expect("PTRACE_GETREGS");
+    match result {
+        None => registers.orig_rax = u64::MAX,
+        Some(result) => registers.rax = i64::from(result).cast_unsigned(),
+    }
+    ptrace::setregs(thread, registers).expect("PTRACE_SETREGS");
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn replace(_: Pid, _: Option<i32>) {
+    panic!(
+        "system calls are refused on x86-64 only: elsewhere their number is in none of the registers that can be written to here"
+    );
 }
 
 /// System calls that have to do with memory: those that get it, give it back, protect it, or ask what was written to.
