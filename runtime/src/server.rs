@@ -146,6 +146,8 @@ pub fn serve(
     }
     ready(address);
     systemd::ready(address);
+    // Most of the program is for reading configurations and loading functions.
+    sledge_sandbox::release_program();
 
     let signal = loop {
         match wait(&signals) {

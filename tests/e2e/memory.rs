@@ -53,6 +53,39 @@ fn memory_that_is_to_be_kept_is_kept() {
     server.stop();
 }
 
+/// Of the program's own code, what only starting took is given back.
+#[test]
+fn a_server_that_has_started_keeps_little_of_its_program_in_memory() {
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let program = std::fs::canonicalize(sledge()).expect("the program").display().to_string();
+    // Size and what is resident of the program's code, in KiB (proc_pid_smaps(5)).
+    let of_program = || {
+        let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", server.pid())).expect("smaps");
+        let (mut is_meant, mut sums) = (false, [0; 2]);
+        for line in smaps.lines() {
+            let (key, rest) = line.split_once(char::is_whitespace).expect("two words");
+            if !key.ends_with(':') {
+                is_meant = rest.starts_with("r-xp") && rest.ends_with(&program);
+            } else if let Some(at) = ["Size:", "Rss:"].iter().position(|known| is_meant && key == *known) {
+                sums[at] += rest.trim().trim_end_matches(" kB").parse::<u64>().expect("a number");
+            }
+        }
+        sums
+    };
+    let start = Instant::now();
+    loop {
+        let [size, resident] = of_program();
+        assert!(size > 1_000, "{program} is not mapped");
+        if resident < size / 2 {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{resident} of {size} KiB");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    server.stop();
+}
+
 /// Sends requests to `/spin` until one of them is refused; those that run, and the refusal.
 fn spinning_until_refused(server: &Server) -> (Vec<Raw>, Reply) {
     let mut spinning: Vec<Raw> = Vec::new();

@@ -11,5 +11,6 @@ pub(crate) use aarch64::*;
 pub(crate) use x86_64::*;
 
 pub(crate) mod page;
+pub(crate) mod program;
 pub(crate) mod segment;
 pub(crate) mod space;
