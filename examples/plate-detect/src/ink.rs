@@ -1,6 +1,6 @@
 //! What is dark beside its surroundings.
 
-use crate::Photograph;
+use photograph::Photograph;
 
 /// How far the surroundings of a pixel reach, in pixels each way: characters are narrower.
 const REACH: usize = 12;
@@ -19,7 +19,7 @@ impl Grey {
     /// The luma of a photograph (ITU-R BT.601).
     pub(crate) fn of(photograph: &Photograph) -> Grey {
         let luma = |rgb: &[u8]| ((u32::from(rgb[0]) * 77 + u32::from(rgb[1]) * 150 + u32::from(rgb[2]) * 29) >> 8) as u8;
-        let pixels = photograph.rgb.chunks_exact(3).map(luma).collect();
+        let pixels = photograph.pixels.chunks_exact(3).map(luma).collect();
         Grey { width: photograph.width, height: photograph.height, pixels }
     }
 
