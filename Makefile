@@ -26,7 +26,7 @@ target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench load soak polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -86,6 +86,12 @@ polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu"
 	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin polybench-wasmtime)
 	@$(target)/release/polybench $(if $(WASMTIME),--wasmtime) $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
 		$(if $(MODES),--modes "$(MODES)") $(if $(SOURCES),--sources "$(SOURCES)") $(if $(ROUNDS),--rounds $(ROUNDS))
+
+load: build ## load after the paper on sledge, native handlers and processes; SCENARIOS="ping echo-1m" TURNS=3 CSV=FILE JSON=FILE
+	@$(target)/release/load scenarios $(SCENARIOS) $(if $(TURNS),--turns $(TURNS)) $(if $(CSV),--csv $(CSV)) $(if $(JSON),--json $(JSON))
+
+soak: build ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
+	@$(target)/release/soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

@@ -1,13 +1,19 @@
-//! Load: so many clients, each of which sends the next request when the last one was answered.
+//! Load: so many clients, each with a connection of its own, which either send the next request when the last one was answered (a closed loop), or
+//! share a rate at which requests are due whether others were answered or not (an open loop).
 //!
-//! They share one thread, the caller's. Requests are bytes made once, replies are read as far as their `content-length` says, so that the
-//! generator costs less than any server. That thread never sleeps: waking one costs whoever sends to it a microsecond or two of its own
-//! time, and whether it sleeps depends on how fast the server is, so that the slower of two servers would pay for being slower once more.
+//! In an open loop a request's latency counts from when it was due, so that a server that stalls cannot hide how long those had to wait that
+//! were not even sent meanwhile. All clients share one thread, the caller's. Requests are bytes made once, and replies are read as far as their
+//! `content-length` says, so that the generator costs less than any server. That thread never sleeps: waking one costs whoever sends to it a
+//! microsecond or two of its own time, and whether it sleeps depends on how fast the server is, so that the slower of two servers would pay for
+//! being slower once more.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -16,6 +22,43 @@ use tokio::task::JoinHandle;
 
 /// Longest that anything is waited for.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Headers of a reply that are read.
+const HEADERS_MAX: usize = 64;
+/// Room for a reply's head, in bytes.
+const HEAD_BYTES_MAX: usize = 4096;
+/// Longest that an error says what was wrong.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Sleeping wakes up to this much too late.
+const SLEEP_TOO_LONG: Duration = Duration::from_millis(2);
+
+/// What a good reply is.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    /// Any body of so many bytes.
+    Length(usize),
+    /// This body.
+    Body(Bytes),
+    /// Whatever has this status.
+    Status(u16),
+}
+
+impl Expected {
+    fn length_max(&self) -> usize {
+        match self {
+            Expected::Length(length) => *length,
+            Expected::Body(body) => body.len(),
+            Expected::Status(_) => MESSAGE_BYTES_MAX,
+        }
+    }
+
+    fn is(&self, status: u16, body: &[u8]) -> bool {
+        match self {
+            Expected::Length(length) => status == 200 && *length == body.len(),
+            Expected::Body(expected) => status == 200 && expected == body,
+            Expected::Status(expected) => status == *expected,
+        }
+    }
+}
 
 /// What to send.
 #[derive(Debug, Clone)]
@@ -23,15 +66,17 @@ pub struct Load {
     /// How many clients.
     pub clients: usize,
     /// The path.
-    pub path: &'static str,
+    pub path: String,
     /// The body.
     pub body: Vec<u8>,
-    /// Length of the replies; others are errors.
-    pub reply_bytes: usize,
+    /// The reply; others are errors.
+    pub expected: Expected,
     /// Whether a client makes a connection for each request.
     pub reconnect: bool,
-    /// How often each client sends; none to send as soon as it was answered.
-    pub every: Option<Duration>,
+    /// Requests a second of all clients together, in an open loop; none for a closed one.
+    pub rate: Option<f64>,
+    /// Most requests of all clients together, those of the warm-up included.
+    pub requests_max: u64,
     /// Time over which the clients begin, one after the other. Where requests share the processor evenly, those that begin together end
     /// together, and how many batches fall into the time that is measured is luck.
     pub stagger: Duration,
@@ -40,9 +85,19 @@ pub struct Load {
 }
 
 impl Load {
-    /// Clients that keep their connections.
-    pub fn new(clients: usize, path: &'static str, body: Vec<u8>, reply_bytes: usize) -> Load {
-        Load { clients, path, body, reply_bytes, reconnect: false, every: None, stagger: Duration::ZERO, may_be_refused: false }
+    /// Clients in a closed loop that keep their connections.
+    pub fn new(clients: usize, path: &str, body: Vec<u8>, reply_bytes: usize) -> Load {
+        Load {
+            clients,
+            path: path.to_owned(),
+            body,
+            expected: Expected::Length(reply_bytes),
+            reconnect: false,
+            rate: None,
+            requests_max: u64::MAX,
+            stagger: Duration::ZERO,
+            may_be_refused: false,
+        }
     }
 }
 
@@ -58,21 +113,45 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The longest that `share` of all took at most, in microseconds.
+    pub fn quantile_us(&self, share: f64) -> f64 {
+        self.latencies.value_at_quantile(share) as f64 / 1e3
+    }
+
     /// Half took at most that long, in microseconds.
     pub fn median_us(&self) -> f64 {
-        self.latencies.value_at_quantile(0.5) as f64 / 1e3
+        self.quantile_us(0.5)
     }
 
     /// Ninety-nine in a hundred took at most that long, in microseconds.
     pub fn p99_us(&self) -> f64 {
-        self.latencies.value_at_quantile(0.99) as f64 / 1e3
+        self.quantile_us(0.99)
+    }
+
+    /// The mean, in microseconds.
+    pub fn mean_us(&self) -> f64 {
+        self.latencies.mean() / 1e3
     }
 }
 
-/// What one client has seen: how long good replies took, and how often it was refused.
-type Counts = (Histogram<u64>, u64);
+/// From when to when replies count.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    begin: Instant,
+    start: Instant,
+    end: Instant,
+}
 
-/// Sends several loads at the same time to `address`: for `warm_up` without looking, then for `time`; what ends in that time counts. An outcome for each.
+/// What one client has seen.
+struct Counts {
+    latencies: Histogram<u64>,
+    refused: u64,
+    /// When it received the last reply that counts.
+    last: Instant,
+}
+
+/// Sends several loads at the same time to `address`: for `warm_up` without looking, then for `time`, or until there were as many requests as
+/// wanted; what ends in that time counts. An outcome for each.
 ///
 /// # Errors
 ///
@@ -81,23 +160,26 @@ pub fn run(address: SocketAddr, loads: &[Load], warm_up: Duration, time: Duratio
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).context("no runtime")?;
     runtime.block_on(async {
         let awake = tokio::task::spawn_local(stay_awake());
-        let start = Instant::now() + warm_up;
-        let end = start + time;
+        let begin = Instant::now();
+        let span = Span { begin, start: begin + warm_up, end: begin + warm_up + time };
         let clients = |load: &Load| -> Vec<JoinHandle<Result<Counts>>> {
-            (0..load.clients)
-                .map(|number| tokio::task::spawn_local(client(address, load.clone(), number as u32, start, end)))
-                .collect()
+            let sent = Rc::new(Cell::new(0));
+            let client = |number| client(address, load.clone(), number, Rc::clone(&sent), span);
+            (0..load.clients).map(|number| tokio::task::spawn_local(client(number))).collect()
         };
-        let running: Vec<_> = loads.iter().map(clients).collect();
+        let running: Vec<_> = loads.iter().map(|load| (load, clients(load))).collect();
         let mut outcomes = Vec::new();
-        for clients in running {
-            let (mut latencies, mut refused) = (Histogram::new(3)?, 0);
+        for (load, clients) in running {
+            let (mut latencies, mut refused, mut last) = (Histogram::new(3)?, 0, span.start);
             for client in clients {
-                let (its, its_refused) = client.await??;
-                latencies.add(its)?;
-                refused += its_refused;
+                let its = client.await??;
+                latencies.add(its.latencies)?;
+                refused += its.refused;
+                last = last.max(its.last);
             }
-            let per_second = latencies.len() as f64 / time.as_secs_f64();
+            // A number of requests may be over before the time is.
+            let measured = if load.requests_max == u64::MAX { time } else { last - span.start };
+            let per_second = if latencies.is_empty() { 0.0 } else { latencies.len() as f64 / measured.as_secs_f64() };
             outcomes.push(Outcome { per_second, latencies, refused });
         }
         awake.abort();
@@ -112,54 +194,70 @@ async fn stay_awake() {
     }
 }
 
-async fn client(address: SocketAddr, load: Load, number: u32, start: Instant, end: Instant) -> Result<Counts> {
+async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u64>>, span: Span) -> Result<Counts> {
     let close = if load.reconnect { "connection: close\r\n" } else { "" };
     let head = format!("POST {} HTTP/1.1\r\nhost: {address}\r\n{close}content-length: {}\r\n\r\n", load.path, load.body.len());
     let request = [head.as_bytes(), &load.body].concat();
-    let mut buffer = vec![0; load.reply_bytes + 4096];
-    let (mut latencies, mut refused) = (Histogram::new(3)?, 0);
+    let mut buffer = vec![0; load.expected.length_max() + HEAD_BYTES_MAX];
+    let mut counts = Counts { latencies: Histogram::new(3)?, refused: 0, last: span.start };
     let mut kept = None;
-    tokio::time::sleep(load.stagger.mul_f64(f64::from(number) / load.clients as f64)).await;
-    // Who sends at intervals begins anywhere in the first.
-    let mut due = load.every.map(|every| Instant::now() + every.mul_f64(f64::from(number) / load.clients as f64));
+    tokio::time::sleep(load.stagger.mul_f64(number as f64 / load.clients as f64)).await;
     loop {
-        if let (Some(due), Some(every)) = (&mut due, load.every) {
-            tokio::time::sleep_until((*due).into()).await;
-            *due += every;
+        let index = sent.replace(sent.get() + 1);
+        let due = match load.rate {
+            Some(rate) => span.begin + Duration::from_secs_f64(index as f64 / rate),
+            None => Instant::now(),
+        };
+        if due >= span.end || index >= load.requests_max {
+            return Ok(counts);
         }
-        let sent = Instant::now();
-        if sent >= end {
-            return Ok((latencies, refused));
-        }
+        wait_until(due).await;
         let mut stream = match kept.take() {
             Some(stream) => stream,
             None => connect(address).await?,
         };
         let exchange = exchange(&mut stream, &request, &mut buffer);
-        let status = if load.reconnect || load.body.len() > 10_000 {
+        let answered = if load.reconnect || load.body.len() > 10_000 {
             tokio::time::timeout(TIMEOUT, exchange).await.context("no reply")?
         } else {
             exchange.await
         };
-        let (status, body) = status.with_context(|| format!("POST {}", load.path))?;
+        let (status, body) = answered.with_context(|| format!("POST {}", load.path))?;
         let received = Instant::now();
         // What was under way at the end counts for nobody.
-        if received >= end {
-            return Ok((latencies, refused));
+        if received >= span.end {
+            return Ok(counts);
         }
-        match status {
-            200 => {
-                ensure!(body == load.reply_bytes, "POST {}: a reply of {body} bytes", load.path);
-                if received >= start {
-                    latencies.record((received - sent).as_nanos() as u64)?;
-                }
+        if load.may_be_refused && matches!(status, 429 | 503) {
+            counts.refused += u64::from(received >= span.start);
+        } else {
+            let shown = || body[..body.len().min(200)].escape_ascii();
+            ensure!(
+                load.expected.is(status, body),
+                "POST {}: a wrong reply, {status} with {} bytes: {}",
+                load.path,
+                body.len(),
+                shown()
+            );
+            if received >= span.start {
+                counts.latencies.record((received - due).as_nanos() as u64)?;
+                counts.last = received;
             }
-            429 | 503 if load.may_be_refused => refused += u64::from(received >= start),
-            other => bail!("POST {}: status {other}", load.path),
         }
         if !load.reconnect {
             kept = Some(stream);
         }
+    }
+}
+
+/// To the microsecond, which sleeping alone is not.
+async fn wait_until(due: Instant) {
+    let now = Instant::now();
+    if due > now + SLEEP_TOO_LONG {
+        tokio::time::sleep_until((due - SLEEP_TOO_LONG).into()).await;
+    }
+    while Instant::now() < due {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -171,8 +269,8 @@ async fn connect(address: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends a request and reads the whole reply: its status and the length of its body.
-async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result<(u16, usize)> {
+/// Sends a request and reads the whole reply: its status and its body.
+async fn exchange<'a>(stream: &mut TcpStream, request: &[u8], buffer: &'a mut [u8]) -> Result<(u16, &'a [u8])> {
     let (mut reader, mut writer) = stream.split();
     let receive = async {
         let mut filled = 0;
@@ -180,10 +278,10 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> 
             let count = reader.read(&mut buffer[filled..]).await?;
             ensure!(count > 0, "the connection was closed after {filled} bytes");
             filled += count;
-            if let Some((status, head, body)) = parse(&buffer[..filled])
-                && filled >= head + body
+            if let Some(head) = parse(&buffer[..filled])?
+                && filled >= head.bytes + head.body_bytes
             {
-                return Ok((status, body));
+                return Ok((head.status, &buffer[head.bytes..head.bytes + head.body_bytes]));
             }
             ensure!(filled < buffer.len(), "the reply is too long");
         }
@@ -197,24 +295,97 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> 
     Ok(tokio::try_join!(send, receive)?.1)
 }
 
-/// Status, length of the head and of the body, once the head is there.
-fn parse(bytes: &[u8]) -> Option<(u16, usize, usize)> {
-    let shown = &bytes[..bytes.len().min(1024)];
-    let head = shown.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let text = std::str::from_utf8(&shown[..head]).ok()?;
-    let status = text.get(9..12)?.parse().ok()?;
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
-    Some((status, head, length.map_or(Some(0), |length| length.parse().ok())?))
+/// What the head of a reply says.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    bytes: usize,
+    body_bytes: usize,
+}
+
+/// The head, once it is there.
+fn parse(bytes: &[u8]) -> Result<Option<Head>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(length) = response.parse(bytes).context("the reply is not HTTP")? else { return Ok(None) };
+    let value =
+        |name: &str| response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    ensure!(value("transfer-encoding").is_none(), "the reply is sent in chunks, which this generator does not read");
+    let body_bytes = match value("content-length") {
+        Some(digits) => std::str::from_utf8(digits)?.parse().context("content-length")?,
+        None => 0,
+    };
+    Ok(Some(Head { status: response.code.context("a reply without a status")?, bytes: length, body_bytes }))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
     fn a_reply_is_read_as_far_as_its_head_says() {
-        assert_eq!(parse(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n"), None);
-        assert_eq!(parse(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\nab"), Some((200, 39, 12)));
-        assert_eq!(parse(b"HTTP/1.1 503 Busy\r\n\r\n"), Some((503, 21, 0)));
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n").unwrap(), None);
+        let head = |status, bytes, body_bytes| Some(Head { status, bytes, body_bytes });
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nab").unwrap(), head(200, 39, 12));
+        assert_eq!(parse(b"HTTP/1.1 503 Busy\r\n\r\n").unwrap(), head(503, 21, 0));
+        assert!(parse(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        assert!(parse(b"SSH-2.0\r\n\r\n").is_err());
+    }
+
+    /// A server of one connection, which answers `body` and stalls before its first reply.
+    fn server(body: &'static str, stall: Duration) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut stall = Some(stall);
+            let mut request = [0; 1024];
+            // Each request fits into one segment, and no client sends a second before the reply.
+            while stream.read(&mut request).is_ok_and(|count| count > 0) {
+                std::thread::sleep(stall.take().unwrap_or_default());
+                let reply = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                if stream.write_all(reply.as_bytes()).is_err() {
+                    break;
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_stall_is_seen_by_all_that_were_due_meanwhile() {
+        const STALL: Duration = Duration::from_millis(200);
+        let open = Load { rate: Some(100.0), requests_max: 40, ..Load::new(1, "/", Vec::new(), 2) };
+        let closed = Load { rate: None, ..open.clone() };
+        let time = Duration::from_secs(20);
+        let late = |load: Load| {
+            let outcome = run(server("ok", STALL), &[load], Duration::ZERO, time).unwrap().remove(0);
+            assert_eq!(outcome.latencies.len(), 40);
+            outcome
+                .latencies
+                .iter_recorded()
+                .filter(|step| step.value_iterated_to() > 20_000_000)
+                .map(|step| step.count_since_last_iteration())
+                .sum::<u64>()
+        };
+        // Twenty were due in 200 ms; the last two of them hardly had to wait.
+        assert!(late(open) >= 15);
+        assert!(late(closed) < 10);
+    }
+
+    #[test]
+    fn a_wrong_body_is_an_error() {
+        let expecting = |body: &'static str| Load {
+            requests_max: 3,
+            expected: Expected::Body(Bytes::from_static(body.as_bytes())),
+            ..Load::new(1, "/", Vec::new(), 0)
+        };
+        let run = |load| run(server("ok", Duration::ZERO), &[load], Duration::ZERO, Duration::from_secs(20));
+        assert_eq!(run(expecting("ok")).unwrap()[0].latencies.len(), 3);
+        let error = format!("{:#}", run(expecting("no")).unwrap_err());
+        assert!(error.contains("a wrong reply, 200 with 2 bytes: ok"), "{error}");
     }
 }

@@ -110,6 +110,16 @@ impl Server {
         Ok(kilobytes * 1024)
     }
 
+    /// How many file descriptors it has open.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn descriptors(&self) -> Result<usize> {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.child.id())).context("what has the server open?")?;
+        Ok(folder.count())
+    }
+
     /// The end of its log, for an error message; empty if it logged nothing.
     pub fn log_end(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();

@@ -4,19 +4,16 @@
 //! seconds, and the median of the turns' ratios counts.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Bench;
 use crate::load::{self, Load, Outcome};
+use crate::native::Native;
 use crate::server::Server;
-use crate::{checkout, compiler};
+use crate::{checkout, compiler, cores};
 
 /// Turns of each server.
 const TURNS: usize = 5;
@@ -34,56 +31,17 @@ const OVERLOAD_WORK_US: f64 = 2_000.0;
 /// Both servers, and what was measured already.
 #[derive(Debug)]
 pub(super) struct Runtime {
-    native: Child,
-    native_address: SocketAddr,
+    native: Native,
     sledge: Server,
     /// Rounds of work.wat in a microsecond.
     rounds_per_us: f64,
     known: HashMap<&'static str, f64>,
 }
 
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        // Both fail harmlessly when it has ended.
-        let _ = self.native.kill();
-        let _ = self.native.wait();
-    }
-}
-
-/// Starts the native server, where this thread is pinned to. `programs` are NAME=PROGRAM.
-pub(super) fn native_server(programs: &[String]) -> Result<(Child, SocketAddr)> {
-    let program = checkout::program("native")?;
-    let mut native = Command::new(&program)
-        .args(programs)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    let mut line = String::new();
-    BufReader::new(native.stdout.take().context("its output is piped")?).read_line(&mut line)?;
-    let address = line.trim_end().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
-    Ok((native, address.with_context(|| format!("the native server says {line:?}"))?))
-}
-
-/// Makes this thread, and processes that it starts, run on one core.
-pub(super) fn pin(core: usize) -> Result<()> {
-    let mut set = CpuSet::new();
-    set.set(core);
-    sched_setaffinity(None, &set).context("cannot bind this thread to a core")
-}
-
-/// A core for servers and one for the load.
-pub(super) fn two_cores() -> Result<[usize; 2]> {
-    let cores = sched_getaffinity(None).context("which cores are there?")?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
-    let both = cores.next().zip(cores.next()).context("needs two cores, one for the server and one for the load")?;
-    Ok(both.into())
-}
-
 impl Runtime {
     /// Starts both servers on one core, and goes to another.
     pub(super) fn start(folder: &Path) -> Result<Runtime> {
-        let [server_core, load_core] = two_cores()?;
+        let [server_core, load_core] = cores::two()?;
         let mut config = "listen = \"127.0.0.1:0\"\nworkers = 1\n".to_owned();
         let limited = "concurrency_max = 4\nqueue_max = 16\n";
         for (name, file, more) in [
@@ -98,11 +56,11 @@ impl Runtime {
             let path = toml::Value::String(artifact.display().to_string());
             config.push_str(&format!("\n[[functions]]\nname = \"{name}\"\npath = {path}\n{more}"));
         }
-        pin(server_core)?;
+        cores::pin(server_core)?;
         let sledge = Server::start_config(folder, &config)?;
-        let (native, native_address) = native_server(&[])?;
-        pin(load_core)?;
-        let mut runtime = Runtime { native, native_address, sledge, rounds_per_us: 0.0, known: HashMap::new() };
+        let native = Native::start(&[])?;
+        cores::pin(load_core)?;
+        let mut runtime = Runtime { native, sledge, rounds_per_us: 0.0, known: HashMap::new() };
         let rounds = 20_000_000_u64;
         let once = Load::new(1, "/work", rounds.to_le_bytes().to_vec(), 1);
         let median = load::run(runtime.sledge.address(), &[once], WARM_UP, TIME)?[0].median_us();
@@ -123,7 +81,7 @@ impl Runtime {
     fn compare(&self, load: &Load, number: impl Fn(&Outcome, &Outcome) -> f64) -> Result<f64> {
         let mut numbers = Vec::new();
         for _ in 0..TURNS {
-            let native = load::run(self.native_address, std::slice::from_ref(load), WARM_UP, TIME)?;
+            let native = load::run(self.native.address(), std::slice::from_ref(load), WARM_UP, TIME)?;
             let sledge = self.sledge(std::slice::from_ref(load), TIME)?;
             numbers.push(number(&native[0], &sledge[0]));
         }
@@ -257,8 +215,7 @@ pub(super) fn overload(bench: &mut Bench) -> Result<f64> {
     let load = runtime.work(4, "/limited", OVERLOAD_WORK_US);
     let peak = runtime.sledge(std::slice::from_ref(&load), TIME_LONG)?[0].per_second;
     const CLIENTS: usize = 200;
-    let every = Duration::from_secs_f64(CLIENTS as f64 / (3.0 * peak));
-    let load = Load { clients: CLIENTS, every: Some(every), may_be_refused: true, ..load };
+    let load = Load { clients: CLIENTS, rate: Some(3.0 * peak), may_be_refused: true, ..load };
     let outcome = &runtime.sledge(&[load], TIME_LONG)?[0];
     let offered = outcome.per_second + outcome.refused as f64 / TIME_LONG.as_secs_f64();
     eprintln!("overload: {offered:.0} requests a second offered, {:.0} answered; the peak is {peak:.0}", outcome.per_second);

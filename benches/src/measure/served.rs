@@ -5,17 +5,17 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Child;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytes::Bytes;
 
 use super::Bench;
-use super::runtime::{native_server, pin, two_cores};
 use crate::example::{APPLICATIONS, Example, GPS_EKF};
-use crate::load::{self, Load, Outcome};
+use crate::load::{self, Expected, Load, Outcome};
+use crate::native::Native;
 use crate::server::Server;
-use crate::{applications, compiler};
+use crate::{applications, compiler, cores};
 
 const CLIENTS: usize = 100;
 const TURNS: usize = 3;
@@ -35,16 +35,7 @@ pub(super) struct Served {
 /// Both servers.
 struct Servers {
     sledge: Server,
-    native: Child,
-    native_address: SocketAddr,
-}
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        // Both fail harmlessly when it has ended.
-        let _ = self.native.kill();
-        let _ = self.native.wait();
-    }
+    native: Native,
 }
 
 /// All applications, one after the other.
@@ -58,12 +49,12 @@ pub(super) fn measured(folder: &Path) -> Result<Vec<Served>> {
         config.push_str(&format!("\n[[functions]]\nname = \"{}\"\npath = {path}\n", example.name));
         programs.push(format!("{}={}", example.name, applications::native(example, false, folder)?.display()));
     }
-    let [server_core, load_core] = two_cores()?;
-    pin(server_core)?;
+    let [server_core, load_core] = cores::two()?;
+    cores::pin(server_core)?;
     let sledge = Server::start_config(folder, &config)?;
-    let (native, native_address) = native_server(&programs)?;
-    pin(load_core)?;
-    let servers = Servers { sledge, native, native_address };
+    let native = Native::start(&programs)?;
+    cores::pin(load_core)?;
+    let servers = Servers { sledge, native };
     APPLICATIONS.iter().map(|example| compare(&servers, example)).collect()
 }
 
@@ -72,23 +63,23 @@ fn compare(servers: &Servers, example: &'static Example) -> Result<Served> {
     let (mut throughput, mut mean, mut p99) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         let turn = |address: SocketAddr| -> Result<Outcome> {
-            let reply_bytes = reply_bytes(example, address, &body)?;
-            let load = Load::new(CLIENTS, example.route, body.clone(), reply_bytes);
+            let expected = Expected::Body(reply(example, address, &body)?);
+            let load = Load { expected, ..Load::new(CLIENTS, example.route, body.clone(), 0) };
             load::run(address, &[load], WARM_UP, TIME)?.pop().context("one load has one outcome")
         };
-        let processes = turn(servers.native_address).context("processes")?;
+        let processes = turn(servers.native.address()).context("processes")?;
         let sandboxes = turn(servers.sledge.address()).context("sandboxes")?;
         throughput.push(sandboxes.per_second / processes.per_second);
-        mean.push(sandboxes.latencies.mean() / processes.latencies.mean());
+        mean.push(sandboxes.mean_us() / processes.mean_us());
         p99.push(sandboxes.p99_us() / processes.p99_us());
         eprintln!(
             "{}: processes {:.0} a second, mean {:.2} ms, p99 {:.2} ms; sandboxes {:.0} a second, mean {:.2} ms, p99 {:.2} ms",
             example.name,
             processes.per_second,
-            processes.latencies.mean() / 1e6,
+            processes.mean_us() / 1e3,
             processes.p99_us() / 1e3,
             sandboxes.per_second,
-            sandboxes.latencies.mean() / 1e6,
+            sandboxes.mean_us() / 1e3,
             sandboxes.p99_us() / 1e3,
         );
     }
@@ -99,11 +90,11 @@ fn compare(servers: &Servers, example: &'static Example) -> Result<Served> {
     Ok(Served { name: example.name, throughput: median(throughput), mean: median(mean), p99: median(p99) })
 }
 
-/// How long a reply is, once it was judged.
-fn reply_bytes(example: &Example, address: SocketAddr, body: &[u8]) -> Result<usize> {
-    let reply = crate::client::Client::connect(address)?.post(example.route, &bytes::Bytes::copy_from_slice(body), &[])?;
+/// A server's reply, once it was judged: all others have to be the same.
+fn reply(example: &Example, address: SocketAddr, body: &[u8]) -> Result<Bytes> {
+    let reply = crate::client::Client::connect(address)?.post(example.route, &Bytes::copy_from_slice(body), &[])?;
     example.judge(body, &reply.body)?;
-    Ok(reply.body.len())
+    Ok(reply.body)
 }
 
 /// The worst of all applications.

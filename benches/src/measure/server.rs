@@ -14,10 +14,10 @@ use http_body_util::Full;
 use hyper::Request;
 use sledge::admin::{Address, Client};
 
-use super::{Bench, runtime};
+use super::Bench;
 use crate::load::{self, Load};
 use crate::server::Server;
-use crate::{checkout, compiler};
+use crate::{checkout, compiler, cores};
 
 const FUNCTIONS: usize = 10;
 const STARTS: usize = 21;
@@ -109,8 +109,8 @@ pub(super) fn observed(bench: &mut Bench) -> Result<f64> {
     let artifact = bench.folder.path().join("ping-observed.so");
     compiler::compile(&checkout::root().join("benches/functions/ping.wat"), &artifact)?;
     let path = toml::Value::String(artifact.display().to_string());
-    let [servers, load] = runtime::two_cores()?;
-    runtime::pin(servers)?;
+    let [servers, load] = cores::two()?;
+    cores::pin(servers)?;
     let start = |name: &str, general: &str, limits: &str| {
         let folder = bench.folder.path().join(name);
         fs::create_dir_all(&folder)?;
@@ -121,7 +121,7 @@ pub(super) fn observed(bench: &mut Bench) -> Result<f64> {
     };
     let (plain, _) = start("plain", "metrics = false\n", "")?;
     let (observed, client) = start("observed", "", "concurrency_max = 64\nqueue_max = 64\n")?;
-    runtime::pin(load)?;
+    cores::pin(load)?;
     let ping = [Load::new(10, "/ping", Vec::new(), 1)];
     let per_second = |server: &Server| anyhow::Ok(load::run(server.address(), &ping, WARM_UP, TIME)?[0].per_second);
     let mut ratios = Vec::new();

@@ -1,0 +1,27 @@
+//! Which cores servers and load have.
+
+use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Makes this thread, and processes that it starts, run on one core.
+///
+/// # Errors
+///
+/// If the kernel refuses.
+pub fn pin(core: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).context("cannot bind this thread to a core")
+}
+
+/// A core for servers and one for the load.
+///
+/// # Errors
+///
+/// If there are not two.
+pub fn two() -> Result<[usize; 2]> {
+    let cores = sched_getaffinity(None).context("which cores are there?")?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
+    let both = cores.next().zip(cores.next()).context("needs two cores, one for the server and one for the load")?;
+    Ok(both.into())
+}
