@@ -120,6 +120,22 @@ impl Server {
         Ok(folder.count())
     }
 
+    /// Processor time that its threads have used until now.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn processor_time(&self) -> Result<Duration> {
+        let mut sum = Duration::ZERO;
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id())).context("what does the server use?")? {
+            // Of one that has just ended nothing is known any more.
+            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+            let nanoseconds = text.split(' ').next().and_then(|text| text.parse().ok());
+            sum += Duration::from_nanos(nanoseconds.with_context(|| format!("schedstat: {text:?}"))?);
+        }
+        Ok(sum)
+    }
+
     /// The end of its log, for an error message; empty if it logged nothing.
     pub fn log_end(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();

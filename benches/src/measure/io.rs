@@ -1,15 +1,13 @@
 //! The group `io`: what functions wait for, and what waiting costs.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Bench;
 use crate::client::Client;
@@ -18,16 +16,14 @@ use crate::server::Server;
 use crate::{checkout, compiler};
 
 /// How often a function that times something is asked; each asks many times itself.
-const ROUNDS: usize = 5;
+pub(super) const ROUNDS: usize = 5;
 /// Sandboxes that wait.
 const WAITING: usize = 1_000;
 /// How long they wait: longer than anybody looks.
 const WAIT: Duration = Duration::from_secs(60);
-/// How long redis-server may take to start.
-const START_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// A server with one worker and a key-value store, and these functions of `benches/functions`.
-fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> {
+pub(super) fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> {
     let mut config = format!("listen = \"127.0.0.1:0\"\nworkers = 1\nadmin = \"none\"\nkv = \"{kv}\"\n");
     for file in files {
         let source = checkout::root().join("benches/functions").join(file);
@@ -42,7 +38,7 @@ fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> {
 }
 
 /// Asks a function that replies with a number of nanoseconds; in microseconds.
-fn ask(client: &mut Client, path: &str) -> Result<f64> {
+pub(super) fn ask(client: &mut Client, path: &str) -> Result<f64> {
     let reply = client.post(path, &Bytes::new(), &[])?;
     ensure!(reply.status == 200, "{path}: status {}", reply.status);
     let text = String::from_utf8_lossy(&reply.body).into_owned();
@@ -50,7 +46,7 @@ fn ask(client: &mut Client, path: &str) -> Result<f64> {
     Ok(nanoseconds / 1e3)
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
 }
@@ -69,80 +65,6 @@ pub(super) fn kv_get_median_us(bench: &mut Bench) -> Result<f64> {
 /// A call of the empty function, from the guest's call to its result.
 pub(super) fn invoke_median_us(bench: &mut Bench) -> Result<f64> {
     asked(&server(bench, "memory", &["invoke.c", "empty.wat"])?, "/invoke")
-}
-
-struct Redis {
-    _folder: tempfile::TempDir,
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Redis {
-    fn start() -> Result<Redis> {
-        let folder = tempfile::tempdir()?;
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.path());
-        let child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("redis-server, which scripts/setup installs")?;
-        let redis = Redis { _folder: folder, child, address };
-        let end = Instant::now() + START_TIME_MAX;
-        while TcpStream::connect(address).is_err() {
-            ensure!(Instant::now() < end, "redis-server does not listen");
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(redis)
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // Both fail harmlessly when it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The round trip of a get from Redis in a guest to that of a client that does nothing else.
-pub(super) fn redis_get_ratio(bench: &mut Bench) -> Result<f64> {
-    let redis = Redis::start()?;
-    let server = server(bench, &format!("redis://{}", redis.address), &["kv-get.c"])?;
-    let mut client = Client::connect(server.address())?;
-    ask(&mut client, "/kv-get")?;
-    let mut ratios = Vec::new();
-    for _ in 0..ROUNDS {
-        let bare = bare_median_us(redis.address)?;
-        ratios.push(ask(&mut client, "/kv-get")? / bare);
-    }
-    Ok(median(ratios))
-}
-
-/// The same key from the same server, over one connection of the same runtime, on the core on which the worker is.
-fn bare_median_us(redis: SocketAddr) -> Result<f64> {
-    let measure = move || -> Result<f64> {
-        let cores = sledge_sandbox::affinity()?;
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(*cores.first().context("no core")?);
-        rustix::thread::sched_setaffinity(None, &set)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let mut stream = tokio::net::TcpStream::connect(redis).await?;
-            stream.set_nodelay(true)?;
-            let name = "{sledge:default}:values";
-            let request = format!("*3\r\n$4\r\nHGET\r\n${}\r\n{name}\r\n$9\r\nbench\0key\r\n", name.len());
-            let mut buffer = [0; 512];
-            let mut times = Vec::new();
-            for _ in 0..2_001 {
-                let start = Instant::now();
-                stream.write_all(request.as_bytes()).await?;
-                let count = stream.read(&mut buffer).await?;
-                times.push(start.elapsed().as_secs_f64() * 1e6);
-                ensure!(count > 100, "a reply of {count} bytes");
-            }
-            Ok(median(times))
-        })
-    };
-    thread::spawn(measure).join().ok().context("the measurement panicked")?
 }
 
 /// Sandboxes that wait, until this is dropped.

@@ -7,6 +7,7 @@ mod compile;
 mod first_light;
 mod io;
 mod polybench;
+mod redis;
 mod runtime;
 mod sandbox;
 mod served;
@@ -79,7 +80,8 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("applications-served-mean-worst-ratio", served::mean),
     ("applications-served-p99-worst-ratio", served::p99),
     ("kv-get-median-us", io::kv_get_median_us),
-    ("kv-redis-get-ratio", io::redis_get_ratio),
+    ("kv-redis-get-ratio", redis::get_ratio),
+    ("kv-redis-50-waiting-cpu-ratio", redis::waiting_cpu_ratio),
     ("invoke-median-us", io::invoke_median_us),
     ("blocked-sandbox-kb", io::blocked_sandbox_kb),
     ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
