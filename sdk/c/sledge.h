@@ -213,6 +213,8 @@ int32_t sledge_invoke(const char *name, size_t name_length, const void *input, s
 /* The same in two parts, of which the first does not wait: a handle. What nobody waits for ends with the caller. */
 SLEDGE_IMPORT("sledge:call", "start") int32_t sledge_start(const char *name, size_t name_length, const void *input, size_t length);
 SLEDGE_IMPORT("sledge:call", "wait") int32_t sledge_wait(int32_t call, void *reply, size_t capacity);
+/* What of the last reply did not fit: its length, of which as much is written as fits. */
+SLEDGE_IMPORT("sledge:call", "rest") int32_t sledge_rest(void *reply, size_t capacity);
 /* A call whose reply nobody wants, and which may outlive the caller. */
 SLEDGE_IMPORT("sledge:call", "send") int32_t sledge_send(const char *name, size_t name_length, const void *input, size_t length);
 

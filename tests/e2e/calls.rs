@@ -33,6 +33,8 @@ fn a_call_has_a_reply_or_says_why_not() {
             ask("invoke nobody x\ninvoke stranger x\ninvoke seven x\ninvoke echo on"),
             ["error 44", "error 44", "error 12", "2 on"]
         );
+        let pieces = ask("pieces echo abcdefgh\npieces echo abc\ninvoke echo abc\npieces echo ");
+        assert_eq!(pieces, ["8 abc 5 def 2 gh 0", "3 abc 0", "3 abc", "0"]);
         assert_eq!(ask("invoke traps u\ninvoke echo on"), ["error 12", "2 on"]);
         assert_eq!(ask("binary late -1\nbinary late 0"), ["error 73", "8 "]);
         assert_eq!(ask("large echo 100000\nlarge echo 4194305\nfault echo"), ["100000 ", "error 1", "error 21", "error 21"]);

@@ -135,3 +135,70 @@ fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
     server.wait_for_log("cannot be decoded as a JPEG");
     server.stop();
 }
+
+/// The artifact of a cargo package, built with these options of cargo's.
+fn package(folder: &str, options: &[&str]) -> std::path::PathBuf {
+    let artifact = programs::folder().join(folder.replace('/', "-")).with_extension("so");
+    let source = programs::tests_folder().join("..").join(folder);
+    let (source, output) = (source.display().to_string(), artifact.display().to_string());
+    let compiled = programs::run_awsm(&[&["compile", &source, "-o", &output, "--"], options].concat());
+    assert_eq!(compiled.code(), 0, "{}", compiled.text());
+    artifact
+}
+
+/// Through the whole Rust SDK: typed JSON, the store, other functions, heads of replies.
+#[test]
+fn kv_counter_and_fan_out_work_together() {
+    let functions = json!([
+        { "name": "kv-counter", "path": package("examples/kv-counter", &[]) },
+        { "name": "fan-out", "path": package("examples/fan-out", &[]) },
+        { "name": "echo", "path": programs::function("echo.wat") },
+        { "name": "traps", "path": programs::function("traps.wat") },
+    ]);
+    let server = Server::start(json!({ "kv": "memory", "functions": functions }));
+    let client = server.client();
+    let reply = client.post("/kv-counter", r#"{"name": "apples", "by": 40}"#);
+    assert_eq!((reply.status, reply.text().as_str()), (200, r#"{"name":"apples","count":40}"#));
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    let reply = client.post("/kv-counter", r#"{"name": 1}"#);
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("expected a string at line 1 column 10"), "{}", reply.text());
+
+    // Nothing is lost where many count at once.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = server.client();
+                (0..25).for_each(|_| assert_eq!(client.post("/kv-counter", r#"{"name": "plums"}"#).status, 200));
+            });
+        }
+    });
+    let body = r#"[
+        {"function": "kv-counter", "input": "{\"name\": \"plums\", \"by\": 0}"},
+        {"function": "echo", "input": "again"},
+        {"function": "traps", "input": "u"},
+        {"function": "nobody"}
+    ]"#;
+    let expected = json!([
+        { "reply": r#"{"name":"plums","count":100}"# },
+        { "reply": "again" },
+        { "error": "the function failed" },
+        { "error": "this tenant has no such function" },
+    ]);
+    assert_eq!(client.post("/fan-out", body).json(), expected);
+    // More than a first buffer holds.
+    let long = "long ".repeat(20_000);
+    let reply = client.post("/fan-out", json!([{ "function": "echo", "input": long }]).to_string());
+    assert_eq!(reply.json(), json!([{ "reply": long }]));
+    server.stop();
+}
+
+/// What the Rust SDK's tests try natively, in a sandbox.
+#[test]
+fn the_rust_sdk_does_the_same_in_a_sandbox() {
+    let artifact = package("sdk/rust", &["--example", "conformance"]);
+    let server = Server::start(json!({ "kv": "memory", "functions": [{ "name": "conformance", "path": artifact }] }));
+    let reply = server.client().post("/conformance", "");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "the same"), "{reply:?}");
+    server.stop();
+}

@@ -19,6 +19,7 @@ mod expected;
 mod faults;
 mod heads;
 mod http;
+mod interfaces;
 mod isolation;
 mod kv;
 mod life;

@@ -62,12 +62,14 @@ pub(super) struct Calls {
     pub(super) outgoing: Vec<Outgoing>,
     /// Those that were made, by their handles.
     answers: Vec<Option<oneshot::Receiver<Answer>>>,
+    /// What of the last reply did not fit.
+    rest: Bytes,
 }
 
 impl Calls {
-    /// Bytes of the inputs that nobody has taken yet.
+    /// Bytes of the inputs that nobody has taken yet, and of a reply of which there is more.
     pub(super) fn bytes(&self) -> usize {
-        self.outgoing.iter().map(|call| call.input.len()).sum()
+        self.outgoing.iter().map(|call| call.input.len()).sum::<usize>() + self.rest.len()
     }
 }
 
@@ -80,6 +82,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own("invoke", &[I32, I32, I32, I32, I32, I32], invoke),
     own("start", &[I32, I32, I32, I32], start),
     own("wait", &[I32, I32, I32], wait),
+    own("rest", &[I32, I32], rest),
     own("send", &[I32, I32, I32, I32], send),
 ];
 
@@ -114,10 +117,20 @@ fn answer(call: &mut Call<'_>, receiver: oneshot::Receiver<Answer>, index: usize
     call.wait(receiver, move |call, answer| {
         // Who was to answer is gone.
         let reply = answer.unwrap_or(Err(CallFailure::Failed(Failure::Internal)))?;
-        let (at, room) = (call.args.address(index), call.args.u32(index + 1) as usize);
-        call.split()?.0.write(at, &reply[..reply.len().min(room)])?;
-        i32::try_from(reply.len()).map_err(|_| Errno::OVERFLOW.into())
+        put(call, reply, index)
     })
+}
+
+/// Writes as much of a reply as fits to the address and length that are arguments `index` and `index + 1`, and keeps what does not; the answer is
+/// the length of all of it.
+fn put(call: &mut Call<'_>, mut reply: Bytes, index: usize) -> Result<i32, Stop> {
+    let (at, room) = (call.args.address(index), call.args.u32(index + 1) as usize);
+    let bytes = i32::try_from(reply.len()).map_err(|_| Errno::OVERFLOW)?;
+    let (memory, context) = call.split()?;
+    memory.write(at, &reply[..reply.len().min(room)])?;
+    // Most leave nothing behind, and then the reply's buffer is not kept.
+    context.calls.rest = if reply.len() > room { reply.split_off(room) } else { Bytes::new() };
+    Ok(bytes)
 }
 
 /// Whether a reply can be written to where the arguments say.
@@ -158,6 +171,13 @@ fn wait(call: &mut Call<'_>) -> Result<i32, Stop> {
     let handle = call.args.u32(0) as usize;
     let receiver = call.context.calls.answers.get_mut(handle).and_then(Option::take).ok_or(Errno::BADF)?;
     Err(answer(call, receiver, 1))
+}
+
+/// `rest(reply, reply_bytes) -> bytes`: what of the last reply did not fit, as if it were a reply.
+fn rest(call: &mut Call<'_>) -> Result<i32, Stop> {
+    check_room(call, 0)?;
+    let rest = std::mem::take(&mut call.context.calls.rest);
+    put(call, rest, 0)
 }
 
 /// `send(name, name_bytes, input, input_bytes) -> 0`: whether it is even begun, nobody learns.

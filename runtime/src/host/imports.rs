@@ -12,6 +12,12 @@ pub type Offer = &'static [&'static [HostFunction]];
 
 /// Every host function there is.
 const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS];
+
+/// Every host function there is, with its signature and its effect.
+pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
+    OFFERED.iter().copied().flatten()
+}
+
 /// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.85;
 
@@ -217,7 +223,7 @@ mod tests {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
-                        `sledge:call` (4 functions) `sledge:note` (2 functions) `sledge:http` (7 functions)";
+                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (7 functions)";
         assert_eq!(message, expected);
     }
 

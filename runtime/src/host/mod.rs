@@ -30,7 +30,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value}
 pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
 pub use context::{Context, Process, Strings};
 pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
-pub use imports::{ImportError, ImportedFunction, Imports, Offer};
+pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
 pub use lines::{FunctionLog, Taken};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};

@@ -38,6 +38,13 @@ int main(int argc, char **argv) {
             printf("sent %d\n", sledge_send(name, strlen(name), text, strlen(text)));
         } else if (strcmp(word, "large") == 0) {
             tell(sledge_invoke(name, strlen(name), reply, (size_t)atol(text), reply, sizeof reply));
+        } else if (strcmp(word, "pieces") == 0) {
+            // A reply that is taken three bytes at a time.
+            int32_t left = sledge_invoke(name, strlen(name), text, strlen(text), reply, 3);
+            for (; left > 0; left = sledge_rest(reply, 3)) {
+                printf("%d %.*s ", left, left < 3 ? left : 3, reply);
+            }
+            printf("%d\n", sledge_rest(reply, 3));
         } else if (strcmp(word, "fault") == 0) {
             tell(sledge_invoke(name, strlen(name), (void *)0xfffffff0, 64, reply, 8));
             tell(sledge_invoke(name, strlen(name), "", 0, (void *)0xfffffff0, 64));

@@ -1,0 +1,79 @@
+//! Tests of functions, natively: what a client would get, and what a function did besides. Everything belongs to this thread, and each test
+//! of `cargo test` has one of its own.
+//!
+//! ```
+//! use sledge::{Json, Request, testing};
+//!
+//! fn double(Json(number): Json<i32>) -> Json<i32> {
+//!     Json(2 * number)
+//! }
+//!
+//! let reply = testing::serve(&Request::new("POST", "/double").with_body("21"), double);
+//! assert_eq!((reply.status, reply.text().as_str()), (200, "42"));
+//! ```
+
+use std::rc::Rc;
+
+use crate::call;
+use crate::note::Level;
+use crate::reply::{Failed, IntoReply, Outgoing, Reply};
+use crate::request::{FromRequest, Request};
+use crate::sys;
+
+/// What a function answers to a request: as a client would get it, with status 500 and the reason where the function fails.
+pub fn serve<'a, A: FromRequest<'a>, R: IntoReply>(request: &'a Request, function: impl FnOnce(A) -> R) -> Reply {
+    sys::with(|world| world.head = Some(request.head.clone()));
+    let mut reply = Collected(Reply::new(200));
+    let result = match A::from_request(&request.body, || request.head.clone()) {
+        Ok(argument) => function(argument).reply(&mut reply),
+        Err(refused) => refused.reply(&mut reply),
+    };
+    match result {
+        Ok(()) => reply.0,
+        Err(Failed(why)) => Reply::new(500).with_body(why),
+    }
+}
+
+/// There is a function of that name from now on, to be called by others.
+pub fn provide(name: &str, function: impl Fn(&[u8]) -> Result<Vec<u8>, call::Error> + 'static) {
+    sys::with(|world| world.functions.insert(name.to_owned(), Rc::new(function)));
+}
+
+/// What was logged.
+#[must_use]
+pub fn logged() -> Vec<(Level, String)> {
+    sys::with(|world| world.logged.clone())
+}
+
+/// The phases that were begun, in order.
+#[must_use]
+pub fn phases() -> Vec<u32> {
+    sys::with(|world| world.phases.clone())
+}
+
+/// Forgets everything: the store's entries, functions, messages.
+pub fn forget() {
+    sys::with(|world| *world = sys::World::default());
+}
+
+/// A reply that nobody fetches.
+struct Collected(Reply);
+
+impl Outgoing for Collected {
+    fn status(&mut self, code: u16) -> Result<(), Failed> {
+        sys::status(code).map_err(|_| Failed(format!("{code} is no status of a reply")))?;
+        self.0.status = code;
+        Ok(())
+    }
+
+    fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Failed> {
+        sys::header(name, value).map_err(|error| Failed(format!("{name} is no header of a reply: error {error}")))?;
+        self.0.headers.push((name.to_ascii_lowercase(), value.to_vec()));
+        Ok(())
+    }
+
+    fn body(&mut self, bytes: &[u8]) -> Result<(), Failed> {
+        self.0.body.extend_from_slice(bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! A function's view of the crate, where it is tested: natively.
+
+mod scenario;
+
+use scenario::Point;
+use sledge::kv;
+use sledge::{Json, Level, Reply, Request, call, testing};
+
+fn mirrored(Json(point): Json<Point>) -> Json<Point> {
+    Json(Point { x: point.y, y: point.x })
+}
+
+#[test]
+fn json_comes_in_and_goes_out() {
+    let request = Request::new("POST", "/").with_body(r#"{"x": 1, "y": 2}"#);
+    let reply = testing::serve(&request, mirrored);
+    assert_eq!((reply.status, reply.text().as_str()), (200, r#"{"x":2,"y":1}"#));
+    assert_eq!(reply.header("Content-Type"), Some("application/json"));
+    let reply = testing::serve(&Request::new("POST", "/").with_body(r#"{"x": 1}"#), mirrored);
+    assert_eq!(reply.status, 400);
+    assert!(reply.text().contains("missing field `y` at line 1"), "{}", reply.text());
+}
+
+fn teapot(request: Request) -> Result<Reply, String> {
+    let name = request.head.query().ok_or("who asks?")?;
+    let kind = request.head.header("X-Kind").unwrap_or("none");
+    Ok(Reply::new(418).with_header("x-kind", kind).with_body(format!("{} {} {name}", request.head.method, request.head.path())))
+}
+
+#[test]
+fn the_head_is_read_and_written() {
+    let request = Request::new("PUT", "/tea?me").with_header("x-kind", "green");
+    let reply = testing::serve(&request, teapot);
+    assert_eq!((reply.status, reply.text().as_str(), reply.header("x-kind")), (418, "PUT /tea me", Some("green")));
+    let reply = testing::serve(&Request::new("PUT", "/tea"), teapot);
+    assert_eq!((reply.status, reply.text().as_str()), (500, "who asks?"));
+    for bad in [Reply::new(99), Reply::new(200).with_header("date", "x"), Reply::new(200).with_header("a b", "x")] {
+        assert_eq!(testing::serve(&request, move |()| bad).status, 500);
+    }
+}
+
+#[test]
+fn text_has_to_be_text() {
+    let reply = testing::serve(&Request::new("POST", "/").with_body(b"a\xff"), |text: &str| text.to_owned());
+    assert_eq!(reply.status, 400);
+}
+
+#[test]
+fn the_store_keeps_values_and_versions() {
+    scenario::store();
+    testing::forget();
+    assert_eq!(kv::open("fruit").unwrap().keys("").unwrap().len(), 0);
+}
+
+#[test]
+fn other_functions_are_called() {
+    testing::provide("double", |input| Ok([input, input].concat()));
+    testing::provide("late", |_| Err(call::Error::Timeout));
+    // One function may use what another does.
+    testing::provide("deep", |input| call::invoke("double", input));
+    assert_eq!(call::invoke("deep", "ab"), Ok(b"abab".to_vec()));
+    assert_eq!((call::invoke("late", ""), call::invoke("nobody", "")), (Err(call::Error::Timeout), Err(call::Error::NotFound)));
+    let (first, second) = (call::start("double", "x").unwrap(), call::start("late", "").unwrap());
+    assert_eq!((second.wait(), first.wait()), (Err(call::Error::Timeout), Ok(b"xx".to_vec())));
+    assert_eq!(call::send("nobody", ""), Ok(()));
+    assert_eq!(call::send("double", vec![0; (4 << 20) + 1]), Err(call::Error::TooLarge));
+}
+
+#[test]
+fn what_is_said_is_kept() {
+    sledge::log(Level::Warn, format_args!("{} left", 3));
+    sledge::phase(1);
+    sledge::phase(2);
+    assert_eq!((testing::logged(), testing::phases()), (vec![(Level::Warn, "3 left".to_owned())], vec![1, 2]));
+}

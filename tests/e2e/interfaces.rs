@@ -1,0 +1,96 @@
+//! What we say that functions may import, and what they may: sdk/wit, its flat form in words, C and Rust, and the runtime's own table.
+
+use sledge::host;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use wit_parser::Resolve;
+
+/// Functions by the module that they are imported from.
+type Interfaces = BTreeMap<String, BTreeSet<String>>;
+
+/// Modules of the flat form by the packages that describe them, where they are called otherwise.
+const RENAMED: [(&str, &str); 1] = [("sledge:keyvalue", "sledge:kv")];
+/// What only the flat form needs: components get whole lists.
+const FLAT_ONLY: [(&str, &str); 1] = [("sledge:call", "rest")];
+
+fn sdk(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").join(path)
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(sdk(path)).unwrap_or_else(|error| panic!("sdk/{path}: {error}"))
+}
+
+/// What the runtime offers beside WASI.
+fn offered() -> Interfaces {
+    let mut offered = Interfaces::new();
+    for function in host::offered().filter(|function| function.module.starts_with("sledge:")) {
+        offered.entry(function.module.to_owned()).or_default().insert(function.name.to_owned());
+    }
+    offered
+}
+
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
+    text.split_once(begin)?.1.split_once(end).map(|(found, _)| found)
+}
+
+#[test]
+fn the_wit_files_are_valid_and_describe_what_is_offered() {
+    let mut described = Interfaces::new();
+    for file in fs::read_dir(sdk("wit")).expect("sdk/wit").map(|file| file.expect("a file").path()) {
+        if file.extension().is_none_or(|extension| extension != "wit") {
+            continue;
+        }
+        let mut resolve = Resolve::default();
+        let source = fs::read_to_string(&file).expect("text");
+        resolve.push_str(&file, &source).unwrap_or_else(|error| panic!("{error:?}"));
+        for (_, interface) in &resolve.interfaces {
+            let package = &resolve.packages[interface.package.expect("a package")].name;
+            let package = format!("{}:{}", package.namespace, package.name);
+            let module = RENAMED.iter().find(|(name, _)| *name == package).map_or(package.as_str(), |(_, module)| module);
+            let names = interface.functions.values().map(|function| function.item_name().to_owned());
+            described.entry(module.to_owned()).or_default().extend(names);
+        }
+        assert!(resolve.worlds.iter().next().is_some(), "{}: no world imports it", file.display());
+    }
+    for (module, name) in FLAT_ONLY {
+        assert!(described.entry(module.to_owned()).or_default().insert(name.to_owned()), "{module} {name}");
+    }
+    assert_eq!(described, offered());
+}
+
+#[test]
+fn the_flat_form_is_documented_as_it_is() {
+    let text = text("wit/README.md");
+    let mut documented = Interfaces::new();
+    for section in text.split("\n## ").skip(1) {
+        let Some(module) = between(section, "`", "`") else { continue };
+        let rows = section.lines().filter_map(|line| between(line, "| `", "` |")).map(str::to_owned);
+        documented.insert(module.to_owned(), rows.collect());
+    }
+    assert_eq!(documented, offered());
+}
+
+#[test]
+fn c_and_rust_import_what_is_offered() {
+    let header = text("c/sledge.h");
+    let mut imported = Interfaces::new();
+    for import in header.split("SLEDGE_IMPORT(\"").skip(1) {
+        let (module, rest) = import.split_once("\", \"").expect("a module");
+        imported.entry(module.to_owned()).or_default().insert(rest.split_once('"').expect("a name").0.to_owned());
+    }
+    assert_eq!(imported, offered(), "sledge.h");
+
+    // `header` is left out on purpose: the whole head is read at once.
+    let host = text("rust/src/sys/host.rs");
+    let mut imported = Interfaces::new();
+    for block in host.split("wasm_import_module = \"").skip(1) {
+        let (module, rest) = block.split_once('"').expect("a module");
+        let names = rest.split("#[link_name = \"").skip(1).map(|import| import.split('"').next().expect("a name").to_owned());
+        imported.insert(module.to_owned(), names.collect());
+    }
+    imported.entry("sledge:http".to_owned()).or_default().insert("header".to_owned());
+    assert_eq!(imported, offered(), "the Rust SDK");
+}
