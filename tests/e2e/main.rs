@@ -26,6 +26,7 @@ mod life;
 mod memory;
 mod metrics;
 mod pending;
+mod projects;
 mod protocol;
 mod replies;
 mod scheduling;

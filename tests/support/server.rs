@@ -31,6 +31,16 @@ impl Log {
     fn text(&self) -> String {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    fn wait_for(&self, words: &str) {
+        let deadline = Instant::now() + TIME_MAX;
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        while !text.contains(words) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{words:?} is not in the log:\n{text}");
+            text = self.more.wait_timeout(text, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
 }
 
 /// A running server.
@@ -69,6 +79,15 @@ impl Server {
     /// When it does not come to listen.
     #[must_use]
     pub fn start_with(command: &mut Command) -> Server {
+        Server::start_waiting(command, "", || ())
+    }
+
+    /// The same for one that listens only after `help`, which is called when it has written `words`.
+    ///
+    /// # Panics
+    /// When it writes something else, or does not come to listen.
+    #[must_use]
+    pub fn start_waiting(command: &mut Command, words: &str, help: impl FnOnce()) -> Server {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = Arc::new(Log::default());
@@ -76,6 +95,8 @@ impl Server {
         let stderr = child.stderr.take().expect("standard error is piped");
         let addresses = follow(stdout, Arc::clone(&log));
         let errors = follow(stderr, Arc::clone(&log));
+        log.wait_for(words);
+        help();
         let deadline = Instant::now() + START_TIME_MAX;
         // Either the address comes, or both streams end because the program has, or the time is over.
         let address = addresses.recv_timeout(START_TIME_MAX);
@@ -128,13 +149,7 @@ impl Server {
     /// # Panics
     /// When it does not in time.
     pub fn wait_for_log(&self, words: &str) {
-        let deadline = Instant::now() + TIME_MAX;
-        let mut text = self.log.text.lock().unwrap_or_else(PoisonError::into_inner);
-        while !text.contains(words) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{words:?} is not in the log:\n{text}");
-            text = self.log.more.wait_timeout(text, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+        self.log.wait_for(words);
     }
 
     /// Everything it has written, after it has ended.

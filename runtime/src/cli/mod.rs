@@ -1,10 +1,13 @@
 //! The command line. Exit status: 0 for success, 1 for failure, 2 for wrong usage; `run` passes on the function's own.
 
+mod dev;
 mod dirs;
 mod invoke;
+mod new;
 mod operate;
 mod run;
 mod serve;
+mod watch;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -35,6 +38,10 @@ struct Cli {
 enum Command {
     /// Run a function once: standard input and output are its own, and so is the exit status
     Run(run::RunArgs),
+    /// Make a project for a function, in a folder of its name
+    New(new::NewArgs),
+    /// Serve a project, and build it whenever a file changes
+    Dev(dev::DevArgs),
     /// Serve functions over HTTP
     Serve(serve::ServeArgs),
     /// Call a function of a running server
@@ -91,6 +98,8 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::run(args),
+        Command::New(args) => new::new(&args),
+        Command::Dev(args) => dev::dev(args),
         Command::Serve(args) => serve::serve(args),
         Command::Invoke(args) => invoke::invoke(args),
         Command::Deploy(args) => operate::deploy(args),

@@ -69,7 +69,7 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(deployer) => deployer,
         Err(error) => return fail(error),
     };
-    let scheme = if config.tls_certificate_file.is_some() { "https" } else { "http" };
+    let scheme = scheme(&config);
     let ready = |address| {
         print_line(&format!("listening on {scheme}://{address}"));
     };
@@ -77,6 +77,11 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
+}
+
+/// What is spoken.
+pub(super) const fn scheme(config: &Config) -> &'static str {
+    if config.tls_certificate_file.is_some() { "https" } else { "http" }
 }
 
 /// The configuration file, with what the command line says otherwise or besides.

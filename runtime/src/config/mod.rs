@@ -195,6 +195,9 @@ pub struct FunctionConfig {
     pub name: String,
     /// The artifact, or a WebAssembly module to be compiled at start. Relative to the configuration file's folder.
     pub path: PathBuf,
+    /// The command that makes it, and its arguments; it runs in the configuration file's folder. Only `sledge dev` does that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub build: Vec<String>,
     /// Path of its requests, or what begins with one: `/a/*` is all paths below `/a/` that no other route has. Default: `/NAME`.
     #[schemars(length(min = 1, max = 200))]
     pub route: Option<String>,
@@ -377,6 +380,7 @@ impl FunctionConfig {
         FunctionConfig {
             name: name.into(),
             path: path.into(),
+            build: Vec::new(),
             route: None,
             methods: methods_default(),
             args: Vec::new(),

@@ -61,7 +61,7 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     let Value::Object(entries) = &mut settings else {
         return Err(problem(at.to_owned(), "is no JSON object".to_owned()));
     };
-    for key in ["name", "path"] {
+    for key in ["name", "path", "build"] {
         if entries.contains_key(key) {
             return Err(problem(at.to_owned(), format!("`{key}` is no setting here")));
         }

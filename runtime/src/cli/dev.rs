@@ -1,0 +1,145 @@
+//! `sledge dev`: serves the functions of a project, and builds and swaps them when a file changes.
+//!
+//! Whatever fails (a build, the configuration, loading) is said, and the next change waited for. Until the first time that all goes well there is
+//! no server; from then on it changes as at SIGHUP, and serves what was good last while something is not.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+
+use clap::Args;
+use tracing::Level;
+
+use super::watch::{Files, Watch};
+use super::{fail, print_line, usage};
+use crate::config::{self, Config, ConfigError, FunctionConfig};
+use crate::deploy::Deployer;
+use crate::{load, logging, server};
+
+/// Serve a project, and build it whenever a file changes.
+#[derive(Clone, Debug, Args)]
+pub(super) struct DevArgs {
+    /// The project's configuration; of its functions, `build` says how they are made
+    #[arg(long, value_name = "FILE", default_value = "sledge.toml")]
+    config: PathBuf,
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+}
+
+impl DevArgs {
+    /// The folder that is watched, in which builds run.
+    fn folder(&self) -> &Path {
+        self.config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    fn read(&self) -> Result<Config, ConfigError> {
+        let mut config = config::read(&self.config)?;
+        // Builds are programs, which a server that is confined may not start.
+        config.confined = false;
+        if let Some(listen) = &self.listen {
+            config.listen.clone_from(listen);
+        }
+        Ok(config)
+    }
+
+    /// The same, with everything there that it names.
+    fn checked(&self) -> Result<Config, ConfigError> {
+        let config = self.read()?;
+        config::check(&config, Some(&self.config)).map(|()| config)
+    }
+}
+
+pub(super) fn dev(args: DevArgs) -> ExitCode {
+    if !args.config.is_file() {
+        let what = "`sledge new` makes a project, or give its configuration with --config FILE";
+        return usage(format_args!("{}: no such file; {what}", args.config.display()));
+    }
+    logging::queueable(Level::INFO, logging::Format::default());
+    let mut watch = match Watch::new(args.folder()) {
+        Ok(watch) => watch,
+        Err(error) => return fail(format_args!("{}: cannot be watched: {error}", args.folder().display())),
+    };
+    let mut files = watch.files();
+    let (config, deployer) = loop {
+        match begin(&args) {
+            Ok(begun) => break begun,
+            Err(error) => tracing::error!("{error}; waiting for the next change"),
+        }
+        files = watch.wait(&files);
+    };
+    let again = args.clone();
+    let scheme = super::serve::scheme(&config);
+    let ready = |address| {
+        print_line(&format!("listening on {scheme}://{address}"));
+        // Here, where signals are left to the main thread already.
+        let follow = move || follow(&args, watch, files);
+        if let Err(error) = thread::Builder::new().name("dev".to_owned()).spawn(follow) {
+            tracing::error!(%error, "changes are not followed");
+        }
+    };
+    match server::serve(&config, deployer, move || again.checked(), ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(error),
+    }
+}
+
+/// Builds and loads everything.
+fn begin(args: &DevArgs) -> Result<(Config, Deployer), String> {
+    let text = |error: &dyn fmt::Display| error.to_string();
+    build(&args.read().map_err(|error| text(&error))?, args.folder())?;
+    let config = args.checked().map_err(|error| text(&error))?;
+    let deployer = Deployer::new(&config, load::compiler(&config)).map_err(|error| text(&error))?;
+    Ok((config, deployer))
+}
+
+/// Builds what has changed, and has the server take it.
+fn follow(args: &DevArgs, mut watch: Watch, mut files: Files) {
+    loop {
+        files = watch.wait(&files);
+        let built = args.read().map_err(|error| error.to_string()).and_then(|config| build(&config, args.folder()));
+        match built {
+            // What then goes wrong is said by who reads the configuration anew.
+            Ok(()) => drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)),
+            Err(error) => tracing::error!("{error}; what was built before is still served; waiting for the next change"),
+        }
+    }
+}
+
+/// Runs the commands that make the functions, one after the other. What they print goes to standard error.
+fn build(config: &Config, folder: &Path) -> Result<(), String> {
+    for function in &config.functions {
+        let Some((program, arguments)) = function.build.split_first() else { continue };
+        tracing::info!(function = function.name, "building");
+        let failed = |why: &dyn fmt::Display| format!("{}: building failed: {program}: {why}", function.name);
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("PATH", path());
+        let status = errors().and_then(|errors| command.stdout(errors).status()).map_err(|error| failed(&error))?;
+        if !status.success() {
+            return Err(failed(&status));
+        }
+        check_made(function)?;
+    }
+    Ok(())
+}
+
+fn check_made(function: &FunctionConfig) -> Result<(), String> {
+    let path = &function.path;
+    if path.is_file() { Ok(()) } else { Err(format!("{}: its `build` does not make {}", function.name, path.display())) }
+}
+
+/// Where programs are looked for: the compiler beside this one first.
+fn path() -> OsString {
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned()));
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&others))).unwrap_or(others)
+}
+
+/// Standard error, for another program.
+fn errors() -> io::Result<Stdio> {
+    Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
+}

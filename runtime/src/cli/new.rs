@@ -1,0 +1,139 @@
+//! `sledge new`: a project that builds, tests and deploys. Its files stand in `templates/`, and the SDK's in `sdk/`; they are in the program.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::{fail, print_line};
+
+/// What stands in the templates for the project's name.
+const NAME: &str = "{{name}}";
+/// Bytes of a project's name.
+const NAME_BYTES_MAX: usize = 64;
+/// What of a manifest is not for users stands behind this.
+const NOT_FOR_USERS: &str = "# What follows is for this repository";
+
+/// Make a project for a function.
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// The function's name, and its folder's
+    name: String,
+    /// The language to write it in
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    lang: Language,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Language {
+    Rust,
+    C,
+    Go,
+}
+
+/// A file of a project: its path there, and its text.
+type File = (&'static str, &'static str);
+
+macro_rules! files {
+    ($from:literal: $($path:literal = $file:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../", $from, $file)))),*]
+    };
+}
+
+const RUST: &[File] = files!("templates/rust/":
+    "Cargo.toml" = "Cargo.toml", "Cargo.lock" = "Cargo.lock", "src/lib.rs" = "src/lib.rs", "sledge.toml" = "sledge.toml",
+    "README.md" = "README.md", ".gitignore" = "gitignore",
+);
+const C: &[File] = files!("templates/c/":
+    "function.c" = "function.c", "test.c" = "test.c", "Makefile" = "Makefile", "sledge.toml" = "sledge.toml", "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+const GO: &[File] = files!("templates/go/":
+    "main.go" = "main.go", "main_test.go" = "main_test.go", "go.mod" = "go.mod", "sledge.toml" = "sledge.toml", "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
+const C_SDK: &[File] = files!("sdk/c/": "sledge.h" = "sledge.h");
+const RUST_SDK: &[File] = files!("sdk/rust/":
+    "sdk/Cargo.toml" = "Cargo.toml", "sdk/README.md" = "README.md", "sdk/src/lib.rs" = "src/lib.rs", "sdk/src/call.rs" = "src/call.rs",
+    "sdk/src/function.rs" = "src/function.rs", "sdk/src/json.rs" = "src/json.rs", "sdk/src/kv.rs" = "src/kv.rs",
+    "sdk/src/note.rs" = "src/note.rs", "sdk/src/reply.rs" = "src/reply.rs", "sdk/src/request.rs" = "src/request.rs",
+    "sdk/src/testing.rs" = "src/testing.rs", "sdk/src/sys/mod.rs" = "src/sys/mod.rs", "sdk/src/sys/fake.rs" = "src/sys/fake.rs",
+    "sdk/src/sys/host.rs" = "src/sys/host.rs", "sdk/macros/Cargo.toml" = "macros/Cargo.toml", "sdk/macros/src/lib.rs" = "macros/src/lib.rs",
+);
+
+pub(super) fn new(args: &NewArgs) -> ExitCode {
+    let NewArgs { name, lang } = args;
+    if let Err(why) = check(name) {
+        return super::usage(format_args!("`{name}` cannot be a project's name: {why}"));
+    }
+    let folder = PathBuf::from(name);
+    match write(&folder, name, *lang) {
+        Ok(()) => print_line(&format!("made {name}; next: cd {name} && sledge dev")),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fail(format_args!("{name}: exists already; nothing was changed"))
+        }
+        Err(error) => fail(format_args!("{name}: {error}")),
+    }
+}
+
+/// It becomes a folder, a package of cargo or Go, a route, and a file.
+fn check(name: &str) -> Result<(), &'static str> {
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return Err("it has to begin with a letter");
+    }
+    if name.len() > NAME_BYTES_MAX || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        return Err("give at most 64 letters, digits, `-` and `_`");
+    }
+    // The SDK's own packages lie beside it.
+    if name.starts_with("sledge-sdk") { Err("the SDK is called so") } else { Ok(()) }
+}
+
+fn write(folder: &Path, name: &str, language: Language) -> io::Result<()> {
+    let (files, sdk) = match language {
+        Language::Rust => (RUST, RUST_SDK),
+        Language::C => (C, C_SDK),
+        Language::Go => (GO, &[][..]),
+    };
+    fs::create_dir(folder)?;
+    let named = files.iter().map(|(path, text)| (path, text.replace(NAME, name)));
+    let sdk = sdk.iter().map(|(path, text)| (path, for_users(text).to_owned()));
+    for (path, text) in named.chain(sdk) {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(&path, text)?;
+    }
+    Ok(())
+}
+
+/// A manifest without the tests and examples that do not come along.
+fn for_users(text: &str) -> &str {
+    text.split_once(NOT_FOR_USERS).map_or(text, |(before, _)| before.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_good_for_everything_that_they_become() {
+        for good in ["a", "hello", "Hello_2-you", &"x".repeat(64)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "2", "-a", "a.b", "a/b", "a b", "..", "ä", "sledge-sdk", &"x".repeat(65)] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn all_of_the_rust_sdk_comes_along() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/rust");
+        for part in ["src", "src/sys", "macros/src"] {
+            for file in fs::read_dir(folder.join(part)).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+                let path = format!("sdk/{part}/{}", file.file_name().to_string_lossy());
+                assert!(RUST_SDK.iter().any(|(known, _)| *known == path), "{path} is missing");
+            }
+        }
+    }
+}
