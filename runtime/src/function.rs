@@ -18,6 +18,7 @@ use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
+use crate::upstream::{AllowError, Allowed, Roots, Upstream};
 
 /// The export that runs a command from its start.
 pub const COMMAND: &str = "_start";
@@ -66,6 +67,9 @@ pub enum FunctionError {
     /// A secret in its environment cannot be had.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// A host that it is allowed to ask is none.
+    #[error("http_hosts: {0}")]
+    Host(#[from] AllowError),
     /// A setting that no reply can carry.
     #[error("`{0}` is no content type")]
     ContentType(String),
@@ -207,7 +211,9 @@ impl Function {
         let args = std::iter::once(&config.name).chain(&config.args).collect();
         let env = config::environment(&config.env)?.into_iter().collect();
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
-        let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None });
+        let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
+        let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));
+        let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None, upstream });
         let mut template = Template::new(artifact, &limits)?;
         if reactor && config.snapshot != Snapshot::Off && !init.is_empty() {
             let shared = config.snapshot == Snapshot::SharedSeed;
@@ -247,6 +253,14 @@ impl Function {
     #[must_use]
     pub fn with_kv(self, kv: Space) -> Function {
         let process = Process { kv: Some(kv), ..Process::clone(&self.process) };
+        Function { process: Arc::new(process), ..self }
+    }
+
+    /// The same, believing those roots about the servers that it asks.
+    #[must_use]
+    pub fn with_roots(self, roots: &Arc<Roots>) -> Function {
+        let Some(upstream) = &self.process.upstream else { return self };
+        let process = Process { upstream: Some(Arc::new(upstream.with_roots(roots))), ..Process::clone(&self.process) };
         Function { process: Arc::new(process), ..self }
     }
 }

@@ -38,3 +38,4 @@ pub mod scheduler;
 pub mod server;
 pub mod snapshot;
 pub mod systemd;
+pub mod upstream;

@@ -235,6 +235,7 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         // They always give the same answer.
         Effect::Safe => return None,
         Effect::Local => {}
+        Effect::External if function.module != wasi::MODULE => return never("asks another server"),
         Effect::External if !has_folders => return None,
         Effect::External if wasi::only_reads_files(function.name, args) => {
             return shared("reads files: all requests would see them as they were at loading");

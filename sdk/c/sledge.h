@@ -135,6 +135,7 @@ static inline void sledge_log(const char *line) {
  * Pointers to results may be null where nobody wants them. What writes returns when it is durable. */
 enum {
     SLEDGE_E2BIG = 1,
+    SLEDGE_EACCES = 2,
     SLEDGE_EAGAIN = 6,
     SLEDGE_EBADF = 8,
     SLEDGE_ECHILD = 12,
@@ -230,6 +231,23 @@ SLEDGE_IMPORT("sledge:http", "set-header")
 int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);
 SLEDGE_IMPORT("sledge:http", "add-header")
 int32_t sledge_add_header(const char *name, size_t name_length, const char *value, size_t value_length);
+
+/* Requests over HTTP to other servers, to those that `http_hosts` in the configuration allows the function (sdk/wit/fetch.wit). */
+typedef struct {
+    uint32_t head_ms;  /* for the head of the response; 0: 30 s */
+    uint32_t piece_ms; /* for each piece of its body; 0: 30 s */
+} sledge_fetch_times;
+
+/* A request's handle; it is on its way at once. Headers as sledge_headers writes them. SLEDGE_EACCES: the host is not allowed. */
+SLEDGE_IMPORT("sledge:fetch", "send")
+int32_t sledge_fetch_send(const char *method, size_t method_length, const char *url, size_t url_length, const void *headers, size_t headers_length, const void *body, size_t body_length, const sledge_fetch_times *times);
+/* Waits for the head of the response: its status; its headers, as sledge_headers writes them. */
+SLEDGE_IMPORT("sledge:fetch", "status") int32_t sledge_fetch_status(int32_t request);
+SLEDGE_IMPORT("sledge:fetch", "headers") int32_t sledge_fetch_headers(int32_t request, void *rows, size_t capacity);
+/* Waits for more of the body: its length, at least 1; 0 at the end. */
+SLEDGE_IMPORT("sledge:fetch", "read") int32_t sledge_fetch_read(int32_t request, void *buffer, size_t capacity);
+/* Gives it up, if it is not at its end. */
+SLEDGE_IMPORT("sledge:fetch", "close") int32_t sledge_fetch_close(int32_t request);
 
 /* A message for the server's log (sdk/wit/note.wit). */
 enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };

@@ -197,8 +197,14 @@ fn kv_counter_and_fan_out_work_together() {
 #[test]
 fn the_rust_sdk_does_the_same_in_a_sandbox() {
     let artifact = package("sdk/rust", &["--example", "conformance"]);
-    let server = Server::start(json!({ "kv": "memory", "functions": [{ "name": "conformance", "path": artifact }] }));
+    let echo = json!({ "name": "echo", "path": programs::function("echo.wat") });
+    let upstream = Server::start(json!({ "functions": [echo] }));
+    let function = json!({ "name": "conformance", "path": artifact, "http_hosts": [upstream.address.to_string()] });
+    let server = Server::start(json!({ "kv": "memory", "functions": [function] }));
     let reply = server.client().post("/conformance", "");
     assert_eq!((reply.status, reply.text().as_str()), (200, "the same"), "{reply:?}");
+    let reply = server.client().post("/conformance", format!("http://{}/echo", upstream.address));
+    assert_eq!((reply.status, reply.text().as_str()), (200, "200 1 abc"), "{reply:?}");
+    upstream.stop();
     server.stop();
 }

@@ -1,6 +1,6 @@
 //! What we say that functions may import, and what they may: sdk/wit, its flat form in words, C and Rust, and the runtime's own table.
 
-use sledge::host;
+use sledge::host::{self, Effect};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,12 +65,41 @@ fn the_wit_files_are_valid_and_describe_what_is_offered() {
 fn the_flat_form_is_documented_as_it_is() {
     let text = text("wit/README.md");
     let mut documented = Interfaces::new();
-    for section in text.split("\n## ").skip(1) {
+    for section in text.split("\n## ").skip(1).filter(|section| section.starts_with('`')) {
         let Some(module) = between(section, "`", "`") else { continue };
         let rows = section.lines().filter_map(|line| between(line, "| `", "` |")).map(str::to_owned);
         documented.insert(module.to_owned(), rows.collect());
     }
     assert_eq!(documented, offered());
+}
+
+/// Of every function, WASI's included.
+#[test]
+fn effects_are_documented_as_they_are() {
+    let mut effects = Interfaces::new();
+    for function in host::offered() {
+        let effect = match function.effect {
+            Effect::Safe => "safe",
+            Effect::Local => "local",
+            Effect::KvRead => "kv-read",
+            Effect::KvWrite => "kv-write",
+            Effect::Call => "call",
+            Effect::External => "external",
+        };
+        effects.entry(effect.to_owned()).or_default().insert(format!("{} {}", function.module, function.name));
+    }
+    let text = text("wit/README.md");
+    let (_, section) = text.split_once("\n## Effects\n").expect("a section");
+    let mut documented = Interfaces::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names = documented.entry(cells[1].trim_matches('`').to_owned()).or_default();
+        for group in cells[3].split("; ") {
+            let (module, functions) = group.split_once("`: ").expect("a module");
+            names.extend(functions.split(", ").map(|name| format!("{} {name}", module.trim_start_matches('`'))));
+        }
+    }
+    assert_eq!(documented, effects);
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod examples;
 mod exceptions;
 mod expected;
 mod faults;
+mod fetch;
 mod heads;
 mod http;
 mod interfaces;

@@ -24,6 +24,11 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// A server with one worker and a key-value store, and these functions of `benches/functions`.
 pub(super) fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> {
+    server_with(bench, kv, files, "")
+}
+
+/// The same with more keys for each function.
+fn server_with(bench: &Bench, kv: &str, files: &[&str], keys: &str) -> Result<Server> {
     let mut config = format!("listen = \"127.0.0.1:0\"\nworkers = 1\nadmin = \"none\"\nkv = \"{kv}\"\n");
     for file in files {
         let source = checkout::root().join("benches/functions").join(file);
@@ -31,7 +36,7 @@ pub(super) fn server(bench: &Bench, kv: &str, files: &[&str]) -> Result<Server> 
         compiler::compile(&source, &artifact)?;
         let name = source.file_stem().context("a name")?.to_string_lossy();
         let path = toml::Value::String(artifact.display().to_string());
-        config.push_str(&format!("\n[[functions]]\nname = \"{name}\"\npath = {path}\ndeadline_ms = 120000\n"));
+        config.push_str(&format!("\n[[functions]]\nname = \"{name}\"\npath = {path}\ndeadline_ms = 120000\n{keys}"));
     }
     let folder = tempfile::tempdir_in(bench.folder.path())?.keep();
     Server::start_config(&folder, &config)
@@ -71,11 +76,15 @@ pub(super) fn invoke_median_us(bench: &mut Bench) -> Result<f64> {
 struct Waiting(Vec<TcpStream>);
 
 impl Waiting {
-    /// Has them made, and waits until they are.
+    /// Those of the function `wait`.
     fn start(server: &Server) -> Result<Waiting> {
-        let time = i64::try_from(WAIT.as_nanos())?.to_le_bytes();
-        let head = format!("POST /wait HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", time.len());
-        let request = [head.as_bytes(), &time].concat();
+        Waiting::start_with(server, "/wait", &i64::try_from(WAIT.as_nanos())?.to_le_bytes())
+    }
+
+    /// Has them made, and waits until they are.
+    fn start_with(server: &Server, path: &str, body: &[u8]) -> Result<Waiting> {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+        let request = [head.as_bytes(), body].concat();
         let mut streams = Vec::with_capacity(WAITING);
         for _ in 0..WAITING {
             let mut stream = TcpStream::connect(server.address())?;
@@ -110,6 +119,19 @@ pub(super) fn blocked_sandbox_kb(bench: &mut Bench) -> Result<f64> {
 /// The 99th percentile of ping beside a thousand sandboxes that wait to that without them, medians of turns.
 pub(super) fn blocked_ping_p99_ratio(bench: &mut Bench) -> Result<f64> {
     let server = server(bench, "memory", &["wait.wat", "ping.wat"])?;
+    ping_p99_ratio(&server, || Waiting::start(&server))
+}
+
+/// The same beside a thousand that wait for the reply of another server.
+pub(super) fn fetch_ping_p99_ratio(bench: &mut Bench) -> Result<f64> {
+    let slow = server(bench, "memory", &["wait.wat", "ping.wat"])?;
+    let hosts = format!("http_hosts = [\"{}\"]\n", slow.address());
+    let server = server_with(bench, "memory", &["fetch-wait.c", "ping.wat"], &hosts)?;
+    let url = format!("http://{}/wait", slow.address());
+    ping_p99_ratio(&server, || Waiting::start_with(&server, "/fetch-wait", url.as_bytes()))
+}
+
+fn ping_p99_ratio(server: &Server, wait: impl Fn() -> Result<Waiting>) -> Result<f64> {
     let p99 = || -> Result<f64> {
         let load = Load::new(10, "/ping", Vec::new(), 1);
         let outcomes = load::run(server.address(), &[load], Duration::from_millis(300), Duration::from_secs(2))?;
@@ -118,7 +140,7 @@ pub(super) fn blocked_ping_p99_ratio(bench: &mut Bench) -> Result<f64> {
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
         let alone = p99()?;
-        let waiting = Waiting::start(&server)?;
+        let waiting = wait()?;
         ratios.push(p99()? / alone);
         drop(waiting);
         // What nobody waits for any more is ended before the next turn.

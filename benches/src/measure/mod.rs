@@ -85,6 +85,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("invoke-median-us", io::invoke_median_us),
     ("blocked-sandbox-kb", io::blocked_sandbox_kb),
     ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
+    ("fetch-1000-ping-p99-ratio", io::fetch_ping_p99_ratio),
 ];
 
 /// The measurement of the promise `name`.

@@ -246,7 +246,7 @@ impl From<DeployError> for Refusal {
             DeployError::Catalogue(_) => StatusCode::CONFLICT,
             DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            DeployError::Store(_) | DeployError::Kv(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) => StatusCode::INTERNAL_SERVER_ERROR,
             DeployError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal(status, error.to_string())

@@ -57,7 +57,7 @@ const GO: &[File] = files!("templates/go/":
 const C_SDK: &[File] = files!("sdk/c/": "sledge.h" = "sledge.h");
 const RUST_SDK: &[File] = files!("sdk/rust/":
     "sdk/Cargo.toml" = "Cargo.toml", "sdk/README.md" = "README.md", "sdk/src/lib.rs" = "src/lib.rs", "sdk/src/call.rs" = "src/call.rs",
-    "sdk/src/function.rs" = "src/function.rs", "sdk/src/json.rs" = "src/json.rs", "sdk/src/kv.rs" = "src/kv.rs",
+    "sdk/src/fetch.rs" = "src/fetch.rs", "sdk/src/function.rs" = "src/function.rs", "sdk/src/json.rs" = "src/json.rs", "sdk/src/kv.rs" = "src/kv.rs",
     "sdk/src/note.rs" = "src/note.rs", "sdk/src/reply.rs" = "src/reply.rs", "sdk/src/request.rs" = "src/request.rs",
     "sdk/src/testing.rs" = "src/testing.rs", "sdk/src/sys/mod.rs" = "src/sys/mod.rs", "sdk/src/sys/fake.rs" = "src/sys/fake.rs",
     "sdk/src/sys/host.rs" = "src/sys/host.rs", "sdk/macros/Cargo.toml" = "macros/Cargo.toml", "sdk/macros/src/lib.rs" = "macros/src/lib.rs",

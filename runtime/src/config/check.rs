@@ -10,9 +10,10 @@ use hyper::header::HeaderValue;
 
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
-    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, KV_BYTES_MIN,
-    NAME_BYTES_MAX, Problem, Variable,
+    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX,
+    KV_BYTES_MIN, NAME_BYTES_MAX, Problem, Variable,
 };
+use crate::upstream::Allowed;
 
 /// Bytes of a processor's name.
 const CPU_BYTES_MAX: usize = 64;
@@ -167,6 +168,11 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_name_char) || name.starts_with('.') {
         let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not beginning with `.`");
         problems.push(key("name"), format!("`{}` is no name for a function; {rule}", name.escape_default()));
+    }
+    if function.http_hosts.len() > HOSTS_MAX {
+        problems.push(key("http_hosts"), format!("{} hosts; a function has at most {HOSTS_MAX}", function.http_hosts.len()));
+    } else if let Err(error) = Allowed::new(&function.http_hosts) {
+        problems.push(key("http_hosts"), error.to_string());
     }
     if let Some(route) = &function.route {
         self::route(key("route"), route, problems);

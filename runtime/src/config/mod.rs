@@ -42,6 +42,8 @@ pub const FUNCTIONS_MAX: usize = 10_000;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Folders of one function.
 pub const DIRS_MAX: usize = 16;
+/// Hosts that one function may ask.
+pub const HOSTS_MAX: usize = 64;
 /// The longest deadline: a day.
 pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
@@ -129,6 +131,8 @@ pub struct Config {
     /// The same of one tenant.
     #[schemars(range(min = 65536))]
     pub kv_tenant_bytes_max: u64,
+    /// Certificates (PEM) of authorities that are believed about the servers which functions ask over TLS, beside the system's.
+    pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else the user's folder for such things.
     pub cache_dir: Option<PathBuf>,
     /// Bytes of all compiled modules that are kept; those that were not used for longest go.
@@ -217,6 +221,10 @@ pub struct FunctionConfig {
     /// Folders of this machine that it may use; no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<DirConfig>,
+    /// Servers that it may ask over HTTP, and no others: `NAME`, `*.NAME` for all below it, an address, or a network such as `10.0.0.0/8`, each with
+    /// `:PORT` or for 80 and 443. Where a name leads to an address that is not public, that has to be listed, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub http_hosts: Vec<String>,
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
@@ -356,6 +364,7 @@ impl Default for Config {
             kv: None,
             kv_bytes_max: KvLimits::default().bytes_max,
             kv_tenant_bytes_max: KvLimits::default().tenant_bytes_max,
+            http_ca_file: None,
             cache_dir: None,
             cache_bytes_max: 1 << 30,
             compile_ms_max: 600_000,
@@ -387,6 +396,7 @@ impl FunctionConfig {
             listen: None,
             env: BTreeMap::new(),
             dirs: Vec::new(),
+            http_hosts: Vec::new(),
             content_type: content_type_default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

@@ -40,7 +40,8 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
             }
         }
     }
-    for path in [&mut config.state_dir, &mut config.cache_dir, &mut config.tls_certificate_file].into_iter().flatten() {
+    let Config { state_dir, cache_dir, tls_certificate_file, http_ca_file, .. } = &mut config;
+    for path in [state_dir, cache_dir, tls_certificate_file, http_ca_file].into_iter().flatten() {
         *path = folder.join(&*path);
     }
     for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
@@ -68,6 +69,10 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     }
     if entries.contains_key("dirs") {
         return Err(problem(at.to_owned(), "`dirs` is no setting here: only the configuration file grants folders".to_owned()));
+    }
+    if entries.contains_key("http_hosts") {
+        let why = "`http_hosts` is no setting here: only the configuration file says whom functions may ask";
+        return Err(problem(at.to_owned(), why.to_owned()));
     }
     entries.insert("name".to_owned(), name.into());
     entries.insert("path".to_owned(), path.to_string_lossy().into());

@@ -14,6 +14,7 @@ use crate::host::Strings;
 use crate::http::{Route, Router};
 use crate::kv::Store;
 use crate::scheduler::{FunctionId, TenantId};
+use crate::upstream::Roots;
 
 /// Who says what a function is: nobody else may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -110,6 +111,7 @@ pub struct Catalogue {
     tenants: Numbers,
     budget: Arc<Budget>,
     kv: Option<Store>,
+    roots: Arc<Roots>,
     /// By tenant.
     neighbours: HashMap<String, Arc<Neighbours>>,
     /// Addresses that functions have to themselves.
@@ -131,9 +133,10 @@ pub struct Candidate {
 }
 
 impl Catalogue {
-    /// Without functions; all share `budget`, those of a tenant what it has in `kv`, and some may have one of these addresses to themselves.
+    /// Without functions; all share `budget`, those of a tenant what it has in `kv`, and some may have one of these addresses to themselves; `roots` are
+    /// for the servers that they ask.
     #[must_use]
-    pub fn new(budget: Arc<Budget>, kv: Option<Store>, addresses: BTreeSet<SocketAddr>) -> Catalogue {
+    pub fn new(budget: Arc<Budget>, kv: Option<Store>, roots: Arc<Roots>, addresses: BTreeSet<SocketAddr>) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
         Catalogue {
             entries: BTreeMap::new(),
@@ -141,6 +144,7 @@ impl Catalogue {
             tenants,
             budget,
             kv,
+            roots,
             neighbours: HashMap::new(),
             addresses,
             version: 0,
@@ -223,7 +227,7 @@ impl Catalogue {
         if let Some(before) = self.entries.get(&config.name).filter(|before| before.route.function.labels == function.labels) {
             function.labels = Arc::clone(&before.route.function.labels);
         }
-        let mut function = function.within(&self.budget);
+        let mut function = function.within(&self.budget).with_roots(&self.roots);
         if let Some(kv) = &self.kv {
             function = function.with_kv(kv.space(&config.tenant));
         }

@@ -22,6 +22,7 @@ use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
 use crate::memory;
 use crate::metrics::text::Gauges;
+use crate::upstream::{self, RootsError};
 
 /// Why a change did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,9 @@ pub enum DeployError {
     /// There is no key-value store.
     #[error(transparent)]
     Kv(#[from] kv::OpenError),
+    /// There are no certificates to believe.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
     /// It cannot be kept for the next server.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -112,8 +116,9 @@ impl Deployer {
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits())).transpose()?;
+        let roots = upstream::roots(config.http_ca_file.as_deref())?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
-        let mut catalogue = Catalogue::new(budget, kv, addresses);
+        let mut catalogue = Catalogue::new(budget, kv, roots, addresses);
         for candidate in functions(&compiler)? {
             catalogue.check(&candidate.config, Origin::Config)?;
             catalogue.put(candidate, Origin::Config);

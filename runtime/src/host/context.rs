@@ -6,11 +6,13 @@ use std::sync::Arc;
 use sledge_sandbox::Share;
 
 use super::call::{Calls, Outgoing};
+use super::fetch::Fetches;
 use super::http::{ReplyHead, RequestHead};
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
 use super::wasi::{Descriptors, Grant};
 use crate::kv::{BucketName, Space};
+use crate::upstream::Upstream;
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Process {
     pub grants: Vec<Grant>,
     /// Its tenant's key-value store, if the server has one.
     pub kv: Option<Space>,
+    /// The servers that it may ask.
+    pub upstream: Option<Arc<Upstream>>,
 }
 
 /// An invocation's side of the outside world.
@@ -77,6 +81,8 @@ pub struct Context {
     pub reply_head: Option<Box<ReplyHead>>,
     /// Calls of other functions.
     pub(super) calls: Calls,
+    /// Requests to other servers.
+    pub(super) fetches: Fetches,
     /// Host calls so far, each counted once.
     pub host_calls: u32,
     /// Where it says it is in its work.
@@ -101,6 +107,7 @@ impl Context {
             request: None,
             reply_head: None,
             calls: Calls::default(),
+            fetches: Fetches::default(),
             host_calls: 0,
             phase: 0,
         }
@@ -111,7 +118,7 @@ impl Context {
     pub fn kept_bytes(&self) -> u64 {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
         let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
-        body as u64 + reply as u64 + self.waiting_bytes as u64 + self.calls.bytes() as u64
+        body as u64 + reply as u64 + self.waiting_bytes as u64 + (self.calls.bytes() + self.fetches.bytes()) as u64
     }
 
     /// Whether it has called other functions since that was last asked.

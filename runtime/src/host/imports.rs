@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::types::FuncType;
 
-use super::{HostFunction, call, http, kv, note, wasi};
+use super::{HostFunction, call, fetch, http, kv, note, wasi};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
 
 /// Every host function there is.
-const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS];
+const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS, fetch::FUNCTIONS];
 
 /// Every host function there is, with its signature and its effect.
 pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
@@ -223,7 +223,7 @@ mod tests {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
-                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (7 functions)";
+                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (7 functions) `sledge:fetch` (5 functions)";
         assert_eq!(message, expected);
     }
 

@@ -11,6 +11,7 @@
 pub mod blocking;
 mod call;
 mod context;
+mod fetch;
 mod http;
 mod imports;
 mod kv;

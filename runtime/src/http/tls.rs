@@ -77,30 +77,33 @@ pub(super) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(HTTP2)
 }
 
-/// A connection's stream. One type for both kinds, so that there is one HTTP for both.
+/// A client's connection.
+pub(super) type Stream = MaybeTls<TlsStream<TcpStream>>;
+
+/// A connection's stream, with TLS or without. One type for both kinds, so that there is one HTTP for both.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(crate) enum MaybeTls<T> {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<T>),
 }
 
 /// Does the same with whichever it is.
 macro_rules! with {
     ($stream:expr, $inner:ident => $what:expr) => {
         match $stream {
-            Stream::Plain($inner) => $what,
-            Stream::Tls($inner) => $what,
+            MaybeTls::Plain($inner) => $what,
+            MaybeTls::Tls($inner) => $what,
         }
     };
 }
 
-impl AsyncRead for Stream {
+impl<T: AsyncRead + Unpin> AsyncRead for MaybeTls<T> {
     fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         with!(&mut *self, stream => Pin::new(stream).poll_read(task, into))
     }
 }
 
-impl AsyncWrite for Stream {
+impl<T: AsyncWrite + Unpin> AsyncWrite for MaybeTls<T> {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         with!(&mut *self, stream => Pin::new(stream).poll_write(task, bytes))
     }

@@ -14,13 +14,14 @@
 //! [`Json`], or the whole [`Request`]; what goes out is an [`IntoReply`]: the same, a [`Reply`] with status and headers, or a `Result`
 //! of one, whose error is written to the function's log while the client is told that the function failed.
 //!
-//! Beside that there are the key-value store of the function's tenant ([`kv`]), other functions of that tenant ([`call`]), and messages for the
+//! Beside that there are the key-value store of the function's tenant ([`kv`]), other functions of that tenant ([`call`]), other servers ([`fetch`]), and messages for the
 //! server's log ([`log`], [`phase`]). All of it works natively, too, where everything is in this thread's memory: functions are tested by plain
 //! `cargo test`, and `testing` looks at what they did.
 //!
 //! A *command* needs nothing of this crate: it is a program whose `main` reads standard input and writes standard output.
 
 pub mod call;
+pub mod fetch;
 mod function;
 mod json;
 pub mod kv;

@@ -15,6 +15,7 @@
 use std::rc::Rc;
 
 use crate::call;
+use crate::fetch;
 use crate::note::Level;
 use crate::reply::{Failed, IntoReply, Outgoing, Reply};
 use crate::request::{FromRequest, Request};
@@ -37,6 +38,11 @@ pub fn serve<'a, A: FromRequest<'a>, R: IntoReply>(request: &'a Request, functio
 /// There is a function of that name from now on, to be called by others.
 pub fn provide(name: &str, function: impl Fn(&[u8]) -> Result<Vec<u8>, call::Error> + 'static) {
     sys::with(|world| world.functions.insert(name.to_owned(), Rc::new(function)));
+}
+
+/// There is a server of that name from now on (with `:PORT`, if URLs have one), to be asked.
+pub fn upstream(host: &str, serve: impl Fn(&fetch::Request) -> Reply + 'static) {
+    sys::with(|world| world.servers.insert(host.to_owned(), Rc::new(serve)));
 }
 
 /// What was logged.

@@ -4,7 +4,7 @@ mod scenario;
 
 use scenario::Point;
 use sledge::kv;
-use sledge::{Json, Level, Reply, Request, call, testing};
+use sledge::{Json, Level, Reply, Request, call, fetch, testing};
 
 fn mirrored(Json(point): Json<Point>) -> Json<Point> {
     Json(Point { x: point.y, y: point.x })
@@ -64,6 +64,25 @@ fn other_functions_are_called() {
     assert_eq!((second.wait(), first.wait()), (Err(call::Error::Timeout), Ok(b"xx".to_vec())));
     assert_eq!(call::send("nobody", ""), Ok(()));
     assert_eq!(call::send("double", vec![0; (4 << 20) + 1]), Err(call::Error::TooLarge));
+}
+
+#[test]
+fn other_servers_are_asked() {
+    testing::upstream("a.example:8080", |request| {
+        Reply::new(201).with_header("x-method", &request.method).with_body([&request.body[..], b"!"].concat())
+    });
+    let (mut first, second) =
+        (fetch::post("http://a.example:8080/x", "one").unwrap(), fetch::get("https://a.example:8080").unwrap());
+    assert_eq!((second.status(), second.headers()), (Ok(201), Ok(vec![("x-method".to_owned(), b"GET".to_vec())])));
+    let mut two = [0; 2];
+    assert_eq!((first.read(&mut two), two), (Ok(2), *b"on"));
+    assert_eq!((first.bytes(1), first.bytes(10)), (Err(fetch::Error::TooLarge), Ok(Vec::new())));
+    assert_eq!(fetch::get("http://b.example/").err(), Some(fetch::Error::NotAllowed));
+    assert_eq!(fetch::get("ftp://a.example/").err(), Some(fetch::Error::Invalid));
+    assert_eq!(
+        fetch::Request::new("GET", "http://a.example:8080").with_header("te", "x").send().err(),
+        Some(fetch::Error::Invalid)
+    );
 }
 
 #[test]

@@ -6,9 +6,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::{E2BIG, EINVAL, EMFILE, ENOENT, EOVERFLOW, Found};
+use super::{E2BIG, EACCES, EINVAL, EMFILE, ENOENT, EOVERFLOW, Found};
 use crate::call;
+use crate::fetch;
 use crate::note::Level;
+use crate::reply::Reply;
 use crate::request::Head;
 
 /// Limits of the server's store.
@@ -22,6 +24,9 @@ const COMMIT_BYTES_MAX: usize = 4 << 20;
 const INPUT_BYTES_MAX: usize = 4 << 20;
 const CALLS_MAX: usize = 64;
 
+/// Another server.
+type Server = Rc<dyn Fn(&fetch::Request) -> Reply>;
+
 /// Another function.
 type Callee = Rc<dyn Fn(&[u8]) -> Result<Vec<u8>, call::Error>>;
 
@@ -33,6 +38,8 @@ pub(crate) struct World {
     /// Buckets that are open, by their handles.
     buckets: Vec<Vec<u8>>,
     pub(crate) functions: HashMap<String, Callee>,
+    pub(crate) servers: HashMap<String, Server>,
+    fetches: Vec<Option<Reply>>,
     calls: Vec<Option<Result<Vec<u8>, i32>>>,
     pub(crate) head: Option<Head>,
     pub(crate) logged: Vec<(Level, String)>,
@@ -199,6 +206,51 @@ pub(crate) fn call_send(name: &str, input: &[u8]) -> Result<(), i32> {
         Err(E2BIG) => Err(E2BIG),
         _ => Ok(()),
     }
+}
+
+pub(crate) fn fetch_send(request: &fetch::Request) -> Result<u32, i32> {
+    if request.body.len() > INPUT_BYTES_MAX {
+        return Err(E2BIG);
+    }
+    let rest = ["http://", "https://"].iter().find_map(|scheme| request.url.strip_prefix(scheme)).ok_or(EINVAL)?;
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    for (name, value) in &request.headers {
+        header(name, value)?;
+    }
+    let server = with(|world| world.servers.get(host).cloned()).ok_or(EACCES)?;
+    let reply = server(request);
+    with(|world| {
+        if world.fetches.iter().flatten().count() == CALLS_MAX {
+            return Err(EMFILE);
+        }
+        world.fetches.push(Some(reply));
+        Ok(world.fetches.len() as u32 - 1)
+    })
+}
+
+fn fetched<T>(request: u32, look: impl FnOnce(&mut Reply) -> T) -> Result<T, i32> {
+    with(|world| world.fetches.get_mut(request as usize).and_then(Option::as_mut).map(look)).ok_or(EINVAL)
+}
+
+pub(crate) fn fetch_status(request: u32) -> Result<u16, i32> {
+    fetched(request, |reply| reply.status)
+}
+
+pub(crate) fn fetch_headers(request: u32) -> Result<Vec<(String, Vec<u8>)>, i32> {
+    fetched(request, |reply| reply.headers.clone())
+}
+
+pub(crate) fn fetch_read(request: u32, buffer: &mut [u8]) -> Result<usize, i32> {
+    fetched(request, |reply| {
+        let count = reply.body.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&reply.body[..count]);
+        reply.body.drain(..count);
+        count
+    })
+}
+
+pub(crate) fn fetch_close(request: u32) {
+    with(|world| world.fetches.get_mut(request as usize).map(Option::take));
 }
 
 pub(crate) fn head() -> Option<Head> {

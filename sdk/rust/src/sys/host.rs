@@ -4,8 +4,10 @@
 //! checks both against the sandbox's memory.
 
 use std::ptr;
+use std::time::Duration;
 
 use super::{ENOTSUP, Found};
+use crate::fetch;
 use crate::note::Level;
 use crate::request::Head;
 
@@ -116,6 +118,30 @@ unsafe extern "C" {
     fn set_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "add-header"]
     fn add_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+}
+
+#[link(wasm_import_module = "sledge:fetch")]
+unsafe extern "C" {
+    #[link_name = "send"]
+    fn fetch_begin(
+        method: Bytes,
+        method_length: usize,
+        url: Bytes,
+        url_length: usize,
+        headers: Bytes,
+        headers_length: usize,
+        body: Bytes,
+        body_length: usize,
+        times: *const [u32; 2],
+    ) -> i32;
+    #[link_name = "status"]
+    fn fetch_code(request: u32) -> i32;
+    #[link_name = "headers"]
+    fn fetch_rows(request: u32, rows: *mut u8, capacity: usize) -> i32;
+    #[link_name = "read"]
+    fn fetch_more(request: u32, buffer: *mut u8, capacity: usize) -> i32;
+    #[link_name = "close"]
+    fn fetch_end(request: u32) -> i32;
 }
 
 #[link(wasm_import_module = "sledge:note")]
@@ -293,6 +319,50 @@ pub(crate) fn call_send(name: &str, input: &[u8]) -> Result<(), i32> {
     checked(unsafe { send(name.as_ptr(), name.len(), input.as_ptr(), input.len()) }).map(drop)
 }
 
+pub(crate) fn fetch_send(request: &fetch::Request) -> Result<u32, i32> {
+    let fetch::Request { method, url, headers, body, head_time_max, piece_time_max } = request;
+    let mut rows = Vec::new();
+    for text in headers.iter().flat_map(|(name, value)| [name.as_bytes(), value]) {
+        rows.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        rows.extend_from_slice(text);
+    }
+    // 0 stands for what is usual.
+    let ms = |time: Option<Duration>| time.map_or(0, |time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).max(1));
+    let times = [ms(*head_time_max), ms(*piece_time_max)];
+    let (rows_at, body_at) = (rows.as_ptr(), body.as_ptr());
+    // SAFETY: see above; the times are two numbers.
+    checked(unsafe {
+        fetch_begin(method.as_ptr(), method.len(), url.as_ptr(), url.len(), rows_at, rows.len(), body_at, body.len(), &times)
+    })
+}
+
+pub(crate) fn fetch_status(request: u32) -> Result<u16, i32> {
+    // SAFETY: there are no addresses.
+    checked(unsafe { fetch_code(request) }).map(|code| code as u16)
+}
+
+pub(crate) fn fetch_headers(request: u32) -> Result<Vec<(String, Vec<u8>)>, i32> {
+    // SAFETY: see above.
+    text(|at, room| unsafe { fetch_rows(request, at, room) }).map(|rows| pairs(&rows))
+}
+
+pub(crate) fn fetch_read(request: u32, buffer: &mut [u8]) -> Result<usize, i32> {
+    // SAFETY: see above.
+    checked(unsafe { fetch_more(request, buffer.as_mut_ptr(), buffer.len()) }).map(|count| count as usize)
+}
+
+pub(crate) fn fetch_close(request: u32) {
+    // SAFETY: there are no addresses. Nobody can do anything about what goes wrong here.
+    let _ = unsafe { fetch_end(request) };
+}
+
+/// Names and values, each behind its length.
+fn pairs(rows: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut rest = rows;
+    let pair = || Some((String::from_utf8_lossy(row(&mut rest)?).into_owned(), row(&mut rest)?.to_vec()));
+    std::iter::from_fn(pair).collect()
+}
+
 /// What the request says beside its body, if there is one.
 pub(crate) fn head() -> Option<Head> {
     let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -305,9 +375,7 @@ pub(crate) fn head() -> Option<Head> {
     let target = string(&text(|at, room| unsafe { target(at, room) }).ok()?);
     // SAFETY: see above.
     let rows = text(|at, room| unsafe { headers(at, room) }).ok()?;
-    let mut rest = &rows[..];
-    let pair = || Some((string(row(&mut rest)?), row(&mut rest)?.to_vec()));
-    Some(Head { method, target, headers: std::iter::from_fn(pair).collect() })
+    Some(Head { method, target, headers: pairs(&rows) })
 }
 
 pub(crate) fn status(code: u16) -> Result<(), i32> {

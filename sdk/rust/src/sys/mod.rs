@@ -11,6 +11,7 @@ pub(crate) use fake::*;
 pub(crate) use host::*;
 
 pub(crate) const E2BIG: i32 = 1;
+pub(crate) const EACCES: i32 = 2;
 pub(crate) const EAGAIN: i32 = 6;
 pub(crate) const ECHILD: i32 = 12;
 pub(crate) const EDQUOT: i32 = 19;
