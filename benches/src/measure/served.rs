@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 
 use super::Bench;
+use crate::client::{Client, Reply};
 use crate::example::{APPLICATIONS, Example, GPS_EKF};
 use crate::load::{self, Expected, Load, Outcome};
 use crate::native::Native;
@@ -19,9 +20,10 @@ use crate::{applications, compiler, cores};
 
 const CLIENTS: usize = 100;
 const TURNS: usize = 3;
-const WARM_UP: Duration = Duration::from_millis(500);
-/// A hundred requests of the heaviest take seconds.
-const TIME: Duration = Duration::from_secs(4);
+/// Every turn takes at least that long, not counting as much for warming up.
+const TIME_MIN: Duration = Duration::from_secs(2);
+/// How often the clients' requests fit into a turn, one after the other: those of the heaviest take seconds.
+const ROUNDS: u32 = 3;
 
 /// One application, sandboxes to processes: medians of the turns.
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +65,17 @@ fn compare(servers: &Servers, example: &'static Example) -> Result<Served> {
     let (mut throughput, mut mean, mut p99) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         let turn = |address: SocketAddr| -> Result<Outcome> {
-            let expected = Expected::Body(reply(example, address, &body)?);
-            let load = Load { expected, ..Load::new(CLIENTS, example.route, body.clone(), 0) };
-            load::run(address, &[load], WARM_UP, TIME)?.pop().context("one load has one outcome")
+            let reply = reply(example, address, &body)?;
+            // Both servers share the processor among all that they have begun, so what begins together ends together: clients begin one after
+            // the other, and nothing counts before all have been answered.
+            let round = reply.elapsed * CLIENTS as u32;
+            let load = Load {
+                expected: Expected::Body(reply.body),
+                stagger: round,
+                ..Load::new(CLIENTS, example.route, body.clone(), 0)
+            };
+            let time = TIME_MIN.max(round * ROUNDS);
+            load::run(address, &[load], TIME_MIN.max(round * 2), time)?.pop().context("one load has one outcome")
         };
         let processes = turn(servers.native.address()).context("processes")?;
         let sandboxes = turn(servers.sledge.address()).context("sandboxes")?;
@@ -91,10 +101,10 @@ fn compare(servers: &Servers, example: &'static Example) -> Result<Served> {
 }
 
 /// A server's reply, once it was judged: all others have to be the same.
-fn reply(example: &Example, address: SocketAddr, body: &[u8]) -> Result<Bytes> {
-    let reply = crate::client::Client::connect(address)?.post(example.route, &Bytes::copy_from_slice(body), &[])?;
+fn reply(example: &Example, address: SocketAddr, body: &[u8]) -> Result<Reply> {
+    let reply = Client::connect(address)?.post(example.route, &Bytes::copy_from_slice(body), &[])?;
     example.judge(body, &reply.body)?;
-    Ok(reply.body)
+    Ok(reply)
 }
 
 /// The worst of all applications.

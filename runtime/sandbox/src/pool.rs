@@ -47,6 +47,7 @@ pub struct Pool {
 struct Shelf {
     template: Template,
     /// The one that was used last is at the end, and the next to be taken.
+    #[expect(clippy::vec_box, reason = "it goes on in its box")]
     sandboxes: Vec<Box<Sandbox>>,
     /// The fewest that were here at once since the last trim: so many were not needed.
     unused: usize,
@@ -128,6 +129,7 @@ impl Pool {
     }
 
     /// Takes away those that were not needed since the last time.
+    #[expect(clippy::vec_box, reason = "as it is kept")]
     pub(crate) fn unneeded(&mut self) -> Vec<Box<Sandbox>> {
         let mut unneeded = Vec::new();
         self.shelves.retain(|_, shelf| {
