@@ -1,5 +1,7 @@
 //! Which cores servers and load have.
 
+use std::sync::OnceLock;
+
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -14,13 +16,14 @@ pub fn pin(core: usize) -> Result<()> {
     sched_setaffinity(None, &set).context("cannot bind this thread to a core")
 }
 
-/// A core for servers and one for the load.
+/// A core for servers and one for the load: the same however this thread has been pinned since this was first asked.
 ///
 /// # Errors
 ///
 /// If there are not two.
 pub fn two() -> Result<[usize; 2]> {
-    let cores = sched_getaffinity(None).context("which cores are there?")?;
+    static ALL: OnceLock<CpuSet> = OnceLock::new();
+    let cores = ALL.get_or_init(|| sched_getaffinity(None).unwrap_or_default());
     let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
     let both = cores.next().zip(cores.next()).context("needs two cores, one for the server and one for the load")?;
     Ok(both.into())
