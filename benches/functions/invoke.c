@@ -1,24 +1,6 @@
-// Invokes the function `empty` many times; replies with the median time of one, call to result, in nanoseconds. What reading the clock takes is
-// counted in.
+// Invokes the function `empty` many times; replies with the median time of one, call to result, in nanoseconds.
 #include "../../sdk/c/sledge.h"
-
-#include <stdio.h>
-#include <time.h>
-
-enum { TIMES = 2001 };
-
-static int64_t times[TIMES];
-
-static int64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-static int compare(const void *left, const void *right) {
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
+#include "median.h"
 
 int main(void) {
     for (int index = 0; index < TIMES; index++) {
@@ -28,7 +10,6 @@ int main(void) {
         }
         times[index] = now() - start;
     }
-    qsort(times, TIMES, sizeof *times, compare);
-    printf("%lld", (long long)times[TIMES / 2]);
+    print_median();
     return 0;
 }

@@ -1,9 +1,7 @@
 // Carries out the lines of its input, and replies with a line for each.
-#include "../../../sdk/c/sledge.h"
+#include "lines.h"
 
-#include <stdio.h>
-
-static char input[1 << 16], text[1 << 16], headers[1 << 12];
+static char text[1 << 16], headers[1 << 12];
 static size_t headers_length;
 
 static void put(const char *part) {
@@ -38,68 +36,50 @@ static void tell(int32_t request) {
     }
 }
 
-int main(void) {
-    size_t length;
-    if (sledge_read_body(input, sizeof input - 1, &length) != SLEDGE_OK) {
-        return 1;
-    }
-    for (char *next = input; *next != 0;) {
-        char *end = next + strcspn(next, "\n");
-        char *rest = *end == 0 ? end : end + 1;
-        *end = 0;
-        char *word = strtok(next, " "), *url = strtok(NULL, " "), *body = strtok(NULL, "");
-        url = url == NULL ? "" : url;
-        body = body == NULL ? "" : body;
-        if (strcmp(word, "header") == 0) {
-            put(url);
-            put(body);
-        } else if (strcmp(word, "both") == 0) {
-            // Both are on their way before the first is waited for.
-            const int32_t first = begin("POST", url, body, NULL), second = begin("POST", url, body, NULL);
-            tell(second);
-            tell(first);
-        } else if (strcmp(word, "within") == 0) {
-            const sledge_fetch_times times = {100, 100};
-            tell(begin("POST", url, body, &times));
-        } else if (strcmp(word, "headers") == 0) {
-            const int32_t request = begin("GET", url, body, NULL);
-            const int32_t bytes = sledge_fetch_headers(request, text, sizeof text);
-            for (int32_t at = 0; at < bytes;) {
-                uint32_t size;
-                memcpy(&size, text + at, 4);
-                printf("%.*s", (int)size, text + at + 4);
-                at += 4 + (int32_t)size;
-                memcpy(&size, text + at, 4);
-                printf("=%.*s ", (int)size, text + at + 4);
-                at += 4 + (int32_t)size;
-            }
-            printf("%s\n", bytes < 0 ? "none" : "");
-            sledge_fetch_close(request);
-        } else if (strcmp(word, "wait") == 0) {
-            const int64_t time = strtoll(body, NULL, 10);
-            const int32_t request = sledge_fetch_send("POST", 4, url, strlen(url), NULL, 0, &time, 8, NULL);
-            printf("%d\n", sledge_fetch_status(request));
-        } else if (strcmp(word, "pieces") == 0) {
-            const int32_t request = begin("POST", url, body, NULL);
-            int32_t count;
-            while ((count = sledge_fetch_read(request, text, 3)) > 0) {
-                printf("%.*s,", (int)count, text);
-            }
-            printf("%d %d\n", count, sledge_fetch_read(request, text, 3));
-        } else if (strcmp(word, "many") == 0) {
-            int32_t last = 0, count = 0;
-            while ((last = begin("POST", url, body, NULL)) >= 0) {
-                count++;
-            }
-            printf("%d %d\n", count, last);
-        } else if (strcmp(word, "fault") == 0) {
-            const int32_t bad = sledge_fetch_send("GET", 3, (char *)0xfffffff0, 64, NULL, 0, NULL, 0, NULL);
-            const int32_t request = begin("POST", url, "x", NULL);
-            printf("%d %d %d %d\n", bad, sledge_fetch_read(request, (char *)0xfffffff0, 64), sledge_fetch_read(99, text, 1), sledge_fetch_close(99));
-        } else {
-            tell(begin(word, url, body, NULL));
+static void carry_out(const char *word, const char *url, const char *body) {
+    if (strcmp(word, "header") == 0) {
+        put(url);
+        put(body);
+    } else if (strcmp(word, "both") == 0) {
+        // Both are on their way before the first is waited for.
+        const int32_t first = begin("POST", url, body, NULL), second = begin("POST", url, body, NULL);
+        tell(second);
+        tell(first);
+    } else if (strcmp(word, "within") == 0) {
+        const sledge_fetch_times times = {100, 100};
+        tell(begin("POST", url, body, &times));
+    } else if (strcmp(word, "headers") == 0) {
+        const int32_t request = begin("GET", url, body, NULL);
+        const int32_t bytes = sledge_fetch_headers(request, text, sizeof text);
+        print_headers(text, bytes);
+        printf("%s\n", bytes < 0 ? "none" : "");
+        sledge_fetch_close(request);
+    } else if (strcmp(word, "wait") == 0) {
+        const int64_t time = strtoll(body, NULL, 10);
+        const int32_t request = sledge_fetch_send("POST", 4, url, strlen(url), NULL, 0, &time, 8, NULL);
+        printf("%d\n", sledge_fetch_status(request));
+    } else if (strcmp(word, "pieces") == 0) {
+        const int32_t request = begin("POST", url, body, NULL);
+        int32_t count;
+        while ((count = sledge_fetch_read(request, text, 3)) > 0) {
+            printf("%.*s,", (int)count, text);
         }
-        next = rest;
+        printf("%d %d\n", count, sledge_fetch_read(request, text, 3));
+    } else if (strcmp(word, "many") == 0) {
+        int32_t last = 0, count = 0;
+        while ((last = begin("POST", url, body, NULL)) >= 0) {
+            count++;
+        }
+        printf("%d %d\n", count, last);
+    } else if (strcmp(word, "fault") == 0) {
+        const int32_t bad = sledge_fetch_send("GET", 3, (char *)0xfffffff0, 64, NULL, 0, NULL, 0, NULL);
+        const int32_t request = begin("POST", url, "x", NULL);
+        printf("%d %d %d %d\n", bad, sledge_fetch_read(request, (char *)0xfffffff0, 64), sledge_fetch_read(99, text, 1), sledge_fetch_close(99));
+    } else {
+        tell(begin(word, url, body, NULL));
     }
-    return 0;
+}
+
+int main(void) {
+    return each_line(carry_out);
 }
