@@ -20,10 +20,16 @@ pub fn pin(core: usize) -> Result<()> {
 ///
 /// # Errors
 ///
-/// If there are not two.
+/// If there are not two, or the system does not say.
 pub fn two() -> Result<[usize; 2]> {
     static ALL: OnceLock<CpuSet> = OnceLock::new();
-    let cores = ALL.get_or_init(|| sched_getaffinity(None).unwrap_or_default());
+    let cores = match ALL.get() {
+        Some(cores) => cores,
+        None => {
+            let cores = sched_getaffinity(None).context("which cores are there?")?;
+            ALL.get_or_init(|| cores)
+        }
+    };
     let mut cores = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core));
     let both = cores.next().zip(cores.next()).context("needs two cores, one for the server and one for the load")?;
     Ok(both.into())
