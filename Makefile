@@ -19,14 +19,19 @@ MAKEFLAGS += --no-print-directory
 # Packages that are no members of the workspace: built as their users would, each with its own lock file.
 OUTSIDE := examples/photograph examples/image-resize examples/plate-detect examples/kv-counter examples/fan-out sdk/rust
 
+# What criterion measures: `cargo bench`.
+PHASES := compile costs execute in_process request
+
 # A toolchain that scripts/setup installed may be in no other place.
 export PATH := $(PATH):/usr/bin:/bin
 
 target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
+# wasmtime takes minutes to build: it is built where it is asked for, by name or as one of all.
+peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench load soak polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -79,8 +84,14 @@ test-wasi: build ## the official test suite of WASI preview 1, from the folder S
 	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }
 	@WASI_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-suite -- --nocapture
 
-bench: build ## compile, request: criterion's tables; kept runs are in benches/runs
-	@$(CARGO) bench -p sledge-benches --locked $(if $(JOBS),-j $(JOBS))
+bench: build ## everything that is measured, in 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
+	@$(CARGO) bench --workspace --locked $(if $(JOBS),-j $(JOBS)) $(addprefix --bench ,$(PHASES)) --no-run --quiet
+	@CARGO=$(CARGO) $(target)/release/bench run $(if $(filter quick,$(BENCH)),--quick) $(if $(FOLDER),--folder $(FOLDER)) \
+		$(if $(BEFORE),--before $(BEFORE)) $(PARTS)
+
+bench-peers: build ## functions behind sledge, hyper, processes, wasmtime, node...; PEERS="hyper node" FUNCTIONS="ping echo" TURNS=3 WASMTIME=no
+	@$(if $(peers_wasmtime),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin peer-wasmtime --bin peer-component)
+	@$(target)/release/peers $(if $(PEERS),--peers "$(PEERS)") $(if $(FUNCTIONS),--functions "$(FUNCTIONS)") $(if $(TURNS),--turns $(TURNS))
 
 polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3 WASMTIME=yes
 	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin polybench-wasmtime)

@@ -3,10 +3,13 @@
 //! From wasm and not from the source, so that clang is not in it. The floor is a program that does nothing.
 #![forbid(unsafe_code)]
 
+mod settings;
+
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
+use settings::settings;
 use sledge_benches::compiler::{compile, compile_with};
 use sledge_benches::example::GPS_EKF;
 use sledge_benches::{checkout, server};
@@ -15,7 +18,7 @@ fn compiling(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let noop_source = checkout::root().join("benches/functions/noop.c");
     let mut group = criterion.benchmark_group("compile");
-    group.sample_size(10).measurement_time(Duration::from_secs(10));
+    group.sample_size(10).sampling_mode(SamplingMode::Flat).measurement_time(Duration::from_secs(4));
     for (name, source) in [("noop", noop_source), ("gps-ekf", GPS_EKF.source())] {
         let wasm = folder.path().join(name).with_extension("wasm");
         let output = folder.path().join(name).with_extension("so");
@@ -30,5 +33,5 @@ fn compiling(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, compiling);
+criterion_group!(name = benches; config = settings(); targets = compiling);
 criterion_main!(benches);

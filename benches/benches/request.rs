@@ -1,8 +1,10 @@
 //! How long a warm request takes over loopback on a kept-alive connection, as the client sees it.
 //!
-//! Beside each other in one run: a function that does nothing (the floor: HTTP, dispatch, a sandbox), the two
+//! Beside each other in one run: a function that does nothing (the floor: HTTP, dispatch, a sandbox), the
 //! examples, and what gps-ekf costs as a native process for each request (fork, exec, wait).
 #![forbid(unsafe_code)]
+
+mod settings;
 
 use std::io::Write;
 use std::path::Path;
@@ -10,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
+use settings::settings;
 use sledge_benches::checkout;
 use sledge_benches::client::Client;
 use sledge_benches::compiler::compile;
@@ -36,7 +39,7 @@ fn requests(criterion: &mut Criterion) {
     let server = Server::start(folder.path(), &functions).expect("the server starts");
     let mut client = Client::connect(server.address()).expect("the server accepts");
 
-    let mut group = criterion.benchmark_group("request");
+    let mut group = criterion.benchmark_group("request-over-loopback");
     let empty = Bytes::new();
     let reply = client.post("/noop", &empty, &[]).expect("noop answers");
     assert!(reply.status.is_success() && reply.body.is_empty(), "{reply:?}");
@@ -71,5 +74,5 @@ fn spawn(program: &Path, body: &[u8]) -> Vec<u8> {
     child.wait_with_output().expect("it ends").stdout
 }
 
-criterion_group!(benches, requests);
+criterion_group!(name = benches; config = settings(); targets = requests);
 criterion_main!(benches);

@@ -15,8 +15,8 @@ use crate::{checkout, compiler};
 const CLANG: &str = "clang-22";
 /// A package's program that times its function.
 const REPEATED: [&str; 3] = ["repeat", "--features", "repeat"];
-/// Turns of each program.
-const ROUNDS: usize = 7;
+/// Turns of each program, for a promise.
+pub const TURNS: usize = 7;
 
 /// Builds a program in C, or a package's binary or example, for this machine's processor.
 ///
@@ -73,32 +73,85 @@ fn repeat() -> PathBuf {
     checkout::root().join("benches/applications/repeat.h")
 }
 
-/// How much longer the function takes than native code, both at their best.
+/// Where an application runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a process, as native code.
+    Native,
+    /// In a sandbox, as WebAssembly.
+    Sandbox,
+}
+
+/// An application that times itself, built for both places.
+#[derive(Debug)]
+pub struct Timed {
+    example: &'static Example,
+    program: PathBuf,
+    artifact: PathBuf,
+    sledge: PathBuf,
+    body: Vec<u8>,
+}
+
+/// What each turn of an application took in both places, in seconds.
+pub type Turn = (f64, f64);
+
+impl Timed {
+    /// Builds it into `folder`.
+    ///
+    /// # Errors
+    ///
+    /// If something does not build.
+    pub fn build(example: &'static Example, folder: &Path) -> Result<Timed> {
+        let program = native(example, true, folder)?;
+        let artifact = function(example, folder)?;
+        Ok(Timed { example, program, artifact, sledge: checkout::program("sledge")?, body: example.input()? })
+    }
+
+    /// The seconds that a call takes at best: the function is called again and again, for about 0.3 s, and its last reply is judged.
+    ///
+    /// # Errors
+    ///
+    /// If it fails or gives a wrong reply.
+    pub fn seconds(&self, place: Place) -> Result<f64> {
+        let mut command = match place {
+            Place::Native => Command::new(&self.program),
+            Place::Sandbox => Command::new(&self.sledge),
+        };
+        if place == Place::Sandbox {
+            command.arg("run").arg(&self.artifact);
+        }
+        let (reply, said) = said(&mut command, &self.body)?;
+        self.example.judge(&self.body, &reply)?;
+        let last = said.lines().last().unwrap_or_default();
+        last.parse().with_context(|| format!("{}: expected are seconds, not {last:?}", self.example.name))
+    }
+}
+
+/// Builds an application and measures it in turns on one core: natively, then in a sandbox.
 ///
 /// # Errors
 ///
 /// If something does not build, fails or gives a wrong reply.
-pub fn ratio(example: &Example, folder: &Path) -> Result<f64> {
-    let program = native(example, true, folder)?;
-    let artifact = function(example, folder)?;
-    let body = example.input()?;
-    let sledge = checkout::program("sledge")?;
+pub fn turns(example: &'static Example, folder: &Path, count: usize) -> Result<Vec<Turn>> {
+    let timed = Timed::build(example, folder)?;
     let _pinned = Pinned::new()?;
-    let (mut natively, mut sandboxed) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..ROUNDS {
-        natively = natively.min(seconds(example, &mut Command::new(&program), &body)?);
-        sandboxed = sandboxed.min(seconds(example, Command::new(&sledge).arg("run").arg(&artifact), &body)?);
-    }
-    eprintln!("{}: {:.3} us natively, {:.3} us sandboxed", example.name, natively * 1e6, sandboxed * 1e6);
-    Ok(sandboxed / natively)
+    (0..count).map(|_| Ok((timed.seconds(Place::Native)?, timed.seconds(Place::Sandbox)?))).collect()
 }
 
-/// Runs a program that calls a function again and again, judges its reply, and returns what it says that a call takes.
-fn seconds(example: &Example, command: &mut Command, body: &[u8]) -> Result<f64> {
-    let (reply, said) = said(command, body)?;
-    example.judge(body, &reply)?;
-    let last = said.lines().last().unwrap_or_default();
-    last.parse().with_context(|| format!("{}: expected are seconds, not {last:?}", example.name))
+/// How much longer the function takes than native code, both at their best.
+///
+/// # Errors
+///
+/// As for [`turns`].
+pub fn ratio(example: &'static Example, folder: &Path) -> Result<f64> {
+    let (native, sandbox) = best(&turns(example, folder, TURNS)?);
+    eprintln!("{}: {:.3} us natively, {:.3} us sandboxed", example.name, native * 1e6, sandbox * 1e6);
+    Ok(sandbox / native)
+}
+
+/// The quickest turn of each place.
+pub fn best(turns: &[Turn]) -> Turn {
+    turns.iter().fold((f64::INFINITY, f64::INFINITY), |best, turn| (best.0.min(turn.0), best.1.min(turn.1)))
 }
 
 /// Runs a command: its standard output and its standard error.

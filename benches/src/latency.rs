@@ -47,6 +47,7 @@ impl Latencies {
 pub fn show(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     let (number, unit) = match seconds {
+        s if s < 1e-6 => (s * 1e9, "ns"),
         s if s < 1e-3 => (s * 1e6, "us"),
         s if s < 1.0 => (s * 1e3, "ms"),
         s => (s, "s"),
@@ -75,6 +76,7 @@ mod tests {
     #[test]
     fn durations_have_three_digits_and_a_unit() {
         let shown = |micros: f64| show(Duration::from_secs_f64(micros / 1e6));
+        assert_eq!(shown(0.25), "250 ns");
         assert_eq!(shown(8.25), "8.25 us");
         assert_eq!(shown(123.4), "123 us");
         assert_eq!(shown(45_600.0), "45.6 ms");

@@ -7,26 +7,37 @@
 
 pub mod applications;
 pub mod checkout;
+pub mod child;
 pub mod client;
 pub mod compiler;
 pub mod cores;
 pub mod example;
+pub mod front;
 pub mod gps;
 pub mod latency;
 pub mod load;
 pub mod measure;
 pub mod native;
 pub mod network;
+pub mod peers;
+pub mod phases;
 pub mod photograph;
 pub mod pictures;
+pub mod plot;
 pub mod polybench;
 pub mod printed;
 pub mod promise;
 mod random;
 pub mod row;
+pub mod run;
 pub mod scenario;
 pub mod server;
 pub mod simple;
 pub mod soak;
+pub mod spread;
 pub mod steps;
 pub mod street;
+pub mod tables;
+pub mod warm;
+#[cfg(feature = "wasmtime")]
+pub mod wasi;

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load::{Load, Outcome};
+use crate::spread::Spread;
 
 /// One load on one server, once.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What was done.
     pub scenario: String,
@@ -105,18 +106,15 @@ pub fn table(rows: &[Row]) -> String {
             continue;
         }
         done.push((&row.scenario, &row.server));
-        let turns = |server: &str| {
-            rows.iter().filter(|other| other.scenario == row.scenario && other.server == server).collect::<Vec<_>>()
-        };
-        let own = turns(&row.server);
-        let of = |number: fn(&Row) -> f64| median(own.iter().map(|row| number(row)).collect());
+        let of = |number: Number| median(turns(rows, &row.scenario, &row.server).map(number));
         let first = rows.iter().find(|other| other.scenario == row.scenario).map_or(row.server.as_str(), |first| &first.server);
-        let ratio = |number: fn(&Row) -> f64| {
+        let ratio = |number: Number| {
             if first == row.server {
                 return String::new();
             }
-            let ratios = turns(first).iter().zip(&own).map(|(first, own)| number(first) / number(own)).collect();
-            format!("{:.2}", median(ratios))
+            ratio(rows, &row.scenario, [first, &row.server], number)
+                .map(|ratio| format!("{:.2}", ratio.median))
+                .unwrap_or_default()
         };
         let kept = if row.keep_alive { "" } else { ", new connections" };
         let rate = row.rate.map(|rate| format!(", {rate:.0} due a second")).unwrap_or_default();
@@ -139,9 +137,26 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::NAN)
+/// One of a row's numbers.
+pub type Number = fn(&Row) -> f64;
+
+fn turns<'a>(rows: &'a [Row], scenario: &'a str, server: &'a str) -> impl Iterator<Item = &'a Row> {
+    rows.iter().filter(move |row| row.scenario == scenario && row.server == server)
+}
+
+/// What one server's turns of a scenario come to; none if there are none.
+pub fn spread(rows: &[Row], scenario: &str, server: &str, number: Number) -> Option<Spread> {
+    Spread::of(turns(rows, scenario, server).map(number))
+}
+
+/// What one server's turns are to another's, turn by turn; none if one has none.
+pub fn ratio(rows: &[Row], scenario: &str, [server, to]: [&str; 2], number: Number) -> Option<Spread> {
+    let (over, under) = (turns(rows, scenario, server), turns(rows, scenario, to));
+    Spread::of(over.zip(under).map(|(over, under)| number(over) / number(under)))
+}
+
+fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    Spread::of(numbers).map_or(f64::NAN, |spread| spread.median)
 }
 
 #[cfg(test)]
@@ -178,9 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn each_row_has_as_many_values_as_there_are_names() {
-        let text = csv(&[row("sledge", 0, 100.0)]);
-        let counts: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(counts, [15, 15]);
+    fn rows_outlive_csv() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("load.csv");
+        let rows = [row("sledge", 0, 100.0), Row { rate: Some(5e3), ..row("handler in process", 1, 0.1) }];
+        std::fs::write(&file, csv(&rows)).unwrap();
+        assert_eq!(crate::tables::read::<Row>(&file).unwrap(), rows);
     }
 }

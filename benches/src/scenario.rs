@@ -23,6 +23,11 @@ const WARM_UP: Duration = Duration::from_millis(500);
 const TIME: Duration = Duration::from_millis(1_500);
 /// Where a hundred requests take seconds, or few of those that matter are answered in a second.
 const TIME_LONG: Duration = Duration::from_secs(4);
+/// An application takes at least that long, not counting as much for warming up.
+const TIME_MIN: Duration = Duration::from_secs(2);
+/// How often the requests of all an application's clients fit into its time, one after the other: those of the heaviest take seconds.
+const ROUNDS: u32 = 3;
+const CLIENTS: usize = 100;
 /// Requests a second in an open loop: less than any server here can answer.
 const RATE: f64 = 5_000.0;
 /// Microseconds to tens of milliseconds.
@@ -30,7 +35,8 @@ const FIBONACCI_SWEEP: [u32; 4] = [10, 20, 25, 30];
 
 /// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Peer {
+pub enum Peer {
+    /// A fresh sandbox for each request.
     Sledge,
     /// A handler in the server's process.
     Handler,
@@ -39,7 +45,8 @@ enum Peer {
 }
 
 impl Peer {
-    fn name(self) -> &'static str {
+    /// As rows name it.
+    pub fn name(self) -> &'static str {
         match self {
             Peer::Sledge => "sledge",
             Peer::Handler => "handler in process",
@@ -105,6 +112,15 @@ impl Part {
     }
 }
 
+/// How long requests count.
+#[derive(Debug, Clone, Copy)]
+enum Time {
+    Fixed(Duration),
+    /// Whole rounds of the clients, [`ROUNDS`] of them. Servers share the processor among all that they have begun, so what begins together ends
+    /// together: clients begin one after the other, and nothing counts before all have been answered.
+    Rounds,
+}
+
 /// What is sent, and to whom.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -112,7 +128,23 @@ pub struct Scenario {
     pub name: String,
     peers: &'static [Peer],
     parts: Vec<Part>,
-    time: Duration,
+    time: Time,
+}
+
+const HANDLERS: &[Peer] = &[Peer::Sledge, Peer::Handler];
+const PROCESSES: &[Peer] = &[Peer::Sledge, Peer::Process];
+
+/// The applications of the paper, in sandboxes and as processes: what the promises are about.
+///
+/// # Errors
+///
+/// If one has no input.
+pub fn applications() -> Result<Vec<Scenario>> {
+    let scenario = |example: &'static Example| {
+        let parts = vec![Part::example(example.name, example, CLIENTS)?];
+        Ok(Scenario { name: example.name.to_owned(), peers: PROCESSES, parts, time: Time::Rounds })
+    };
+    APPLICATIONS.into_iter().map(scenario).collect()
 }
 
 /// All of them.
@@ -121,35 +153,31 @@ pub struct Scenario {
 ///
 /// If an example has no input.
 pub fn all() -> Result<Vec<Scenario>> {
-    let handlers: &[Peer] = &[Peer::Sledge, Peer::Handler];
-    let processes: &[Peer] = &[Peer::Sledge, Peer::Process];
-    let scenario = |name: String, peers, parts, time| Scenario { name, peers, parts, time };
+    let scenario = |name: String, peers, parts, time| Scenario { name, peers, parts, time: Time::Fixed(time) };
     let ping = |clients| Part::new(Function::Ping, clients, Vec::new());
     let fibonacci =
         |clients, index: u32| Part::new(Function::Example("fibonacci", &FIBONACCI), clients, index.to_string().into_bytes());
     let mut all = Vec::new();
     for clients in [1, 10, 50, 100] {
-        all.push(scenario(format!("ping-{clients}"), handlers, vec![ping(clients)], TIME));
+        all.push(scenario(format!("ping-{clients}"), HANDLERS, vec![ping(clients)], TIME));
         let mut part = ping(clients);
         part.load.reconnect = true;
-        all.push(scenario(format!("ping-{clients}-new"), handlers, vec![part], TIME));
+        all.push(scenario(format!("ping-{clients}-new"), HANDLERS, vec![part], TIME));
     }
-    let mut part = ping(100);
+    let mut part = ping(CLIENTS);
     part.load.rate = Some(RATE);
-    all.push(scenario("ping-100-open".to_owned(), handlers, vec![part], TIME_LONG));
+    all.push(scenario("ping-100-open".to_owned(), HANDLERS, vec![part], TIME_LONG));
     for (size, bytes) in [("1k", 1_000), ("10k", 10_000), ("100k", 100_000), ("1m", 1_000_000)] {
-        let part = Part::new(Function::Echo, 100, vec![b'e'; bytes]);
-        all.push(scenario(format!("echo-{size}"), handlers, vec![part], TIME));
+        let part = Part::new(Function::Echo, CLIENTS, vec![b'e'; bytes]);
+        all.push(scenario(format!("echo-{size}"), HANDLERS, vec![part], TIME));
     }
     for index in FIBONACCI_SWEEP {
-        all.push(scenario(format!("fibonacci-{index}"), processes, vec![fibonacci(100, index)], TIME_LONG));
+        all.push(scenario(format!("fibonacci-{index}"), PROCESSES, vec![fibonacci(CLIENTS, index)], TIME_LONG));
     }
-    for example in APPLICATIONS {
-        all.push(scenario(example.name.to_owned(), processes, vec![Part::example(example.name, example, 100)?], TIME_LONG));
-    }
+    all.extend(applications()?);
     // A C program that does next to nothing: what is left is the sandbox or the process.
     for clients in [1, 100] {
-        all.push(scenario(format!("churn-{clients}"), processes, vec![Part::example("churn", &PING, clients)?], TIME));
+        all.push(scenario(format!("churn-{clients}"), PROCESSES, vec![Part::example("churn", &PING, clients)?], TIME));
     }
     all.push(scenario("alone".to_owned(), &[Peer::Sledge], vec![ping(10)], TIME_LONG));
     all.push(scenario("beside-cpu".to_owned(), &[Peer::Sledge], vec![ping(10), fibonacci(20, 30)], TIME_LONG));
@@ -231,14 +259,23 @@ pub fn run(scenarios: &[Scenario], turns: usize, folder: &Path) -> Result<Vec<Ro
 
 fn one(scenario: &Scenario, turn: usize, peer: Peer, address: SocketAddr) -> Result<Vec<Row>> {
     let mut loads = Vec::new();
+    let (mut warm_up, mut time) = (WARM_UP, TIME);
     for Part { function, load } in &scenario.parts {
         let body = Bytes::copy_from_slice(&load.body);
         let reply = Client::connect(address)?.post(&load.path, &body, &[])?;
         ensure!(reply.status.is_success(), "status {}", reply.status);
         function.judge(&body, &reply.body)?;
-        loads.push(Load { expected: Expected::Body(reply.body), ..load.clone() });
+        let mut load = Load { expected: Expected::Body(reply.body), ..load.clone() };
+        match scenario.time {
+            Time::Fixed(fixed) => time = fixed,
+            Time::Rounds => {
+                load.stagger = reply.elapsed * load.clients as u32;
+                (warm_up, time) = (TIME_MIN.max(load.stagger * 2), TIME_MIN.max(load.stagger * ROUNDS));
+            }
+        }
+        loads.push(load);
     }
-    let outcomes = load::run(address, &loads, WARM_UP, scenario.time)?;
+    let outcomes = load::run(address, &loads, warm_up, time)?;
     let several = loads.len() > 1;
     let name = |part: &Part| if several { format!("{}/{}", scenario.name, part.function.name()) } else { scenario.name.clone() };
     let rows = scenario.parts.iter().zip(&loads).zip(&outcomes);

@@ -192,7 +192,7 @@ impl Drop for Server {
 }
 
 /// Reads the child's standard output to its end in a thread, and sends the address it announces.
-fn watch_output(child: &mut Child) -> Receiver<SocketAddr> {
+pub(crate) fn watch_output(child: &mut Child) -> Receiver<SocketAddr> {
     let (sender, receiver) = mpsc::channel();
     if let Some(output) = child.stdout.take() {
         thread::spawn(move || {

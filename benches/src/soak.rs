@@ -30,6 +30,8 @@ const WARM: Duration = Duration::from_secs(60);
 /// Growth that is none: the allocator's, and the kernel's batches when it counts pages.
 const MEMORY_SHARE_MAX: f64 = 0.05;
 const MEMORY_BYTES_MAX: f64 = 4e6;
+/// When the server gives back what no request needs, in milliseconds: well before a look, so that looks do not differ by what was asked for last.
+const IDLE_MEMORY_MS: u64 = 100;
 /// Endless functions are stopped after this.
 const DEADLINE_MS: u64 = 30;
 
@@ -203,6 +205,7 @@ fn config(folder: &Path, door: &Path) -> Result<String> {
     let quoted = |path: &Path| toml::Value::String(path.display().to_string());
     let mut config =
         format!("listen = \"127.0.0.1:0\"\nadmin = {}\ncache_dir = {}\n", quoted(door), quoted(&folder.join("cache")));
+    config.push_str(&format!("idle_memory_ms = {IDLE_MEMORY_MS}\n"));
     let own = [
         ("trap", "unreachable", String::new()),
         ("overflow", "(drop (call $handle))", String::new()),

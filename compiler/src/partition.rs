@@ -23,6 +23,9 @@ const WHOLE_BYTES: usize = 256 << 10;
 /// Bodies in a part of a larger one.
 const PART_BYTES: usize = 128 << 10;
 
+/// Their number is a multiple of this, so that no thread of 2, 4 or 8 is left alone with a last part.
+const PARTS_MULTIPLE: usize = 8;
+
 /// The largest body that is copied to another part.
 const COPY_BYTES: usize = 160;
 
@@ -72,7 +75,8 @@ pub(crate) struct Plan {
 pub(crate) fn plan(module: &Module<'_>, opt_level: OptLevel) -> Result<Plan, CompileError> {
     let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
     let total: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
-    let mut parts = ranges(module, &huge, if total <= WHOLE_BYTES { usize::MAX } else { PART_BYTES });
+    let count = if total <= WHOLE_BYTES { 1 } else { total.div_ceil(PART_BYTES).next_multiple_of(PARTS_MULTIPLE) };
+    let mut parts = ranges(module, &huge, total.div_ceil(count));
     parts.iter_mut().for_each(|part| part.opt_level = opt_level);
     parts.extend(huge.iter().map(|huge| Part { functions: vec![huge.function], opt_level: OptLevel::O1, ..Part::empty() }));
     let mut plan = Plan { parts, shared: vec![false; module.bodies.len()], huge };
@@ -112,21 +116,21 @@ fn find_huge(module: &Module<'_>) -> Result<Vec<Huge>, CompileError> {
     Ok(huge)
 }
 
-/// Parts of about `part_bytes`, of all functions but those that are huge.
+/// Parts of `part_bytes` on the average, of all functions but those that are huge.
 fn ranges(module: &Module<'_>, huge: &[Huge], part_bytes: usize) -> Vec<Part> {
     let mut parts = vec![Part::empty()];
-    let mut bytes = 0;
+    let (mut bytes, mut end) = (0, part_bytes);
     for function in module.defined_functions() {
         let Some(index) = module.defined(function) else { continue };
         if huge.binary_search_by_key(&function, |huge| huge.function).is_ok() {
             continue;
         }
-        let body = body_bytes(module, index);
-        if bytes > 0 && bytes + body > part_bytes {
+        if bytes >= end {
             parts.push(Part::empty());
-            bytes = 0;
+            // Counted from the beginning, so that no small rest is left.
+            end = (bytes / part_bytes + 1) * part_bytes;
         }
-        bytes += body;
+        bytes += body_bytes(module, index);
         if let Some(part) = parts.last_mut() {
             part.functions.push(function);
         }

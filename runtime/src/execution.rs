@@ -11,9 +11,11 @@ use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, T
 
 use crate::function::{Function, Stage};
 use crate::host::{
-    self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, ReplyHead, Stop,
+    self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Pipe, ReplyHead,
+    Stop, Stream,
 };
 use crate::outcome::Failure;
+use crate::phases::PhaseClock;
 
 /// An invocation that has begun.
 #[derive(Debug)]
@@ -98,6 +100,9 @@ impl Execution {
                 Next::End(result) => Some(Progress::Ended(result.clone())),
             };
             if let Some(progress) = next {
+                if matches!(progress, Progress::Ended(Ok(()))) && self.context.falls_short() {
+                    return Progress::Ended(Err(Failure::ReplyIncomplete));
+                }
                 return progress;
             }
         }
@@ -128,9 +133,33 @@ impl Execution {
         &self.context
     }
 
+    /// It runs from that time on.
+    pub fn start_clock(&mut self, now: Instant) {
+        if let Some(phases) = &mut self.context.phases {
+            phases.start(now);
+        }
+    }
+
+    /// Until that time it ran.
+    pub fn count_time(&mut self, now: Instant) {
+        if let Some(phases) = &mut self.context.phases {
+            phases.count(now);
+        }
+    }
+
+    /// For how long it ran in each phase, if its function declares any.
+    pub const fn take_phases(&mut self) -> Option<Box<PhaseClock>> {
+        self.context.phases.take()
+    }
+
     /// The calls of other functions that it has made since that was last asked.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         self.context.take_outgoing()
+    }
+
+    /// Its reply, if that is a stream and nobody has asked for it yet, with what was said about it.
+    pub fn take_stream(&mut self) -> Option<(Arc<Pipe>, Stream, Option<Box<ReplyHead>>)> {
+        self.context.take_stream()
     }
 
     /// Ends it, wherever it is; what is left can only be thrown away.
@@ -143,6 +172,10 @@ impl Execution {
     pub fn finish(self) -> Remains {
         let Execution { function, mut sandbox, mut context, .. } = self;
         let head = context.reply_head.take();
+        if let Output::Stream(writer) = &context.output {
+            let bytes = writer.memory_bytes();
+            writer.set_share(if bytes >= BUFFER_BYTES_MIN { sandbox.split_share(bytes as u64) } else { None });
+        }
         let reply = context.into_reply();
         // It stays in memory until the client has taken it.
         let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;

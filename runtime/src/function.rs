@@ -16,6 +16,7 @@ use crate::config::{self, FunctionConfig, SecretError, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
+use crate::phases::Phases;
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
 use crate::upstream::{AllowError, Allowed, Roots, Upstream};
@@ -119,6 +120,8 @@ pub struct Labels {
     pub function: String,
     /// Whose it is.
     pub tenant: String,
+    /// The phases that it declares.
+    pub phases: Option<Arc<Phases>>,
 }
 
 /// A function, ready to be invoked from any thread.
@@ -213,7 +216,8 @@ impl Function {
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
         let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));
-        let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None, upstream });
+        let phases = Phases::new(&config.phases);
+        let process = Arc::new(Process { name: config.name.clone(), args, env, grants, kv: None, upstream, phases });
         let mut template = Template::new(artifact, &limits)?;
         if reactor && config.snapshot != Snapshot::Off && !init.is_empty() {
             let shared = config.snapshot == Snapshot::SharedSeed;
@@ -221,6 +225,7 @@ impl Function {
             init.clear();
         }
         init.push(request);
+        let labels = Labels { function: config.name.clone(), tenant: config.tenant.clone(), phases: process.phases.clone() };
         Ok(Function {
             template,
             reads_head: imports.use_module(host::HTTP),
@@ -235,7 +240,7 @@ impl Function {
             neighbours: Arc::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
-            labels: Arc::new(Labels { function: config.name.clone(), tenant: config.tenant.clone() }),
+            labels: Arc::new(labels),
             log: Arc::new(FunctionLog::new(config.log_lines_per_s_max)),
             retired: AtomicBool::new(false),
         })

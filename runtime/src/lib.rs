@@ -9,8 +9,9 @@
 //! * [`load`], [`compile`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
-//! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call;
-//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words;
+//! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call; [`phases`]: the parts of its work, and what they need;
+//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words; [`telemetry`]: and
+//!   in spans;
 //! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
 //!
 //! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
@@ -34,8 +35,10 @@ pub mod logging;
 pub mod memory;
 pub mod metrics;
 pub mod outcome;
+pub mod phases;
 pub mod scheduler;
 pub mod server;
 pub mod snapshot;
 pub mod systemd;
+pub mod telemetry;
 pub mod upstream;

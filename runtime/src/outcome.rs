@@ -47,6 +47,8 @@ pub enum Failure {
     Exit(u32),
     /// The reply is larger than `reply_bytes_max`.
     ReplyTooLarge,
+    /// The reply is shorter than the function has said.
+    ReplyIncomplete,
     /// The client went away.
     Cancelled,
     /// A bug of the host, contained.
@@ -81,7 +83,8 @@ impl Failure {
             | Failure::Trap(_)
             | Failure::MemoryLimit
             | Failure::Exit(_)
-            | Failure::ReplyTooLarge => Fault::Function,
+            | Failure::ReplyTooLarge
+            | Failure::ReplyIncomplete => Fault::Function,
             Failure::FunctionBusy
             | Failure::Busy
             | Failure::Overload
@@ -109,6 +112,7 @@ impl Failure {
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
+            | Failure::ReplyIncomplete
             | Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -120,7 +124,7 @@ impl Failure {
     }
 
     /// Every kind of failure that there is.
-    pub const CODES: [&'static str; 15] = [
+    pub const CODES: [&'static str; 16] = [
         "not_found",
         "method_not_allowed",
         "path_too_long",
@@ -134,6 +138,7 @@ impl Failure {
         "trap",
         "exit",
         "reply_too_large",
+        "reply_incomplete",
         "cancelled",
         "internal",
     ];
@@ -155,6 +160,7 @@ impl Failure {
             Failure::Trap(_) | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
+            Failure::ReplyIncomplete => "reply_incomplete",
             Failure::Cancelled => "cancelled",
             Failure::Internal => "internal",
         }
@@ -181,6 +187,7 @@ impl Failure {
             Failure::MemoryLimit => "memory_limit",
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
+            Failure::ReplyIncomplete => "declared_length",
             Failure::Cancelled => "client_gone",
             Failure::Internal => "internal",
         })
@@ -244,6 +251,7 @@ mod tests {
             Failure::MemoryLimit,
             Failure::Exit(1),
             Failure::ReplyTooLarge,
+            Failure::ReplyIncomplete,
             Failure::Cancelled,
             Failure::Internal,
         ];

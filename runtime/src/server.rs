@@ -34,6 +34,7 @@ use crate::metrics::{Board, Metrics};
 use crate::scheduler::worker::before_wait;
 use crate::scheduler::{Crew, Local, POOL_IDLE_MAX, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
 use crate::systemd;
+use crate::telemetry::{Settings, Telemetry, TelemetryError};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -57,6 +58,9 @@ pub enum ServerError {
     /// TLS cannot be spoken.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Spans cannot be exported.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
     /// There is no admin door.
     #[error(transparent)]
     Door(#[from] DoorError),
@@ -108,6 +112,7 @@ pub fn serve(
     let plan = Plan::new(config)?;
     kernel::check(Path::new("/proc"), &plan.need(config))?;
     let mut manners = manners(config, &plan)?;
+    let telemetry = Settings::read(config)?;
     let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
         Some(listeners) => {
             manners.is_inherited = true;
@@ -134,10 +139,12 @@ pub fn serve(
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     signals.thread_block().map_err(|error| thread_error("the signal handling", error.into()))?;
     let (stop, stopped) = watch::channel(false);
+    let telemetry = telemetry.map(Telemetry::start).transpose()?;
+    manners.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
     let metrics = Arc::new(Metrics::default());
     let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), reread)?;
-    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), metrics, address, plan.workers);
+    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), metrics, manners.tracer, address, plan.workers);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
     if config.confined
         && let Err(error) = confine::filter_calls()
@@ -162,6 +169,10 @@ pub fn serve(
     running.crew.advance(Phase::Draining);
     let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
+    // What the last requests were is known only now.
+    if let Some(telemetry) = telemetry {
+        telemetry.stop();
+    }
     Ok(())
 }
 
@@ -184,6 +195,7 @@ fn manners(config: &Config, plan: &Plan) -> Result<Manners, TlsError> {
         connections_max: connections_max.div_ceil(plan.listeners()),
         is_inherited: false,
         access: Access { log: config.access_log, ids: config.request_ids },
+        tracer: None,
     })
 }
 

@@ -137,10 +137,12 @@ enum {
     SLEDGE_E2BIG = 1,
     SLEDGE_EACCES = 2,
     SLEDGE_EAGAIN = 6,
+    SLEDGE_EALREADY = 7,
     SLEDGE_EBADF = 8,
     SLEDGE_ECHILD = 12,
     SLEDGE_EDQUOT = 19,
     SLEDGE_EFAULT = 21,
+    SLEDGE_EFBIG = 22,
     SLEDGE_EINVAL = 28,
     SLEDGE_EIO = 29,
     SLEDGE_ELOOP = 32,
@@ -231,6 +233,9 @@ SLEDGE_IMPORT("sledge:http", "set-header")
 int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);
 SLEDGE_IMPORT("sledge:http", "add-header")
 int32_t sledge_add_header(const char *name, size_t name_length, const char *value, size_t value_length);
+/* The head goes out, and from now on the reply while it is written; of `length` bytes, or -1 where that is not known. Writing waits while the client
+ * has not fetched what was written; where the function fails from then on, the client sees that the reply breaks off. */
+SLEDGE_IMPORT("sledge:http", "stream") int32_t sledge_stream(int64_t length);
 
 /* Requests over HTTP to other servers, to those that `http_hosts` in the configuration allows the function (sdk/wit/fetch.wit). */
 typedef struct {
@@ -252,7 +257,7 @@ SLEDGE_IMPORT("sledge:fetch", "close") int32_t sledge_fetch_close(int32_t reques
 /* A message for the server's log (sdk/wit/note.wit). */
 enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };
 SLEDGE_IMPORT("sledge:note", "log") int32_t sledge_message(int32_t level, const char *message, size_t length);
-/* From here on the function is in that part of its work. */
+/* From here on the function is in that part of its work. -SLEDGE_EINVAL: its configuration has `phases`, and this is none of them. */
 SLEDGE_IMPORT("sledge:note", "phase") int32_t sledge_phase(uint32_t id);
 #endif
 

@@ -50,7 +50,9 @@ fn every_thread_of_a_server_has_no_privileges_and_few_system_calls() {
     let first = folder.path().join("first.wasm");
     std::fs::write(&first, module(std::process::id() ^ 2)).expect("write a module");
     let functions = json!([entry("echo", "echo.wat"), { "name": "first", "path": first }]);
-    let server = Server::start(json!({ "workers": 2, "kv": folder.path().join("kv"), "functions": functions }));
+    let telemetry = json!({ "endpoint": "http://127.0.0.1:1" });
+    let config = json!({ "workers": 2, "kv": folder.path().join("kv"), "telemetry": telemetry, "functions": functions });
+    let server = Server::start(config);
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     assert_eq!(server.admin().deploy("later", &json!({}), &module(std::process::id())).status, 200);
     assert_eq!(server.client().post("/later", "").status, 200);
@@ -68,7 +70,7 @@ fn every_thread_of_a_server_has_no_privileges_and_few_system_calls() {
         assert!(task.ends_with(server.pid().to_string()) || blocked & STOPPING == STOPPING, "{name} takes signals: {blocked:x}");
         names.push(name);
     }
-    for name in ["worker-1", "log", "kv", "compilations", "admin"] {
+    for name in ["worker-1", "log", "kv", "compilations", "admin", "telemetry"] {
         assert!(names.iter().any(|there| there == name), "{name}: {names:?}");
     }
     assert!(!server.log().contains("could not be given up"), "{}", server.log());

@@ -1,6 +1,6 @@
 //! Changing what is served while it is served: the admin door, SIGHUP, the commands that speak to the door.
 
-use crate::{entry, entry_with};
+use crate::{entry, entry_with, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
@@ -10,7 +10,6 @@ use sledge_tests::server::Server;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 /// A module that replies with `text`.
 fn saying(text: &str) -> Vec<u8> {
@@ -34,16 +33,6 @@ fn module(file: &str) -> Vec<u8> {
 
 fn command(server: &Server, args: &[&str]) -> Finished {
     process::run(sledge_command(args).arg("--admin").arg(server.admin().path()), b"", TIME_MAX)
-}
-
-/// Waits until the condition holds; each look is a request of its own.
-#[track_caller]
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + TIME_MAX;
-    while !condition() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -6,8 +6,13 @@ use sledge_benches::example::{EXAMPLES, Example, IMAGE_CLASSIFY, OCR, PLATE_DETE
 use sledge_benches::pictures::{self, CLASSES};
 use sledge_benches::printed::{self, FONTS, Print};
 use sledge_benches::street::{self, Street};
+use sledge_tests::http::{Raw, post_bytes};
+use sledge_tests::process;
 use sledge_tests::programs;
 use sledge_tests::server::Server;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Compiles an example and has it judged, alone and among many requests of others.
 fn serve(example: &Example, options: &[&str]) {
@@ -136,9 +141,87 @@ fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
     server.stop();
 }
 
+/// How an example's folder is compiled and its input answered.
+fn answers_as_expected(folder: &str, source: &Path, options: &[&str]) -> Server {
+    let artifact = programs::folder().join(format!("{folder}.so"));
+    let compiled = programs::run_awsm(
+        &[&["compile", source.to_str().expect("UTF-8"), "-o", artifact.to_str().expect("UTF-8")], options].concat(),
+    );
+    assert_eq!(compiled.code(), 0, "{}", compiled.text());
+    let text = |file: &str| std::fs::read_to_string(example_folder(folder).join(file)).expect("a file");
+    let server = Server::start(json!({ "workers": 1, "functions": [{ "name": folder, "path": artifact }] }));
+    let reply = server.client().post(&format!("/{folder}"), text("input.txt"));
+    assert_eq!((reply.status, reply.text()), (200, text("expected.txt")));
+    server
+}
+
+fn example_folder(folder: &str) -> PathBuf {
+    programs::tests_folder().join("../examples").join(folder)
+}
+
+/// The client has the first event long before the last is written.
+#[test]
+fn events_come_when_they_happen() {
+    let sdk = programs::tests_folder().join("../sdk/c");
+    let options = ["--", "-mexec-model=reactor", "-I", sdk.to_str().expect("UTF-8")];
+    let server = answers_as_expected("events", &example_folder("events").join("events.c"), &options);
+    assert_first_comes_early(&server, "/events", "2 600", b"id: 1\n", b"data: 2 of 2\n\n");
+    let refused = server.client().post("/events", "many");
+    assert_eq!((refused.status, refused.text().starts_with("give a count")), (400, true), "{refused:?}");
+    server.stop();
+}
+
+/// What a function in Rust writes to the body of a reply goes out at once, too.
+#[test]
+fn a_function_in_rust_streams() {
+    let artifact = package("sdk/rust", &["--example", "count"]);
+    let server = Server::start(json!({ "functions": [{ "name": "count", "path": artifact }] }));
+    assert_first_comes_early(&server, "/count", "2 600", b"1\n", b"2\n");
+    assert_eq!(server.client().post("/count", "3 0").text(), "1\n2\n3\n");
+    assert_eq!(server.client().post("/count", "x").status, 500);
+    server.stop();
+}
+
+/// Asks for two pieces that are 600 ms apart: what begins with `begin` is there before what ends with `end` is written.
+fn assert_first_comes_early(server: &Server, path: &str, body: &str, begin: &[u8], end: &[u8]) {
+    let asked = Instant::now();
+    let mut raw = Raw::connect(server.address);
+    raw.send(post_bytes(path, body.as_bytes(), "connection: close\r\n"));
+    assert_eq!(raw.head().expect("a head").header("transfer-encoding"), Some("chunked"));
+    // The chunk's length stands on a line before it.
+    while raw.bytes(1) != b"\n" {}
+    assert_eq!(raw.bytes(begin.len()), begin);
+    let first = asked.elapsed();
+    let rest = raw.everything();
+    let all = asked.elapsed();
+    assert!(rest.ends_with(&[end, b"\r\n0\r\n\r\n"].concat()), "{:?}", String::from_utf8_lossy(&rest));
+    // Only the machine's own slowness may be between writing and reading.
+    assert!(all >= Duration::from_millis(590) && first < all / 2, "{first:?} of {all:?}");
+}
+
+/// Stock Go, with its own tests.
+#[test]
+fn word_count_in_go_answers() {
+    if Command::new("go").arg("version").output().is_err() {
+        eprintln!("examples/word-count: NOT CHECKED: it needs go");
+        return;
+    }
+    let folder = example_folder("word-count");
+    let go = |arguments: &[&str], target: &[(&str, &str)]| {
+        let mut command = Command::new("go");
+        command.args(arguments).current_dir(&folder).envs(target.iter().copied());
+        let done = process::run(&mut command, b"", Duration::from_secs(600));
+        assert!(done.status.success(), "{command:?}: {}{}", done.text(), done.stderr);
+    };
+    go(&["test", "./..."], &[]);
+    let module = programs::folder().join("word-count.wasm");
+    go(&["build", "-o", module.to_str().expect("UTF-8"), "."], &[("GOOS", "wasip1"), ("GOARCH", "wasm")]);
+    answers_as_expected("word-count", &module, &[]).stop();
+}
+
 /// The artifact of a cargo package, built with these options of cargo's.
 fn package(folder: &str, options: &[&str]) -> std::path::PathBuf {
-    let artifact = programs::folder().join(folder.replace('/', "-")).with_extension("so");
+    let artifact = programs::folder().join(format!("{}{}.so", folder.replace('/', "-"), options.concat()));
     let source = programs::tests_folder().join("..").join(folder);
     let (source, output) = (source.display().to_string(), artifact.display().to_string());
     let compiled = programs::run_awsm(&[&["compile", &source, "-o", &output, "--"], options].concat());

@@ -7,6 +7,7 @@ mod artifacts;
 mod attacks;
 mod calls;
 mod clocks;
+mod collector;
 mod command;
 mod compile;
 mod configuration;
@@ -16,6 +17,7 @@ mod deploy;
 mod examples;
 mod exceptions;
 mod expected;
+mod exporter;
 mod faults;
 mod fetch;
 mod heads;
@@ -27,6 +29,7 @@ mod life;
 mod memory;
 mod metrics;
 mod pending;
+mod phases;
 mod projects;
 mod protocol;
 mod replies;
@@ -34,6 +37,8 @@ mod scheduling;
 mod secrets;
 mod shutdown;
 mod snapshot;
+mod streaming;
+mod telemetry;
 mod waiting;
 mod warm;
 
@@ -67,4 +72,14 @@ fn assert_failure(reply: &sledge_tests::http::Reply, status: u16, code: &str, re
         expected["function"] = function.into();
     }
     assert_eq!(reply.json(), expected);
+}
+
+/// Waits until the condition holds; each look is a request of its own.
+#[track_caller]
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + sledge_tests::http::TIME_MAX;
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }

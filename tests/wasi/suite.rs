@@ -45,7 +45,11 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
         let path = entry.expect("an entry").path();
         let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() { copy(&path, &to) } else { drop(fs::copy(&path, &to).expect("copy a file")) }
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("copy a file");
+        }
     }
 }
 

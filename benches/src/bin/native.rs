@@ -1,31 +1,19 @@
 //! What `sledge` is measured against: the same HTTP server with handlers in Rust, compiled in, and no sandbox.
 //!
 //! What it is given as NAME=PROGRAM is a program of its own, which it starts anew for each request to /NAME: what runtimes without sandboxes
-//! do.
-//!
-//! One thread; the process is pinned by whoever starts it. Prints `listening on http://ADDRESS`, as `sledge serve` does, and ends with
-//! its standard input.
+//! do. At /examples/NAME are handlers that do what the function of that name in `examples/` does.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io::{ErrorKind, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Builder;
+use hyper::{Request, StatusCode};
+use sledge_benches::front;
 
 /// Programs by their paths.
 type Programs = HashMap<String, PathBuf>;
@@ -36,62 +24,42 @@ fn main() -> Result<()> {
         let (name, program) = argument.split_once('=').with_context(|| format!("expected is NAME=PROGRAM, not {argument}"))?;
         programs.insert(format!("/{name}"), PathBuf::from(program));
     }
-    let programs = Rc::new(programs);
-    // Whoever started this is gone when standard input ends.
-    std::thread::spawn(|| {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        std::process::exit(0);
-    });
-    let runtime = Builder::new_current_thread().enable_all().build_local(tokio::runtime::LocalOptions::default())?;
-    runtime.block_on(async {
-        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-        println!("listening on http://{}", listener.local_addr()?);
-        loop {
-            let (stream, _) = listener.accept().await?;
-            tokio::task::spawn_local(serve(stream, Rc::clone(&programs)));
-        }
-    })
+    front::serve(async move |request| answer(request, &programs).await)
 }
 
-async fn serve(stream: TcpStream, programs: Rc<Programs>) {
-    let _ = stream.set_nodelay(true);
-    let mut builder = http1::Builder::new();
-    // A connection that ends early is the client's affair.
-    let _ = builder
-        .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), service_fn(|request| answer(request, &programs)))
-        .await;
-}
-
-async fn answer(request: Request<Incoming>, programs: &Programs) -> Result<Response<Full<Bytes>>, Infallible> {
-    let refused = |status| {
-        let mut response = Response::new(Full::default());
-        *response.status_mut() = status;
-        Ok(response)
-    };
-    let program = programs.get(request.uri().path()).cloned();
-    let body = match request.uri().path() {
-        "/ping" => Bytes::from_static(b"p"),
-        "/echo" => request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default(),
-        _ => match program {
-            None => return refused(StatusCode::NOT_FOUND),
-            Some(program) => {
-                let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-                // A thread for each process: they wait for its pipes.
-                match tokio::task::spawn_blocking(move || run(&program, &body)).await {
-                    Ok(Ok(reply)) => reply,
-                    Ok(Err(error)) => {
-                        eprintln!("{error:#}");
-                        return refused(StatusCode::INTERNAL_SERVER_ERROR);
-                    }
-                    Err(_) => return refused(StatusCode::INTERNAL_SERVER_ERROR),
-                }
+async fn answer(request: Request<Incoming>, programs: &Programs) -> Result<Bytes, StatusCode> {
+    if let Some(program) = programs.get(request.uri().path()).cloned() {
+        let body = front::body(request).await;
+        // A thread for each process: they wait for its pipes.
+        return match tokio::task::spawn_blocking(move || run(&program, &body)).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(error)) => {
+                eprintln!("{error:#}");
+                Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
-        },
-    };
-    let mut response = Response::new(Full::new(body));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    Ok(response)
+            Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+        };
+    }
+    match request.uri().path() {
+        "/ping" => Ok(Bytes::from_static(b"p")),
+        "/examples/ping" => Ok(Bytes::from_static(b"pong\n")),
+        "/echo" | "/examples/echo" => Ok(front::body(request).await),
+        "/examples/fibonacci" => {
+            let body = front::body(request).await;
+            let index = std::str::from_utf8(&body).ok().and_then(|text| text.trim_end().parse().ok());
+            let index = index.filter(|index| *index <= FIBONACCI_MAX).ok_or(StatusCode::BAD_REQUEST)?;
+            Ok(Bytes::from(format!("{}\n", fibonacci(index))))
+        }
+        _ => Err(StatusCode::NOT_FOUND),
+    }
+}
+
+/// As in `examples/fibonacci`.
+const FIBONACCI_MAX: u32 = 50;
+
+/// In the slowest way, as there.
+fn fibonacci(index: u32) -> u64 {
+    if index < 2 { u64::from(index) } else { fibonacci(index - 1) + fibonacci(index - 2) }
 }
 
 /// Starts a process, gives it the body and takes its reply.

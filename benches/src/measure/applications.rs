@@ -6,7 +6,7 @@ use super::Bench;
 use crate::applications;
 use crate::example::{Example, GPS_EKF, IMAGE_CLASSIFY, IMAGE_RESIZE, OCR, PLATE_DETECT};
 
-fn ratio(bench: &Bench, example: &Example) -> Result<f64> {
+fn ratio(bench: &Bench, example: &'static Example) -> Result<f64> {
     applications::ratio(example, bench.folder.path())
 }
 

@@ -10,7 +10,7 @@ mod polybench;
 mod redis;
 mod runtime;
 mod sandbox;
-mod served;
+pub mod served;
 mod server;
 
 use anyhow::{Context, Result};
@@ -102,7 +102,7 @@ pub struct Bench {
     polybench: Option<Summary>,
     runtime: Option<runtime::Runtime>,
     compile: Option<compile::Costs>,
-    served: Option<Vec<served::Served>>,
+    served: Option<served::Served>,
     folder: TempDir,
 }
 
@@ -143,11 +143,11 @@ impl Bench {
     }
 
     /// The applications in sandboxes and as processes.
-    fn served(&mut self) -> Result<&[served::Served]> {
+    fn served(&mut self) -> Result<&served::Served> {
         if self.served.is_none() {
             self.served = Some(served::measured(self.folder.path())?);
         }
-        self.served.as_deref().context("they were just measured")
+        self.served.as_ref().context("they were just measured")
     }
 
     /// The run of all kernels.

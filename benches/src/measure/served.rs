@@ -1,134 +1,95 @@
 //! The group `applications`, serving: the paper's programs in sandboxes, against a process for each request.
 //!
-//! `bin/native.rs` starts the native program anew for each request, as runtimes without sandboxes do; its HTTP is the same. Both servers have
-//! one core, the first that there is; 100 clients come from the second. What is compared is measured in turns.
+//! `bin/native.rs` starts the native program anew for each request, as runtimes without sandboxes do; its HTTP is the same. Both are asked as
+//! `load scenarios` asks them.
 
-use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bytes::Bytes;
 
 use super::Bench;
-use crate::client::{Client, Reply};
-use crate::example::{APPLICATIONS, Example, GPS_EKF};
-use crate::load::{self, Expected, Load, Outcome};
-use crate::native::Native;
-use crate::server::Server;
-use crate::{applications, compiler, cores};
+use crate::example::{APPLICATIONS, GPS_EKF};
+use crate::row::{self, Row};
+use crate::scenario::{self, Peer};
 
-const CLIENTS: usize = 100;
 const TURNS: usize = 3;
-/// Every turn takes at least that long, not counting as much for warming up.
-const TIME_MIN: Duration = Duration::from_secs(2);
-/// How often the clients' requests fit into a turn, one after the other: those of the heaviest take seconds.
-const ROUNDS: u32 = 3;
 
-/// One application, sandboxes to processes: medians of the turns.
+/// The applications, sandboxes to processes: medians of the turns.
+#[derive(Debug, Clone)]
+pub struct Served(Vec<One>);
+
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Served {
+struct One {
     name: &'static str,
     throughput: f64,
     mean: f64,
     p99: f64,
 }
 
-/// Both servers.
-struct Servers {
-    sledge: Server,
-    native: Native,
-}
-
 /// All applications, one after the other.
-pub(super) fn measured(folder: &Path) -> Result<Vec<Served>> {
-    let mut config = "listen = \"127.0.0.1:0\"\nworkers = 1\n".to_owned();
-    let mut programs = Vec::new();
-    for example in APPLICATIONS {
-        let artifact = folder.join(format!("{}-served.so", example.name));
-        compiler::compile(&example.source(), &artifact)?;
-        let path = toml::Value::String(artifact.display().to_string());
-        config.push_str(&format!("\n[[functions]]\nname = \"{}\"\npath = {path}\n", example.name));
-        programs.push(format!("{}={}", example.name, applications::native(example, false, folder)?.display()));
-    }
-    let [server_core, load_core] = cores::two()?;
-    cores::pin(server_core)?;
-    let sledge = Server::start_config(folder, &config)?;
-    let native = Native::start(&programs)?;
-    cores::pin(load_core)?;
-    let servers = Servers { sledge, native };
-    APPLICATIONS.iter().map(|example| compare(&servers, example)).collect()
+pub(super) fn measured(folder: &Path) -> Result<Served> {
+    let rows = scenario::run(&scenario::applications()?, TURNS, folder)?;
+    eprint!("{}", row::table(&rows));
+    Served::of(&rows)
 }
 
-fn compare(servers: &Servers, example: &'static Example) -> Result<Served> {
-    let body = example.input()?;
-    let (mut throughput, mut mean, mut p99) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..TURNS {
-        let turn = |address: SocketAddr| -> Result<Outcome> {
-            let reply = reply(example, address, &body)?;
-            // Both servers share the processor among all that they have begun, so what begins together ends together: clients begin one after
-            // the other, and nothing counts before all have been answered.
-            let round = reply.elapsed * CLIENTS as u32;
-            let load = Load {
-                expected: Expected::Body(reply.body),
-                stagger: round,
-                ..Load::new(CLIENTS, example.route, body.clone(), 0)
+impl Served {
+    /// What a run's rows say.
+    ///
+    /// # Errors
+    ///
+    /// If an application is not among them.
+    pub fn of(rows: &[Row]) -> Result<Served> {
+        let one = |name: &'static str| {
+            let ratio = |number| {
+                let servers = [Peer::Sledge.name(), Peer::Process.name()];
+                row::ratio(rows, name, servers, number).map(|ratio| ratio.median)
             };
-            let time = TIME_MIN.max(round * ROUNDS);
-            load::run(address, &[load], TIME_MIN.max(round * 2), time)?.pop().context("one load has one outcome")
+            let (throughput, mean) = (ratio(|row| row.per_second)?, ratio(|row| row.mean_us)?);
+            Some(One { name, throughput, mean, p99: ratio(|row| row.p99_us)? })
         };
-        let processes = turn(servers.native.address()).context("processes")?;
-        let sandboxes = turn(servers.sledge.address()).context("sandboxes")?;
-        throughput.push(sandboxes.per_second / processes.per_second);
-        mean.push(sandboxes.mean_us() / processes.mean_us());
-        p99.push(sandboxes.p99_us() / processes.p99_us());
-        eprintln!(
-            "{}: processes {:.0} a second, mean {:.2} ms, p99 {:.2} ms; sandboxes {:.0} a second, mean {:.2} ms, p99 {:.2} ms",
-            example.name,
-            processes.per_second,
-            processes.mean_us() / 1e3,
-            processes.p99_us() / 1e3,
-            sandboxes.per_second,
-            sandboxes.mean_us() / 1e3,
-            sandboxes.p99_us() / 1e3,
-        );
+        let all =
+            APPLICATIONS.iter().map(|example| one(example.name).with_context(|| format!("{} was not served", example.name)));
+        all.collect::<Result<_>>().map(Served)
     }
-    let median = |mut numbers: Vec<f64>| {
-        numbers.sort_by(f64::total_cmp);
-        numbers[TURNS / 2]
-    };
-    Ok(Served { name: example.name, throughput: median(throughput), mean: median(mean), p99: median(p99) })
+
+    /// The numbers by the names of their promises; of all applications those of the worst.
+    pub fn promised(&self) -> [(&'static str, f64); 4] {
+        let Served(all) = self;
+        let worst = |number: fn(&One) -> f64, worse: fn(f64, f64) -> f64| all.iter().map(number).fold(f64::NAN, worse);
+        let gps_ekf = all.iter().find(|one| one.name == GPS_EKF.name).map_or(f64::NAN, |one| one.throughput);
+        [
+            ("gps-ekf-served-throughput-ratio", gps_ekf),
+            ("applications-served-throughput-least-ratio", worst(|one| one.throughput, f64::min)),
+            ("applications-served-mean-worst-ratio", worst(|one| one.mean, f64::max)),
+            ("applications-served-p99-worst-ratio", worst(|one| one.p99, f64::max)),
+        ]
+    }
 }
 
-/// A server's reply, once it was judged: all others have to be the same.
-fn reply(example: &Example, address: SocketAddr, body: &[u8]) -> Result<Reply> {
-    let reply = Client::connect(address)?.post(example.route, &Bytes::copy_from_slice(body), &[])?;
-    example.judge(body, &reply.body)?;
-    Ok(reply)
-}
-
-/// The worst of all applications.
-fn worst(bench: &mut Bench, number: fn(&Served) -> f64, worse: fn(f64, f64) -> f64) -> Result<f64> {
-    bench.served()?.iter().map(number).reduce(worse).context("there are applications")
+/// The promise's number.
+fn promised(bench: &mut Bench, name: &str) -> Result<f64> {
+    let promised = bench.served()?.promised();
+    let (_, number) = promised.iter().find(|(known, _)| *known == name).context("it is one of them")?;
+    Ok(*number)
 }
 
 /// Throughput of the filter.
 pub(super) fn gps_ekf(bench: &mut Bench) -> Result<f64> {
-    let served = bench.served()?.iter().find(|served| served.name == GPS_EKF.name).context("it is one of them")?;
-    Ok(served.throughput)
+    promised(bench, "gps-ekf-served-throughput-ratio")
 }
 
 /// The least throughput.
 pub(super) fn throughput(bench: &mut Bench) -> Result<f64> {
-    worst(bench, |served| served.throughput, f64::min)
+    promised(bench, "applications-served-throughput-least-ratio")
 }
 
 /// The longest mean.
 pub(super) fn mean(bench: &mut Bench) -> Result<f64> {
-    worst(bench, |served| served.mean, f64::max)
+    promised(bench, "applications-served-mean-worst-ratio")
 }
 
 /// The longest 99th percentile.
 pub(super) fn p99(bench: &mut Bench) -> Result<f64> {
-    worst(bench, |served| served.p99, f64::max)
+    promised(bench, "applications-served-p99-worst-ratio")
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,7 +55,7 @@ pub fn programs(plan: &Plan) -> Result<Programs> {
     let bar = steps::bar("compiling", (plan.kernels.len() * plan.variants.len()) as u64);
     let mut commands = HashMap::new();
     for kernel in &plan.kernels {
-        if !std::io::stderr().is_terminal() {
+        if !steps::are_visible() {
             println!("compiling {kernel}");
         }
         for &variant in &plan.variants {

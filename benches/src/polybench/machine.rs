@@ -43,7 +43,7 @@ pub fn commit() -> String {
 }
 
 /// The first line of what a command prints.
-pub(super) fn said(command: &mut Command) -> Result<String> {
+pub(crate) fn said(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_owned();
     let output = command.output().with_context(|| format!("cannot run {}", name.display()))?;
     ensure!(output.status.success(), "{} failed ({})", name.display(), output.status);
@@ -52,9 +52,9 @@ pub(super) fn said(command: &mut Command) -> Result<String> {
 
 /// Keeps this thread, and what it starts, on one core as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Pinned {
+pub struct Pinned {
     /// The core.
-    pub(crate) core: usize,
+    pub core: usize,
     before: CpuSet,
 }
 
@@ -64,7 +64,7 @@ impl Pinned {
     /// # Errors
     ///
     /// If the kernel refuses.
-    pub(crate) fn new() -> Result<Pinned> {
+    pub fn new() -> Result<Pinned> {
         let before = sched_getaffinity(None).context("cannot ask for the allowed cores")?;
         let core = (0..CpuSet::MAX_CPU).rev().find(|core| before.is_set(*core)).context("no core is allowed")?;
         let mut only = CpuSet::new();

@@ -9,6 +9,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::tables;
 
 const HEADINGS: &str = "kernel,variant,round,seconds";
 
@@ -72,6 +75,28 @@ impl Samples {
         times.push(seconds);
         self.file.write_all(line.as_bytes()).with_context(|| format!("cannot write {}", self.path.display()))
     }
+}
+
+/// A line of such a file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Time {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The variant's.
+    pub variant: String,
+    /// What it took.
+    pub seconds: f64,
+}
+
+/// What a file has, whatever its conditions: these, and the times.
+///
+/// # Errors
+///
+/// If it cannot be read or is something else.
+pub fn read(path: &Path) -> Result<(String, Vec<Time>)> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let conditions = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default().to_owned();
+    Ok((conditions, tables::read(path)?))
 }
 
 fn parse(line: &str) -> Option<(String, String, usize, f64)> {

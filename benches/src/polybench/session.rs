@@ -4,7 +4,6 @@
 //! on all of them; each round begins with another variant. What is short runs in more rounds.
 
 use std::collections::HashMap;
-use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,10 +21,12 @@ const SECONDS_MIN: f64 = 0.25;
 const EXTRA: usize = 5;
 
 /// What a program said about one run of its kernel.
-struct Outcome {
+#[derive(Debug)]
+pub struct Outcome {
     /// Elements and checksum.
-    result: String,
-    seconds: f64,
+    pub result: String,
+    /// What it took.
+    pub seconds: f64,
 }
 
 /// Measures what is missing in the plan's raw file. Returns all of it.
@@ -37,7 +38,7 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Samples> {
     let mut samples = Samples::open(&plan.file("raw.csv"), &programs.conditions)?;
     let pinned = Pinned::new()?;
     let at_least = plan.kernels.len() * plan.variants.len() * plan.rounds;
-    println!("measuring on core {}; {} times are there already", pinned.core, samples.count());
+    steps::say(&format!("measuring on core {}; {} times are there already", pinned.core, samples.count()));
     let bar = steps::bar("measuring", at_least as u64);
     let mut results = HashMap::new();
     for round in 0..plan.rounds * EXTRA {
@@ -90,7 +91,7 @@ fn one_round(
         samples.keep(kernel, &variant.to_string(), outcome.seconds)?;
         bar.inc(1);
     }
-    if !std::io::stderr().is_terminal() {
+    if !steps::are_visible() {
         let last = |variant: Variant| samples.of(kernel, &variant.to_string()).last().copied();
         let native = last(Variant::Native).unwrap_or(f64::NAN);
         let others: Vec<_> = plan.variants[1..].iter().filter_map(|v| Some(format!("{v} {:.2}", last(*v)? / native))).collect();
@@ -100,7 +101,11 @@ fn one_round(
 }
 
 /// Runs a program and reads its two lines.
-fn run(mut command: Command, kernel: &str, dataset: &str) -> Result<Outcome> {
+///
+/// # Errors
+///
+/// If it fails or says something else.
+pub fn run(mut command: Command, kernel: &str, dataset: &str) -> Result<Outcome> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {kernel}"))?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if !output.status.success() {

@@ -1,13 +1,16 @@
 //! Medians of times, ratios of medians, means of ratios, and the tables that show them.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
 use super::machine;
 use super::plan::Plan;
-use super::samples::Samples;
+use super::samples::{self, Samples, Time};
 use super::variant::Variant;
+use crate::spread::Spread;
 
 /// A kernel is as fast as native if it takes at most this many times as long.
 pub const WITHIN: f64 = 1.1;
@@ -17,7 +20,22 @@ pub const WITHIN: f64 = 1.1;
 struct Row {
     kernel: String,
     medians: Vec<f64>,
+    /// How far the runs of each variant are apart, as a share.
+    noises: Vec<f64>,
     runs: usize,
+}
+
+impl Row {
+    /// Of the times that `of` knows of each variant.
+    fn new<'a>(kernel: &str, variants: &[Variant], of: impl Fn(Variant) -> &'a [f64]) -> Result<Row> {
+        let (mut medians, mut noises) = (Vec::new(), Vec::new());
+        for &variant in variants {
+            let times = of(variant);
+            medians.push(median(times).with_context(|| format!("{kernel} as {variant} was not measured"))?);
+            noises.push(Spread::of(times.iter().copied()).map_or(0.0, Spread::noise));
+        }
+        Ok(Row { kernel: kernel.to_owned(), medians, noises, runs: of(Variant::Native).len() })
+    }
 }
 
 /// What a run came to.
@@ -72,16 +90,8 @@ impl Summary {
     ///
     /// If a program has none.
     pub fn new(plan: &Plan, samples: &Samples) -> Result<Summary> {
-        let mut rows = Vec::new();
-        for kernel in &plan.kernels {
-            let mut medians = Vec::new();
-            for variant in &plan.variants {
-                let times = samples.of(kernel, &variant.to_string());
-                medians.push(median(times).with_context(|| format!("{kernel} as {variant} was not measured"))?);
-            }
-            let runs = samples.of(kernel, &Variant::Native.to_string()).len();
-            rows.push(Row { kernel: kernel.clone(), medians, runs });
-        }
+        let row = |kernel: &String| Row::new(kernel, &plan.variants, |variant| samples.of(kernel, &variant.to_string()));
+        let rows = plan.kernels.iter().map(row).collect::<Result<Vec<_>>>()?;
         ensure!(!rows.is_empty(), "no kernel was measured");
         Ok(Summary {
             variants: plan.variants.clone(),
@@ -89,6 +99,54 @@ impl Summary {
             conditions: samples.conditions().to_owned(),
             rows,
         })
+    }
+
+    /// Of a file of raw times: of the variants that all kernels were measured in.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or native code was not measured.
+    pub fn read(file: &Path) -> Result<Summary> {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let dataset = name.strip_prefix("polybench-").and_then(|name| name.strip_suffix("-raw.csv"));
+        let dataset = dataset.with_context(|| format!("{}: raw times are in polybench-SIZE-raw.csv", file.display()))?;
+        let (conditions, times) = samples::read(file)?;
+        let (mut kernels, mut variants) = (Vec::new(), Vec::new());
+        let mut seconds: HashMap<(String, Variant), Vec<f64>> = HashMap::new();
+        for Time { kernel, variant, seconds: time } in times {
+            let variant = Variant::parse(&variant).with_context(|| file.display().to_string())?;
+            if !variants.contains(&variant) {
+                variants.push(variant);
+            }
+            if !kernels.contains(&kernel) {
+                kernels.push(kernel.clone());
+            }
+            seconds.entry((kernel, variant)).or_default().push(time);
+        }
+        // Rounds begin with different variants.
+        variants.sort_by_key(|variant| (*variant != Variant::Native, *variant != Variant::NativeMarch));
+        kernels.sort();
+        let of = |kernel: &str, variant| seconds.get(&(kernel.to_owned(), variant)).map_or(&[][..], Vec::as_slice);
+        variants.retain(|variant| kernels.iter().all(|kernel| !of(kernel, *variant).is_empty()));
+        ensure!(variants.first() == Some(&Variant::Native), "{}: native code was not measured", file.display());
+        let rows = kernels.iter().map(|kernel| Row::new(kernel, &variants, |variant| of(kernel, variant)));
+        let rows = rows.collect::<Result<Vec<_>>>()?;
+        Ok(Summary { variants, dataset: dataset.to_uppercase(), conditions, rows })
+    }
+
+    /// The size, by PolyBench's name.
+    pub fn dataset(&self) -> &str {
+        &self.dataset
+    }
+
+    /// How far the runs of each kernel as `variant` are apart, as a share, in the order of [`Summary::kernels`].
+    ///
+    /// # Errors
+    ///
+    /// If it was not measured.
+    pub fn noises(&self, variant: Variant) -> Result<Vec<f64>> {
+        let column = self.column(variant)?;
+        Ok(self.rows.iter().map(|row| row.noises[column]).collect())
     }
 
     /// The kernels, in the order of [`Summary::ratios`].

@@ -84,6 +84,9 @@ impl Source {
 }
 
 impl Bounds {
+    /// All of them.
+    pub const ALL: [Bounds; 4] = [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None];
+
     /// As awsm calls it.
     pub fn name(self) -> &'static str {
         match self {
@@ -100,8 +103,7 @@ impl Bounds {
     ///
     /// If there is none.
     pub fn parse(name: &str) -> Result<Bounds> {
-        let modes = [Bounds::Guard, Bounds::Segment, Bounds::Software, Bounds::None];
-        match modes.into_iter().find(|bounds| bounds.name() == name) {
+        match Bounds::ALL.into_iter().find(|bounds| bounds.name() == name) {
             Some(bounds) => Ok(bounds),
             None => bail!("there is no mode '{name}'; there are guard, segment, software and none"),
         }
@@ -156,6 +158,25 @@ impl Variant {
             }
         }
         variants
+    }
+
+    /// The variant of that name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn parse(name: &str) -> Result<Variant> {
+        let mut known = vec![Variant::Native, Variant::NativeMarch];
+        for source in Source::ALL {
+            known.push(Variant::Wasmtime(source));
+            for bounds in Bounds::ALL {
+                known.extend([Cpu::Native, Cpu::Baseline].map(|cpu| Variant::Function { source, bounds, cpu }));
+            }
+        }
+        match known.into_iter().find(|variant| variant.to_string() == name) {
+            Some(variant) => Ok(variant),
+            None => bail!("no variant is named '{name}'"),
+        }
     }
 
     /// Must it compute to the last bit what [`Variant::Native`] does?

@@ -1,4 +1,4 @@
-// Generates a module's code as LLVM's C interface does (LLVMTargetMachineEmitToMemoryBuffer), without passes that find nothing in our modules.
+// Generates a module's code as LLVM's C interface does (LLVMTargetMachineEmitToMemoryBuffer), without passes that gain nothing for our modules.
 
 #include "llvm-c/Core.h"
 #include "llvm-c/TargetMachine.h"
@@ -15,11 +15,12 @@ using namespace llvm;
 namespace {
 
 // LiveDebugValues finds out where the variables of a source are at each instruction. Ours are not described, only lines; it would look at all
-// functions that have lines nonetheless, for 2 % of the time of a compilation.
+// functions that have lines nonetheless, for 2 % of the time of a compilation. The scheduler behind register allocation orders instructions anew for
+// processors that execute them in order, at 3 % of the time.
 class Passes final : public legacy::PassManager {
 public:
     void add(Pass *pass) override {
-        if (pass->getPassID() == &LiveDebugValuesID)
+        if (pass->getPassID() == &LiveDebugValuesID || pass->getPassID() == &PostRASchedulerID)
             delete pass;
         else
             legacy::PassManager::add(pass);

@@ -1,8 +1,8 @@
 // Vectorises straight-line code where that may be worth the time.
 //
 // LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
-// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody, or when they write a row of
-// narrow ones. A row of 64-bit integers is hardly more than somebody's stack frame.
+// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody and reads or writes
+// several, or when they write a row of narrow ones. A row of 64-bit integers is hardly more than somebody's stack frame.
 
 #include "passes.h"
 
@@ -15,6 +15,9 @@ using namespace llvm;
 
 // Narrow integers that a block has to write.
 static constexpr unsigned rowMin = 4;
+// What an iteration has to read, or to write.
+static constexpr unsigned loopLoadsMin = 4;
+static constexpr unsigned loopStoresMin = 2;
 
 static bool isFractionOrVector(const Instruction &instruction) {
     Type *type = isa<StoreInst>(instruction) ? instruction.getOperand(0)->getType() : instruction.getType();
@@ -26,16 +29,24 @@ static bool isNarrowStore(const Instruction &instruction) {
     return type && type->getBitWidth() < 64;
 }
 
-static bool callsSomebody(const Loop &loop) {
-    auto isCall = [](const Instruction &instruction) { return isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction); };
-    return any_of(loop.blocks(), [&](const BasicBlock *block) { return any_of(*block, isCall); });
+// Whether an iteration calls nobody, and reads or writes enough that some of it may be done together.
+static bool hasRows(const Loop &loop) {
+    unsigned loads = 0, stores = 0;
+    for (const BasicBlock *block : loop.blocks())
+        for (const Instruction &instruction : *block) {
+            if (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction))
+                return false;
+            loads += isa<LoadInst>(instruction);
+            stores += isa<StoreInst>(instruction);
+        }
+    return loads >= loopLoadsMin || stores >= loopStoresMin;
 }
 
 static bool computes(const Function &function, const LoopInfo &loops) {
     for (const BasicBlock &block : function)
         if (any_of(block, isFractionOrVector) || count_if(block, isNarrowStore) >= rowMin)
             return true;
-    return any_of(loops.getLoopsInPreorder(), [](const Loop *loop) { return loop->isInnermost() && !callsSomebody(*loop); });
+    return any_of(loops.getLoopsInPreorder(), [](const Loop *loop) { return loop->isInnermost() && hasRows(*loop); });
 }
 
 namespace awsm {

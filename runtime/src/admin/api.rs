@@ -36,6 +36,7 @@ use crate::logging;
 use crate::metrics::text::Gauges;
 use crate::metrics::{self, Metrics};
 use crate::scheduler::{Crew, Phase};
+use crate::telemetry::Tracer;
 
 /// The header with a function's settings.
 pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
@@ -52,6 +53,7 @@ pub struct Api {
     deployer: Arc<Deployer>,
     crew: Arc<Crew>,
     metrics: Arc<Metrics>,
+    tracer: Option<Arc<Tracer>>,
     listen: SocketAddr,
     workers: usize,
     started: Instant,
@@ -67,9 +69,16 @@ struct Refusal(StatusCode, String);
 impl Api {
     /// For a server that listens there.
     #[must_use]
-    pub fn new(deployer: Arc<Deployer>, crew: Arc<Crew>, metrics: Arc<Metrics>, listen: SocketAddr, workers: usize) -> Api {
+    pub fn new(
+        deployer: Arc<Deployer>,
+        crew: Arc<Crew>,
+        metrics: Arc<Metrics>,
+        tracer: Option<Arc<Tracer>>,
+        listen: SocketAddr,
+        workers: usize,
+    ) -> Api {
         let deployments = Semaphore::new(DEPLOYMENTS_MAX);
-        Api { deployer, crew, metrics, listen, workers, started: Instant::now(), deployments }
+        Api { deployer, crew, metrics, tracer, listen, workers, started: Instant::now(), deployments }
     }
 
     /// Answers a request; `may_enter`: whether it carries the token, if there is one.
@@ -136,6 +145,7 @@ impl Api {
             requests: self.crew.requests() as u64,
             idle: (0..self.workers).map(|worker| self.crew.pools().idle(worker) as u64).sum(),
             server_log_lines_dropped: logging::dropped(),
+            spans: self.tracer.as_ref().map(|tracer| tracer.counts()),
             ..self.deployer.gauges()
         };
         let mut body = String::new();

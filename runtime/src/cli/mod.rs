@@ -21,6 +21,7 @@ use crate::config;
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging;
+use crate::telemetry;
 
 /// Status of a command that failed.
 const FAILURE: u8 = 1;
@@ -125,6 +126,9 @@ fn check(args: &CheckArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
+    if let Err(error) = telemetry::Settings::read(&config) {
+        return fail(format_args!("{}: {error}", args.file.display()));
+    }
     match Deployer::new(&config, load::compiler(&config)) {
         Ok(_) => print_line(&format!("{}: good; functions: {}", args.file.display(), config.functions.len())),
         Err(error) => fail(format_args!("{}: {error}", args.file.display())),

@@ -11,8 +11,10 @@ use hyper::header::HeaderValue;
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX,
-    KV_BYTES_MIN, NAME_BYTES_MAX, Problem, Variable,
+    KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, PhaseConfig, Problem, Variable,
 };
+use crate::phases::BEGIN;
+use crate::telemetry;
 use crate::upstream::Allowed;
 
 /// Bytes of a processor's name.
@@ -113,6 +115,12 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
     problems.range("compile_memory_bytes_max", config.compile_memory_bytes_max, COMPILE_MEMORY_BYTES_MIN, u64::MAX);
     admin(config, problems);
+    if let Some(telemetry) = &config.telemetry {
+        problems.range("telemetry.timeout_ms", telemetry.timeout_ms, 1, DEADLINE_MS_MAX);
+        for (key, why) in telemetry::settings::problems(telemetry) {
+            problems.push(format!("telemetry.{key}"), why);
+        }
+    }
     if config.functions.len() > FUNCTIONS_MAX {
         problems.push("functions", format!("{} functions; a server has at most {FUNCTIONS_MAX}", config.functions.len()));
     }
@@ -158,6 +166,29 @@ fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
         } else if let Some(other) = dirs[..index].iter().position(|dir| dir.guest == *guest) {
             problems.push(key("guest"), format!("`{guest}` is that of dirs[{other}] too"));
         }
+    }
+}
+
+fn phases(at: &str, phases: &[PhaseConfig], problems: &mut Problems<'_>) {
+    if phases.len() > PHASES_MAX {
+        return problems.push(format!("{at}.phases"), format!("{} phases; a function has at most {PHASES_MAX}", phases.len()));
+    }
+    for (index, phase) in phases.iter().enumerate() {
+        let key = |name: &str| format!("{at}.phases[{index}].{name}");
+        let name = &phase.name;
+        if let Some(other) = phases[..index].iter().position(|other| other.id == phase.id) {
+            problems.push(key("id"), format!("{} is that of phases[{other}] too", phase.id));
+        }
+        if name.is_empty() || name.len() > PHASE_NAME_BYTES_MAX || !name.chars().all(is_name_char) {
+            let rule = format!("give 1 to {PHASE_NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`");
+            problems.push(key("name"), format!("`{}` is no name for a phase; {rule}", name.escape_default()));
+        } else if let Some(other) = phases[..index].iter().position(|other| other.name == *name) {
+            problems.push(key("name"), format!("`{name}` is that of phases[{other}] too"));
+        } else if name == BEGIN && phase.id != 0 {
+            problems.push(key("name"), format!("`{name}` is the phase in which a request begins, whose id is 0"));
+        }
+        problems.range(key("cpu_us"), phase.cpu_us, 1, 1_000 * DEADLINE_MS_MAX);
+        problems.range(key("cpu_percent"), phase.cpu_percent.into(), 1, 100);
     }
 }
 
@@ -218,6 +249,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     if let Some(cpu_ms_max) = function.cpu_ms_max {
         problems.range(key("cpu_ms_max"), cpu_ms_max, 1, DEADLINE_MS_MAX);
     }
+    phases(at, &function.phases, problems);
     let (stack_min, stack_max) = (sledge_sandbox::limits::STACK_BYTES_MIN as u64, sledge_sandbox::limits::STACK_BYTES_MAX as u64);
     problems.range(key("stack_bytes"), function.stack_bytes, stack_min, stack_max);
     let is_cpu_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -352,6 +384,22 @@ mod tests {
             f(1, "content_type"),
         ];
         assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn phases_are_told_apart_by_ids_and_names() {
+        let phase = |id, name: &str, cpu_us, cpu_percent| PhaseConfig { id, name: name.to_owned(), cpu_us, cpu_percent };
+        let good = vec![phase(0, "begin", 1, 1), phase(2, "work", 86_400_000_000, 100)];
+        assert_eq!(problems(|config| config.functions[0].phases = good), [""; 0]);
+        let bad = vec![phase(1, "a", 1, 1), phase(1, "a", 0, 0), phase(2, "begin", 1, 1), phase(3, "a b", 1, 101)];
+        let found = problems(|config| config.functions[0].phases = bad);
+        let keys: Vec<_> = found.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
+        let expected = ["[1].id", "[1].name", "[1].cpu_us", "[1].cpu_percent", "[2].name", "[3].name", "[3].cpu_percent"];
+        assert_eq!(keys, expected.map(|key| format!("functions[0].phases{key}")), "{found:#?}");
+        assert_eq!(found[0], "s.toml: functions[0].phases[1].id: 1 is that of phases[0] too");
+        let many = (0..33).map(|id| phase(id, &format!("p{id}"), 1, 1)).collect();
+        let found = problems(|config| config.functions[0].phases = many);
+        assert_eq!(found, ["s.toml: functions[0].phases: 33 phases; a function has at most 32"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod check;
 mod error;
 mod read;
 mod secret;
+mod telemetry;
 mod variable;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use check::{check, check_function, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
 pub use secret::{Secret, SecretError};
+pub use telemetry::TelemetryConfig;
 pub use variable::{Variable, environment};
 
 /// Where a server listens unless told otherwise.
@@ -42,6 +44,10 @@ pub const FUNCTIONS_MAX: usize = 10_000;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Folders of one function.
 pub const DIRS_MAX: usize = 16;
+/// Phases of one function.
+pub const PHASES_MAX: usize = 32;
+/// Bytes of a phase's name.
+pub const PHASE_NAME_BYTES_MAX: usize = 64;
 /// Hosts that one function may ask.
 pub const HOSTS_MAX: usize = 64;
 /// The longest deadline: a day.
@@ -61,7 +67,7 @@ pub const COMPILE_MEMORY_BYTES_MIN: u64 = 1 << 30;
 pub const MEMORY_TOTAL_BYTES_MIN: u64 = 16 << 20;
 
 /// A server's configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Address and port to listen on; port 0 takes a free one.
@@ -131,7 +137,8 @@ pub struct Config {
     /// The same of one tenant.
     #[schemars(range(min = 65536))]
     pub kv_tenant_bytes_max: u64,
-    /// Certificates (PEM) of authorities that are believed about the servers which functions ask over TLS, beside the system's.
+    /// Certificates (PEM) of authorities that are believed about the servers which functions ask over TLS, and about the collector of spans, beside
+    /// the system's.
     pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else the user's folder for such things.
     pub cache_dir: Option<PathBuf>,
@@ -151,6 +158,8 @@ pub struct Config {
     pub access_log: bool,
     /// Whether requests have ids: the client's `X-Request-Id`, or else a new one. It is sent back, and logged.
     pub request_ids: bool,
+    /// Where spans of requests go, if they are wanted.
+    pub telemetry: Option<TelemetryConfig>,
     /// The functions to serve.
     pub functions: Vec<FunctionConfig>,
 }
@@ -261,6 +270,10 @@ pub struct FunctionConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub cpu_ms_max: Option<u64>,
+    /// The parts of its work, and what each needs of the processor. It says with `phase(id)` of `sledge:note` where each begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub phases: Vec<PhaseConfig>,
     /// Lines of its standard error that are logged in a second, of all its requests together; further ones are counted and dropped.
     #[serde(default = "log_lines_per_s_max_default")]
     pub log_lines_per_s_max: u64,
@@ -288,6 +301,24 @@ pub struct DirConfig {
     /// Whether the function may change what is in it.
     #[serde(default)]
     pub write: bool,
+}
+
+/// A part of a function's work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseConfig {
+    /// By which the function says that it begins. A request begins in phase 0, which need not be declared.
+    pub id: u32,
+    /// Its name, in records and metrics: letters, digits, `.`, `-` and `_`.
+    #[schemars(length(min = 1, max = 64))]
+    pub name: String,
+    /// Processor time that a request is expected to use in it, in microseconds.
+    #[schemars(range(min = 1, max = 86_400_000_000_u64))]
+    pub cpu_us: u64,
+    /// The part of a core that it uses while it lasts, waiting included: 100 for one that only computes, less for one that mostly waits.
+    #[serde(default = "cpu_percent_default")]
+    #[schemars(range(min = 1, max = 100))]
+    pub cpu_percent: u32,
 }
 
 /// How a module is compiled to keep accesses inside its memory.
@@ -361,6 +392,7 @@ impl Default for Config {
             metrics: true,
             access_log: false,
             request_ids: false,
+            telemetry: None,
             kv: None,
             kv_bytes_max: KvLimits::default().bytes_max,
             kv_tenant_bytes_max: KvLimits::default().tenant_bytes_max,
@@ -407,6 +439,7 @@ impl FunctionConfig {
             concurrency_max: None,
             queue_max: None,
             cpu_ms_max: None,
+            phases: Vec::new(),
             log_lines_per_s_max: log_lines_per_s_max_default(),
             bounds: Bounds::default(),
             cpu: cpu_default(),
@@ -447,6 +480,10 @@ const fn memory_bytes_max_default() -> u64 {
 
 const fn deadline_ms_default() -> u64 {
     30_000
+}
+
+const fn cpu_percent_default() -> u32 {
+    100
 }
 
 const fn log_lines_per_s_max_default() -> u64 {

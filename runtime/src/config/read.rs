@@ -34,11 +34,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for function in &mut config.functions {
         function.path = folder.join(&function.path);
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
-        for variable in function.env.values_mut() {
-            if let Variable::Secret(secret) = variable {
-                secret.within(folder);
-            }
-        }
+        function.env.values_mut().for_each(|variable| variable.within(folder));
     }
     let Config { state_dir, cache_dir, tls_certificate_file, http_ca_file, .. } = &mut config;
     for path in [state_dir, cache_dir, tls_certificate_file, http_ca_file].into_iter().flatten() {
@@ -46,6 +42,9 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     }
     for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
+    }
+    if let Some(telemetry) = &mut config.telemetry {
+        telemetry.headers.values_mut().for_each(|header| header.within(folder));
     }
     if let Some(kv) = config.kv.as_mut().filter(|kv| *kv != Path::new(KV_MEMORY) && !is_redis(kv)) {
         *kv = folder.join(&*kv);
@@ -162,8 +161,10 @@ fn unknown_keys(root: &Value, schema: &Value, tree: &Value, at: &mut String, pro
     }
 }
 
-/// Follows a `$ref` to a definition.
+/// Follows a `$ref` to a definition, also of what may be left out.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
+    let given = schema.get("anyOf").and_then(Value::as_array).filter(|any| any.iter().any(|one| one["type"] == "null"));
+    let schema = given.and_then(|any| any.iter().find(|one| one.get("$ref").is_some())).unwrap_or(schema);
     let pointer = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
     pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
 }

@@ -1,6 +1,7 @@
 //! The environment of a function: texts, and secrets that are somewhere else.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::{Secret, SecretError};
 
-/// What a variable is set to: a text, or a secret, `{ file = "PATH" }` (without the end of its last line) or `{ env = "NAME" }`, a variable of the
+/// What a variable, or a header, is set to: a text, or a secret, `{ file = "PATH" }` (without the end of its last line) or `{ env = "NAME" }`, a variable of the
 /// server's own environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -36,27 +37,39 @@ impl<'de> Deserialize<'de> for Variable {
 /// # Errors
 /// When a secret cannot be read, or cannot be the value of a variable.
 pub fn environment(variables: &BTreeMap<String, Variable>) -> Result<Vec<String>, SecretError> {
-    variables.iter().map(|(name, variable)| Ok(format!("{name}={}", value(name, variable)?))).collect()
+    variables.iter().map(|(name, variable)| Ok(format!("{name}={}", variable.value(&format!("env.{name}"))?))).collect()
 }
 
-fn value(name: &str, variable: &Variable) -> Result<String, SecretError> {
-    let place = match variable {
-        Variable::Text(text) => return Ok(text.clone()),
-        Variable::Secret(place) => place,
-    };
-    let key = format!("env.{name}");
-    let mut secret = place.read(&key)?;
-    if secret.contains('\0') {
-        return Err(SecretError { key, place: place.clone(), why: "contains a zero byte".to_owned() });
-    }
-    // Editors end every line.
-    if matches!(place, Secret::File(_)) && secret.ends_with('\n') {
-        secret.pop();
-        if secret.ends_with('\r') {
-            secret.pop();
+impl Variable {
+    /// Takes a secret's relative path as one in that folder.
+    pub fn within(&mut self, folder: &Path) {
+        if let Variable::Secret(secret) = self {
+            secret.within(folder);
         }
     }
-    Ok(secret)
+
+    /// What it is set to; `key` is the key under which it stands.
+    ///
+    /// # Errors
+    /// When it is a secret that cannot be read, or contains a zero byte.
+    pub fn value(&self, key: &str) -> Result<String, SecretError> {
+        let place = match self {
+            Variable::Text(text) => return Ok(text.clone()),
+            Variable::Secret(place) => place,
+        };
+        let mut secret = place.read(key)?;
+        if secret.contains('\0') {
+            return Err(SecretError { key: key.to_owned(), place: place.clone(), why: "contains a zero byte".to_owned() });
+        }
+        // Editors end every line.
+        if matches!(place, Secret::File(_)) && secret.ends_with('\n') {
+            secret.pop();
+            if secret.ends_with('\r') {
+                secret.pop();
+            }
+        }
+        Ok(secret)
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +77,6 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::Path;
 
     fn parse(json: &str) -> Result<Variable, String> {
         serde_json::from_str(json).map_err(|error| error.to_string())

@@ -13,6 +13,7 @@ use crate::function::{Function, Neighbours};
 use crate::host::Strings;
 use crate::http::{Route, Router};
 use crate::kv::Store;
+use crate::phases::Phase;
 use crate::scheduler::{FunctionId, TenantId};
 use crate::upstream::Roots;
 
@@ -77,6 +78,9 @@ pub struct Info {
     pub digest: String,
     /// Bytes of its machine code.
     pub code_bytes: usize,
+    /// The phases that it declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
     /// Earlier versions that still have requests.
     pub retired: usize,
 }
@@ -234,7 +238,7 @@ impl Catalogue {
         function.neighbours = Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default());
         let function = Arc::new(function);
         function.neighbours.put(&function);
-        let route = Arc::new(Route::new(&config.methods, function));
+        let route = Arc::new(Route::new(&config.route(), &config.methods, function));
         self.version += 1;
         let entry = Entry { config, digest, origin, version: self.version, route };
         let before = self.entries.insert(entry.config.name.clone(), entry);
@@ -292,6 +296,7 @@ impl Catalogue {
             version: entry.version,
             digest: entry.digest.to_hex().to_string(),
             code_bytes: entry.route.function.template.artifact().code_bytes(),
+            phases: phases_of(&entry.route.function).to_vec(),
             retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
         };
         self.entries.values().map(info).collect()
@@ -302,11 +307,25 @@ impl Catalogue {
         self.entries.values().map(|entry| &entry.route.function)
     }
 
+    /// The phases that functions declare: function, tenant and phase, processor time expected in seconds, part of a core.
+    #[must_use]
+    pub fn phases(&self) -> Vec<([String; 3], Option<f64>, f64)> {
+        let named = |function: &Arc<Function>, phase: &Phase| {
+            let names = [function.name().to_owned(), function.labels.tenant.clone(), phase.name.clone()];
+            (names, phase.cpu_us.map(|cpu_us| cpu_us as f64 / 1e6), f64::from(phase.cpu_percent) / 100.0)
+        };
+        self.functions().flat_map(|function| phases_of(function).iter().map(move |phase| named(function, phase))).collect()
+    }
+
     /// Versions that were replaced or removed and still have requests.
     #[must_use]
     pub fn retired(&self) -> usize {
         self.retired.iter().filter(|(_, function)| function.strong_count() > 0).count()
     }
+}
+
+fn phases_of(function: &Function) -> &[Phase] {
+    function.process.phases.as_ref().map_or(&[], |phases| phases.as_slice())
 }
 
 fn not_yours(name: &str, origin: Origin) -> CatalogueError {

@@ -183,6 +183,7 @@ impl Deployer {
             compilations,
             compile,
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
+            phases: catalogue.phases(),
             ..Gauges::default()
         }
     }

@@ -10,8 +10,11 @@ use super::fetch::Fetches;
 use super::http::{ReplyHead, RequestHead};
 use super::reply::ReplyBytes;
 use super::stdio::{Input, Output};
+use super::stream::{Pipe, Stream};
 use super::wasi::{Descriptors, Grant};
 use crate::kv::{BucketName, Space};
+use crate::phases::{PhaseClock, Phases};
+use crate::telemetry::Trace;
 use crate::upstream::Upstream;
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
@@ -52,6 +55,8 @@ pub struct Process {
     pub kv: Option<Space>,
     /// The servers that it may ask.
     pub upstream: Option<Arc<Upstream>>,
+    /// The phases that it declares.
+    pub phases: Option<Arc<Phases>>,
 }
 
 /// An invocation's side of the outside world.
@@ -83,10 +88,14 @@ pub struct Context {
     pub(super) calls: Calls,
     /// Requests to other servers.
     pub(super) fetches: Fetches,
+    /// The request's place in a trace, if there are any.
+    pub trace: Option<Arc<Trace>>,
     /// Host calls so far, each counted once.
     pub host_calls: u32,
     /// Where it says it is in its work.
     pub phase: u32,
+    /// How long it was in which phase, if it declares any.
+    pub phases: Option<Box<PhaseClock>>,
 }
 
 impl Context {
@@ -94,6 +103,7 @@ impl Context {
     #[must_use]
     pub fn new(process: Arc<Process>, input: Input, output: Output, errors: Output) -> Context {
         let descriptors = Descriptors::new(&process.grants);
+        let phases = process.phases.as_ref().map(|phases| Box::new(PhaseClock::new(phases)));
         Context {
             process,
             input,
@@ -108,8 +118,10 @@ impl Context {
             reply_head: None,
             calls: Calls::default(),
             fetches: Fetches::default(),
+            trace: None,
             host_calls: 0,
             phase: 0,
+            phases,
         }
     }
 
@@ -117,8 +129,31 @@ impl Context {
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
-        let reply = if let Output::Reply { bytes, .. } = &self.output { bytes.memory_bytes() } else { 0 };
+        let reply = match &self.output {
+            Output::Reply { bytes, .. } => bytes.memory_bytes(),
+            Output::Stream(writer) => writer.memory_bytes(),
+            Output::File(_) | Output::Log(_) => 0,
+        };
         body as u64 + reply as u64 + self.waiting_bytes as u64 + (self.calls.bytes() + self.fetches.bytes()) as u64
+    }
+
+    /// Whether its reply is a stream that nobody has asked for yet.
+    #[must_use]
+    pub const fn has_stream(&self) -> bool {
+        matches!(&self.output, Output::Stream(writer) if !writer.has_begun())
+    }
+
+    /// That stream, and what was said about it.
+    pub fn take_stream(&mut self) -> Option<(Arc<Pipe>, Stream, Option<Box<ReplyHead>>)> {
+        let Output::Stream(writer) = &mut self.output else { return None };
+        let (pipe, stream) = writer.begin()?;
+        Some((pipe, stream, self.reply_head.take()))
+    }
+
+    /// Whether it has written less than it has said.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        matches!(&self.output, Output::Stream(writer) if writer.falls_short())
     }
 
     /// Whether it has called other functions since that was last asked.
@@ -148,7 +183,8 @@ impl Context {
     pub fn into_reply(self) -> ReplyBytes {
         match self.output {
             Output::Reply { bytes, .. } => bytes,
-            Output::File(_) | Output::Log(_) => ReplyBytes::default(),
+            // A stream's has gone, or goes, where it was asked for.
+            Output::Stream(_) | Output::File(_) | Output::Log(_) => ReplyBytes::default(),
         }
     }
 }

@@ -21,6 +21,7 @@ use hyper::{Method, Request, Response, Uri};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+use super::fetch_span::ClientSpan;
 use super::log::Level;
 use super::wasi::Errno;
 use super::{Call, Code, Effect, HostFunction, Output, Stop, ValType};
@@ -44,7 +45,8 @@ const WAIT_TIME_MAX: Duration = Duration::from_secs(30);
 /// What a connection needs, or the URL says.
 const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-type Answered = Result<Response<Incoming>, Failure>;
+/// What a request came to.
+pub(super) type Answered = Result<Response<Incoming>, Failure>;
 
 thread_local! {
     /// One share for each request of this worker.
@@ -185,7 +187,7 @@ fn times(call: &Call<'_>, index: usize) -> Result<Times, Stop> {
 
 /// `send(method, bytes, url, bytes, headers, bytes, body, bytes, times: *(head_ms: u32, piece_ms: u32)?) -> request`
 fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let (request, times) = (request(call)?, times(call, 8)?);
+    let (mut request, times) = (request(call)?, times(call, 8)?);
     let upstream = call.context.process.upstream.as_ref().filter(|upstream| upstream.allows(&request)).ok_or(Errno::ACCES)?;
     let share = REQUESTS.with(Arc::clone);
     // One is the thread's own, another this one.
@@ -197,7 +199,8 @@ fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     if free >= REQUESTS_MAX {
         return Err(Errno::MFILE.into());
     }
-    let sent = exchange(Arc::clone(upstream), request, times.head);
+    let span = call.context.trace.as_ref().map(|trace| ClientSpan::begin(trace, &mut request));
+    let sent = exchange(Arc::clone(upstream), request, times.head, span);
     let body_bytes = call.args.u32(7) as usize;
     let fetch = Fetch { state: State::Sent(sent), times, body_bytes, _share: share };
     let fetches = &mut call.context.fetches.0;
@@ -222,10 +225,15 @@ fn exchange(
     upstream: Arc<Upstream>,
     request: Request<Full<Bytes>>,
     time: Duration,
+    span: Option<ClientSpan>,
 ) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
     let answered = async move {
         let answered = tokio::time::timeout(time, upstream.send(request)).await;
-        answered.unwrap_or(Err(Failure::Timeout("the head of the response")))
+        let answered = answered.unwrap_or(Err(Failure::Timeout("the head of the response")));
+        if let Some(span) = span {
+            span.end(&answered);
+        }
+        answered
     };
     if Handle::try_current().is_err() {
         return Box::pin(answered);

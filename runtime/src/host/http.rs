@@ -1,16 +1,17 @@
 //! `sledge:http`: what a request says beside its body, and the head of its reply, as sdk/wit/http.wit says.
 //!
 //! A function that imports none of it costs nothing for it. What was called by another function, or runs on a terminal, has no request:
-//! reading one is answered with [`Errno::NOTSUP`], and what is said about a reply goes nowhere.
+//! reading one is answered with [`Errno::NOTSUP`], and what is said about a reply goes nowhere: that of a call is one piece, whatever it says.
 
-use awsm_abi::types::ValType::I32;
+use awsm_abi::types::ValType::{I32, I64};
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, StatusCode, Uri};
 
+use super::stream::Writer;
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HostFunction, Stop, ValType};
+use super::{Call, Code, Effect, HostFunction, Output, Stop, ValType};
 
 /// Module name of the imports.
 pub const MODULE: &str = "sledge:http";
@@ -57,6 +58,8 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own("status", &[I32], status),
     own("set-header", &[I32, I32, I32, I32], |call| put_header(call, false)),
     own("add-header", &[I32, I32, I32, I32], |call| put_header(call, true)),
+    // What the client has been sent nobody takes back, and what is written to the reply from then on neither.
+    HostFunction { effect: Effect::External, ..own("stream", &[I64], stream) },
 ];
 
 fn request<'a>(call: &'a Call<'_>) -> Result<&'a RequestHead, Stop> {
@@ -117,8 +120,35 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
     put(call, 0, &rows)
 }
 
+/// What is on its way cannot be changed.
+fn check_not_begun(call: &Call<'_>) -> Result<(), Stop> {
+    if matches!(call.context.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }
+}
+
+/// `stream(bytes) -> 0`: the head goes out, and from now on the body while it is written; it has so many bytes, or it is not known how many (-1).
+fn stream(call: &mut Call<'_>) -> Result<i32, Stop> {
+    check_not_begun(call)?;
+    let length = match call.args.u64(0).cast_signed() {
+        -1 => None,
+        length => Some(u64::try_from(length).map_err(|_| Errno::INVAL)?),
+    };
+    let context = &mut *call.context;
+    let (Some(request), Output::Reply { bytes, bytes_max }) = (&context.request, &mut context.output) else { return Ok(0) };
+    if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.as_slice().len() as u64) {
+        return Err(Errno::FBIG.into());
+    }
+    // Of these there is no body (RFC 9110, 6.4.1).
+    let status = context.reply_head.as_ref().map(|head| head.status);
+    let is_empty = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
+    let is_bodiless = is_empty || request.method == Method::HEAD;
+    let length = length.filter(|_| !is_empty);
+    context.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless));
+    Ok(0)
+}
+
 /// `status(code) -> 0`: 200 to 599.
 fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
+    check_not_begun(call)?;
     let code = u16::try_from(call.args.u32(0)).ok().filter(|code| (200..600).contains(code)).ok_or(Errno::INVAL)?;
     let status = StatusCode::from_u16(code).map_err(|_| Errno::INVAL)?;
     call.context.reply_head.get_or_insert_default().status = status;
@@ -127,6 +157,7 @@ fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// `set-header(name, name_bytes, value, value_bytes) -> 0`, and `add-header`, which leaves others of the name.
 fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
+    check_not_begun(call)?;
     let name = name(call)?;
     if RESERVED.contains(&name) {
         return Err(Errno::NOTSUP.into());

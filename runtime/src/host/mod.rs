@@ -12,6 +12,7 @@ pub mod blocking;
 mod call;
 mod context;
 mod fetch;
+mod fetch_span;
 mod http;
 mod imports;
 mod kv;
@@ -21,6 +22,7 @@ mod note;
 mod pending;
 mod reply;
 mod stdio;
+mod stream;
 pub mod wasi;
 
 use std::future::Future;
@@ -37,6 +39,7 @@ pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
 pub use reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use stdio::{Body, Input, Output};
+pub use stream::{Pipe, Stream};
 
 use wasi::Errno;
 

@@ -33,8 +33,12 @@ fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
     Ok(0)
 }
 
-/// `phase(id) -> 0`: from here on the function is in that part of its work.
+/// `phase(id) -> 0`: from here on the function is in that part of its work. One that declares its phases may not name another.
 fn phase(call: &mut Call<'_>) -> Result<i32, Stop> {
-    call.context.phase = call.args.u32(0);
+    let id = call.args.u32(0);
+    if call.context.phases.as_mut().is_some_and(|phases| !phases.enter(id)) {
+        return Err(Errno::INVAL.into());
+    }
+    call.context.phase = id;
     Ok(0)
 }

@@ -107,6 +107,17 @@ impl ReplyBytes {
         self.bytes.extend_from_slice(more);
     }
 
+    /// What was written, leaving nothing of it.
+    #[must_use]
+    pub fn take(&mut self) -> ReplyBytes {
+        ReplyBytes { bytes: mem::take(&mut self.bytes), buffers: self.buffers.clone() }
+    }
+
+    /// Gives its buffer back.
+    pub fn give_back(&mut self) {
+        self.buffers.put(mem::take(&mut self.bytes));
+    }
+
     /// What is to be sent; when that is done, `share` is given back, and so is the buffer.
     #[must_use]
     pub fn into_bytes(self, share: Option<Share>) -> Bytes {
@@ -131,7 +142,7 @@ impl AsRef<[u8]> for Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.reply.buffers.put(mem::take(&mut self.reply.bytes));
+        self.reply.give_back();
     }
 }
 

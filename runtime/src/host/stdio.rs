@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sledge_sandbox::Share;
 
+use super::stream::Writer;
 use super::{LogLines, ReplyBytes, Stop};
 use crate::host::wasi::Errno;
 
@@ -148,6 +149,8 @@ pub enum Output {
         /// How much may be.
         bytes_max: usize,
     },
+    /// A reply that goes out while it is written.
+    Stream(Writer),
     /// A file of this process, for `sledge run`.
     File(File),
     /// The log.
@@ -155,7 +158,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Takes some of `bytes`, all of them except where a file takes less.
+    /// Takes some of `bytes`, all of them except where a file takes less, or a stream has less room.
     ///
     /// # Errors
     /// What the system says, or [`Stop::ReplyTooLarge`].
@@ -168,6 +171,7 @@ impl Output {
                 reply.extend(bytes);
                 Ok(bytes.len())
             }
+            Output::Stream(writer) => writer.write(bytes),
             Output::File(file) => retry(|| file.write(bytes)),
             Output::Log(lines) => {
                 lines.write(bytes);

@@ -6,6 +6,8 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, Version};
 
+use crate::telemetry::TraceId;
+
 /// By what a request is known to those who follow it through several servers.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that a client may give.
@@ -35,11 +37,19 @@ impl Seen {
         response.headers_mut().insert(REQUEST_ID, self.id.clone());
     }
 
-    pub(super) fn log<B>(&self, response: &Response<B>, function: Option<&str>, bytes: u64, begin: Instant) {
+    pub(super) fn log<B>(
+        &self,
+        response: &Response<B>,
+        function: Option<&str>,
+        bytes: u64,
+        begin: Instant,
+        trace: Option<TraceId>,
+    ) {
         let Seen { id, method, path, version } = self;
         let took_us = begin.elapsed().as_micros() as u64;
         let (id, status) = (id.to_str().unwrap_or_default(), response.status().as_u16());
-        tracing::info!(target: "sledge::access", id, %method, path, ?version, status, bytes, function, took_us);
+        let trace_id = trace.map(tracing::field::display);
+        tracing::info!(target: "sledge::access", id, trace_id, %method, path, ?version, status, bytes, function, took_us);
     }
 }
 

@@ -9,8 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::rt::Executor;
@@ -23,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connections::{Activity, Order, UnderWay};
 use super::linger::Lingering;
+use super::response::Answer;
 use super::tls::{self, Stream};
 use super::{Door, Open, Site, request};
 use crate::scheduler::Phase;
@@ -192,11 +192,14 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
     }
 }
 
-async fn answer(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let _under_way = UnderWay::new(activity);
+async fn answer(door: &Door, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
+    let under_way = UnderWay::new(activity);
     let has_body = !request.body().is_end_stream();
     let version = request.version();
     let mut response = request::answer(door, site, request).await;
+    if let Either::Right(streamed) = response.body_mut() {
+        streamed.keep(under_way);
+    }
     if version >= Version::HTTP_2 {
         // Which has another way to say that (RFC 9113, 8.2.2).
         response.headers_mut().remove(CONNECTION);

@@ -118,16 +118,17 @@ impl Activity {
 }
 
 /// A request that is not answered yet.
-pub(super) struct UnderWay<'a>(&'a Activity);
+#[derive(Debug)]
+pub(super) struct UnderWay(Rc<Activity>);
 
-impl<'a> UnderWay<'a> {
-    pub(super) fn new(activity: &'a Activity) -> UnderWay<'a> {
+impl UnderWay {
+    pub(super) fn new(activity: &Rc<Activity>) -> UnderWay {
         activity.requests.set(activity.requests.get() + 1);
-        UnderWay(activity)
+        UnderWay(Rc::clone(activity))
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.requests.set(self.0.requests.get() - 1);
         self.0.since_ms.set(now_ms());

@@ -7,8 +7,8 @@
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
 //! * [`connection`]: one connection's life; [`tls`]: its secrecy; `connections`: how long each may be idle;
 //! * [`router`]: path and method to function;
-//! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it;
-//! * [`response`]: what is answered; `patience`: what is waited for, and how long.
+//! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
+//! * [`response`]: what is answered; `streamed`: a body that is not there yet; `patience`: what is waited for, and how long.
 
 mod access;
 pub mod body;
@@ -20,6 +20,8 @@ mod patience;
 pub mod request;
 pub mod response;
 pub mod router;
+mod span;
+mod streamed;
 pub mod tls;
 
 use std::cell::{Cell, RefCell};
@@ -33,6 +35,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::metrics::Board;
 use crate::scheduler::{Admission, Crew, Job, Local};
+use crate::telemetry::Tracer;
 
 use connections::Connections;
 pub use router::{Route, Router, Site};
@@ -61,6 +64,8 @@ pub struct Door {
     pub board: Board,
     /// Whether requests are logged, and have ids.
     pub access: Access,
+    /// Who takes spans of requests, if they are wanted.
+    pub tracer: Option<Arc<Tracer>>,
     open: Cell<usize>,
     closed: Notify,
 }
@@ -91,6 +96,8 @@ pub struct Manners {
     pub is_inherited: bool,
     /// What is done for those who want to know about each request.
     pub access: Access,
+    /// Who takes spans of requests, if they are wanted.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// What is done for those who want to know about each request.
@@ -113,7 +120,7 @@ impl Door {
     #[must_use]
     pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, board: Board, manners: Manners) -> Door {
         let router = RefCell::new(router);
-        let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access } = manners;
+        let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer } = manners;
         let (open, closed) = (Cell::new(0), Notify::new());
         Door {
             router,
@@ -127,6 +134,7 @@ impl Door {
             connections: Connections::default(),
             board,
             access,
+            tracer,
             open,
             closed,
         }

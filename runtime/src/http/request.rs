@@ -4,85 +4,134 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
 use super::patience::before;
+use super::response::Answer;
 use super::router::{Route, Site};
+use super::span::ServerSpan;
 use super::{Door, access, body, response};
 use crate::host::RequestHead;
 use crate::outcome::Failure;
-use crate::scheduler::{Job, Reply, ReplyTo};
+use crate::scheduler::{Content, Job, Reply, ReplyTo};
+use crate::telemetry::Trace;
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
-pub async fn answer(door: &Door, site: Site, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    if !door.access.log && !door.access.ids {
-        return handle(door, site, request).await.0;
+pub async fn answer(door: &Door, site: Site, request: Request<Incoming>) -> Response<Answer> {
+    if !door.access.log && !door.access.ids && door.tracer.is_none() {
+        return handle(door, site, request, None).await.response;
     }
     let begin = Instant::now();
-    let seen = access::Seen::of(&request);
-    let (mut response, function) = handle(door, site, request).await;
-    if door.access.ids {
-        seen.mark(&mut response);
+    let seen = (door.access.log || door.access.ids).then(|| access::Seen::of(&request));
+    let span = door.tracer.as_ref().map(|tracer| ServerSpan::begin(tracer, &request, door.tls.is_some(), begin));
+    let trace = span.as_ref().map(|span| span.trace().context().trace);
+    let Handled { mut response, route, failure } = handle(door, site, request, span.as_ref()).await;
+    match (span, response.status(), response.body_mut()) {
+        // It is over when its reply is.
+        (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
+        (Some(span), status, Either::Left(_)) => span.end(status, failure.as_ref()),
+        (None, ..) => {}
     }
-    if door.access.log {
-        seen.log(&response, function.as_ref().map(|route| route.function.name()), response.body().size_hint().lower(), begin);
+    if let Some(seen) = seen {
+        if door.access.ids {
+            seen.mark(&mut response);
+        }
+        if door.access.log {
+            let (function, bytes) = (route.as_ref().map(|route| route.function.name()), response.body().size_hint().lower());
+            seen.log(&response, function, bytes, begin, trace);
+        }
     }
     response
 }
 
-/// The answer, and what it is from, if anything.
-async fn handle(door: &Door, site: Site, request: Request<Incoming>) -> (Response<Full<Bytes>>, Option<Arc<Route>>) {
+/// The answer, what it is from, if anything, and why it is none of a function's.
+struct Handled {
+    response: Response<Answer>,
+    route: Option<Arc<Route>>,
+    failure: Option<Failure>,
+}
+
+impl Handled {
+    fn answered(response: Response<Answer>, route: Option<Arc<Route>>) -> Handled {
+        Handled { response, route, failure: None }
+    }
+
+    fn failed(failure: Failure, route: Option<Arc<Route>>) -> Handled {
+        Handled { response: response::failure(&failure, route.as_deref()), route, failure: Some(failure) }
+    }
+}
+
+async fn handle(door: &Door, site: Site, request: Request<Incoming>, span: Option<&ServerSpan>) -> Handled {
     let (head, incoming) = request.into_parts();
     let path = head.uri.path();
     if path.len() > PATH_BYTES_MAX {
         door.board.thread().unrouted.add(1);
-        return (response::failure(&Failure::PathTooLong, None), None);
+        return Handled::failed(Failure::PathTooLong, None);
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
     let found = door.router.borrow().find(site, path, &head.method);
+    if let (Some(span), Ok(route) | Err((_, Some(route)))) = (span, &found) {
+        span.routed(route);
+    }
     let route = match found {
         Ok(route) => route,
         // What may be asked for is answered by the server, unless the function wants to.
         Err((Failure::MethodNotAllowed, Some(route))) if head.method == Method::OPTIONS => {
-            return (response::options(&route.options), Some(route));
+            return Handled::answered(response::options(&route.options), Some(route));
         }
         Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && path == "*" => {
-            return (response::options(&HeaderValue::from_static("OPTIONS")), None);
+            return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None);
         }
         Err((failure, route)) => {
             match &route {
                 Some(route) => door.board.note(&route.function, |row| row.ended(Some(&failure))),
                 None => door.board.thread().unrouted.add(1),
             }
-            return (response::failure(&failure, route.as_deref()), route);
+            return Handled::failed(failure, route);
         }
     };
     let unanswered = Unanswered(Some((door, &route)));
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
-    let asked = || Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
+    let asked = || {
+        let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
+        // So that whatever the function asks in its own way is a part of this request, too.
+        if let Some(span) = span {
+            span.trace().context().inject(&mut asked.headers);
+        }
+        asked
+    };
     let asked = route.function.reads_head.then(asked);
-    let result = run(door, &route, asked, incoming).await;
-    let failure = result.as_ref().map_or_else(Some, |reply| reply.result.as_ref().err());
-    unanswered.answered(failure);
+    let result = run(door, &route, asked, incoming, span.map(|span| Arc::clone(span.trace()))).await;
+    match result.as_ref().map(|reply| &reply.result) {
+        Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
+        Ok(Ok(Content::Stream(stream))) => match stream.accept() {
+            Some(end) => unanswered.answered(end.as_ref().err()),
+            None => unanswered.left_to_worker(),
+        },
+        Ok(Err(failure)) | Err(failure) => unanswered.answered(Some(failure)),
+    }
     let mut reply = match result {
         Ok(reply) => reply,
-        Err(failure) => return (response::failure(&failure, Some(&route)), Some(route)),
+        Err(failure) => return Handled::failed(failure, Some(route)),
     };
-    let mut response = match std::mem::replace(&mut reply.result, Ok(Bytes::new())) {
-        Ok(bytes) => response::success(bytes, &route.function.content_type, reply.head.take()),
-        Err(failure) => response::failure(&failure, Some(&route)),
+    let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
+        Ok(content) => {
+            let response = response::success(content, &route.function.content_type, reply.head.take());
+            Handled::answered(response, Some(route))
+        }
+        Err(failure) => Handled::failed(failure, Some(route)),
     };
     if is_timed {
-        response::add_timing(&mut response, &reply);
+        response::add_timing(&mut handled.response, &reply);
     }
-    (response, Some(route))
+    handled
 }
 
 /// A request that was routed: counted when it is answered, and also when its client goes before that.
@@ -93,6 +142,11 @@ impl Unanswered<'_> {
         if let Some((door, route)) = self.0.take() {
             door.board.note(&route.function, |row| row.ended(failure));
         }
+    }
+
+    /// Its reply has begun: it is counted where it ends.
+    fn left_to_worker(mut self) {
+        self.0 = None;
     }
 }
 
@@ -105,7 +159,13 @@ impl Drop for Unanswered<'_> {
 }
 
 /// Takes a request in and has it run. What cannot be taken is refused before its body is read.
-async fn run(door: &Door, route: &Route, head: Option<Box<RequestHead>>, incoming: Incoming) -> Result<Reply, Failure> {
+async fn run(
+    door: &Door,
+    route: &Route,
+    head: Option<Box<RequestHead>>,
+    incoming: Incoming,
+    trace: Option<Arc<Trace>>,
+) -> Result<Reply, Failure> {
     if body::is_declared_too_large(&incoming, door.body_bytes_max) {
         return Err(Failure::BodyTooLarge);
     }
@@ -115,7 +175,8 @@ async fn run(door: &Door, route: &Route, head: Option<Box<RequestHead>>, incomin
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();
     let deadline = arrived + function.deadline;
-    door.submit(Job { function, head, body, reply: ReplyTo::Client(reply), arrived, deadline, admission, caller: None });
+    let reply = ReplyTo::Client(reply);
+    door.submit(Job { function, head, body, reply, arrived, deadline, admission, caller: None, trace });
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
     match before(|| deadline, answer).await {
         Some(Ok(reply)) => Ok(reply),

@@ -3,23 +3,30 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
 use super::router::Route;
+use super::streamed::Streamed;
 use crate::host::ReplyHead;
 use crate::outcome::Failure;
-use crate::scheduler::Reply;
+use crate::scheduler::{Content, Reply};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
+/// A response's body: all of it, or what its function still writes.
+pub type Answer = Either<Full<Bytes>, Streamed>;
+
 /// The answer to a request that its function handled; `head` is what it said about it.
 #[must_use]
-pub fn success(bytes: Bytes, content_type: &HeaderValue, head: Option<Box<ReplyHead>>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(bytes));
+pub fn success(content: Content, content_type: &HeaderValue, head: Option<Box<ReplyHead>>) -> Response<Answer> {
+    let mut response = Response::new(match content {
+        Content::Whole(bytes) => Either::Left(Full::new(bytes)),
+        Content::Stream(stream) => Either::Right(Streamed::new(stream)),
+    });
     response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     if let Some(head) = head {
         *response.status_mut() = head.status;
@@ -31,8 +38,8 @@ pub fn success(bytes: Bytes, content_type: &HeaderValue, head: Option<Box<ReplyH
 
 /// The answer to whoever asks what may be asked for.
 #[must_use]
-pub fn options(allow: &HeaderValue) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+pub fn options(allow: &HeaderValue) -> Response<Answer> {
+    let mut response = Response::new(Either::Left(Full::default()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(ALLOW, allow.clone());
     response
@@ -40,10 +47,10 @@ pub fn options(allow: &HeaderValue) -> Response<Full<Bytes>> {
 
 /// The answer to a request that failed; `route` is what it was for, where it came so far.
 #[must_use]
-pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Full<Bytes>> {
+pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Answer> {
     let mut json = failure.to_json(route.map(|route| route.function.name()));
     json.push('\n');
-    let mut response = Response::new(Full::new(Bytes::from(json)));
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from(json))));
     *response.status_mut() = failure.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -65,7 +72,7 @@ pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Full<Bytes>
 }
 
 /// Adds how long a request waited and ran, in milliseconds (<https://www.w3.org/TR/server-timing/>).
-pub fn add_timing(response: &mut Response<Full<Bytes>>, reply: &Reply) {
+pub fn add_timing(response: &mut Response<Answer>, reply: &Reply) {
     let mut text = String::with_capacity(48);
     let milliseconds = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
     let _ = write!(text, "queue;dur={:.4}, run;dur={:.4}", milliseconds(reply.queued), milliseconds(reply.ran));
@@ -73,6 +80,9 @@ pub fn add_timing(response: &mut Response<Full<Bytes>>, reply: &Reply) {
     let times = [("ready", record.ready), ("cpu", record.running), ("blocked", record.blocked)];
     for (name, time) in times {
         let _ = write!(text, ", {name};dur={:.4}", milliseconds(time));
+    }
+    for (_, phase, time) in record.phases.iter().flat_map(|phases| phases.times()) {
+        let _ = write!(text, ", phase-{};dur={:.4}", phase.name, milliseconds(time));
     }
     if let Ok(value) = HeaderValue::from_str(&text) {
         response.headers_mut().insert(SERVER_TIMING, value);
@@ -87,10 +97,10 @@ mod tests {
 
     #[test]
     fn timing_is_in_milliseconds() {
-        let mut response = success(Bytes::new(), &HeaderValue::from_static("text/plain"), None);
+        let mut response = success(Content::Whole(Bytes::new()), &HeaderValue::from_static("text/plain"), None);
         let record = Record { ready: Duration::from_micros(1), running: Duration::from_millis(2), ..Record::default() };
         let (queued, ran) = (Duration::from_nanos(12_300), Duration::from_nanos(1_000_456_700));
-        let reply = Reply { result: Ok(Bytes::new()), head: None, queued, ran, record };
+        let reply = Reply { result: Ok(Content::Whole(Bytes::new())), head: None, queued, ran, record };
         add_timing(&mut response, &reply);
         assert_eq!(
             response.headers()["server-timing"],

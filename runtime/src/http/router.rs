@@ -37,6 +37,8 @@ pub type Refused<F = Function> = (Failure, Option<Arc<Route<F>>>);
 /// What answers at one path.
 #[derive(Debug)]
 pub struct Route<F = Function> {
+    /// The path, or what the path begins with: `/a/*`.
+    pub pattern: Box<str>,
     /// The function.
     pub function: Arc<F>,
     /// The methods that it answers, as a reply to others lists them.
@@ -47,9 +49,9 @@ pub struct Route<F = Function> {
 }
 
 impl<F> Route<F> {
-    /// What answers with `function` to those methods.
+    /// What answers with `function` to those methods at that path.
     #[must_use]
-    pub fn new(methods: &[String], function: Arc<F>) -> Route<F> {
+    pub fn new(pattern: &str, methods: &[String], function: Arc<F>) -> Route<F> {
         let methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
         let list = |methods: &[Method]| {
             let names = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
@@ -57,7 +59,7 @@ impl<F> Route<F> {
         };
         let allow = list(&methods);
         let options = list(&[&methods[..], &[Method::OPTIONS]].concat());
-        Route { function, allow, options, methods }
+        Route { pattern: pattern.into(), function, allow, options, methods }
     }
 }
 
@@ -123,8 +125,8 @@ mod tests {
 
     fn router() -> Router<&'static str> {
         let mut router = Router::default();
-        router.add(None, "/a", Arc::new(Route::new(&["POST".to_owned()], Arc::new("a"))));
-        router.add(None, "/a/b", Arc::new(Route::new(&["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
+        router.add(None, "/a", Arc::new(Route::new("/a", &["POST".to_owned()], Arc::new("a"))));
+        router.add(None, "/a/b", Arc::new(Route::new("/a/b", &["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
         router
     }
 
@@ -144,7 +146,7 @@ mod tests {
     fn exact_routes_come_before_prefixes_and_long_prefixes_before_short_ones() {
         let mut router = router();
         for path in ["/a/*", "/a/b/*", "/c/d/*"] {
-            router.add(None, path, Arc::new(Route::new(&["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
+            router.add(None, path, Arc::new(Route::new(path, &["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
         }
         for (path, expected) in [
             ("/a", "a"),
@@ -161,7 +163,7 @@ mod tests {
         for path in ["/c", "/c/", "/c/d", "/cd/e", "/"] {
             assert!(router.find(None, path, &Method::POST).is_err(), "{path}");
         }
-        router.add(None, "/*", Arc::new(Route::new(&["POST".to_owned()], Arc::new("all"))));
+        router.add(None, "/*", Arc::new(Route::new("/*", &["POST".to_owned()], Arc::new("all"))));
         let long = "/".repeat(8_000);
         for path in ["/", "/c", &long] {
             assert_eq!(*router.find(None, path, &Method::POST).unwrap().function, "all", "{path}");
@@ -183,7 +185,7 @@ mod tests {
     fn an_address_of_its_own_has_routes_of_its_own() {
         let mut router = router();
         let own = Some("127.0.0.1:9".parse().unwrap());
-        router.add(own, "/*", Arc::new(Route::new(&["GET".to_owned()], Arc::new("own"))));
+        router.add(own, "/*", Arc::new(Route::new("/*", &["GET".to_owned()], Arc::new("own"))));
         assert_eq!(*router.find(own, "/a/b", &Method::GET).unwrap().function, "own");
         assert_eq!(*router.find(None, "/a/b", &Method::GET).unwrap().function, "ab");
         assert!(router.find(None, "/elsewhere", &Method::GET).is_err());

@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::count::{Count, Histogram, Sum};
 use crate::function::{Function, Labels};
 use crate::outcome::Failure;
+use crate::phases::PhaseClock;
 
 /// How requests end: success, and every [code](Failure::code) of a failure.
 pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
@@ -38,6 +39,8 @@ pub struct Row {
     pub reset: Histogram,
     /// How often its quantum was over before it was.
     pub preemptions: Count,
+    /// Running in each of the phases that it declares.
+    phases: Box<[Histogram]>,
 }
 
 /// What one thread counted of all functions together.
@@ -86,6 +89,8 @@ pub struct Totals {
     pub reset: Sum,
     /// As of a [`Row`].
     pub preemptions: u64,
+    /// The same, by the phase's name.
+    pub phases: BTreeMap<String, Sum>,
 }
 
 impl fmt::Debug for Board {
@@ -103,6 +108,24 @@ impl Row {
             Failure::CODES.iter().position(|known| *known == code).map_or(0, |index| index + 1)
         });
         self.outcomes[index].add(1);
+    }
+}
+
+impl Row {
+    /// Takes note of how long a request was in which phase.
+    pub fn note_phases(&self, clock: &PhaseClock) {
+        for (index, _, time) in clock.times() {
+            // They are the labels' own.
+            if let Some(histogram) = self.phases.get(index) {
+                histogram.observe(time);
+            }
+        }
+    }
+
+    /// Names and times of the phases.
+    fn phases(&self) -> impl Iterator<Item = (&str, &Histogram)> {
+        let phases = self.labels.phases.as_ref().map_or(&[][..], |phases| phases.as_slice());
+        phases.iter().map(|phase| phase.name.as_str()).zip(&self.phases)
     }
 }
 
@@ -152,6 +175,7 @@ impl Thread {
         if let Some(row) = rows.iter().find(|row| row.labels == *labels) {
             return Arc::clone(row);
         }
+        let phases = labels.phases.as_ref().map_or(0, |phases| phases.as_slice().len());
         let row = Arc::new(Row {
             labels: Arc::clone(labels),
             outcomes: Default::default(),
@@ -160,6 +184,7 @@ impl Thread {
             run: Histogram::default(),
             reset: Histogram::default(),
             preemptions: Count::default(),
+            phases: (0..phases).map(|_| Histogram::default()).collect(),
         });
         rows.push(Arc::clone(&row));
         row
@@ -190,6 +215,9 @@ impl Metrics {
                 totals.run.add(&row.run);
                 totals.reset.add(&row.reset);
                 totals.preemptions += row.preemptions.get();
+                for (name, histogram) in row.phases() {
+                    totals.phases.entry(name.to_owned()).or_default().add(histogram);
+                }
             }
         }
         all

@@ -33,8 +33,12 @@ pub struct Gauges {
     pub compile: Sum,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
+    /// Spans, by what became of them, where they are wanted.
+    pub spans: Option<[(&'static str, u64); 3]>,
     /// Lines of functions' standard error that were dropped, by function.
     pub log_lines_dropped: Vec<(String, u64)>,
+    /// What functions declare of their phases: function, tenant and phase, processor time expected (none where nothing is), part of a core.
+    pub phases: Vec<([String; 3], Option<f64>, f64)>,
 }
 
 /// Writes everything.
@@ -121,9 +125,39 @@ impl Collected {
                 metric.encode_histogram::<[(&str, &str); 0]>(sum.seconds(), sum.count(), &sum.buckets(), None)?;
             }
         }
+        self.phases(encoder)?;
         let of =
             |count: fn(&Totals) -> u64| self.functions.iter().map(move |(function, totals)| (labels(function), count(totals)));
         counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))
+    }
+
+    /// Of the functions that declare phases: how long they took, and what was expected.
+    fn phases(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let labels = |[function, tenant, phase]: [&str; 3]| {
+            [("function", function.to_owned()), ("tenant", tenant.to_owned()), ("phase", phase.to_owned())]
+        };
+        let (name, help) = ("phase_cpu", "Processor time of a request in a phase");
+        let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for ((function, tenant), totals) in &self.functions {
+            for (phase, sum) in &totals.phases {
+                let labels = labels([function, tenant, phase]);
+                let mut metric = metric.encode_family(&labels)?;
+                metric.encode_histogram::<[(&str, &str); 0]>(sum.seconds(), sum.count(), &sum.buckets(), None)?;
+            }
+        }
+        let labels = |names: &[String; 3]| labels([&names[0], &names[1], &names[2]]);
+        let (name, help) = ("phase_expected_cpu", "The same, as its function declares it");
+        let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Gauge)?;
+        for (names, expected) in self.gauges.phases.iter().filter_map(|(names, expected, _)| Some((names, (*expected)?))) {
+            ConstGauge::new(expected).encode(metric.encode_family(&labels(names))?)?;
+        }
+        let (name, help) =
+            ("phase_expected_core", "Part of a core that a phase uses while it lasts, as its function declares it");
+        let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Ratios), MetricType::Gauge)?;
+        for (names, _, part) in &self.gauges.phases {
+            ConstGauge::new(*part).encode(metric.encode_family(&labels(names))?)?;
+        }
+        Ok(())
     }
 
     fn server(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -137,7 +171,9 @@ impl Collected {
             compilations,
             compile,
             server_log_lines_dropped,
+            spans,
             log_lines_dropped,
+            phases: _,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -168,6 +204,15 @@ impl Collected {
         let (name, help) = ("server_log_lines_dropped", "Lines of the log that were dropped, because nobody took them");
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(*server_log_lines_dropped).encode(metric)?;
+        if let Some(spans) = spans {
+            let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));
+            counters(
+                encoder,
+                "spans",
+                "Spans, by what became of them: those that did not fit into the queue are dropped",
+                spans,
+            )?;
+        }
         let dropped = log_lines_dropped.iter().map(|(function, count)| ([("function", function.as_str())], *count));
         counters(encoder, "log_lines_dropped", "Lines of functions' standard error that were dropped", dropped)
     }

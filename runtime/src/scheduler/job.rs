@@ -12,8 +12,9 @@ use super::core::{Task, TaskId};
 use super::record::{Caller, Parent, Record};
 use crate::execution::Execution;
 use crate::function::Function;
-use crate::host::{Body, CallAnswer, CallFailure, ReplyHead, RequestHead};
+use crate::host::{Body, CallAnswer, CallFailure, Pipe, ReplyHead, RequestHead, Stream};
 use crate::outcome::Failure;
+use crate::telemetry::Trace;
 
 /// A request that waits to be run.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Job {
     pub admission: Admission,
     /// Who called it, if that was a function.
     pub caller: Option<(Arc<Caller>, Parent)>,
+    /// Its place in a trace, if there are any.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Where a reply goes.
@@ -41,6 +44,8 @@ pub struct Job {
 pub enum ReplyTo {
     /// To a client, by way of its connection.
     Client(oneshot::Sender<Reply>),
+    /// To a client who has the head already, and gets the rest as it is written.
+    Stream(Arc<Pipe>),
     /// To a function.
     Guest(oneshot::Sender<CallAnswer>),
     /// Nobody wants it.
@@ -53,6 +58,7 @@ impl ReplyTo {
     pub fn is_closed(&self) -> bool {
         match self {
             ReplyTo::Client(sender) => sender.is_closed(),
+            ReplyTo::Stream(pipe) => pipe.is_closed(),
             ReplyTo::Guest(sender) => sender.is_closed(),
             ReplyTo::Nobody => false,
         }
@@ -62,6 +68,7 @@ impl ReplyTo {
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match self {
             ReplyTo::Client(sender) => sender.poll_closed(context),
+            ReplyTo::Stream(pipe) => pipe.poll_closed(context),
             ReplyTo::Guest(sender) => sender.poll_closed(context),
             ReplyTo::Nobody => Poll::Pending,
         }
@@ -71,15 +78,30 @@ impl ReplyTo {
     pub fn send(self, reply: Reply) {
         match self {
             ReplyTo::Client(sender) => drop(sender.send(reply)),
-            ReplyTo::Guest(sender) => drop(sender.send(reply.result.map_err(CallFailure::Failed))),
-            ReplyTo::Nobody => {}
+            ReplyTo::Guest(sender) => drop(sender.send(match reply.result {
+                Ok(Content::Whole(bytes)) => Ok(bytes),
+                // Only clients get streams.
+                Ok(Content::Stream(_)) => Err(CallFailure::Failed(Failure::Internal)),
+                Err(failure) => Err(CallFailure::Failed(failure)),
+            })),
+            // It was told how the invocation ended.
+            ReplyTo::Stream(_) | ReplyTo::Nobody => {}
         }
     }
 
     /// Whether a client waits for it.
     #[must_use]
     pub const fn is_client(&self) -> bool {
-        matches!(self, ReplyTo::Client(_))
+        matches!(self, ReplyTo::Client(_) | ReplyTo::Stream(_))
+    }
+
+    /// The invocation is over. Whether it is counted here how; where clients are answered, it is counted there.
+    pub(super) fn counts_end(&self, result: &Result<(), Failure>) -> bool {
+        match self {
+            ReplyTo::Client(_) => false,
+            ReplyTo::Stream(pipe) => pipe.end(result.clone()),
+            ReplyTo::Guest(_) | ReplyTo::Nobody => true,
+        }
     }
 }
 
@@ -150,11 +172,20 @@ impl Work {
     }
 }
 
-/// How a request ended.
+/// What a function answers.
+#[derive(Debug)]
+pub enum Content {
+    /// All of it.
+    Whole(Bytes),
+    /// What it writes from now on; it is not over.
+    Stream(Stream),
+}
+
+/// How a request ended, or how its reply begins.
 #[derive(Debug)]
 pub struct Reply {
     /// What the function wrote, or why there is nothing.
-    pub result: Result<Bytes, Failure>,
+    pub result: Result<Content, Failure>,
     /// What the function said about its reply.
     pub head: Option<Box<ReplyHead>>,
     /// Time from arrival until a worker took it.

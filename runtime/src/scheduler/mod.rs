@@ -10,7 +10,7 @@
 //! * [`crew`]: what the workers share: queues, who is idle, how many requests there are, whether the server is stopping;
 //! * [`worker`]: one worker's loop, which carries the decisions out; [`spin`]: whether it looks for more before it sleeps;
 //!   [`waits`]: what its blocked sandboxes wait for;
-//! * [`job`]: a request on its way to a sandbox; [`record`]: what is known of it besides;
+//! * [`job`]: a request on its way to a sandbox; [`record`]: what is known of it besides; `spans`: what a collector learns of it;
 //! * [`interleavings`]: what can happen in which state, and the test of each.
 
 pub mod blocked;
@@ -21,6 +21,7 @@ pub mod interleavings;
 pub mod job;
 pub mod record;
 pub mod shares;
+mod spans;
 pub mod spin;
 pub mod waits;
 pub mod worker;
@@ -28,7 +29,7 @@ pub mod worker;
 pub use core::{FunctionId, STARTED_MAX};
 pub use crew::{Admission, Crew, POOL_IDLE_MAX, Phase};
 pub use gate::Gate;
-pub use job::{Job, Reply, ReplyTo};
+pub use job::{Content, Job, Reply, ReplyTo};
 pub use record::Record;
 pub use shares::TenantId;
 pub use worker::{Local, WorkerSettings};

@@ -1,9 +1,10 @@
 //! What is known of a request besides its reply: its place among all others, and where its time went.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::FunctionId;
-use std::sync::Arc;
+use crate::phases::PhaseClock;
 
 /// Functions that wait for each other, one calling the next.
 pub const DEPTH_MAX: u32 = 16;
@@ -11,7 +12,7 @@ pub const DEPTH_MAX: u32 = 16;
 pub const CYCLES_MAX: usize = 4;
 
 /// A request's record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Counts the requests that the server has admitted, calls of functions by functions included.
     pub sequence: u64,
@@ -27,6 +28,8 @@ pub struct Record {
     pub running: Duration,
     /// Time for which it waited for something else than its turn.
     pub blocked: Duration,
+    /// For how long it ran in each phase, if its function declares any: `running`, divided.
+    pub phases: Option<Box<PhaseClock>>,
 }
 
 /// From where a function was called.

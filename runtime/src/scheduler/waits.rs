@@ -127,6 +127,13 @@ impl Waits {
         wait.until.map_or(now, |until| until.min(now)).saturating_duration_since(wait.since)
     }
 
+    /// Whether there are tasks to poll.
+    #[must_use]
+    pub fn has_woken(&self) -> bool {
+        // Relaxed: a hint; what is done about it looks again.
+        self.woken.some.load(Ordering::Relaxed)
+    }
+
     /// The tasks to poll.
     #[must_use]
     pub fn take_woken(&mut self) -> Vec<TaskId> {

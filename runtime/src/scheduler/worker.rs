@@ -26,8 +26,9 @@ use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
-use super::job::{Started, Work};
+use super::job::{Content, Started, Work};
 use super::record::{Caller, Parent, Record};
+use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use super::{Admission, Crew, Job, Phase, Reply, ReplyTo};
@@ -217,8 +218,8 @@ impl Local {
         let mut found = false;
         while !found && Instant::now() < until {
             tokio::task::yield_now().await;
-            // A connection's task has run something, or another worker has something to give.
-            found = !self.crew.is_idle(self.index);
+            // A connection's task has run something, another worker has something to give, or what a guest waits for has happened.
+            found = !self.crew.is_idle(self.index) || self.worker.borrow().waits.has_woken();
         }
         self.worker.borrow_mut().spin.looked(found);
         found
@@ -344,7 +345,7 @@ impl Worker {
 
     /// Takes a job and runs its first quantum.
     fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
-        let Job { function, head, body, reply, arrived, deadline, admission, caller } = job;
+        let Job { function, head, body, reply, arrived, deadline, admission, caller, trace } = job;
         let record = new_record(&admission, caller.as_ref());
         let failed = |worker: &mut Worker| {
             worker.release(id);
@@ -360,19 +361,23 @@ impl Worker {
             Ok(sandbox) => sandbox,
             Err(failure) => {
                 tracing::debug!(function = function.name(), %failure, "not begun");
+                if let Some(trace) = &trace {
+                    let (is_call, failure) = (!reply.is_client(), Some(&failure));
+                    Over { function: &function, is_call, arrived, end: taken, failure }.tell_queued(trace);
+                }
                 let queued = taken - arrived;
                 reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
                 return failed(self);
             }
         };
-        let ready = self.board.now(clean);
+        let ready = if trace.is_some() { Instant::now() } else { self.board.now(clean) };
         let instantiated = ready.saturating_duration_since(clean);
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
         let mut context = Context::new(process, Input::Body(body), output, errors);
-        context.request = head;
+        (context.request, context.trace) = (head, trace);
         let execution = Execution::new(function, sandbox, context);
         let started = Box::new(Started {
             execution,
@@ -417,6 +422,11 @@ impl Worker {
             Some(Work::Job(job)) => {
                 tracing::debug!(function = job.function.name(), %failure, "not begun");
                 let record = new_record(&job.admission, job.caller.as_ref());
+                if let Some(trace) = &job.trace {
+                    let (is_call, failure) = (!job.reply.is_client(), Some(&failure));
+                    let end = Instant::now();
+                    Over { function: &job.function, is_call, arrived: job.arrived, end, failure }.tell_queued(trace);
+                }
                 let queued = job.arrived.elapsed();
                 job.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
             }
@@ -428,13 +438,19 @@ impl Worker {
     /// Runs a quantum.
     fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
         self.thread.arm();
+        started.execution.start_clock(begin);
         loop {
             let progress = started.execution.run();
             if started.execution.context().has_outgoing() {
                 self.call(&mut started);
             }
             let now = Instant::now();
+            // Who fails before anybody has heard of its stream is answered like all who fail.
+            if started.execution.context().has_stream() && !matches!(progress, Progress::Ended(Err(_))) {
+                begin_stream(&mut started, begin, now);
+            }
             let ran = now - begin;
+            started.execution.count_time(now);
             let (until, pending) = match progress {
                 // The timer ran already when this one began; it gets at least half of its quantum.
                 Progress::Preempted if ran < self.settings.quantum / 2 => {
@@ -473,6 +489,7 @@ impl Worker {
     fn call(&mut self, started: &mut Started) {
         for Outgoing { name, input, host_call, answer } in started.execution.take_outgoing() {
             let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
+            let trace = started.execution.context().trace.as_ref().map(|trace| trace.call());
             match self.callee(started, &name) {
                 Ok((function, caller, admission)) => {
                     let arrived = Instant::now();
@@ -481,7 +498,7 @@ impl Worker {
                     let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
                     let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
                     let body = Body::from(input);
-                    let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller };
+                    let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller, trace };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
                         self.add(id, Work::Job(job));
@@ -489,6 +506,9 @@ impl Worker {
                 }
                 Err(failure) => {
                     tracing::debug!(caller = started.execution.function().name(), callee = name, ?failure, "a call was refused");
+                    if let Some(trace) = &trace {
+                        spans::tell_refused(trace, &name, &failure);
+                    }
                     if let ReplyTo::Guest(answer) = reply {
                         let _ = answer.send(Err(failure));
                     }
@@ -521,12 +541,14 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } = *started;
+        let phases = execution.take_phases();
+        let counts = reply.counts_end(&result);
         self.board.note(execution.function(), |row| {
+            phases.iter().for_each(|phases| row.note_phases(phases));
             row.queue.observe(taken.saturating_duration_since(arrived));
             row.instantiate.observe(instantiated);
             row.run.observe(end.saturating_duration_since(ready));
-            // What clients asked for is counted where they are answered.
-            if !reply.is_client() {
+            if counts {
                 row.ended(result.as_ref().err());
             }
         });
@@ -549,11 +571,16 @@ impl Worker {
             ready: end.saturating_duration_since(arrived).saturating_sub(cpu + blocked),
             running: cpu,
             blocked,
+            phases,
             ..new_record(&admission, caller.as_ref())
         };
+        if let Some(trace) = &context.trace {
+            let (function, is_call, failure) = (execution.function(), !reply.is_client(), result.as_ref().err());
+            Over { function, is_call, arrived, end, failure }.tell(trace, &Begun { taken, ready, instantiated }, &record);
+        }
         tracing::debug!(target: "sledge::request", function = execution.function().name(), ?record, "over");
         let remains = execution.finish();
-        let reply_bytes = result.map(|()| remains.reply);
+        let reply_bytes = result.map(|()| Content::Whole(remains.reply));
         // Nobody waits for it any more where this fails.
         reply.send(Reply { result: reply_bytes, head: remains.head, queued: taken - arrived, ran: end - taken, record });
         self.put_back();
@@ -644,6 +671,21 @@ impl Worker {
             self.kill(id, Failure::Stopping);
         }
     }
+}
+
+/// Has a reply sent that goes out while it is written.
+fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
+    let Some((pipe, stream, head)) = started.execution.take_stream() else { return };
+    let Started { arrived, taken, cpu, blocked, .. } = *started;
+    let running = cpu + (now - begin);
+    let record = Record {
+        ready: now.saturating_duration_since(arrived).saturating_sub(running + blocked),
+        running,
+        blocked,
+        ..new_record(&started.admission, started.caller.as_ref())
+    };
+    let reply = Reply { result: Ok(Content::Stream(stream)), head, queued: taken - arrived, ran: now - taken, record };
+    std::mem::replace(&mut started.reply, ReplyTo::Stream(pipe)).send(reply);
 }
 
 /// The record of a request that has done nothing yet.

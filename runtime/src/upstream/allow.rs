@@ -55,6 +55,15 @@ impl Allowed {
         Ok(allowed)
     }
 
+    /// One host and port, wherever its name leads: for what the operator asks for, not a function.
+    #[must_use]
+    pub fn wherever(host: &str, port: u16) -> Allowed {
+        let port = Some(port);
+        let everything = |address: IpAddr| Network { address, bits: 0, port };
+        let networks = vec![everything(Ipv4Addr::UNSPECIFIED.into()), everything(Ipv6Addr::UNSPECIFIED.into())];
+        Allowed { hosts: vec![Host { name: host.to_ascii_lowercase(), below: false, port }], networks }
+    }
+
     fn add(&mut self, entry: &str) -> Result<(), &'static str> {
         let (host, port) = split_port(entry)?;
         let (address, bits) = match host.split_once('/') {

@@ -119,7 +119,8 @@ fn client_config(own: Vec<CertificateDer<'static>>) -> Result<ClientConfig, rust
 }
 
 /// The host that a URL names, and the port that it means.
-pub(super) fn host_and_port(uri: &Uri) -> Option<(&str, u16)> {
+#[must_use]
+pub fn host_and_port(uri: &Uri) -> Option<(&str, u16)> {
     let default = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
     Some((uri.host()?, uri.port_u16().unwrap_or(default)))
 }

@@ -26,6 +26,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use allow::{AllowError, Allowed};
 pub use connect::{Failure, Roots, RootsError};
 
+pub use connect::host_and_port;
+
 use connect::Connector;
 
 /// Connections to one host that are kept for the next request, of one function and worker.

@@ -57,6 +57,10 @@ impl<W: Write> Outgoing for Live<W> {
     fn body(&mut self, bytes: &[u8]) -> Result<(), Failed> {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).map_err(|error| refused("the body", error))
     }
+
+    fn stream(&mut self, length: Option<u64>) -> Result<(), Failed> {
+        sys::stream(length).map_err(|error| refused("the length", format_args!("{length:?}: error {error}")))
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //!
 //! with `crate-type = ["cdylib", "rlib"]` in its `[lib]`, compiled by `awsm compile FOLDER`. Such a function is a *reactor*: a library that is
 //! called for each request, each time in a fresh copy of its initial state. What comes in is a [`FromRequest`]: bytes, text,
-//! [`Json`], or the whole [`Request`]; what goes out is an [`IntoReply`]: the same, a [`Reply`] with status and headers, or a `Result`
+//! [`Json`], or the whole [`Request`]; what goes out is an [`IntoReply`]: the same, a [`Reply`] with status and headers, one that goes out while it is written ([`Streaming`]), or a `Result`
 //! of one, whose error is written to the function's log while the client is told that the function failed.
 //!
 //! Beside that there are the key-value store of the function's tenant ([`kv`]), other functions of that tenant ([`call`]), other servers ([`fetch`]), and messages for the
@@ -36,6 +36,6 @@ pub mod testing;
 pub use function::handle;
 pub use json::Json;
 pub use note::{Level, log, phase};
-pub use reply::{Failed, IntoReply, Outgoing, Reply};
+pub use reply::{Body, Failed, IntoReply, Outgoing, Reply, Streaming};
 pub use request::{FromRequest, Head, Refused, Request};
 pub use sledge_sdk_macros::function;

@@ -1,6 +1,7 @@
 //! What a function returns.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::io;
 
 /// There is no reply: the reason goes to the function's log, and the client learns that the function failed (status 500).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,12 @@ pub trait Outgoing {
     /// # Errors
     /// When it cannot be written.
     fn body(&mut self, bytes: &[u8]) -> Result<(), Failed>;
+
+    /// The head goes out, and from now on the body while it is written; of so many bytes, where that is known.
+    ///
+    /// # Errors
+    /// When it has gone out already, or no reply may be so long.
+    fn stream(&mut self, length: Option<u64>) -> Result<(), Failed>;
 }
 
 /// What a reply can be made of.
@@ -82,6 +89,76 @@ impl Reply {
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+impl Reply {
+    /// A reply that goes out while `write` writes the rest of its body: see [`Streaming`].
+    #[must_use]
+    pub const fn streaming<E: Display, W: FnOnce(&mut Body<'_>) -> Result<(), E>>(self, write: W) -> Streaming<W> {
+        Streaming { reply: self, length: None, write }
+    }
+}
+
+/// A reply that goes out while its body is written, first what it has already. Each write is sent at once; it waits while the client has not fetched
+/// what was written before. Where `write` fails, the client sees that the reply breaks off.
+///
+/// ```
+/// use sledge::{Body, Reply, Streaming};
+/// use std::io::{self, Write};
+///
+/// fn count(text: &str) -> Streaming<impl FnOnce(&mut Body<'_>) -> io::Result<()>> {
+///     let last: u32 = text.parse().unwrap_or(3);
+///     Reply::new(200).streaming(move |body| (1..=last).try_for_each(|number| writeln!(body, "{number}")))
+/// }
+///
+/// let request = sledge::Request::new("POST", "/count").with_body("2");
+/// assert_eq!(sledge::testing::serve(&request, count).text(), "1\n2\n");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Streaming<W> {
+    reply: Reply,
+    length: Option<u64>,
+    write: W,
+}
+
+impl<W> Streaming<W> {
+    /// The same, saying of how many bytes all of the body is. Then it has to be.
+    #[must_use]
+    pub const fn with_length(mut self, bytes: u64) -> Streaming<W> {
+        self.length = Some(bytes);
+        self
+    }
+}
+
+/// The body of a reply that goes out while it is written.
+pub struct Body<'a>(&'a mut dyn Outgoing);
+
+impl io::Write for Body<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.body(bytes).map_err(|Failed(why)| io::Error::other(why))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Body")
+    }
+}
+
+impl<E: Display, W: FnOnce(&mut Body<'_>) -> Result<(), E>> IntoReply for Streaming<W> {
+    fn reply(self, to: &mut impl Outgoing) -> Result<(), Failed> {
+        let Streaming { reply, length, write } = self;
+        to.status(reply.status)?;
+        reply.headers.iter().try_for_each(|(name, value)| to.header(name, value))?;
+        to.stream(length)?;
+        to.body(&reply.body)?;
+        write(&mut Body(to)).map_err(|error| Failed(error.to_string()))
     }
 }
 

@@ -24,13 +24,17 @@ use crate::sys;
 /// What a function answers to a request: as a client would get it, with status 500 and the reason where the function fails.
 pub fn serve<'a, A: FromRequest<'a>, R: IntoReply>(request: &'a Request, function: impl FnOnce(A) -> R) -> Reply {
     sys::with(|world| world.head = Some(request.head.clone()));
-    let mut reply = Collected(Reply::new(200));
+    let mut reply = Collected { reply: Reply::new(200), length: None };
     let result = match A::from_request(&request.body, || request.head.clone()) {
         Ok(argument) => function(argument).reply(&mut reply),
         Err(refused) => refused.reply(&mut reply),
     };
     match result {
-        Ok(()) => reply.0,
+        Ok(()) if reply.length.is_some_and(|length| length != reply.reply.body.len() as u64) => {
+            let (said, written) = (reply.length.unwrap_or_default(), reply.reply.body.len());
+            Reply::new(500).with_body(format!("{said} bytes were to be written, not {written}"))
+        }
+        Ok(()) => reply.reply,
         Err(Failed(why)) => Reply::new(500).with_body(why),
     }
 }
@@ -63,23 +67,32 @@ pub fn forget() {
 }
 
 /// A reply that nobody fetches.
-struct Collected(Reply);
+struct Collected {
+    reply: Reply,
+    /// What was said about its body.
+    length: Option<u64>,
+}
 
 impl Outgoing for Collected {
     fn status(&mut self, code: u16) -> Result<(), Failed> {
         sys::status(code).map_err(|_| Failed(format!("{code} is no status of a reply")))?;
-        self.0.status = code;
+        self.reply.status = code;
         Ok(())
     }
 
     fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Failed> {
         sys::header(name, value).map_err(|error| Failed(format!("{name} is no header of a reply: error {error}")))?;
-        self.0.headers.push((name.to_ascii_lowercase(), value.to_vec()));
+        self.reply.headers.push((name.to_ascii_lowercase(), value.to_vec()));
         Ok(())
     }
 
     fn body(&mut self, bytes: &[u8]) -> Result<(), Failed> {
-        self.0.body.extend_from_slice(bytes);
+        self.reply.body.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn stream(&mut self, length: Option<u64>) -> Result<(), Failed> {
+        self.length = length;
         Ok(())
     }
 }

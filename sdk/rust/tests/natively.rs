@@ -5,6 +5,7 @@ mod scenario;
 use scenario::Point;
 use sledge::kv;
 use sledge::{Json, Level, Reply, Request, call, fetch, testing};
+use std::io::{self, Write};
 
 fn mirrored(Json(point): Json<Point>) -> Json<Point> {
     Json(Point { x: point.y, y: point.x })
@@ -83,6 +84,24 @@ fn other_servers_are_asked() {
         fetch::Request::new("GET", "http://a.example:8080").with_header("te", "x").send().err(),
         Some(fetch::Error::Invalid)
     );
+}
+
+#[test]
+fn a_reply_that_is_streamed_is_the_sum_of_its_pieces() {
+    let serve = |length: Option<u64>, fails: bool| {
+        testing::serve(&Request::new("POST", "/"), move |()| {
+            let reply = Reply::new(201).with_header("x-a", "1").with_body("0\n").streaming(move |body| {
+                writeln!(body, "1")?;
+                if fails { Err(io::Error::other("no more")) } else { writeln!(body, "2") }
+            });
+            length.map_or_else(|| reply.clone(), |length| reply.clone().with_length(length))
+        })
+    };
+    let reply = serve(None, false);
+    assert_eq!((reply.status, reply.header("x-a"), reply.text().as_str()), (201, Some("1"), "0\n1\n2\n"));
+    assert_eq!(serve(Some(6), false).status, 201);
+    assert_eq!(serve(Some(7), false).text(), "7 bytes were to be written, not 6");
+    assert_eq!((serve(None, true).status, serve(None, true).text().as_str()), (500, "no more"));
 }
 
 #[test]

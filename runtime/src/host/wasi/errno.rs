@@ -35,6 +35,8 @@ errnos! {
     ACCES = 2 = ACCESS;
     /// Nothing there now, try again.
     AGAIN = 6 = AGAIN;
+    /// It has begun already.
+    ALREADY = 7 = ALREADY;
     /// No such file descriptor, or not open for this.
     BADF = 8 = BADF;
     /// In use.

@@ -42,9 +42,21 @@ fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
 /// `fd_write(fd, iovs: *ciovec, count: size, written: *size)`
 pub(super) fn fd_write(call: &mut Call<'_>) -> Result<(), Stop> {
     match call.context.descriptors.with(call.args.u32(0), rights::FD_WRITE)?.kind {
+        Kind::Stream(Standard::Output) => match wait_for_room(&call.context.output) {
+            Some(room) => Err(call.wait(room, |call, ()| fd_write(call))),
+            None => write_output(call, Standard::Output),
+        },
         Kind::Stream(standard) => write_output(call, standard),
         Kind::File(_) => files::write(call, None, call.args.address(3)),
         Kind::Folder(_) => Err(Errno::ISDIR.into()),
+    }
+}
+
+/// What has to be waited for before anything can be written.
+fn wait_for_room(output: &Output) -> Option<impl Future<Output = ()> + use<>> {
+    match output {
+        Output::Stream(writer) if !writer.has_room() => Some(writer.room()),
+        _ => None,
     }
 }
 

@@ -271,6 +271,11 @@ pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
     if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
 }
 
+/// Natively there is nobody who reads before a reply is whole.
+pub(crate) fn stream(_: Option<u64>) -> Result<(), i32> {
+    Ok(())
+}
+
 pub(crate) fn log(level: Level, message: &str) {
     eprintln!("{level:?}: {message}");
     with(|world| world.logged.push((level, message.to_owned())));

@@ -118,6 +118,8 @@ unsafe extern "C" {
     fn set_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "add-header"]
     fn add_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+    #[link_name = "stream"]
+    fn begin_stream(length: i64) -> i32;
 }
 
 #[link(wasm_import_module = "sledge:fetch")]
@@ -388,6 +390,13 @@ pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
     let put = if name.eq_ignore_ascii_case("content-type") { set_header } else { add_header };
     // SAFETY: see above.
     checked(unsafe { put(name.as_ptr(), name.len(), value.as_ptr(), value.len()) }).map(drop)
+}
+
+/// The head goes out, and the body while it is written, of so many bytes.
+pub(crate) fn stream(length: Option<u64>) -> Result<(), i32> {
+    let length = length.map_or(Ok(-1), i64::try_from).map_err(|_| super::EFBIG)?;
+    // SAFETY: there are no addresses.
+    checked(unsafe { begin_stream(length) }).map(drop)
 }
 
 pub(crate) fn log(level: Level, message: &str) {

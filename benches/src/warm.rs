@@ -1,0 +1,87 @@
+//! A function in this process, without HTTP and without a scheduler: requests one after the other, each in a sandbox from a pool.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use sledge::config::{Config, FunctionConfig};
+use sledge::execution::{Execution, Progress};
+use sledge::function::Function;
+use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes};
+use sledge::load;
+use sledge::outcome::Failure;
+use sledge_sandbox::{Pool, PoolLimits, WorkerThread, affinity};
+
+/// Between ticks of the timer, which nothing here arms.
+const QUANTUM: Duration = Duration::from_micros(500);
+const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// The function and its sandboxes.
+#[derive(Debug)]
+pub struct Warm {
+    function: Arc<Function>,
+    pool: Pool,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Whether the function returned.
+    pub outcome: Result<(), Failure>,
+    /// What it wrote.
+    pub reply: Bytes,
+}
+
+/// Makes this thread a worker on the last core, for as long as what is returned lives: signals and their handlers are then for sandboxes.
+///
+/// # Errors
+///
+/// If the kernel refuses.
+pub fn worker() -> Result<WorkerThread> {
+    let worker = WorkerThread::enter(QUANTUM).context("cannot make this thread a worker")?;
+    worker.pin(*affinity()?.last().context("no core")?)?;
+    Ok(worker)
+}
+
+/// From a file to what can be invoked, as a server does when it starts.
+///
+/// # Errors
+///
+/// If it is no artifact.
+pub fn load(artifact: &Path) -> Result<Function> {
+    Ok(load::function(&FunctionConfig::new("measured", artifact), &load::compiler(&Config::default()))?)
+}
+
+impl Warm {
+    /// Of what [`load`] makes of an artifact. On a [`worker`] only.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn new(artifact: &Path) -> Result<Warm> {
+        Ok(Warm { function: Arc::new(load(artifact)?), pool: Pool::new(PoolLimits::default()) })
+    }
+
+    /// One request, from taking a sandbox to having reset it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sandbox, or the function waits for something.
+    pub fn request(&mut self, body: &Bytes) -> Result<Ended> {
+        let sandbox = self.pool.take(&self.function.template)?;
+        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: REPLY_BYTES_MAX };
+        let errors = Output::Log(LogLines::new(Arc::clone(&self.function.process), Arc::clone(&self.function.log)));
+        let input = Input::Body(Body::from(body.clone()));
+        let context = Context::new(Arc::clone(&self.function.process), input, output, errors);
+        let mut execution = Execution::new(Arc::clone(&self.function), sandbox, context);
+        let progress = execution.run();
+        let remains = execution.finish();
+        self.pool.put(remains.sandbox);
+        match progress {
+            Progress::Ended(outcome) => Ok(Ended { outcome, reply: remains.reply }),
+            other => bail!("the request came to {other:?}"),
+        }
+    }
+}

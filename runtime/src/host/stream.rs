@@ -1,0 +1,331 @@
+//! A reply that goes out while it is written: what a function has written and its client has not fetched yet.
+//!
+//! ```text
+//!   guest --fd_write--> Writer -> Pipe -> Stream -> connection
+//! ```
+//!
+//! The writer belongs to the invocation, the stream to whoever sends it, perhaps on another thread; both know the pipe. No more than
+//! [`BYTES_MAX`] are under way in it, those included that a connection has taken and not sent: beyond that the guest waits. What is under way
+//! counts as the invocation's, and as the server's until it was sent.
+
+use std::future::poll_fn;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use sledge_sandbox::Share;
+
+use super::Stop;
+use super::reply::ReplyBytes;
+use super::wasi::Errno;
+use crate::outcome::Failure;
+
+/// Bytes that are under way; a guest that has to wait goes on when half of them have been sent.
+const BYTES_MAX: usize = 64 << 10;
+
+/// The side of the guest.
+#[derive(Debug)]
+pub struct Writer {
+    pipe: Arc<Pipe>,
+    /// How much was written.
+    written: u64,
+    bytes_max: u64,
+    /// How much the function has said that it will write.
+    length: Option<u64>,
+    /// Whether the reply has no body, as the answer to HEAD: what is written goes nowhere.
+    is_bodiless: bool,
+    /// Whether the head is on its way.
+    has_begun: bool,
+}
+
+/// The side of the client. Dropping it before its end says that nobody wants more.
+#[derive(Debug)]
+pub struct Stream {
+    pipe: Arc<Pipe>,
+    length: Option<u64>,
+    taken: u64,
+    is_bodiless: bool,
+}
+
+/// What both sides share.
+#[derive(Debug)]
+pub struct Pipe(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Written and not taken.
+    bytes: ReplyBytes,
+    /// What was taken and is not sent, and the memory that it has.
+    taken_bytes: usize,
+    taken_memory_bytes: usize,
+    /// How the invocation ended, when it has.
+    end: Option<Result<(), Failure>>,
+    /// Whether there is a response of it: from then on its outcome is counted where it ends.
+    is_accepted: bool,
+    is_closed: bool,
+    writer: Option<Waker>,
+    reader: Option<Waker>,
+    /// What is reserved for it when the invocation is over.
+    share: Option<Share>,
+}
+
+impl State {
+    /// Only writing makes it more.
+    fn under_way_bytes(&self) -> usize {
+        self.bytes.as_slice().len() + self.taken_bytes
+    }
+}
+
+impl Pipe {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody wants more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    /// The same, and when it happens the task is woken.
+    pub fn poll_closed(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Poll::Ready(());
+        }
+        wait(&mut state.writer, context);
+        Poll::Pending
+    }
+
+    /// The invocation is over. Whether its outcome is to be counted by whoever says so; otherwise [`Stream::accept`] tells it.
+    pub fn end(&self, result: Result<(), Failure>) -> bool {
+        let mut state = self.state();
+        state.end = Some(result);
+        let (reader, is_accepted) = (state.reader.take(), state.is_accepted);
+        drop(state);
+        wake(reader);
+        is_accepted
+    }
+
+    /// Ready when there is room to write to, or nobody reads.
+    fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.is_closed || state.under_way_bytes() <= BYTES_MAX / 2 {
+            return Poll::Ready(());
+        }
+        wait(&mut state.writer, context);
+        Poll::Pending
+    }
+
+    /// So much of what was taken has been sent, and this memory is free again.
+    fn sent(&self, bytes: usize, memory_bytes: usize) {
+        let mut state = self.state();
+        state.taken_bytes -= bytes;
+        state.taken_memory_bytes -= memory_bytes;
+        let writer = if state.under_way_bytes() <= BYTES_MAX / 2 { state.writer.take() } else { None };
+        drop(state);
+        wake(writer);
+    }
+}
+
+/// Keeps the waker of a task that waits; it is always the same one's.
+fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
+    match place {
+        Some(waker) => waker.clone_from(context.waker()),
+        None => *place = Some(context.waker().clone()),
+    }
+}
+
+/// Wakes a task, without a lock: it may look at once.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Writer {
+    /// Of a reply of which `bytes` are written already.
+    #[must_use]
+    pub fn new(bytes: ReplyBytes, bytes_max: usize, length: Option<u64>, is_bodiless: bool) -> Writer {
+        let written = bytes.as_slice().len() as u64;
+        let state = State {
+            bytes,
+            taken_bytes: 0,
+            taken_memory_bytes: 0,
+            end: None,
+            is_accepted: false,
+            is_closed: false,
+            writer: None,
+            reader: None,
+            share: None,
+        };
+        let pipe = Arc::new(Pipe(Mutex::new(state)));
+        Writer { pipe, written, bytes_max: bytes_max as u64, length, is_bodiless, has_begun: false }
+    }
+
+    /// The other side, the first time that it is asked for.
+    pub fn begin(&mut self) -> Option<(Arc<Pipe>, Stream)> {
+        if mem::replace(&mut self.has_begun, true) {
+            return None;
+        }
+        let Writer { pipe, length, is_bodiless, .. } = self;
+        let stream = Stream { pipe: Arc::clone(pipe), length: *length, taken: 0, is_bodiless: *is_bodiless };
+        Some((Arc::clone(pipe), stream))
+    }
+
+    /// Whether the other side was asked for.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Whether writing takes anything now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let state = self.pipe.state();
+        self.is_bodiless || state.is_closed || state.under_way_bytes() < BYTES_MAX
+    }
+
+    /// Waits for room.
+    pub fn room(&self) -> impl Future<Output = ()> + use<> {
+        let pipe = Arc::clone(&self.pipe);
+        poll_fn(move |context| pipe.poll_room(context))
+    }
+
+    /// Takes as much of `bytes` as there is room for.
+    ///
+    /// # Errors
+    /// [`Errno::FBIG`] for more than the length that was said, [`Stop::ReplyTooLarge`] for more than any reply may have.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+        let left = self.length.map_or(u64::MAX, |length| length - self.written);
+        if left == 0 && !bytes.is_empty() {
+            return Err(Errno::FBIG.into());
+        }
+        let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
+        if bytes.len() as u64 > self.bytes_max - self.written {
+            return Err(Stop::ReplyTooLarge);
+        }
+        let mut state = self.pipe.state();
+        // What nobody reads is written nowhere; who reads no more ends the invocation soon.
+        let is_read = !self.is_bodiless && !state.is_closed;
+        let room = if is_read { BYTES_MAX.saturating_sub(state.under_way_bytes()) } else { bytes.len() };
+        let count = bytes.len().min(room);
+        if is_read && count > 0 {
+            state.bytes.extend(&bytes[..count]);
+            let reader = state.reader.take();
+            drop(state);
+            wake(reader);
+        }
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    /// Memory of what is under way.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let state = self.pipe.state();
+        state.bytes.memory_bytes() + state.taken_memory_bytes
+    }
+
+    /// Whether less was written than the function has said.
+    #[must_use]
+    pub fn falls_short(&self) -> bool {
+        !self.is_bodiless && self.length.is_some_and(|length| self.written < length)
+    }
+
+    /// What is reserved for what is under way, to be given back when that was sent.
+    pub fn set_share(&self, share: Option<Share>) {
+        self.pipe.state().share = share;
+    }
+}
+
+impl Stream {
+    /// There is a response of it from now on. How the invocation ended, if it has: then it is to be counted by whoever asks, otherwise where
+    /// it ends.
+    #[must_use]
+    pub fn accept(&self) -> Option<Result<(), Failure>> {
+        let mut state = self.pipe.state();
+        state.is_accepted = true;
+        state.end.clone()
+    }
+
+    /// Bytes that are still to come, where that is known.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        let state = self.pipe.state();
+        match self.length {
+            None if state.end == Some(Ok(())) && !self.is_bodiless => Some(state.bytes.as_slice().len() as u64),
+            length => length,
+        }
+    }
+
+    /// Whether all of it was taken, whatever its function does besides.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_bodiless || self.length == Some(self.taken)
+    }
+
+    /// More of it, all there is; none at the end.
+    pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        if self.is_complete() {
+            return Poll::Ready(None);
+        }
+        let mut state = self.pipe.state();
+        let reply = state.bytes.take();
+        if !reply.as_slice().is_empty() {
+            state.taken_bytes += reply.as_slice().len();
+            state.taken_memory_bytes += reply.memory_bytes();
+            self.taken += reply.as_slice().len() as u64;
+            let chunk = Chunk { reply, pipe: Arc::clone(&self.pipe) };
+            return Poll::Ready(Some(Ok(Bytes::from_owner(chunk))));
+        }
+        match &state.end {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(failure)) => Poll::Ready(Some(Err(failure.clone()))),
+            None => {
+                wait(&mut state.reader, context);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The client has all that it gets; the function goes on.
+        if self.is_complete() {
+            return;
+        }
+        let mut state = self.pipe.state();
+        state.is_closed = true;
+        let (bytes, writer) = (state.bytes.take(), state.writer.take());
+        drop(state);
+        drop(bytes);
+        wake(writer);
+    }
+}
+
+/// A part of a reply that is being sent.
+struct Chunk {
+    reply: ReplyBytes,
+    pipe: Arc<Pipe>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        self.reply.as_slice()
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let (bytes, memory_bytes) = (self.reply.as_slice().len(), self.reply.memory_bytes());
+        self.reply.give_back();
+        self.pipe.sent(bytes, memory_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Both sides of a pipe, by hand.
+
+use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Woken>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn pipe(length: Option<u64>, is_bodiless: bool) -> (Writer, Arc<Pipe>, Stream) {
+    let mut writer = Writer::new(ReplyBytes::default(), 1 << 20, length, is_bodiless);
+    let (pipe, stream) = writer.begin().unwrap();
+    assert!(writer.begin().is_none());
+    (writer, pipe, stream)
+}
+
+fn next(stream: &mut Stream) -> Poll<Option<Result<Bytes, Failure>>> {
+    stream.poll_next(&Context::from_waker(Waker::noop()))
+}
+
+fn piece(stream: &mut Stream) -> Bytes {
+    match next(stream) {
+        Poll::Ready(Some(Ok(bytes))) => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_taken_is_under_way_until_it_was_sent() {
+    let (mut writer, pipe, mut stream) = pipe(None, false);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let context = Context::from_waker(&waker);
+    assert_eq!(writer.write(&[1; 40_000]), Ok(40_000));
+    let first = piece(&mut stream);
+    // Its buffer is larger than what is in it, which leaves no less room.
+    assert_eq!(writer.write(&[2; 40_000]), Ok(BYTES_MAX - 40_000));
+    assert!(!writer.has_room() && pipe.poll_room(&context).is_pending() && writer.memory_bytes() >= BYTES_MAX);
+    let second = piece(&mut stream);
+    assert!(!writer.has_room() && next(&mut stream).is_pending());
+    // Few bytes more are not worth going on for.
+    drop(second);
+    assert!(writer.has_room() && pipe.poll_room(&context).is_pending());
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    drop(first);
+    assert_eq!((woken.0.load(Ordering::SeqCst), writer.memory_bytes()), (1, 0));
+    assert!(pipe.poll_room(&context).is_ready());
+}
+
+#[test]
+fn what_was_written_comes_before_how_it_ended() {
+    for (end, rest) in [(Ok(()), None), (Err(Failure::Deadline), Some(Err(Failure::Deadline)))] {
+        let (mut writer, pipe, mut stream) = pipe(None, false);
+        assert_eq!(writer.write(b"ab"), Ok(2));
+        pipe.end(end);
+        assert_eq!((&piece(&mut stream)[..], next(&mut stream)), (&b"ab"[..], Poll::Ready(rest)));
+    }
+}
+
+#[test]
+fn an_end_is_counted_once_whoever_comes_first() {
+    let (_writer, before, stream) = pipe(None, false);
+    assert_eq!((stream.accept(), before.end(Ok(()))), (None, true));
+    let (_writer, after, stream) = pipe(None, false);
+    assert_eq!((after.end(Err(Failure::Exit(1))), stream.accept()), (false, Some(Err(Failure::Exit(1)))));
+}
+
+#[test]
+fn who_wants_no_more_is_noticed_unless_there_is_no_more() {
+    let (mut writer, gone, stream) = pipe(None, false);
+    while writer.has_room() {
+        writer.write(&[0; 1 << 15]).unwrap();
+    }
+    assert!(gone.poll_closed(&Context::from_waker(Waker::noop())).is_pending());
+    drop(stream);
+    assert!(gone.is_closed() && writer.has_room() && writer.memory_bytes() == 0);
+    let (mut writer, head, mut stream) = pipe(Some(3), true);
+    assert_eq!((stream.length(), next(&mut stream)), (Some(3), Poll::Ready(None)));
+    drop(stream);
+    assert!(!head.is_closed() && !writer.falls_short());
+    assert_eq!((writer.write(b"abcd"), writer.memory_bytes()), (Ok(3), 0));
+    // Nor does one leave too early who has all that was announced.
+    let (mut writer, whole, mut stream) = pipe(Some(3), false);
+    assert_eq!((writer.write(b"abc"), &piece(&mut stream)[..], next(&mut stream)), (Ok(3), &b"abc"[..], Poll::Ready(None)));
+    drop(stream);
+    assert!(!whole.is_closed() && writer.memory_bytes() == 0);
+}
+
+#[test]
+fn lengths_and_limits_are_kept() {
+    let (mut writer, pipe, stream) = pipe(Some(3), false);
+    assert_eq!((writer.write(b"ab"), writer.falls_short()), (Ok(2), true));
+    assert_eq!((writer.write(b"cd"), writer.falls_short(), writer.write(b"")), (Ok(1), false, Ok(0)));
+    assert_eq!(writer.write(b"d"), Err(Errno::FBIG.into()));
+    assert_eq!(stream.length(), Some(3));
+    drop((pipe, stream));
+    let mut writer = Writer::new(ReplyBytes::default(), 3, None, false);
+    assert_eq!((writer.write(b"abcd"), writer.write(b"abc")), (Err(Stop::ReplyTooLarge), Ok(3)));
+    // What is over already has a length.
+    let (pipe, stream) = writer.begin().unwrap();
+    assert_eq!(stream.length(), None);
+    pipe.end(Ok(()));
+    assert_eq!(stream.length(), Some(3));
+}

@@ -1,0 +1,111 @@
+//! The body of a response whose function still writes it.
+//!
+//! Where the function fails, its client has the head already and perhaps some of the body: all that can be said is that the rest does not come.
+//! HTTP/1.1 closes the connection in the middle of the body, HTTP/2 resets the stream.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::connections::UnderWay;
+use super::span::ServerSpan;
+use crate::host::Stream;
+use crate::outcome::Failure;
+
+/// The rest of a reply does not come.
+#[derive(Debug, thiserror::Error)]
+#[error("the function failed after its reply had begun: {0}")]
+pub struct Broken(Failure);
+
+/// A body that comes in pieces.
+#[derive(Debug)]
+pub struct Streamed {
+    stream: Stream,
+    /// Whether there is something that a connection may not have written to its socket yet.
+    is_unsent: bool,
+    is_over: bool,
+    /// The connection is not idle while it is sent.
+    _under_way: Option<UnderWay>,
+    /// Of its request, with the status of the reply.
+    span: Option<(ServerSpan, StatusCode)>,
+}
+
+impl Streamed {
+    /// What a function writes.
+    #[must_use]
+    pub const fn new(stream: Stream) -> Streamed {
+        // At the very least the head.
+        Streamed { stream, is_unsent: true, is_over: false, _under_way: None, span: None }
+    }
+
+    /// Keeps the request under way until this is sent.
+    pub(super) fn keep(&mut self, under_way: UnderWay) {
+        self._under_way = Some(under_way);
+    }
+
+    /// Ends the request's span when this is over.
+    pub(super) fn trace(&mut self, span: ServerSpan, status: StatusCode) {
+        self.span = Some((span, status));
+    }
+
+    fn finish(&mut self, failure: Option<&Failure>) {
+        self.is_over = true;
+        if let Some((span, status)) = self.span.take() {
+            span.end(status, failure);
+        }
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        // There may be nothing to send, and nobody who asked for it.
+        if self.stream.is_complete() {
+            self.finish(None);
+        }
+    }
+}
+
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let Poll::Ready(next) = self.stream.poll_next(task) else {
+            self.is_unsent = false;
+            return Poll::Pending;
+        };
+        match next {
+            Some(Ok(bytes)) => {
+                self.is_unsent = true;
+                if self.stream.is_complete() {
+                    self.finish(None);
+                }
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Some(Err(failure)) => {
+                // An error makes hyper drop what it has not written yet: it gets one chance to.
+                if std::mem::take(&mut self.is_unsent) {
+                    task.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                self.finish(Some(&failure));
+                Poll::Ready(Some(Err(Broken(failure))))
+            }
+            None => {
+                self.finish(None);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.length().map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

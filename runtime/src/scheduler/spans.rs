@@ -1,0 +1,95 @@
+//! What a collector learns of a request on its way through a worker: where its time went, as parts of its span; and the spans of calls.
+//!
+//! The parts are those that are counted and timed in numbers (`metrics`): waiting for a worker, getting a sandbox, running.
+
+use std::time::{Duration, Instant};
+
+use super::record::Record;
+use crate::function::Function;
+use crate::host::CallFailure;
+use crate::outcome::Failure;
+use crate::telemetry::{Kind, Span, Trace};
+
+/// A request that is over.
+pub(super) struct Over<'a> {
+    pub(super) function: &'a Function,
+    /// Whether another function called it; where a client did, the request's span is made where that is answered.
+    pub(super) is_call: bool,
+    pub(super) arrived: Instant,
+    pub(super) end: Instant,
+    pub(super) failure: Option<&'a Failure>,
+}
+
+/// When a worker took a request, when it had its sandbox, and how long getting that took.
+pub(super) struct Begun {
+    pub(super) taken: Instant,
+    pub(super) ready: Instant,
+    pub(super) instantiated: Duration,
+}
+
+impl Over<'_> {
+    /// Hands in what is known of one that has not begun.
+    pub(super) fn tell_queued(&self, trace: &Trace) {
+        if trace.is_wanted() {
+            trace.part("queue", [self.arrived, self.end], |span| self.fail(span));
+            self.tell_call(trace);
+        }
+    }
+
+    /// The same of one that has.
+    pub(super) fn tell(&self, trace: &Trace, begun: &Begun, record: &Record) {
+        if !trace.is_wanted() {
+            return;
+        }
+        let Begun { taken, ready, instantiated } = *begun;
+        trace.part("queue", [self.arrived, taken], |_| {});
+        trace.part("instantiate", [ready.checked_sub(instantiated).unwrap_or(taken), ready], |_| {});
+        trace.part("run", [ready, self.end], |span| {
+            span.set("faas.name", self.function.name().to_owned());
+            span.set("faas.invocation_id", record.sequence.to_string());
+            span.set("sledge.host_calls", u64::from(record.host_calls));
+            span.set("sledge.phase", u64::from(record.phase));
+            for (name, time) in
+                [("sledge.ready_us", record.ready), ("sledge.running_us", record.running), ("sledge.blocked_us", record.blocked)]
+            {
+                span.set(name, time.as_micros() as u64);
+            }
+            self.fail(span);
+        });
+        self.tell_call(trace);
+    }
+
+    fn tell_call(&self, trace: &Trace) {
+        if self.is_call {
+            call(trace, self.function.name(), [self.arrived, self.end], |span| {
+                span.set("sledge.tenant", self.function.labels.tenant.clone());
+                self.fail(span);
+            });
+        }
+    }
+
+    fn fail(&self, span: &mut Span) {
+        if let Some(failure) = self.failure {
+            span.fail(failure.code(), failure.to_string());
+        }
+    }
+}
+
+/// Hands in a call that was not even admitted.
+pub(super) fn tell_refused(trace: &Trace, callee: &str, failure: &CallFailure) {
+    let now = Instant::now();
+    call(trace, callee, [now, now], |span| match failure {
+        CallFailure::TooDeep => span.fail("too_deep", "too many functions wait for each other"),
+        CallFailure::Failed(failure) => span.fail(failure.code(), failure.to_string()),
+    });
+}
+
+fn call(trace: &Trace, callee: &str, times: [Instant; 2], more: impl FnOnce(&mut Span)) {
+    if trace.is_wanted() {
+        trace.end(format!("call {callee}").into(), Kind::Internal, times, |span| {
+            span.set("faas.trigger", "other");
+            span.set("faas.name", callee.to_owned());
+            more(span);
+        });
+    }
+}
