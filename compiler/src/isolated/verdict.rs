@@ -23,10 +23,16 @@ pub(super) struct End<'a> {
     pub(super) parts: &'a BTreeMap<usize, String>,
 }
 
-/// What is said where allocations fail, by LLVM, C++, Rust and the C library; and by Rust's threads about C++'s `bad_alloc`, the one exception
-/// that LLVM's code lets pass.
-const OUT_OF_MEMORY: [&str; 5] =
-    ["out of memory", "bad_alloc", "memory allocation of", "Cannot allocate memory", "cannot catch foreign exceptions"];
+/// What is said where allocations fail, by LLVM, C++, Rust and the C library (which cannot load the unwinder then); and by Rust's threads about
+/// C++'s `bad_alloc`, the one exception that LLVM's code lets pass.
+const OUT_OF_MEMORY: [&str; 6] = [
+    "out of memory",
+    "bad_alloc",
+    "memory allocation of",
+    "Cannot allocate memory",
+    "libgcc_s.so.1 must be installed",
+    "cannot catch foreign exceptions",
+];
 
 /// Linux's numbers of the signals by which the kernel enforces limits, and of its own killing.
 const SIGKILL: i32 = 9;
