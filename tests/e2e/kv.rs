@@ -119,6 +119,8 @@ fn every_operation(kv: &Value) {
     );
     assert_eq!(ask("fault"), ["error 21", "error 21", "error 21", "error 21", "error 8", "error 1"]);
     assert_eq!(ask("fill big 1048576\nfill big 1048577"), ["fill 0 13", "error 1"]);
+    // Numbers are as a sum writes them.
+    assert_eq!(ask("set t +5\nadd t 1\nset t 05\nadd t 1"), ["set 0 14", "error 28", "set 0 15", "error 28"]);
     server.stop();
 }
 

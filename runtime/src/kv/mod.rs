@@ -281,14 +281,12 @@ impl Commit {
     }
 }
 
-/// What a sum of a value and a number is.
+/// What a sum of a value and a number is. A value is a number if it is written as a sum would be, as for Redis: `+5` and `05` are none.
 ///
 /// # Errors
 /// When the value is no number, or the sum none of 64 bits.
 pub fn sum(value: Option<&[u8]>, delta: i64) -> Result<i64, KvError> {
-    let number = match value {
-        None => 0,
-        Some(value) => std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok()).ok_or(KvError::NotANumber)?,
-    };
+    let parsed = |value| std::str::from_utf8(value).ok()?.parse::<i64>().ok().filter(|number| number.to_string().as_bytes() == value);
+    let number = value.map_or(Some(0), parsed).ok_or(KvError::NotANumber)?;
     number.checked_add(delta).ok_or(KvError::Overflow)
 }

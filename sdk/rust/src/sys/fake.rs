@@ -144,8 +144,12 @@ pub(crate) fn kv_delete(bucket: u32, key: &[u8]) -> Result<(), i32> {
 
 pub(crate) fn kv_increment(bucket: u32, key: &[u8], delta: i64) -> Result<i64, i32> {
     let number = match kv_get(bucket, key)? {
-        Some((_, value)) => std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok()).ok_or(EINVAL)?,
-        None => 0i64,
+        Some((_, value)) => {
+            let parsed = std::str::from_utf8(&value).ok().and_then(|text| text.parse::<i64>().ok());
+            // As the stores: what a sum would not be written as is none.
+            parsed.filter(|number| number.to_string().as_bytes() == value).ok_or(EINVAL)?
+        }
+        None => 0,
     };
     let sum = number.checked_add(delta).ok_or(EOVERFLOW)?;
     kv_set(bucket, key, sum.to_string().as_bytes())?;
