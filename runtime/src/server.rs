@@ -104,6 +104,7 @@ pub fn serve(
     reread: impl Fn() -> Result<Config, ConfigError> + Send + 'static,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServerError> {
+    sledge_sandbox::bound_heap();
     let deployer = Arc::new(deployer);
     let address: SocketAddr = config.listen.parse().map_err(|_| ServerError::Listen {
         address: config.listen.clone(),
@@ -153,7 +154,8 @@ pub fn serve(
     }
     ready(address);
     systemd::ready(address);
-    // Most of the program is for reading configurations and loading functions.
+    // Most of the program, and of what was allocated so far, is for reading configurations and loading functions.
+    sledge_sandbox::release_heap();
     sledge_sandbox::release_program();
 
     let signal = loop {

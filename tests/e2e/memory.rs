@@ -43,6 +43,33 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_
     server.stop();
 }
 
+/// What was allocated for large bodies and for deployments is not kept for later, whichever thread's it was.
+#[test]
+fn the_heap_of_a_server_that_has_come_to_rest_is_small() {
+    const DEPLOYMENTS: usize = 100;
+    const CLIENTS: usize = 16;
+    const REQUESTS: usize = 10;
+    let server = Server::start(json!({ "idle_memory_ms": 100, "workers": 2, "functions": [entry("echo", "echo.wat")] }));
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    let before = server.resident_bytes();
+    let echo = wat::parse_file(programs::tests_folder().join("e2e/functions/echo.wat")).expect("WAT");
+    for _ in 0..DEPLOYMENTS {
+        assert_eq!(server.admin().deploy("other", &json!({}), &echo).status, 200);
+    }
+    let body = vec![b'x'; 1_000_000];
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| (0..REQUESTS).for_each(|_| assert!(server.client().post("/echo", &body).body == body)));
+        }
+    });
+    let start = Instant::now();
+    while server.resident_bytes() > before + 6 * MIB {
+        assert!(start.elapsed() < PATIENCE, "{before} before, {} long after the last request", server.resident_bytes());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.stop();
+}
+
 #[test]
 fn memory_that_is_to_be_kept_is_kept() {
     let server = Server::start(json!({ "idle_memory_ms": 0, "functions": [entry("heavy", "heavy.wat")] }));

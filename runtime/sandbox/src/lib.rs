@@ -58,6 +58,7 @@ pub use load::{Artifact, LoadPolicy, cpu_features};
 pub use pool::{Pool, PoolLimits};
 pub use pools::Pools;
 pub use sandbox::{Refusal, Sandbox, SandboxLimits};
+pub use sys::heap::{bound_heap, release_heap};
 pub use sys::program::release_program;
 pub use sys::space::room_for_guards;
 pub use template::Template;

@@ -147,8 +147,9 @@ impl Compiler {
             Some(identity) => *identity,
             None => {
                 let start = |source| CompileError::Start { compiler: program.to_owned(), source };
-                let bytes = fs::read(program).map_err(start)?;
-                *self.identity.get_or_init(|| blake3::hash(&bytes))
+                let mut hasher = blake3::Hasher::new();
+                fs::File::open(program).and_then(|file| hasher.update_reader(file).map(drop)).map_err(start)?;
+                *self.identity.get_or_init(|| hasher.finalize())
             }
         };
         let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11 cache of artifacts: module, compiler, processor");

@@ -53,6 +53,8 @@ pub struct Crew {
     phase: AtomicU8,
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
+    /// Whether there was a request or a change of what is served since the server last came to rest.
+    stirred: AtomicBool,
 }
 
 /// A worker, as the others see it.
@@ -94,6 +96,7 @@ impl Crew {
             doors: AtomicUsize::new(doors),
             phase: AtomicU8::new(Phase::Serving as u8),
             pools: Pools::new(workers, PoolLimits { idle_max: POOL_IDLE_MAX }),
+            stirred: AtomicBool::new(false),
         };
         (Arc::new(crew), deques)
     }
@@ -134,6 +137,25 @@ impl Crew {
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Says that something was done.
+    pub(super) fn stir(&self) {
+        // Relaxed, here and below: whoever comes to rest looks only long after. Written only where it changes, since all workers do.
+        if !self.is_stirred() {
+            self.stirred.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the server has still to come to rest.
+    pub(super) fn is_stirred(&self) -> bool {
+        self.stirred.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is to be done and nothing idle is kept any more: true once for each time that it comes to that.
+    pub(super) fn comes_to_rest(&self) -> bool {
+        let is_at_rest = self.requests() == 0 && (0..self.seats.len()).all(|worker| self.pools.idle(worker) == 0);
+        is_at_rest && self.stirred.swap(false, Ordering::Relaxed)
     }
 
     /// Says that through one of the doors no more requests will come.
@@ -327,6 +349,7 @@ impl Drop for Admission {
         if self.load > 0 {
             crew.load.fetch_sub(self.load, Ordering::Relaxed);
         }
+        crew.stir();
         // Release, with the Acquire of is_over.
         if crew.requests.fetch_sub(1, Ordering::Release) == 1 && crew.phase() != Phase::Serving {
             // Workers may be waiting for exactly this to leave.
@@ -358,6 +381,18 @@ mod tests {
         assert!(!crew.is_over());
         drop(request);
         assert!(crew.is_over());
+    }
+
+    #[test]
+    fn it_comes_to_rest_once_each_time() {
+        let (crew, _deques) = Crew::new(1, 1, 1, false);
+        assert!(!crew.comes_to_rest(), "nothing was done");
+        crew.stir();
+        crew.requests.store(1, Ordering::Relaxed);
+        assert!(!crew.comes_to_rest(), "there is a request");
+        crew.requests.store(0, Ordering::Relaxed);
+        assert!(crew.comes_to_rest());
+        assert!(!crew.comes_to_rest(), "nothing was done since");
     }
 
     #[test]

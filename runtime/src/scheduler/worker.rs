@@ -190,11 +190,13 @@ impl Local {
         let mut worker = self.worker.borrow_mut();
         worker.put_back();
         templates.iter().for_each(|template| self.crew.pools().forget(self.index, template));
+        self.crew.stir();
     }
 
     /// Gives back everything that is kept.
     pub fn forget_all(&self) {
         self.crew.pools().clear(self.index);
+        self.crew.stir();
     }
 
     /// Waits until it is woken, or until `alarm`, or idle memory is to be given back. Whichever it was, the next turn finds out.
@@ -610,13 +612,16 @@ impl Worker {
             self.trim_at = None;
             self.crew.pools().trim(self.index);
             self.buffers.clear();
+            if self.crew.comes_to_rest() {
+                sledge_sandbox::release_heap();
+            }
         }
     }
 
-    /// Sets the time for that, if there is something idle and none is set; whether it did.
+    /// Sets the time for that, if there may be something and none is set; whether it did.
     fn set_trim(&mut self) -> bool {
         let Some(idle_memory) = self.settings.idle_memory.filter(|_| self.trim_at.is_none()) else { return false };
-        if self.crew.pools().idle(self.index) == 0 && self.buffers.is_empty() {
+        if self.crew.pools().idle(self.index) == 0 && self.buffers.is_empty() && !self.crew.is_stirred() {
             return false;
         }
         self.trim_at = Some(Instant::now() + idle_memory);
