@@ -27,6 +27,7 @@ use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Content, Started, Work};
+use super::pause::Pause;
 use super::record::{Caller, Parent, Record};
 use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
@@ -76,6 +77,7 @@ struct Worker {
     /// When something was last put into the queue for others.
     gave: Option<Instant>,
     spin: Spin,
+    pause: Pause,
     buffers: Buffers,
     /// When memory that was not needed until then is given back; none while there is nothing to give back.
     trim_at: Option<Instant>,
@@ -119,6 +121,7 @@ impl Local {
             free: Vec::new(),
             gave: None,
             spin: Spin::default(),
+            pause: Pause::default(),
             buffers: Buffers::default(),
             trim_at: None,
             thread: WorkerThread::enter(settings.quantum)?,
@@ -152,7 +155,7 @@ impl Local {
             }
         } else {
             self.crew.busy(self.index);
-            worker.add(id, Work::Job(job));
+            worker.add(id, Work::Job(Box::new(job)));
         }
         self.wake();
     }
@@ -249,9 +252,9 @@ pub fn before_wait() {
             if trim || !local.crew.try_idle(local.index) {
                 local.wake();
             }
-            // Stopping the timer after every request would cost more than a tick that comes while nobody runs. That tick also ends the
-            // wait, so that this is called again.
-            if worker.thread.take_tick() {
+            // A tick that comes while nobody runs also ends the wait, so that this is called again.
+            let ticked = worker.thread.take_tick();
+            if worker.pause.begin(Instant::now(), ticked) {
                 worker.thread.disarm();
             }
         }
@@ -278,7 +281,7 @@ impl Worker {
             let now = Instant::now();
             event = match self.core.step(event, now) {
                 Action::Run(id) => match self.remove(id) {
-                    Some(Work::Job(job)) => self.begin(id, job, now),
+                    Some(Work::Job(job)) => self.begin(id, *job, now),
                     Some(Work::Started(started)) => self.resume(id, started, now),
                     None => Event::Ended { ran: Duration::ZERO },
                 },
@@ -439,6 +442,7 @@ impl Worker {
 
     /// Runs a quantum.
     fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
+        self.pause.end(begin, self.settings.quantum);
         self.thread.arm();
         started.execution.start_clock(begin);
         loop {
@@ -503,7 +507,7 @@ impl Worker {
                     let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller, trace };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
-                        self.add(id, Work::Job(job));
+                        self.add(id, Work::Job(Box::new(job)));
                     }
                 }
                 Err(failure) => {
@@ -659,11 +663,15 @@ impl Worker {
 
     /// Goes on with host calls for which something has happened.
     fn poll_woken(&mut self) {
+        if !self.waits.has_woken() {
+            return;
+        }
+        let now = Instant::now();
         for id in self.waits.take_woken() {
             if let Some(Some(Work::Started(started))) = self.tasks.get_mut(id.0 as usize)
                 && self.waits.poll(started, id)
             {
-                self.core.note(Event::Ready(id), Instant::now());
+                self.core.note(Event::Ready(id), now);
             }
         }
     }
