@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::{Client as RedisClient, Cmd};
@@ -29,6 +29,8 @@ const TIMES: usize = 2_001;
 const WAITING: usize = 50;
 /// How often each does; as `benches/functions/kv-wait.c` says.
 const WAITS: usize = 400;
+/// After which time the sandboxes begin, all together, as the tasks do: by then all of them wait for that.
+const START: Duration = Duration::from_millis(200);
 /// How far away a store is that they wait for.
 const DELAY: Duration = Duration::from_millis(5);
 
@@ -136,10 +138,12 @@ pub(super) fn waiting_cpu_ratio(bench: &mut Bench) -> Result<f64> {
     drop(near);
     let server = server(bench, &format!("redis://{}", far.0), &["kv-wait.c"])?;
     let all = || -> Result<Duration> {
+        let start = (SystemTime::now() + START).duration_since(SystemTime::UNIX_EPOCH)?;
+        let start = Bytes::copy_from_slice(&i64::try_from(start.as_nanos())?.to_le_bytes());
         let before = server.processor_time()?;
         thread::scope(|scope| {
             let one = || -> Result<()> {
-                let reply = Client::connect(server.address())?.post("/kv-wait", &Bytes::new(), &[])?;
+                let reply = Client::connect(server.address())?.post("/kv-wait", &start, &[])?;
                 ensure!(reply.status == 200, "/kv-wait: status {}", reply.status);
                 Ok(())
             };
