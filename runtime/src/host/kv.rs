@@ -117,7 +117,7 @@ fn find(
             then(call, entry)
         }
         Space::Redis(space) => {
-            let entry = space.clone().get(bucket_key(call, 1)?);
+            let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?)?;
             Err(call.wait(entry, move |call, entry| then(call, entry?)))
         }
     }

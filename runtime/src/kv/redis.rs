@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, FromRedisValue, RedisError, Script};
+use redis::io::tcp::TcpSettings;
+use redis::{Client, Cmd, IntoConnectionInfo, RedisError, Script};
 
 use super::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, KvLimits, Outcome};
 
@@ -43,7 +44,18 @@ pub struct Redis {
 #[derive(Clone, Debug)]
 pub struct Space {
     redis: Redis,
-    tenant: Arc<str>,
+    keys: Arc<Keys>,
+}
+
+/// Where a tenant's share is.
+#[derive(Debug)]
+struct Keys {
+    values: String,
+    order: String,
+    version: String,
+    bytes: String,
+    /// For what a commit needs meanwhile.
+    scratch: String,
 }
 
 impl From<RedisError> for KvError {
@@ -63,13 +75,19 @@ impl Redis {
     /// # Errors
     /// When that is no URL of a Redis server.
     pub fn new(url: &str, limits: KvLimits) -> Result<Redis, RedisError> {
-        Ok(Redis { client: Arc::new(Client::open(url)?), limits })
+        // What is asked while others wait for their answers is not to wait for these.
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let client = Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?;
+        Ok(Redis { client: Arc::new(client), limits })
     }
 
     /// A tenant's share.
     #[must_use]
     pub fn space(&self, tenant: &str) -> Space {
-        Space { redis: self.clone(), tenant: tenant.into() }
+        let key = |what| format!("{{sledge:{tenant}}}:{what}");
+        let (values, order, version) = (key("values"), key("order"), key("version"));
+        let keys = Keys { values, order, version, bytes: key("bytes"), scratch: key("scratch") };
+        Space { redis: self.clone(), keys: Arc::new(keys) }
     }
 
     /// This thread's connection.
@@ -91,22 +109,22 @@ impl Redis {
 }
 
 impl Space {
-    fn name(&self, what: &str) -> String {
-        format!("{{sledge:{}}}:{what}", self.tenant)
-    }
-
-    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, KvError> {
-        let mut connection = self.redis.connection()?;
-        Ok(command.query_async(&mut connection).await?)
-    }
-
     /// What there is under a key.
     ///
     /// # Errors
-    /// When the server cannot be asked.
-    pub async fn get(self, key: BucketKey) -> Result<Option<Entry>, KvError> {
-        let stored: Option<Bytes> = self.ask(Cmd::new().arg("HGET").arg(self.name("values")).arg(&*key.0)).await?;
-        stored.map(entry).transpose()
+    /// When the key is too long. The future's: when the server cannot be asked.
+    pub fn get(
+        &self,
+        bucket: &BucketName,
+        key: &[u8],
+    ) -> Result<impl Future<Output = Result<Option<Entry>, KvError>> + use<>, KvError> {
+        let mut command = Cmd::new();
+        bucket.joined(key, |key| command.arg("HGET").arg(&self.keys.values).arg(key))?;
+        let redis = self.redis.clone();
+        Ok(async move {
+            let stored: Option<Bytes> = command.query_async(&mut redis.connection()?).await?;
+            stored.map(entry).transpose()
+        })
     }
 
     /// The same for several keys at the same moment.
@@ -115,7 +133,7 @@ impl Space {
     /// When the server cannot be asked, or the values are too large together.
     pub async fn get_many(self, keys: Vec<BucketKey>) -> Result<Vec<Option<Entry>>, KvError> {
         let mut script = GET_MANY.prepare_invoke();
-        script.key(self.name("values")).arg(COMMIT_BYTES_MAX);
+        script.key(&self.keys.values).arg(COMMIT_BYTES_MAX);
         keys.iter().for_each(|key| {
             script.arg(&*key.0);
         });
@@ -144,8 +162,8 @@ impl Space {
             None => b"+".to_vec(),
         };
         let mut command = Cmd::new();
-        command.arg("ZRANGEBYLEX").arg(self.name("order")).arg(min).arg(max).arg("LIMIT").arg(0).arg(COMMIT_KEYS_MAX + 1);
-        let keys: Vec<Bytes> = self.ask(&command).await?;
+        command.arg("ZRANGEBYLEX").arg(&self.keys.order).arg(min).arg(max).arg("LIMIT").arg(0).arg(COMMIT_KEYS_MAX + 1);
+        let keys: Vec<Bytes> = command.query_async(&mut self.redis.connection()?).await?;
         Ok(keys.into_iter().filter(|key| key.len() > bucket.0.len()).map(|key| key.slice(bucket.0.len() + 1..)).collect())
     }
 
@@ -156,8 +174,9 @@ impl Space {
     pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
         commit.check()?;
         let mut script = COMMIT.prepare_invoke();
-        for name in ["values", "order", "version", "bytes", "scratch"] {
-            script.key(self.name(name));
+        let Keys { values, order, version, bytes, scratch } = &*self.keys;
+        for key in [values, order, version, bytes, scratch] {
+            script.key(key);
         }
         let bytes_max = self.redis.limits.tenant_bytes_max;
         script.arg(bytes_max).arg(commit.expected.len());
