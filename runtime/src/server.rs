@@ -15,6 +15,7 @@ use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
+use tokio::task::unconstrained;
 
 use crate::admin::door::{Door, DoorError, SocketFile, Token};
 use crate::admin::{Address, Api};
@@ -407,7 +408,8 @@ impl Thread {
         let _ = self.ready.send(Ok(()));
         let life = async move {
             match local {
-                Some(local) => local.work().await,
+                // It gives the thread back in time itself; tokio's budget would have a good deal of what its guests wait for polled in vain.
+                Some(local) => unconstrained(local.work()).await,
                 None => door.closed().await,
             }
         };
