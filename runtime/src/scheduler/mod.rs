@@ -8,8 +8,8 @@
 //! * [`gate`]: how many requests of one function are taken and run at the same time;
 //! * [`core`]: decisions, as a pure function of events and time; [`shares`]: equal shares for tenants; [`blocked`]: who waits, by time;
 //! * [`crew`]: what the workers share: queues, who is idle, how many requests there are, whether the server is stopping;
-//! * [`worker`]: one worker's loop, which carries the decisions out; [`spin`]: whether it looks for more before it sleeps;
-//!   [`waits`]: what its blocked sandboxes wait for;
+//! * [`worker`]: one worker's loop, which carries the decisions out; [`spin`]: whether it looks for more before it sleeps, and [`pause`]
+//!   whether it stops the timer then; [`waits`]: what its blocked sandboxes wait for;
 //! * [`job`]: a request on its way to a sandbox; [`record`]: what is known of it besides; `spans`: what a collector learns of it;
 //! * [`interleavings`]: what can happen in which state, and the test of each.
 
@@ -19,6 +19,7 @@ pub mod crew;
 pub mod gate;
 pub mod interleavings;
 pub mod job;
+pub mod pause;
 pub mod record;
 pub mod shares;
 mod spans;

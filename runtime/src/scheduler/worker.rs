@@ -27,6 +27,7 @@ use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Content, Started, Work};
+use super::pause::Pause;
 use super::record::{Caller, Parent, Record};
 use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
@@ -76,6 +77,7 @@ struct Worker {
     /// When something was last put into the queue for others.
     gave: Option<Instant>,
     spin: Spin,
+    pause: Pause,
     buffers: Buffers,
     /// When memory that was not needed until then is given back; none while there is nothing to give back.
     trim_at: Option<Instant>,
@@ -119,6 +121,7 @@ impl Local {
             free: Vec::new(),
             gave: None,
             spin: Spin::default(),
+            pause: Pause::default(),
             buffers: Buffers::default(),
             trim_at: None,
             thread: WorkerThread::enter(settings.quantum)?,
@@ -247,9 +250,9 @@ pub fn before_wait() {
             if trim || !local.crew.try_idle(local.index) {
                 local.wake();
             }
-            // Stopping the timer after every request would cost more than a tick that comes while nobody runs. That tick also ends the
-            // wait, so that this is called again.
-            if worker.thread.take_tick() {
+            // A tick that comes while nobody runs also ends the wait, so that this is called again.
+            let ticked = worker.thread.take_tick();
+            if worker.pause.begin(Instant::now(), ticked) {
                 worker.thread.disarm();
             }
         }
@@ -437,6 +440,7 @@ impl Worker {
 
     /// Runs a quantum.
     fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
+        self.pause.end(begin, self.settings.quantum);
         self.thread.arm();
         started.execution.start_clock(begin);
         loop {
