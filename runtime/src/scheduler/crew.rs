@@ -167,7 +167,7 @@ impl Crew {
 
     /// Queues a job for whichever worker has time first.
     pub fn inject(&self, job: Job) {
-        self.injector.push(Work::Job(job));
+        self.injector.push(Work::Job(Box::new(job)));
         self.wake_one();
     }
 

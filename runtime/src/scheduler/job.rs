@@ -158,7 +158,7 @@ impl Started {
 #[derive(Debug)]
 pub enum Work {
     /// A request that has not begun.
-    Job(Job),
+    Job(Box<Job>),
     /// One that has.
     Started(Box<Started>),
 }

@@ -155,7 +155,7 @@ impl Local {
             }
         } else {
             self.crew.busy(self.index);
-            worker.add(id, Work::Job(job));
+            worker.add(id, Work::Job(Box::new(job)));
         }
         self.wake();
     }
@@ -279,7 +279,7 @@ impl Worker {
             let now = Instant::now();
             event = match self.core.step(event, now) {
                 Action::Run(id) => match self.remove(id) {
-                    Some(Work::Job(job)) => self.begin(id, job, now),
+                    Some(Work::Job(job)) => self.begin(id, *job, now),
                     Some(Work::Started(started)) => self.resume(id, started, now),
                     None => Event::Ended { ran: Duration::ZERO },
                 },
@@ -505,7 +505,7 @@ impl Worker {
                     let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller, trace };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
-                        self.add(id, Work::Job(job));
+                        self.add(id, Work::Job(Box::new(job)));
                     }
                 }
                 Err(failure) => {
@@ -658,11 +658,15 @@ impl Worker {
 
     /// Goes on with host calls for which something has happened.
     fn poll_woken(&mut self) {
+        if !self.waits.has_woken() {
+            return;
+        }
+        let now = Instant::now();
         for id in self.waits.take_woken() {
             if let Some(Some(Work::Started(started))) = self.tasks.get_mut(id.0 as usize)
                 && self.waits.poll(started, id)
             {
-                self.core.note(Event::Ready(id), Instant::now());
+                self.core.note(Event::Ready(id), now);
             }
         }
     }
