@@ -286,7 +286,8 @@ impl Commit {
 /// # Errors
 /// When the value is no number, or the sum none of 64 bits.
 pub fn sum(value: Option<&[u8]>, delta: i64) -> Result<i64, KvError> {
-    let parsed = |value| std::str::from_utf8(value).ok()?.parse::<i64>().ok().filter(|number| number.to_string().as_bytes() == value);
+    let parsed =
+        |value| std::str::from_utf8(value).ok()?.parse::<i64>().ok().filter(|number| number.to_string().as_bytes() == value);
     let number = value.map_or(Some(0), parsed).ok_or(KvError::NotANumber)?;
     number.checked_add(delta).ok_or(KvError::Overflow)
 }
