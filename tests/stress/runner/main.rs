@@ -9,6 +9,7 @@ mod subjects;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use sledge::execution::{Execution, Progress};
+use sledge::outcome::Failure;
 use sledge_sandbox::{Budget, PoolLimits, Pools, WorkerThread};
 use sledge_tests::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,8 @@ struct Counts {
     preemptions: AtomicU64,
     moves: AtomicU64,
     kills: AtomicU64,
+    /// Guests that asked for memory when the others had all of it.
+    refusals: AtomicU64,
 }
 
 /// An execution, and whose it is.
@@ -80,12 +83,14 @@ fn main() -> Result<()> {
         workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))?)
     })
     .with_context(|| format!("seed {seed}"))?;
-    let Counts { compared, preemptions, moves, kills } = &counts;
-    let [compared, preemptions, moves, kills] = [compared, preemptions, moves, kills].map(|count| count.load(Ordering::Relaxed));
+    let Counts { compared, preemptions, moves, kills, refusals } = &counts;
+    let [compared, preemptions, moves, kills, refusals] =
+        [compared, preemptions, moves, kills, refusals].map(|count| count.load(Ordering::Relaxed));
     println!(
-        "{compared} replies of {} functions compared; {preemptions} preemptions, {moves} moves, {kills} kills",
+        "{compared} replies of {} functions compared; {preemptions} preemptions, {moves} moves, {kills} kills, {refusals} refused memory",
         subjects.len()
     );
+    ensure!(refusals < compared, "most were refused memory");
     ensure!(compared > 0 && preemptions > 10 * compared.min(100) && moves > 0 && kills > 0, "too little happened");
     Ok(())
 }
@@ -138,6 +143,11 @@ impl<'a> Worker<'a> {
                     }
                 }
                 Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", next.subject.name),
+                // How many run at the same time depends on the machine, and so whether they all fit.
+                Progress::Ended(Err(Failure::NoMemory)) => {
+                    self.counts.refusals.fetch_add(1, Ordering::Relaxed);
+                    self.pools.put(self.index, next.execution.finish().sandbox);
+                }
                 Progress::Ended(result) => {
                     let name = &next.subject.name;
                     ensure!(result.is_ok(), "{name}: {result:?}");
