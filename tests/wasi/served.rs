@@ -42,6 +42,27 @@ fn a_function_reads_the_folder_that_it_is_granted_and_leaves_nothing_open() {
     server.stop();
 }
 
+/// What a guest waits for may be done before it has begun to wait: many waits, each so short that both come at the same time.
+#[test]
+fn no_end_of_a_wait_is_missed() {
+    const CLIENTS: usize = 8;
+    const REQUESTS: usize = 400;
+    let folders = Folders::new();
+    let more = json!({ "dirs": [{ "host": folders.path("r"), "guest": "/data" }], "deadline_ms": 20_000 });
+    let server = Server::start(json!({ "workers": 1, "functions": [function("serve", "serve.c", &more)] }));
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let client = server.client();
+                for request in 0..REQUESTS {
+                    assert_eq!(client.post("/serve", "kept").text(), "kept", "request {request}");
+                }
+            });
+        }
+    });
+    server.stop();
+}
+
 /// Sandboxes that sleep are in nobody's way: many sleep on one worker at the same time, and others are answered meanwhile.
 #[test]
 fn sleeping_costs_no_worker() {

@@ -1,7 +1,7 @@
 //! What a worker does next: a pure function of what it did so far and of the time.
 //!
-//! [`Core::step`] takes what happened and the time, and says what to do. It holds no sandbox, reads no clock and touches no queue, so that
-//! tests can play any schedule to it (`core/tests.rs`). The worker carries its decisions out.
+//! [`Core::note`] takes what happened and the time, [`Core::decide`] says what to do. It holds no sandbox, reads no clock and touches no queue,
+//! so that tests can play any schedule to it (`core/tests.rs`). The worker carries its decisions out.
 //!
 //! Three decisions, one inside the other:
 //!
@@ -291,10 +291,9 @@ impl Core {
         self.blocked.next()
     }
 
-    /// Takes note of what happened and decides what to do next.
-    pub fn step(&mut self, event: Event, now: Instant) -> Action {
-        self.note(event, now);
-        let action = self.decide(now);
+    /// Decides what to do next.
+    pub fn decide(&mut self, now: Instant) -> Action {
+        let action = self.decide_action(now);
         if action == Action::Io {
             self.io_began = Some(now);
         }
@@ -478,7 +477,7 @@ impl Core {
         }
     }
 
-    fn decide(&mut self, now: Instant) -> Action {
+    fn decide_action(&mut self, now: Instant) -> Action {
         while self.blocked.next().is_some_and(|at| at <= now) {
             self.blocked.pop().into_iter().for_each(|task| self.add(task));
         }

@@ -1,7 +1,8 @@
 //! What can happen to a request in which state, and the test that shows what comes of it.
 //!
 //! A *tick* is the timer's signal; a *kill* is a deadline, a budget used up, a client that has gone, the server's end. A killed sandbox is never
-//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, core/tests.rs, tests/e2e and tests/stress; a test below looks them up.
+//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, core/tests.rs, tests/e2e, tests/stress and tests/wasi; a test below looks
+//! them up.
 //! What is said of any instruction is tried at each of the guest's, one at a time, and at many of the host's in between.
 
 /// One row.
@@ -94,6 +95,7 @@ pub const TABLE: &[Row] = &[
     row("waits for its memory", "deadline", "504", "a_guest_that_waits_beyond_its_deadline_is_a_504"),
     row("waits for its memory", "the server's end", "503 after drain_timeout_ms", "a_guest_that_waits_does_not_hold_up_the_end"),
     row("waits in a host call", "that is over", "goes on", "a_call_that_waits_is_answered_when_that_is_over"),
+    row("begins to wait in a host call", "that is over", "goes on", "no_end_of_a_wait_is_missed"),
     row(
         "waits in a host call",
         "panic of the host",
@@ -132,7 +134,7 @@ mod tests {
     fn every_row_has_its_test() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut sources = String::new();
-        for folder in ["sandbox/tests/sandbox", "src/scheduler/core", "../tests/e2e", "../tests/stress"] {
+        for folder in ["sandbox/tests/sandbox", "src/scheduler/core", "../tests/e2e", "../tests/stress", "../tests/wasi"] {
             for file in
                 std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path())
             {

@@ -277,9 +277,11 @@ impl Worker {
         let mut asked = false;
         let mut event = Event::Turn;
         loop {
-            self.poll_woken();
             let now = Instant::now();
-            event = match self.core.step(event, now) {
+            self.core.note(event, now);
+            // Only then does the core know of all that wait: what whoever ran last waits for may have happened by now.
+            self.poll_woken(now);
+            event = match self.core.decide(now) {
                 Action::Run(id) => match self.remove(id) {
                     Some(Work::Job(job)) => self.begin(id, *job, now),
                     Some(Work::Started(started)) => self.resume(id, started, now),
@@ -662,11 +664,7 @@ impl Worker {
     }
 
     /// Goes on with host calls for which something has happened.
-    fn poll_woken(&mut self) {
-        if !self.waits.has_woken() {
-            return;
-        }
-        let now = Instant::now();
+    fn poll_woken(&mut self, now: Instant) {
         for id in self.waits.take_woken() {
             if let Some(Some(Work::Started(started))) = self.tasks.get_mut(id.0 as usize)
                 && self.waits.poll(started, id)

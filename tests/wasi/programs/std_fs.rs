@@ -46,8 +46,8 @@ fn main() -> io::Result<()> {
 
     // Errors are what they are elsewhere.
     assert_eq!(kind(File::open("/w/a")), ErrorKind::NotFound);
-    // ENOTCAPABLE, for which Rust has no name.
-    assert_eq!(File::open("/elsewhere").unwrap_err().raw_os_error(), Some(76));
+    // ENOENT or ENOTCAPABLE (for which Rust has no name), as its version of the library has it: the host is not asked.
+    assert!(matches!(File::open("/elsewhere").unwrap_err().raw_os_error(), Some(44 | 76)));
     assert_eq!(kind(fs::create_dir("/w/file")), ErrorKind::AlreadyExists);
     assert_eq!(kind(fs::write("/r/new", "")), ErrorKind::ReadOnlyFilesystem);
     assert_eq!(kind(fs::remove_file("/r/kept")), ErrorKind::ReadOnlyFilesystem);

@@ -5,6 +5,14 @@ use super::*;
 const QUANTUM: Duration = Duration::from_micros(500);
 const SOON: Duration = Duration::from_secs(3600);
 
+impl Core {
+    /// What a worker does in whose turn nothing else happens.
+    fn step(&mut self, event: Event, now: Instant) -> Action {
+        self.note(event, now);
+        self.decide(now)
+    }
+}
+
 /// A worker that is played.
 struct Played {
     core: Core,
