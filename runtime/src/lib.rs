@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod abort;
 pub mod admin;
 pub mod cli;
 pub mod compile;

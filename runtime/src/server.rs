@@ -17,6 +17,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 
+use crate::abort::{AbortOnPanic, vital};
 use crate::admin::door::{Door, DoorError, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::config::{Admission, Config, ConfigError, Listeners};
@@ -397,15 +398,15 @@ impl Thread {
         let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings, board.clone())).transpose()?;
         let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
         pin(core.as_slice());
-        runtime.spawn_local(self.routes.follow(Rc::clone(&door)));
+        runtime.spawn_local(vital(self.routes.follow(Rc::clone(&door))));
         if !self.listeners.is_empty() {
             let (watched, stopped) = (Rc::clone(&door), self.stopped.clone());
-            runtime.spawn_local(async move { watched.look_after_connections(stopped).await });
+            runtime.spawn_local(vital(async move { watched.look_after_connections(stopped).await }));
         }
         for (site, listener) in self.listeners {
             let _inside = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            runtime.spawn_local(listener::accept(Rc::clone(&door), site, listener, self.stopped.clone()));
+            runtime.spawn_local(vital(listener::accept(Rc::clone(&door), site, listener, self.stopped.clone())));
         }
         let _ = self.ready.send(Ok(()));
         let life = async move {
@@ -416,7 +417,7 @@ impl Thread {
             }
         };
         // A task like the others, which takes its turn after those that are ready; the main future would always be first.
-        runtime.block_on(runtime.spawn_local(life)).map_err(io::Error::other)
+        runtime.block_on(runtime.spawn_local(vital(life))).map_err(io::Error::other)
     }
 }
 
@@ -437,17 +438,6 @@ fn pin(cores: &[usize]) {
     let known = cores.iter().try_for_each(|&core| set.set(core));
     if let Err(error) = known.and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)) {
         tracing::warn!(?cores, %error, "a thread could not be bound to its cores");
-    }
-}
-
-/// Nothing can be relied on after a worker has panicked outside of a host call.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
     }
 }
 

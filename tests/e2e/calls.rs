@@ -139,3 +139,28 @@ fn messages_are_logged_and_times_are_known() {
     assert!((time("ready") + time("cpu") + time("blocked") - time("queue") - time("run")).abs() < 1.0, "{timing}");
     server.stop();
 }
+
+/// What functions are called with counts as the server's, wherever it waits.
+#[test]
+fn inputs_of_calls_that_wait_are_bounded() {
+    const TOTAL: u64 = 64 << 20;
+    let functions = json!([
+        entry("caller", "caller.c"),
+        entry("echo", "echo.wat"),
+        entry_with("busy", "spin.wat", &json!({ "concurrency_max": 1, "deadline_ms": 600_000 })),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "memory_total_bytes_max": TOTAL, "functions": functions }));
+    assert_eq!(lines(&server, "/caller", "large echo 1000000"), ["1000000 "]);
+    let before = server.resident_bytes();
+    // One runs for ever, all others wait for it: ten times what there is.
+    let mut taken = 0;
+    for _ in 0..64 {
+        let reply = server.client().post("/caller", "push busy 1000000\n".repeat(10));
+        assert!(matches!(reply.status, 200 | 503), "{reply:?}");
+        taken += usize::from(reply.status == 200);
+    }
+    assert!(taken > 2, "{taken}");
+    let grown = server.resident_bytes().saturating_sub(before);
+    assert!((20 << 20..TOTAL).contains(&(grown as u64)), "{grown}");
+    drop(server);
+}

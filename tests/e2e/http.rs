@@ -272,6 +272,10 @@ fn a_function_may_have_an_address_of_its_own() {
         let deploy = |listen: &str| server.admin().deploy("later", &json!({ "listen": listen, "route": "/later" }), &module);
         assert_eq!(deploy(&own[0].to_string()).status, 200);
         assert_eq!(Client::new(own[0], TIME_MAX).post("/later", "").status, 200);
+        // The same path at another address is another's: the configuration still goes with it.
+        assert_eq!(server.admin().deploy("any", &json!({ "route": "/*" }), &module).status, 200);
+        server.signal(rustix::process::Signal::HUP);
+        server.wait_for_log("configuration read anew");
         let refused = deploy("127.0.0.1:1");
         assert!(refused.status != 200 && refused.text().contains("does not listen on 127.0.0.1:1"), "{}", refused.text());
         server.stop();

@@ -144,6 +144,8 @@ impl Sandbox {
     /// [`WorkerThread`](crate::WorkerThread).
     pub fn resume(&mut self) -> Event {
         match self.call.state {
+            // A guest may spend nearly all of its time in host calls, where ticks are only noted.
+            State::HostCall { answered: true, .. } if preempt::take_tick() => return Event::Preempted,
             State::Ready | State::Preempted { .. } | State::HostCall { answered: true, .. } => {}
             State::HostCall { .. } => panic!("a host call was resumed without its results"),
             _ => panic!("no call to resume: the sandbox is {}", self.call.name()),

@@ -201,15 +201,30 @@ impl Catalogue {
             None if self.entries.len() >= FUNCTIONS_MAX => return Err(CatalogueError::Full),
             _ => {}
         }
-        if let Some(address) = config.site().filter(|address| !self.addresses.contains(address)) {
-            return Err(CatalogueError::Address(address));
-        }
-        let place = |config: &FunctionConfig| (config.site(), config.route());
+        self.check_address(config)?;
         let (_, route) = place(config);
         match self.entries.values().find(|entry| entry.config.name != config.name && place(&entry.config) == place(config)) {
             Some(other) => Err(CatalogueError::Route { route, other: other.config.name.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Whether a function of the configuration, which does not contradict others there, goes together with those that were deployed.
+    ///
+    /// # Errors
+    /// When one of these has its name or its route, or its address was not opened.
+    pub fn check_configured(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
+        self.check_address(config)?;
+        let mut deployed = self.entries.values().filter(|entry| entry.origin == Origin::Deployed);
+        match deployed.find(|entry| entry.config.name == config.name || place(&entry.config) == place(config)) {
+            Some(other) => Err(CatalogueError::Deployed(other.config.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn check_address(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
+        let unknown = config.site().filter(|address| !self.addresses.contains(address));
+        unknown.map_or(Ok(()), |address| Err(CatalogueError::Address(address)))
     }
 
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
@@ -326,6 +341,11 @@ impl Catalogue {
 
 fn phases_of(function: &Function) -> &[Phase] {
     function.process.phases.as_ref().map_or(&[], |phases| phases.as_slice())
+}
+
+/// Where its requests come in.
+fn place(config: &FunctionConfig) -> (Option<SocketAddr>, String) {
+    (config.site(), config.route())
 }
 
 fn not_yours(name: &str, origin: Origin) -> CatalogueError {

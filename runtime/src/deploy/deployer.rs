@@ -276,12 +276,7 @@ impl Deployer {
         let mut catalogue = self.catalogue();
         self.check_running()?;
         // Routes may go from one configured function to another: these were compared with each other before.
-        let deployed: Vec<Info> = catalogue.list().into_iter().filter(|info| info.origin == Origin::Deployed).collect();
-        for function in &config.functions {
-            if let Some(other) = deployed.iter().find(|other| other.name == function.name || other.route == function.route()) {
-                return Err(CatalogueError::Deployed(other.name.clone()).into());
-            }
-        }
+        config.functions.iter().try_for_each(|function| catalogue.check_configured(function))?;
         let is_named = |name: &str| config.functions.iter().any(|function| function.name == name);
         let gone: Vec<String> = catalogue.names(Origin::Config).filter(|name| !is_named(name)).map(str::to_owned).collect();
         let (mut change, mut retired) = (Change::default(), Vec::new());

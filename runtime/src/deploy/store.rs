@@ -79,7 +79,8 @@ impl Store {
             entries.insert("path".to_owned(), name.into());
         }
         self.write(&format!("{}.json", config.name), settings.to_string().as_bytes())?;
-        self.sweep()
+        self.sweep_or_warn();
+        Ok(())
     }
 
     /// Keeps a function no longer.
@@ -89,7 +90,8 @@ impl Store {
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let path = self.folder.join(format!("{name}.json"));
         fs::remove_file(&path).map_err(at(&path))?;
-        self.sweep()
+        self.sweep_or_warn();
+        Ok(())
     }
 
     /// All functions, each checked, with the paths of their modules.
@@ -144,6 +146,13 @@ impl Store {
             File::open(&self.folder)?.sync_all()
         };
         write().map_err(at(&path))
+    }
+
+    /// The same after a change, which is made whatever becomes of what it leaves behind.
+    fn sweep_or_warn(&self) {
+        if let Err(error) = self.sweep() {
+            tracing::warn!(%error, "a module that is served no longer stays where it is");
+        }
     }
 
     /// Removes modules that no settings name; none while settings cannot be read, which may name any.

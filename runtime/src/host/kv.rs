@@ -202,7 +202,7 @@ fn get_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let keys = keys(call, 1)?;
     match space(call.context)? {
         Space::Embedded(space) => {
-            let entries = space.get_many(&keys);
+            let entries = space.get_many(&keys)?;
             put_many(call, &entries)
         }
         Space::Redis(space) => {

@@ -155,6 +155,8 @@ async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
             result = connection.as_mut() => return result,
             order = activity.order() => match order {
                 Order::Finish => connection.as_mut().graceful_shutdown(),
+                // A request may have come together with the order.
+                Order::Expire | Order::Yield if activity.idle_since_ms().is_none() => {}
                 Order::Expire | Order::Yield => return Ok(()),
             }
         }
@@ -186,6 +188,7 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
                     // Replies that nobody fetches are not kept for ever.
                     return timeout(door.timeouts.reply, connection).await.unwrap_or(Ok(()));
                 }
+                Order::Yield if activity.idle_since_ms().is_none() => {}
                 Order::Yield => return Ok(()),
             }
         }

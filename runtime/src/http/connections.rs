@@ -112,7 +112,7 @@ impl Activity {
     }
 
     /// Since when it has waited for a request; none while it does not.
-    fn idle_since_ms(&self) -> Option<u64> {
+    pub(super) fn idle_since_ms(&self) -> Option<u64> {
         (self.requests.get() == 0 && !self.is_writing.get()).then(|| self.since_ms.get())
     }
 }

@@ -19,7 +19,9 @@ use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{BucketKey, BucketName, Change, Commit, ENTRY_OVERHEAD_BYTES, Entry, KvError, KvLimits, Outcome, sum};
+use super::{
+    BucketKey, BucketName, COMMIT_BYTES_MAX, Change, Commit, ENTRY_OVERHEAD_BYTES, Entry, KvError, KvLimits, Outcome, sum,
+};
 use crate::confine;
 
 /// A tenant, and a [`BucketKey`].
@@ -160,10 +162,12 @@ impl Space {
     /// The same for several keys, between which nobody changes anything either.
     ///
     /// # Errors
-    /// When a key is too long.
-    pub fn get_many(&self, keys: &[BucketKey]) -> Vec<Option<Entry>> {
+    /// When the values are too large together: nobody else runs while they are copied.
+    pub fn get_many(&self, keys: &[BucketKey]) -> Result<Vec<Option<Entry>>, KvError> {
         let index = self.tenant.index.read().unwrap_or_else(PoisonError::into_inner);
-        keys.iter().map(|key| index.get(key).cloned()).collect()
+        let entries: Vec<Option<Entry>> = keys.iter().map(|key| index.get(key).cloned()).collect();
+        let bytes = entries.iter().flatten().map(|entry| entry.value.len()).sum();
+        if bytes > COMMIT_BYTES_MAX { Err(KvError::too_large_together(bytes)) } else { Ok(entries) }
     }
 
     /// The keys of a bucket that begin with `prefix` and come behind `after`, in order, as long as `take` takes them.

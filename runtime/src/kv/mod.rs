@@ -118,6 +118,12 @@ pub enum KvError {
     Unavailable(String),
 }
 
+impl KvError {
+    fn too_large_together(bytes: usize) -> KvError {
+        KvError::TooLarge { what: "values asked for together,", bytes, bytes_max: COMMIT_BYTES_MAX }
+    }
+}
+
 /// How much there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLimits {

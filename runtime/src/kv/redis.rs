@@ -61,8 +61,7 @@ struct Keys {
 impl From<RedisError> for KvError {
     fn from(error: RedisError) -> KvError {
         if error.code() == Some("TOOLARGE") {
-            let bytes = error.detail().and_then(|detail| detail.parse().ok()).unwrap_or(usize::MAX);
-            return KvError::TooLarge { what: "values asked for together,", bytes, bytes_max: COMMIT_BYTES_MAX };
+            return KvError::too_large_together(error.detail().and_then(|detail| detail.parse().ok()).unwrap_or(usize::MAX));
         }
         tracing::warn!(%error, "the key-value store");
         KvError::Unavailable(error.to_string())

@@ -67,6 +67,7 @@ pub const TABLE: &[Row] = &[
     row("memory.grow, at any instruction of the host", "tick", "suspended after it", ANY_INSTRUCTION),
     row("memory.grow", "kill, then reuse", "discarded with all its pages", ANY_INSTRUCTION),
     row("host call", "tick", "noted, the call is finished", "ticks_during_host_calls_traps_and_resets_do_no_harm"),
+    row("host call", "tick", "suspended when that is answered", "a_loop_of_host_calls_is_preempted_too"),
     row("host call", "kill", "dropped", "sandboxes_may_be_dropped_new_prepared_in_a_host_call_returned_and_trapped"),
     row("host call", "panic of the host", "500, others go on", "a_panic_in_a_host_call_is_a_500_and_the_server_goes_on"),
     row("host call, at any instruction of the host", "tick", "noted, the call is finished", ANY_INSTRUCTION),

@@ -22,6 +22,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use bytes::Bytes;
 use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 
@@ -33,10 +34,11 @@ use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use super::{Admission, Crew, Job, Phase, Reply, ReplyTo};
+use crate::abort::AbortOnPanic;
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
-use crate::host::{Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes};
+use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes};
 use crate::metrics::Board;
 use crate::outcome::Failure;
 
@@ -137,6 +139,8 @@ impl Local {
     /// Runs a job at once if nothing else waits, else queues it.
     pub fn submit(&self, job: Job) {
         let Some(job) = Admission::enter(job) else { return };
+        // The task is a connection's, the state all workers'.
+        let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
         let alone = worker.deque.is_empty() && !self.crew.has_injected();
         let id = worker.vacant();
@@ -296,6 +300,8 @@ impl Worker {
                     Event::Wanted
                 }
                 Action::Io => return Next::Turn,
+                // Given away, and nobody took it.
+                Action::Wait if !self.deque.is_empty() => self.look(),
                 Action::Wait if !crew.try_idle(index) => return Next::Turn,
                 Action::Wait if crew.is_over() => return Next::Leave,
                 Action::Wait => return Next::Wait { alarm: self.core.alarm() },
@@ -445,6 +451,8 @@ impl Worker {
     /// Runs a quantum.
     fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
         self.pause.end(begin, self.settings.quantum);
+        // What came before is nobody's tick.
+        let _ = self.thread.take_tick();
         self.thread.arm();
         started.execution.start_clock(begin);
         loop {
@@ -498,14 +506,14 @@ impl Worker {
         for Outgoing { name, input, host_call, answer } in started.execution.take_outgoing() {
             let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
             let trace = started.execution.context().trace.as_ref().map(|trace| trace.call());
-            match self.callee(started, &name) {
-                Ok((function, caller, admission)) => {
+            let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
+            match callee {
+                Ok((body, (function, caller, admission))) => {
                     let arrived = Instant::now();
                     let own = arrived + function.deadline;
                     // What nobody waits for may outlive its caller.
                     let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
                     let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
-                    let body = Body::from(input);
                     let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller, trace };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
@@ -682,6 +690,19 @@ impl Worker {
             self.kill(id, Failure::Stopping);
         }
     }
+}
+
+/// What a guest calls a function with. It counts as the server's from when the caller hands it over until the callee begins.
+fn body(callee: &Function, input: Bytes) -> Result<Body, CallFailure> {
+    let share = match callee.template.budget() {
+        Some(budget) if input.len() >= BUFFER_BYTES_MIN => {
+            Some(budget.claim(input.len() as u64).ok_or(CallFailure::Failed(Failure::NoMemory))?)
+        }
+        _ => None,
+    };
+    let mut body = Body::from(input);
+    body.set_share(share);
+    Ok(body)
 }
 
 /// Has a reply sent that goes out while it is written.

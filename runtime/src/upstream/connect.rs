@@ -11,7 +11,7 @@ use hyper::Uri;
 use hyper::http::uri::Scheme;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
-use super::Allowed;
+use super::{Allowed, names};
 use crate::http::tls::MaybeTls;
 
 /// A connection to a server.
@@ -146,7 +146,7 @@ impl Connector {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let addresses: Vec<SocketAddr> = match bare.parse::<IpAddr>() {
             Ok(address) => vec![(address, port).into()],
-            Err(_) => lookup_host((host, port)).await.map_err(|error| unreachable(error.to_string()))?.collect(),
+            Err(_) => names::addresses(host, port).await.map_err(|error| unreachable(error.to_string()))?,
         };
         let mut failure = unreachable("its name has no address".to_owned());
         for address in addresses {

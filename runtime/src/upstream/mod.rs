@@ -9,6 +9,7 @@
 
 mod allow;
 mod connect;
+mod names;
 
 use std::cell::RefCell;
 use std::error::Error as _;

@@ -61,7 +61,7 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Error::NoStore => "the server has no key-value store (`kv` in its configuration)",
             Error::Name => "a bucket's name has 1 to 64 bytes without zeros",
-            Error::TooLarge => "larger than the key-value store takes: keys 1 KiB, values 1 MiB, commits 1024 keys and 4 MiB",
+            Error::TooLarge => "larger than the key-value store takes: keys 1 KiB, values 1 MiB, commits and what is asked for together 1024 keys and 4 MiB",
             Error::TooManyOpen => "more than 16 buckets are open",
             Error::Full => "the key-value store has no more room for this tenant",
             Error::NotSuch => "the value is not of the kind that was wanted",

@@ -24,6 +24,8 @@ static void carry_out(const char *word, const char *name, const char *text) {
         tell(sledge_wait(atoi(name), reply, 0));
     } else if (strcmp(word, "send") == 0) {
         printf("sent %d\n", sledge_send(name, strlen(name), text, strlen(text)));
+    } else if (strcmp(word, "push") == 0) {
+        printf("pushed %d\n", sledge_send(name, strlen(name), reply, (size_t)atol(text)));
     } else if (strcmp(word, "large") == 0) {
         tell(sledge_invoke(name, strlen(name), reply, (size_t)atol(text), reply, sizeof reply));
     } else if (strcmp(word, "pieces") == 0) {

@@ -266,3 +266,23 @@ fn a_loop_of_builtins_is_preempted_too() {
     assert_eq!(sandbox.results(), [Value::I32(2)]);
     drop(worker);
 }
+
+#[test]
+fn a_loop_of_host_calls_is_preempted_too() {
+    let worker = ticking(200);
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "many_host", &[Value::I64(3)]);
+    assert!(matches!(resume(&mut sandbox), Event::HostCall(_)));
+    // A tick that comes while the host serves the call counts for the guest that asked for it: it may never be found in code of its own.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(SLOWER) {}
+    sandbox.host_results(&[Value::I32(2)]).unwrap();
+    worker.disarm();
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    for _ in 0..2 {
+        assert!(matches!(sandbox.resume(), Event::HostCall(_)));
+        sandbox.host_results(&[Value::I32(2)]).unwrap();
+    }
+    assert_eq!(sandbox.resume(), Event::Returned);
+    assert_eq!(sandbox.results(), [Value::I64(6)]);
+}

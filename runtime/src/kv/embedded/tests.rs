@@ -99,6 +99,13 @@ fn what_is_too_large_is_refused() {
     assert!(matches!(commit(&space, &[], &many), Err(KvError::TooLarge { .. })));
     let much: Vec<_> = (0..5).map(|index| put(&index.to_string(), &large[1..])).collect();
     assert!(matches!(commit(&space, &[], &much), Err(KvError::TooLarge { .. })));
+    // Nor are so many values got together.
+    for one in much {
+        commit(&space, &[], &[one]).unwrap();
+    }
+    let keys: Vec<_> = (0..5).map(|index| key(&index.to_string())).collect();
+    assert_eq!(space.get_many(&keys[1..]).unwrap().iter().flatten().count(), 4);
+    assert!(matches!(space.get_many(&keys), Err(KvError::TooLarge { .. })));
     assert!(BucketName::new(b"").is_none() && BucketName::new(b"a\0").is_none() && BucketName::new(&[b'x'; 65]).is_none());
 }
 

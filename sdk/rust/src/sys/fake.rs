@@ -131,7 +131,9 @@ pub(crate) fn kv_get_many(bucket: u32, keys: &[&[u8]]) -> Result<Vec<Option<Foun
     if keys.len() > COMMIT_KEYS_MAX {
         return Err(E2BIG);
     }
-    keys.iter().map(|key| kv_get(bucket, key)).collect()
+    let found = keys.iter().map(|key| kv_get(bucket, key)).collect::<Result<Vec<Option<Found>>, i32>>()?;
+    let bytes: usize = found.iter().flatten().map(|(_, value)| value.len()).sum();
+    if bytes > COMMIT_BYTES_MAX { Err(E2BIG) } else { Ok(found) }
 }
 
 pub(crate) fn kv_set(bucket: u32, key: &[u8], value: &[u8]) -> Result<u64, i32> {
