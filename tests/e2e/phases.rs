@@ -46,9 +46,10 @@ fn a_request_knows_how_long_it_ran_in_each_phase() {
     assert_eq!((reply.status, reply.text().as_str()), (200, "0\n0\n0\n0\n-28\n0\n"));
     let times = times(&reply);
     let time = |name: &str| times.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("{name}: {times:?}")).1;
-    // Spinning takes at least so long; what the machine does besides is not known.
+    // Spinning goes by the clock, which goes on while the function is ready and does not run; what the machine does besides is not known.
+    let ready = time("ready");
     for (name, least) in [("begin", 19.0), ("read", 19.0), ("work", 59.0), ("write", 0.0)] {
-        assert!(time(&format!("phase-{name}")) >= least, "{name}: {times:?}");
+        assert!(time(&format!("phase-{name}")) >= least - ready, "{name}: {times:?}");
     }
     // Waiting belongs to none, and all of them together are what it ran.
     let sum: f64 = NAMES.iter().map(|name| time(&format!("phase-{name}"))).sum();
@@ -66,7 +67,7 @@ fn a_request_knows_how_long_it_ran_in_each_phase() {
             format!("sledge_phase_cpu_seconds_bucket{{le=\"+Inf\",function=\"phases\",tenant=\"us\",phase=\"{phase}\"}}");
         assert_eq!(sample(&server, &infinite), Some(count), "{phase}");
     }
-    assert!(of("phase_cpu_seconds_sum", "work").expect("a sum") >= 0.059);
+    assert!(of("phase_cpu_seconds_sum", "work").expect("a sum") >= (59.0 - ready) / 1000.0);
     let expected = NAMES.map(|phase| of("phase_expected_cpu_seconds", phase));
     assert_eq!(expected, [None, Some(0.0005), Some(0.04), Some(0.001)]);
     assert_eq!(NAMES.map(|phase| of("phase_expected_core_ratios", phase)), [Some(1.0), Some(0.2), Some(1.0), Some(0.05)]);
