@@ -40,6 +40,7 @@ pub mod phases;
 pub mod scheduler;
 pub mod server;
 pub mod snapshot;
+pub mod symbols;
 pub mod systemd;
 pub mod telemetry;
 pub mod upstream;

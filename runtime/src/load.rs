@@ -10,6 +10,7 @@ use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, cache_folder_default};
 use crate::config::{Config, FunctionConfig};
 use crate::function::{Function, FunctionError};
+use crate::symbols;
 
 /// Why a file did not become a function.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +115,7 @@ fn load(bytes: &[u8], given: &Path, allow_unchecked: bool) -> Result<Artifact, O
     let policy = LoadPolicy { allow_unchecked };
     let loaded = Artifact::load(bytes, &policy);
     let artifact = loaded.map_err(|error| OpenError::Load { path: given.to_owned(), source: Box::new(error) })?;
+    symbols::loaded(&artifact, given);
     if artifact.descriptor().modules.iter().any(|module| module.bounds.contains(&Bounds::None)) {
         tracing::warn!(path = %given.display(), "loaded although compiled with --bounds none: it can read and write all memory of this process");
     }

@@ -127,3 +127,31 @@ fn serve_of_a_taken_address_says_so() {
     assert!(done.stderr.contains(&address), "{}", done.stderr);
     server.stop();
 }
+
+/// What perf and gdb are told is where the code lies: the address of a function in its file, moved by as much as gdb is told.
+#[test]
+fn serve_tells_perf_and_gdb_where_functions_lie() {
+    let traps = programs::function_with("traps.wat", &["-O0"]);
+    let server = Server::start_with(sledge_command(&["serve", "--listen", "127.0.0.1:0", "--symbols"]).arg(&traps));
+    let log = server.log();
+    let told = log.split_once(&format!("add-symbol-file {} -o 0x", traps.display()));
+    let (_, rest) = told.unwrap_or_else(|| panic!("nothing for gdb in: {log}"));
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("{text} is no address"));
+    let base = hexadecimal(rest.split(|c: char| !c.is_ascii_hexdigit()).next().expect("an address"));
+    let map = Path::new("/tmp").join(format!("perf-{}.map", server.pid()));
+    let lines = std::fs::read_to_string(&map).expect("perf's map");
+    let _ = std::fs::remove_file(&map);
+    // Behind two imports and two others.
+    for (index, name) in (4..).zip(["innermost", "middle", "outer"]) {
+        let end = format!(" {name} [{}]", traps.file_name().expect("a name").display());
+        let line = lines.lines().find(|line| line.ends_with(&end)).unwrap_or_else(|| panic!("no {name} in:\n{lines}"));
+        let (address, size) = line.strip_suffix(&end).and_then(|line| line.split_once(' ')).expect("address and size");
+        let explained =
+            run_awsm(&["explain", &format!("wasm[{index}]::{name}"), traps.to_str().expect("a path in UTF-8")]).text();
+        let line = explained.lines().find_map(|line| line.strip_prefix("address")).expect("its address in the file").trim_start();
+        let in_file = line.strip_prefix("0x").and_then(|line| line.split(',').next()).expect("an address");
+        assert_eq!(hexadecimal(address), base + hexadecimal(in_file), "{name}");
+        assert!((1..4096).contains(&hexadecimal(size)), "{name}: {size}");
+    }
+    server.stop();
+}

@@ -18,7 +18,7 @@ use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
 use crate::outcome::Failure;
-use crate::{load, logging};
+use crate::{load, logging, symbols};
 
 /// Exit status after a trap, as after SIGABRT.
 const TRAPPED: u8 = 134;
@@ -48,6 +48,9 @@ pub(super) struct RunArgs {
     /// Load it even if it was compiled with `--bounds none`: it can read and write everything; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
+    /// Tell perf, in /tmp/perf-PID.map, and gdb, in the log, where which function's code lies
+    #[arg(long)]
+    symbols: bool,
     /// Arguments for the function
     #[arg(last = true)]
     args: Vec<String>,
@@ -64,7 +67,12 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn run(args: RunArgs) -> ExitCode {
-    logging::direct(Level::WARN);
+    logging::direct(if args.symbols { Level::INFO } else { Level::WARN });
+    if args.symbols
+        && let Err(error) = symbols::tell()
+    {
+        return fail(error);
+    }
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.dirs = args.dir;

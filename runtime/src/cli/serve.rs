@@ -14,6 +14,7 @@ use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
 use crate::server;
+use crate::symbols;
 
 /// Serve functions over HTTP.
 #[derive(Clone, Debug, Args)]
@@ -45,6 +46,9 @@ pub(super) struct ServeArgs {
     /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
+    /// Tell perf, in /tmp/perf-PID.map, and gdb, in the log, where which function's code lies
+    #[arg(long)]
+    symbols: bool,
     /// Functions (.so or .wasm) to serve besides those of the configuration, each at /NAME for a file NAME.so
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -61,6 +65,11 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Err(error) => return fail(format_args!("cannot start the process that starts compilers: {error}")),
     };
     logging::queueable(Level::INFO, args.log_format);
+    if args.symbols
+        && let Err(error) = symbols::tell()
+    {
+        return fail(error);
+    }
     let config = match configure(args.clone()) {
         Ok(config) => config,
         Err(error) => return fail(error),

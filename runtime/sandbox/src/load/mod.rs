@@ -21,6 +21,7 @@ use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
 pub use cpu::cpu_features;
 
 use crate::arena::{CodeRange, Part};
+use crate::backtrace;
 use crate::error::LoadError;
 use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
 use crate::types;
@@ -154,6 +155,20 @@ impl Artifact {
     #[must_use]
     pub fn mapped_bytes(&self) -> usize {
         self.0.code.bytes()
+    }
+
+    /// What address 0 of its file has become.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.0.code.address()
+    }
+
+    /// Where the code of its functions lies, and their names as in backtraces, by ascending address.
+    pub fn functions(&self) -> impl Iterator<Item = (Range<usize>, String)> + '_ {
+        self.0.functions.iter().map(|function| {
+            let name = backtrace::name(&self.0, function.module, function.function);
+            (function.addresses.clone(), name.unwrap_or_else(|| format!("function {}", function.function)))
+        })
     }
 
     /// Its insides.
