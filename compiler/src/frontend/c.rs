@@ -1,5 +1,6 @@
 //! C through clang and wasi-libc.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -7,6 +8,9 @@ use super::{FrontendError, ProducerOptions, read, scratch, tool};
 
 /// Where Debian's package wasi-libc keeps its headers and libraries; a clang of wasi-sdk brings its own.
 const DEBIAN_HEADERS: &str = "/usr/include/wasm32-wasi";
+
+/// Functions of the C library that awsm has better ones of.
+const MINMAX: &str = include_str!("minmax.s");
 
 /// A clang for WebAssembly, and what it must be told to find wasi-libc.
 struct Clang {
@@ -41,6 +45,22 @@ impl Clang {
         }
         Ok(Clang { program, sysroot: None })
     }
+
+    /// A command of it for WebAssembly.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // Under the target's newer name clang does not find Debian's wasi-libc; it says so in a warning that is not for the user.
+        command.args(["--target=wasm32-wasi", "-Wno-deprecated"]);
+        command
+    }
+
+    /// Assembles [`MINMAX`]: apart from the user's sources, so that none of the user's options is for it.
+    fn minmax(&self, folder: &Path) -> Result<PathBuf, FrontendError> {
+        let (source, object) = (folder.join("minmax.s"), folder.join("minmax.o"));
+        fs::write(&source, MINMAX).map_err(|error| FrontendError::Io { path: source.clone(), source: error })?;
+        tool::run(self.command().arg("-c").arg(&source).arg("-o").arg(&object))?;
+        Ok(object)
+    }
 }
 
 /// Compiles and links one C file; further sources and flags come with the options.
@@ -49,9 +69,8 @@ pub(super) fn compile(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>
     let folder = scratch()?;
     // The linker names the module after its file.
     let output = folder.path().join(input.file_stem().unwrap_or("module".as_ref())).with_extension("wasm");
-    let mut command = Command::new(&clang.program);
-    // Under the target's newer name clang does not find Debian's wasi-libc; it says so in a warning that is not for the user.
-    command.args(["--target=wasm32-wasi", "-Wno-deprecated", "-Wdeprecated-declarations"]);
+    let mut command = clang.command();
+    command.arg("-Wdeprecated-declarations");
     command.arg(format!("-O{}", options.opt_level));
     // Unrolled by clang's WebAssembly back end, a loop reaches awsm with several wrapping 32-bit indices that LLVM cannot relate to each
     // other, so that it never vectorises; awsm's own LLVM unrolls it afterwards, for the real machine.
@@ -59,7 +78,7 @@ pub(super) fn compile(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>
     if let Some(sysroot) = &clang.sysroot {
         command.arg(format!("--sysroot={}", sysroot.display()));
     }
-    command.arg(input).args(&options.arguments).arg("-o").arg(&output);
+    command.arg(clang.minmax(folder.path())?).arg(input).args(&options.arguments).arg("-o").arg(&output);
     tool::run(&mut command)?;
     read(&output)
 }
