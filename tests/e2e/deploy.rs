@@ -3,13 +3,21 @@
 use crate::{entry, entry_with, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
+use sledge::config::{Config, FunctionConfig};
+use sledge::deploy::Deployer;
+use sledge::load;
+use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes, read_reply};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
+use std::io::{BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A module that replies with `text`.
 fn saying(text: &str) -> Vec<u8> {
@@ -368,4 +376,46 @@ fn deployed_functions_outlive_the_server_where_there_is_a_folder_for_them() {
     std::fs::write(&file, both.to_string()).expect("write a configuration");
     let done = process::run(sledge_command(&["serve", "--config"]).arg(&file), b"", TIME_MAX);
     assert!(done.code() == 1 && done.stderr.contains("stays"), "{}", done.stderr);
+}
+
+#[test]
+fn who_asks_what_there_is_does_not_wait_for_a_change() {
+    let none = Config::default();
+    let deployer = Arc::new(Deployer::new(&none, load::compiler(&none)).expect("a deployer"));
+    // A thread that does not take what is published: the change waits for it, 10 s.
+    let _stuck = deployer.subscribe();
+    let mut config = none;
+    config.functions.push(FunctionConfig::new("echo".to_owned(), programs::function("echo.wat")));
+    let changing = {
+        let deployer = Arc::clone(&deployer);
+        thread::spawn(move || deployer.reload(&config))
+    };
+    let begin = Instant::now();
+    eventually("echo is there", || !deployer.list().is_empty());
+    assert!(!deployer.list().is_empty() && deployer.gauges().functions == 1 && deployer.log("echo").is_some());
+    assert!(begin.elapsed() < Duration::from_secs(5) && !changing.is_finished(), "after {:?}", begin.elapsed());
+    let change = changing.join().expect("no panic").expect("a change");
+    assert_eq!(change.added, ["echo"]);
+}
+
+#[test]
+fn modules_that_stop_arriving_are_given_up() {
+    const DEPLOYMENTS_MAX: usize = 4;
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let slow: Vec<_> = (0..DEPLOYMENTS_MAX)
+        .map(|i| {
+            let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
+            stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+            let head = format!("PUT /functions/slow{i} HTTP/1.1\r\nhost: sledge\r\ncontent-length: 100\r\n\r\n\0asm");
+            stream.write_all(head.as_bytes()).expect("to be heard");
+            stream
+        })
+        .collect();
+    eventually("all places are taken", || server.admin().deploy("another", &json!({}), &saying("hello")).status == 503);
+    for stream in slow {
+        let reply = read_reply(&mut BufReader::new(stream)).expect("an answer");
+        assert!(reply.status == 408 && reply.text().contains("nothing of it for 10 s"), "{} {}", reply.status, reply.text());
+    }
+    assert_eq!(server.admin().deploy("another", &json!({}), &saying("hello")).status, 200);
+    server.stop();
 }

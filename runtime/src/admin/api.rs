@@ -13,6 +13,7 @@
 //!
 //! Whatever is wrong is answered with `{"error": ...}`.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 use awsm_abi::limits::MODULE_BYTES_MAX;
 use bytes::Bytes;
 use http_body_util::channel::Channel;
-use http_body_util::{BodyExt as _, Either, Full, Limited};
+use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
@@ -43,6 +44,9 @@ pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
 
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
+
+/// How long the next piece of a module may take to arrive.
+const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often it is looked whether whoever follows a log is still there.
 const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
@@ -199,13 +203,7 @@ impl Api {
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
         };
         let settings = settings(request.headers())?;
-        let body = Limited::new(request.into_body(), MODULE_BYTES_MAX as usize).collect().await;
-        let module = body.map_err(|error| {
-            let too_large = error.is::<http_body_util::LengthLimitError>();
-            let status = if too_large { StatusCode::PAYLOAD_TOO_LARGE } else { StatusCode::BAD_REQUEST };
-            Refusal(status, format!("the module did not arrive ({error}); at most {MODULE_BYTES_MAX} bytes are taken"))
-        })?;
-        let module = module.to_bytes();
+        let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         changed(move || deployer.deploy(&name, settings, &module)).await
     }
@@ -213,6 +211,27 @@ impl Api {
     async fn remove(&self, name: String) -> Result<Answer, Refusal> {
         let deployer = Arc::clone(&self.deployer);
         changed(move || deployer.remove(&name)).await
+    }
+}
+
+/// A module, which arrives piece by piece.
+async fn received(body: Incoming) -> Result<Vec<u8>, Refusal> {
+    let mut body = Limited::new(body, MODULE_BYTES_MAX as usize);
+    let mut module = Vec::new();
+    let refusal = |status, why: &dyn Display| {
+        Refusal(status, format!("the module did not arrive ({why}); at most {MODULE_BYTES_MAX} bytes are taken"))
+    };
+    loop {
+        match tokio::time::timeout(PIECE_TIMEOUT, body.frame()).await {
+            Ok(None) => return Ok(module),
+            Ok(Some(Ok(frame))) => module.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, &error)),
+            Ok(Some(Err(error))) => return Err(refusal(StatusCode::BAD_REQUEST, &error)),
+            Err(_) => {
+                let why = format!("nothing of it for {} s", PIECE_TIMEOUT.as_secs());
+                return Err(refusal(StatusCode::REQUEST_TIMEOUT, &why));
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io, net, thread};
 
@@ -14,14 +15,17 @@ use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Address, Api};
 use crate::config::{Secret, SecretError};
 
+/// After how long without a word it is asked whether a client on TCP is still there.
+const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Connections at the same time; further ones wait.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a client may take to send a request's head.
@@ -168,17 +172,22 @@ fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
 
 async fn accept(door: Door, api: Api) -> io::Result<()> {
     let shared = Rc::new((api, door.token));
-    let places = Rc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (mut unix, mut tcp) = (None, None);
     match door.listener {
         Listener::Unix(listener) => unix = Some(UnixListener::from_std(listener)?),
         Listener::Tcp(listener) => tcp = Some(TcpListener::from_std(listener)?),
     }
     loop {
-        let place = Rc::clone(&places);
+        // Never closed. Who finds no place waits in the system's queue, which is limited, too.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
         let accepted = match (&unix, &tcp) {
             (Some(listener), _) => listener.accept().await.map(|(stream, _)| serve_in_task(stream, &shared, place)),
-            (None, Some(listener)) => listener.accept().await.map(|(stream, _)| serve_in_task(stream, &shared, place)),
+            (None, Some(listener)) => listener.accept().await.map(|(stream, _)| {
+                // Whoever follows a log and has gone without a word is noticed. Without this, it only takes longer.
+                let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+                serve_in_task(stream, &shared, place);
+            }),
             (None, None) => return Ok(()),
         };
         if let Err(error) = accepted {
@@ -191,12 +200,11 @@ async fn accept(door: Door, api: Api) -> io::Result<()> {
 fn serve_in_task(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     shared: &Rc<(Api, Option<Token>)>,
-    places: Rc<Semaphore>,
+    place: OwnedSemaphorePermit,
 ) {
     let shared = Rc::clone(shared);
     tokio::task::spawn_local(async move {
-        // Never closed.
-        let Ok(_place) = places.acquire().await else { return };
+        let _place = place;
         let service = service_fn(|request: Request<Incoming>| {
             let shared = Rc::clone(&shared);
             async move {

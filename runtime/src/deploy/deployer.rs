@@ -86,6 +86,9 @@ impl fmt::Display for Change {
 #[derive(Debug)]
 pub struct Deployer {
     compiler: Compiler,
+    /// Held during a change, which waits for disks and threads.
+    changes: Mutex<()>,
+    /// Held for moments, by those who ask what there is, too.
     catalogue: Mutex<Catalogue>,
     publisher: Publisher,
     store: Option<Store>,
@@ -130,7 +133,8 @@ impl Deployer {
             catalogue.put(candidate, Origin::Deployed);
         }
         let publisher = Publisher::new(catalogue.router());
-        Ok(Deployer { compiler, catalogue: Mutex::new(catalogue), publisher, store, stopping: AtomicBool::new(false) })
+        let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
+        Ok(Deployer { compiler, changes, catalogue, publisher, store, stopping })
     }
 
     /// Addresses that functions have to themselves.
@@ -196,8 +200,8 @@ impl Deployer {
 
     /// From now on nothing changes any more.
     pub fn stop(&self) {
-        // Under the lock: a change that has begun is complete before this returns.
-        let _changes = self.catalogue();
+        // A change that has begun is complete before this returns.
+        let _change = self.change();
         self.stopping.store(true, Ordering::Relaxed);
     }
 
@@ -215,19 +219,19 @@ impl Deployer {
         }
         let candidate = candidate(&config, module, &self.compiler)?;
 
-        let mut catalogue = self.catalogue();
+        let _change = self.change();
         self.check_running()?;
-        catalogue.check(&config, Origin::Deployed)?;
+        self.catalogue().check(&config, Origin::Deployed)?;
         if let Some(store) = &self.store {
             store.put(&config, module, &candidate.digest)?;
         }
-        let before = catalogue.put(candidate, Origin::Deployed);
+        let before = self.catalogue().put(candidate, Origin::Deployed);
         let names = vec![name.to_owned()];
         let change = match &before {
             Some(_) => Change { replaced: names, ..Change::default() },
             None => Change { added: names, ..Change::default() },
         };
-        self.publish(&catalogue, before.into_iter().collect());
+        self.publish(before.into_iter().collect());
         tracing::info!(%change, "deployed");
         Ok(change)
     }
@@ -237,16 +241,16 @@ impl Deployer {
     /// # Errors
     /// When there is none, or it stands in the configuration.
     pub fn remove(&self, name: &str) -> Result<Change, DeployError> {
-        let mut catalogue = self.catalogue();
+        let _change = self.change();
         self.check_running()?;
-        let before = catalogue.remove(name, Origin::Deployed)?;
+        let before = self.catalogue().remove(name, Origin::Deployed)?;
         if let Some(store) = &self.store {
             // It is gone for this server in any case; the next one would have it again.
             if let Err(error) = store.remove(name) {
                 tracing::error!(function = name, %error, "removed, but it will be back after a restart");
             }
         }
-        self.publish(&catalogue, vec![before]);
+        self.publish(vec![before]);
         let change = Change { removed: vec![name.to_owned()], ..Change::default() };
         tracing::info!(%change, "deployed");
         Ok(change)
@@ -273,8 +277,9 @@ impl Deployer {
             }
         }
 
-        let mut catalogue = self.catalogue();
+        let _change = self.change();
         self.check_running()?;
+        let mut catalogue = self.catalogue();
         // Routes may go from one configured function to another: these were compared with each other before.
         config.functions.iter().try_for_each(|function| catalogue.check_configured(function))?;
         let is_named = |name: &str| config.functions.iter().any(|function| function.name == name);
@@ -294,21 +299,29 @@ impl Deployer {
                 None => change.added.push(name),
             }
         }
+        drop(catalogue);
         if change != Change::default() {
-            self.publish(&catalogue, retired);
+            self.publish(retired);
         }
         Ok(change)
     }
 
-    fn publish(&self, catalogue: &Catalogue, retired: Vec<Arc<Function>>) {
+    fn publish(&self, retired: Vec<Arc<Function>>) {
         let templates = retired.iter().map(|function| function.template.clone()).collect();
-        self.publisher.publish(catalogue.router(), templates);
+        let router = self.catalogue().router();
+        self.publisher.publish(router, templates);
         // Here, and not on a worker, ends what has no request any more.
         drop(retired);
     }
 
     fn check_running(&self) -> Result<(), DeployError> {
         if self.stopping.load(Ordering::Relaxed) { Err(DeployError::Stopping) } else { Ok(()) }
+    }
+
+    /// One after the other.
+    fn change(&self) -> MutexGuard<'_, ()> {
+        // It protects nothing that could be half changed.
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
