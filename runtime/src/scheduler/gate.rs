@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Job;
 
@@ -15,6 +15,8 @@ use super::Job;
 const EXPECTED_PERCENTILE: f64 = 0.9;
 /// How fast the expectation follows: the part by which it goes up or down at each execution.
 const STEP: f64 = 0.05;
+/// How often it is looked for places of clients that have gone.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// A function's limits, and who runs and waits.
 pub struct Gate {
@@ -31,6 +33,8 @@ pub struct Gate {
 struct Line {
     running: usize,
     waiting: VecDeque<Job>,
+    /// When it was last looked who of them has gone.
+    looked: Option<Instant>,
 }
 
 impl fmt::Debug for Gate {
@@ -126,8 +130,14 @@ impl Gate {
         self.expected_ns.store(follow(expected, ran.as_nanos() as u64), Ordering::Relaxed);
     }
 
+    /// Those who wait and whose client has gone; none if it was looked just now: that each who is refused looked at all who wait would cost more than
+    /// answering them.
     fn remove_gone(&self) -> Vec<Job> {
         let mut line = self.line();
+        if line.looked.is_some_and(|looked| looked.elapsed() < LOOK_PAUSE) {
+            return Vec::new();
+        }
+        line.looked = Some(Instant::now());
         let (gone, waiting): (Vec<Job>, Vec<Job>) =
             std::mem::take(&mut line.waiting).into_iter().partition(|job| job.reply.is_closed());
         line.waiting = waiting.into();
