@@ -3,78 +3,28 @@
 #
 # Weak, so that a program's own definitions win; linked before wasi-libc, so that these win over that.
 
-	.functype fminf (f32, f32) -> (f32)
-	.section .text.fminf,"",@
-	.weak fminf
-	.type fminf,@function
-fminf:
-	.functype fminf (f32, f32) -> (f32)
-	local.get 0
-	local.get 0
-	local.get 1
-	local.get 0
-	local.get 1
-	f32.lt
-	f32.select
-	local.get 1
-	local.get 1
-	f32.ne
-	f32.select
+	.macro	choose name, type, before
+	.functype	\name (\type, \type) -> (\type)
+	.section	.text.\name,"",@
+	.weak	\name
+	.type	\name,@function
+\name:
+	.functype	\name (\type, \type) -> (\type)
+	local.get	0
+	local.get	0
+	local.get	1
+	local.get	0
+	local.get	1
+	\type\().\before
+	\type\().select
+	local.get	1
+	local.get	1
+	\type\().ne
+	\type\().select
 	end_function
+	.endm
 
-	.functype fmaxf (f32, f32) -> (f32)
-	.section .text.fmaxf,"",@
-	.weak fmaxf
-	.type fmaxf,@function
-fmaxf:
-	.functype fmaxf (f32, f32) -> (f32)
-	local.get 0
-	local.get 0
-	local.get 1
-	local.get 0
-	local.get 1
-	f32.gt
-	f32.select
-	local.get 1
-	local.get 1
-	f32.ne
-	f32.select
-	end_function
-
-	.functype fmin (f64, f64) -> (f64)
-	.section .text.fmin,"",@
-	.weak fmin
-	.type fmin,@function
-fmin:
-	.functype fmin (f64, f64) -> (f64)
-	local.get 0
-	local.get 0
-	local.get 1
-	local.get 0
-	local.get 1
-	f64.lt
-	f64.select
-	local.get 1
-	local.get 1
-	f64.ne
-	f64.select
-	end_function
-
-	.functype fmax (f64, f64) -> (f64)
-	.section .text.fmax,"",@
-	.weak fmax
-	.type fmax,@function
-fmax:
-	.functype fmax (f64, f64) -> (f64)
-	local.get 0
-	local.get 0
-	local.get 1
-	local.get 0
-	local.get 1
-	f64.gt
-	f64.select
-	local.get 1
-	local.get 1
-	f64.ne
-	f64.select
-	end_function
+	choose	fminf, f32, lt
+	choose	fmaxf, f32, gt
+	choose	fmin, f64, lt
+	choose	fmax, f64, gt
