@@ -22,7 +22,7 @@ use crate::{applications, checkout, compiler, cores, simple, steps};
 const WARM_UP: Duration = Duration::from_millis(500);
 const TIME: Duration = Duration::from_millis(1_500);
 /// Where a hundred requests take seconds, or few of those that matter are answered in a second.
-const TIME_LONG: Duration = Duration::from_secs(4);
+const TIME_LONG: Duration = Duration::from_secs(3);
 /// An application takes at least that long, not counting as much for warming up.
 const TIME_MIN: Duration = Duration::from_secs(2);
 /// How often the requests of all an application's clients fit into its time, one after the other: those of the heaviest take seconds.

@@ -131,8 +131,12 @@ static void write_line(const letter *letters, int count, const setting *setting)
 static const char *read_line(const page *page, const shape *line, int count) {
     static letter letters[SHAPES_MAX];
     float *scratch = malloc((size_t)count * sizeof *scratch);
-    if (scratch == NULL) {
+    raster *rasters = malloc((size_t)count * sizeof *rasters);
+    if (scratch == NULL || rasters == NULL) {
         return "there is not enough memory to read a line";
+    }
+    for (int i = 0; i < count; i++) {
+        raster_of(page, line[i].box, &rasters[i]);
     }
     setting best = {0, 0, -1};
     float cost = INFINITY;
@@ -140,12 +144,13 @@ static const char *read_line(const page *page, const shape *line, int count) {
         setting setting = {0, 0, font};
         float last = INFINITY;
         for (int round = 0; round < 3; round++) {
-            setting = setting_of(page, line, count, &setting, scratch, &last);
+            setting = setting_of(line, rasters, count, &setting, scratch, &last);
         }
         if (last < cost) {
             best = setting, cost = last;
         }
     }
+    free(rasters);
     free(scratch);
     int found = 0;
     for (int i = 0; i < count && found < SHAPES_MAX - PIECES_MAX; i++) {
@@ -177,6 +182,7 @@ int main(void) {
             return fail("the body cannot be read");
         }
     }
+    glyphs_read();
     page page;
     shapes shapes;
     const char *wrong = page_read(body, length, &page);
