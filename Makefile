@@ -84,7 +84,7 @@ test-wasi: build ## the official test suite of WASI preview 1, from the folder S
 	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }
 	@WASI_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-suite -- --nocapture
 
-bench: build ## everything that is measured, in 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
+bench: build ## everything that is measured, in less than 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
 	@$(CARGO) bench --workspace --locked $(if $(JOBS),-j $(JOBS)) $(addprefix --bench ,$(PHASES)) --no-run --quiet
 	@CARGO=$(CARGO) $(target)/release/bench run $(if $(filter quick,$(BENCH)),--quick) $(if $(FOLDER),--folder $(FOLDER)) \
 		$(if $(BEFORE),--before $(BEFORE)) $(PARTS)
