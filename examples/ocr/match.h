@@ -89,7 +89,7 @@ static void raster_of(const page *page, box box, raster *to) {
     }
 }
 
-/* The mean difference of the fields, from 0 to 1; gives up above `limit`. */
+/* The mean difference of the fields, from 0 to 1; infinite above `limit`. */
 static float raster_difference(const raster *a, const raster *b, float limit) {
     int sum = 0;
     limit *= FIELDS * INK_MAX;
@@ -98,7 +98,7 @@ static float raster_difference(const raster *a, const raster *b, float limit) {
             sum += abs(a->ink[j] - b->ink[j]);
         }
     }
-    return (float)sum * (1.0f / (FIELDS * INK_MAX));
+    return (float)sum <= limit ? (float)sum * (1.0f / (FIELDS * INK_MAX)) : INFINITY;
 }
 
 /* How badly a box fits each glyph by its measures. */

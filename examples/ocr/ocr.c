@@ -117,8 +117,9 @@ static void write_line(const letter *letters, int count, const setting *setting)
             const struct glyph *before = letters[i - 1].match.glyph;
             const float pen = (float)letters[i - 1].box.left + (float)(before->advance - before->left) * em;
             const float origin = (float)letters[i].box.left - (float)glyph->left * em;
-            int spaces = (int)floorf((origin - pen) / ((float)glyph_spaces[glyph->font] * em) + 0.5f);
-            for (spaces = smaller(spaces, SPACES_MAX); spaces > 0; spaces--) {
+            const float spaces = (origin - pen) / ((float)glyph_spaces[glyph->font] * em) + 0.5f;
+            /* Where nothing says how large letters are, nothing says how far apart words are. */
+            for (int left = em > 0 && spaces > 0 ? (int)fminf(spaces, (float)SPACES_MAX) : 0; left > 0; left--) {
                 putchar(' ');
             }
         }
@@ -130,10 +131,11 @@ static void write_line(const letter *letters, int count, const setting *setting)
 /* Null, or what went wrong. */
 static const char *read_line(const page *page, const shape *line, int count) {
     static letter letters[SHAPES_MAX];
+    const char *const no_memory = "there is not enough memory to read a line";
     float *scratch = malloc((size_t)count * sizeof *scratch);
     raster *rasters = malloc((size_t)count * sizeof *rasters);
     if (scratch == NULL || rasters == NULL) {
-        return "there is not enough memory to read a line";
+        return no_memory;
     }
     for (int i = 0; i < count; i++) {
         raster_of(page, line[i].box, &rasters[i]);
@@ -152,6 +154,9 @@ static const char *read_line(const page *page, const shape *line, int count) {
     }
     free(rasters);
     free(scratch);
+    if (cost == INFINITY) {
+        return no_memory;
+    }
     int found = 0;
     for (int i = 0; i < count && found < SHAPES_MAX - PIECES_MAX; i++) {
         found += letters_of(page, line[i].box, &best, letters + found, PIECES_MAX);

@@ -4,16 +4,34 @@
 //! changes what runs. perf looks for such code's names in `/tmp/perf-PID.map`, a line for each function: address and size in hexadecimal, name. gdb takes
 //! names and lines from the artifact when it is told where that lies.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use sledge_sandbox::Artifact;
+use sledge_sandbox::{Artifact, WeakArtifact};
 
 /// Perf's map of this process, if somebody wants to know.
-static MAP: OnceLock<Mutex<File>> = OnceLock::new();
+static MAP: OnceLock<Mutex<Map>> = OnceLock::new();
+
+struct Map {
+    file: File,
+    /// What was loaded, with its lines. The code of what is gone may lie where that of something else lay before.
+    loaded: Vec<(WeakArtifact, String)>,
+}
+
+impl Map {
+    /// Adds lines, and takes away those of what is gone.
+    fn add(&mut self, artifact: &Artifact, lines: String) -> io::Result<()> {
+        self.loaded.retain(|(artifact, _)| artifact.is_loaded());
+        self.loaded.push((artifact.downgrade(), lines));
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.loaded.iter().try_for_each(|(_, lines)| self.file.write_all(lines.as_bytes()))
+    }
+}
 
 /// From now on, tells of all that is loaded.
 ///
@@ -23,8 +41,13 @@ pub fn tell() -> io::Result<()> {
     let path = PathBuf::from(format!("/tmp/perf-{}.map", process::id()));
     // One of an earlier process of this number. If it is somebody else's, the next step says so: a link is not followed.
     let _ = fs::remove_file(&path);
-    let file = File::create_new(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    let _ = MAP.set(Mutex::new(file));
+    // Where code lies is nobody else's business.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|error| {
+        let what =
+            format!("--symbols: cannot make {}: {error}; remove what is there, or start without --symbols", path.display());
+        io::Error::new(error.kind(), what)
+    })?;
+    let _ = MAP.set(Mutex::new(Map { file, loaded: Vec::new() }));
     Ok(())
 }
 
@@ -36,8 +59,7 @@ pub(crate) fn loaded(artifact: &Artifact, given: &Path) {
         // Names come from the module: no line of the map is theirs to make.
         format!("{:x} {:x} {} [{file}]\n", addresses.start, addresses.len(), name.escape_debug())
     });
-    let written = map.lock().unwrap_or_else(PoisonError::into_inner).write_all(lines.collect::<String>().as_bytes());
-    if let Err(error) = written {
+    if let Err(error) = map.lock().unwrap_or_else(PoisonError::into_inner).add(artifact, lines.collect()) {
         tracing::warn!(file = %given.display(), %error, "perf will not know the names of its functions");
     }
     if given.extension().is_some_and(|extension| extension == "so") {

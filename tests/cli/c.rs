@@ -64,3 +64,17 @@ fn a_program_may_have_a_minimum_of_its_own() {
     let made = module(folder.path(), &format!("{OWN}{MINMAX}"));
     assert_eq!(run(&made, "1", "2"), "21 2 1 2");
 }
+
+#[test]
+fn memories_of_64_bits_are_for_those_who_bring_no_library() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("wide.c"), "long first(long *from)\n{\n    return *from;\n}\n").expect("write a file");
+    let link = ["-nostdlib", "-Wl,--no-entry", "-Wl,--export=first"];
+    let made = awsm(
+        folder.path(),
+        &[&["compile", "wide.c", "-o", "wide.so", "--quiet", "--", "--target=wasm64"], link.as_slice()].concat(),
+    );
+    assert_eq!(made.code(), 0, "{}", made.stderr);
+    let shown = awsm(folder.path(), &["inspect", "wide.so"]);
+    assert!(shown.text().contains("memory64 of 1 pages"), "{}", shown.text());
+}

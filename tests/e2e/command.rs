@@ -2,9 +2,11 @@
 
 use crate::{entry, entry_with};
 use serde_json::json;
+use sledge_tests::admin::Admin;
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, run_awsm, sledge_command};
 use sledge_tests::server::Server;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -133,6 +135,7 @@ fn serve_of_a_taken_address_says_so() {
 fn serve_tells_perf_and_gdb_where_functions_lie() {
     let traps = programs::function_with("traps.wat", &["-O0"]);
     let server = Server::start_with(sledge_command(&["serve", "--listen", "127.0.0.1:0", "--symbols"]).arg(&traps));
+    server.wait_for_log("add-symbol-file ");
     let log = server.log();
     let told = log.split_once(&format!("add-symbol-file {} -o 0x", traps.display()));
     let (_, rest) = told.unwrap_or_else(|| panic!("nothing for gdb in: {log}"));
@@ -140,7 +143,9 @@ fn serve_tells_perf_and_gdb_where_functions_lie() {
     let base = hexadecimal(rest.split(|c: char| !c.is_ascii_hexdigit()).next().expect("an address"));
     let map = Path::new("/tmp").join(format!("perf-{}.map", server.pid()));
     let lines = std::fs::read_to_string(&map).expect("perf's map");
+    let mode = std::fs::metadata(&map).expect("perf's map").permissions().mode();
     let _ = std::fs::remove_file(&map);
+    assert_eq!(mode & 0o777, 0o600);
     // Behind two imports and two others.
     for (index, name) in (4..).zip(["innermost", "middle", "outer"]) {
         let end = format!(" {name} [{}]", traps.file_name().expect("a name").display());
@@ -153,5 +158,28 @@ fn serve_tells_perf_and_gdb_where_functions_lie() {
         assert_eq!(hexadecimal(address), base + hexadecimal(in_file), "{name}");
         assert!((1..4096).contains(&hexadecimal(size)), "{name}: {size}");
     }
+    server.stop();
+}
+
+/// What is loaded again and again may lie where something else lay: perf is told of what is there.
+#[test]
+fn perf_is_not_told_of_what_is_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let door = folder.path().join("admin.sock");
+    let mut command = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--symbols", "--admin"]);
+    let server = Server::start_with(command.arg(&door));
+    let admin = Admin::new(door);
+    let module =
+        |name: &str| wat::parse_str(format!("(module (func ${name} (export \"sledge_handle\") (result i32) i32.const 0))"));
+    for version in 0..8 {
+        let module = module(&format!("version{version}")).expect("WAT");
+        assert_eq!(admin.deploy("changes", &json!({}), &module).status, 200);
+    }
+    let map = Path::new("/tmp").join(format!("perf-{}.map", server.pid()));
+    let lines = std::fs::read_to_string(&map).expect("perf's map");
+    let _ = std::fs::remove_file(&map);
+    let named = |version: usize| lines.lines().filter(|line| line.contains(&format!(" version{version} "))).count();
+    assert_eq!(named(7), 1, "{lines}");
+    assert_eq!((0..5).map(named).sum::<usize>(), 0, "{lines}");
     server.stop();
 }

@@ -10,7 +10,8 @@ use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes, read_reply};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
-use std::io::{BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -310,6 +311,16 @@ fn a_door_on_tcp_wants_a_token() {
     assert_eq!(ask(&[]), 401);
     assert_eq!(ask(&[("authorization", "Bearer long enough to be a tokem")]), 401);
     assert_eq!(ask(&[("authorization", "Bearer long enough to be a token")]), 405);
+    // Who has no token does not keep a place, even where none is asked for.
+    let is_kept = |target: &str, headers: &str| {
+        let mut stream = TcpStream::connect(address).expect("the door");
+        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: sledge\r\n{headers}\r\n").as_bytes()).expect("to be heard");
+        let reply = read_reply(&mut BufReader::new(&stream)).expect("an answer");
+        reply.header("connection") != Some("close")
+    };
+    assert!(!is_kept("/healthz", "") && !is_kept("/status", ""));
+    assert!(is_kept("/status", "authorization: Bearer long enough to be a token\r\n"));
     let list = |token: &Path| {
         let mut command = sledge_command(&["list", "--admin", address, "--token-file"]);
         process::run(command.arg(token), b"", TIME_MAX)
@@ -417,5 +428,50 @@ fn modules_that_stop_arriving_are_given_up() {
         assert!(reply.status == 408 && reply.text().contains("nothing of it for 10 s"), "{} {}", reply.status, reply.text());
     }
     assert_eq!(server.admin().deploy("another", &json!({}), &saying("hello")).status, 200);
+    server.stop();
+}
+
+/// However many follow logs, others are answered.
+#[test]
+fn who_follows_logs_leaves_places_to_others() {
+    const FOLLOWERS_MAX: usize = 32;
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let follow = || {
+        let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
+        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream.write_all(b"GET /functions/echo/logs?follow=true HTTP/1.1\r\nhost: sledge\r\n\r\n").expect("to be heard");
+        let mut head = String::new();
+        BufReader::new(&stream).read_line(&mut head).expect("an answer");
+        assert!(head.contains("200"), "{head}");
+        stream
+    };
+    let followers: Vec<_> = (0..FOLLOWERS_MAX).map(|_| follow()).collect();
+    let refused = server.admin().get("/functions/echo/logs?follow=true");
+    assert!(refused.status == 503 && refused.text().contains("without following"), "{} {}", refused.status, refused.text());
+    assert_eq!(server.admin().get("/functions/echo/logs").status, 200);
+    assert_eq!(server.admin().get("/status").status, 200);
+    drop(followers);
+    server.stop();
+}
+
+/// A deployment keeps its place until it is over, also when whoever asked for it has gone.
+#[test]
+fn who_gives_up_does_not_make_room_for_another_compilation() {
+    const DEPLOYMENTS_MAX: usize = 4;
+    let server = Server::start(json!({ "compile_ms_max": 5_000, "functions": [entry("echo", "echo.wat")] }));
+    // Takes seconds to compile.
+    let body = "(local.set 0 (i64.rem_u (i64.mul (local.get 0) (i64.const 7)) (i64.const 11)))".repeat(100);
+    let functions = format!("(func (param i64) (result i64) {body} local.get 0)").repeat(2_000);
+    let slow = wat::parse_str(format!("(module {functions})")).expect("WAT");
+    for name in 0..DEPLOYMENTS_MAX {
+        let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
+        let head = format!("PUT /functions/slow{name} HTTP/1.1\r\nhost: sledge\r\ncontent-length: {}\r\n\r\n", slow.len());
+        stream.write_all(&[head.as_bytes(), &slow].concat()).expect("to be heard");
+        // All of it has arrived by then, and is being compiled.
+        thread::sleep(Duration::from_millis(200));
+    }
+    let deploy = || server.admin().deploy("another", &json!({}), &saying("hello")).status;
+    assert_eq!(deploy(), 503);
+    eventually("the places are free again", || deploy() == 200);
     server.stop();
 }

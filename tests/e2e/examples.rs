@@ -90,6 +90,11 @@ fn ocr_reads_pages_that_it_never_saw() {
         }
     }
     assert!(shares / pages >= 0.98, "{:.4} of the characters are right", shares / pages);
+    // Nothing of three dashes says how large letters are, so nothing how far apart.
+    let row = |ink: &str| format!("{}\n", ["0".repeat(20), ink.repeat(20)].concat().repeat(3) + &"0".repeat(20));
+    let dashes = [row("0").repeat(20), row("1").repeat(6), row("0").repeat(20)].concat();
+    let reply = client.post("/ocr", format!("P1 140 46\n{dashes}"));
+    assert!(reply.status == 200 && reply.body.len() < 10, "{} {}", reply.status, reply.text());
     // What is no page is refused, with the reason in the log.
     for (body, reason) in
         [(&b"P7"[..], "no portable bitmap"), (b"P4\n99999 1\n", "have to be numbers"), (b"P4 8 2 \xff", "ends before")]

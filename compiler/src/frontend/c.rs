@@ -78,7 +78,11 @@ pub(super) fn compile(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>
     if let Some(sysroot) = &clang.sysroot {
         command.arg(format!("--sysroot={}", sysroot.display()));
     }
-    command.arg(clang.minmax(folder.path())?).arg(input).args(&options.arguments).arg("-o").arg(&output);
+    // It is of 32 bits.
+    if !options.arguments.iter().any(|argument| argument == "-m64" || argument.contains("wasm64")) {
+        command.arg(clang.minmax(folder.path())?);
+    }
+    command.arg(input).args(&options.arguments).arg("-o").arg(&output);
     tool::run(&mut command)?;
     read(&output)
 }

@@ -7,6 +7,7 @@
 	.functype	\name (\type, \type) -> (\type)
 	.section	.text.\name,"",@
 	.weak	\name
+	.hidden	\name
 	.type	\name,@function
 \name:
 	.functype	\name (\type, \type) -> (\type)

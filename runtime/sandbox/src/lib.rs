@@ -54,7 +54,7 @@ pub use budget::{Budget, Reclaim, Share};
 pub use error::{CallError, InstantiateError, LoadError};
 pub use event::{Event, HostCall, Trap, WasmLocation};
 pub use guest_memory::{GuestMemory, OutOfBounds};
-pub use load::{Artifact, LoadPolicy, cpu_features};
+pub use load::{Artifact, LoadPolicy, WeakArtifact, cpu_features};
 pub use pool::{Pool, PoolLimits};
 pub use pools::Pools;
 pub use sandbox::{Refusal, Sandbox, SandboxLimits};

@@ -45,6 +45,9 @@ pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
 
+/// Who follows logs at the same time; further ones are refused, so that there are always places for others.
+const FOLLOWERS_MAX: usize = 32;
+
 /// How long the next piece of a module may take to arrive.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -61,7 +64,8 @@ pub struct Api {
     listen: SocketAddr,
     workers: usize,
     started: Instant,
-    deployments: Semaphore,
+    deployments: Arc<Semaphore>,
+    followers: Arc<Semaphore>,
 }
 
 type Answer = Response<Either<Full<Bytes>, Channel<Bytes>>>;
@@ -81,8 +85,8 @@ impl Api {
         listen: SocketAddr,
         workers: usize,
     ) -> Api {
-        let deployments = Semaphore::new(DEPLOYMENTS_MAX);
-        Api { deployer, crew, metrics, tracer, listen, workers, started: Instant::now(), deployments }
+        let (deployments, followers) = (Arc::new(Semaphore::new(DEPLOYMENTS_MAX)), Arc::new(Semaphore::new(FOLLOWERS_MAX)));
+        Api { deployer, crew, metrics, tracer, listen, workers, started: Instant::now(), deployments, followers }
     }
 
     /// Answers a request; `may_enter`: whether it carries the token, if there is one.
@@ -175,8 +179,13 @@ impl Api {
         if option("follow") != Some("true") {
             return Ok(text(StatusCode::OK, LOG_TYPE, joined(&last)));
         }
+        let Ok(place) = Arc::clone(&self.followers).try_acquire_owned() else {
+            let why = format!("{FOLLOWERS_MAX} follow logs already; ask without following, or try again");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
         let (mut sender, body) = Channel::<Bytes>::new(1);
         tokio::task::spawn_local(async move {
+            let _place = place;
             let mut lines = last;
             // Nothing at all is sent where there are no lines; but it fails when whoever follows has gone.
             while sender.send_data(joined(&lines).into()).await.is_ok() {
@@ -198,14 +207,19 @@ impl Api {
     }
 
     async fn deploy(&self, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let Ok(_place) = self.deployments.try_acquire() else {
+        let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else {
             let why = format!("{DEPLOYMENTS_MAX} deployments are under way; try again");
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
         };
         let settings = settings(request.headers())?;
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
-        changed(move || deployer.deploy(&name, settings, &module)).await
+        let deploy = move || {
+            // Until the end, also when whoever asked has gone.
+            let _place = place;
+            deployer.deploy(&name, settings, &module)
+        };
+        changed(deploy).await
     }
 
     async fn remove(&self, name: String) -> Result<Answer, Refusal> {
@@ -218,17 +232,18 @@ impl Api {
 async fn received(body: Incoming) -> Result<Vec<u8>, Refusal> {
     let mut body = Limited::new(body, MODULE_BYTES_MAX as usize);
     let mut module = Vec::new();
-    let refusal = |status, why: &dyn Display| {
-        Refusal(status, format!("the module did not arrive ({why}); at most {MODULE_BYTES_MAX} bytes are taken"))
-    };
+    let refusal = |status, why: &dyn Display| Refusal(status, format!("the module did not arrive: {why}"));
     loop {
         match tokio::time::timeout(PIECE_TIMEOUT, body.frame()).await {
             Ok(None) => return Ok(module),
             Ok(Some(Ok(frame))) => module.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, &error)),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
+                let why = format!("{error}; at most {MODULE_BYTES_MAX} bytes are taken");
+                return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, &why));
+            }
             Ok(Some(Err(error))) => return Err(refusal(StatusCode::BAD_REQUEST, &error)),
             Err(_) => {
-                let why = format!("nothing of it for {} s", PIECE_TIMEOUT.as_secs());
+                let why = format!("nothing of it for {} s; send it again", PIECE_TIMEOUT.as_secs());
                 return Err(refusal(StatusCode::REQUEST_TIMEOUT, &why));
             }
         }

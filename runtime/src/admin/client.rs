@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::Request;
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,6 +17,8 @@ use tokio::time::timeout;
 use super::Address;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an answer may take to begin, other than that to a deployment: longer than changes that are under way are waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,12 @@ pub enum ClientError {
         address: Address,
         /// Why not.
         source: io::Error,
+    },
+    /// Somebody is there, but says nothing.
+    #[error("the admin door at {address} did not answer for {} s: too many ask it at once, or the server is busy with changes; try again", ANSWER_TIMEOUT.as_secs())]
+    Silent {
+        /// Where.
+        address: Address,
     },
     /// The connection failed.
     #[error("the server gave no proper answer: {0}")]
@@ -87,25 +96,34 @@ impl Client {
             match &self.address {
                 Address::Unix(path) => {
                     let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(path)).await.map_err(too_long)?;
-                    exchange(stream.map_err(failed)?, request, into).await
+                    self.exchange(stream.map_err(failed)?, request, into).await
                 }
                 Address::Tcp(address) => {
                     let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(too_long)?;
-                    exchange(stream.map_err(failed)?, request, into).await
+                    self.exchange(stream.map_err(failed)?, request, into).await
                 }
             }
         })
     }
+
+    async fn exchange(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        request: Request<Full<Bytes>>,
+        into: &mut dyn Write,
+    ) -> Result<(), ClientError> {
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        // A deployment takes as long as compiling does.
+        let limit = if request.method() == Method::PUT { Duration::MAX } else { ANSWER_TIMEOUT };
+        let silent = |_| ClientError::Silent { address: self.address.clone() };
+        let response = timeout(limit, sender.send_request(request)).await.map_err(silent)??;
+        copied(response, into).await
+    }
 }
 
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-    into: &mut dyn Write,
-) -> Result<(), ClientError> {
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let mut response = sender.send_request(request).await?;
+/// Copies an answer that has begun.
+async fn copied(mut response: Response<Incoming>, into: &mut dyn Write) -> Result<(), ClientError> {
     let status = response.status();
     if status.is_success() {
         while let Some(frame) = response.frame().await {

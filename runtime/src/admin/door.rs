@@ -11,7 +11,7 @@ use std::{fs, io, net, thread};
 
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -210,7 +210,12 @@ fn serve_in_task(
             async move {
                 let (api, token) = &*shared;
                 let may_enter = token.as_ref().is_none_or(|token| token.is_in(request.headers()));
-                Ok::<_, Infallible>(api.answer(request, may_enter).await)
+                let mut answer = api.answer(request, may_enter).await;
+                if !may_enter {
+                    // Places are for those who have the token.
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer)
             }
         });
         let mut builder = http1::Builder::new();

@@ -13,7 +13,7 @@ mod module;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
@@ -31,6 +31,24 @@ pub(crate) use module::Module;
 /// A loaded `.so` of `awsm`. Cheap to clone; its code is unmapped after the last clone, template and sandbox that uses it is gone.
 #[derive(Clone)]
 pub struct Artifact(Arc<Loaded>);
+
+/// An artifact that may be gone.
+#[derive(Clone)]
+pub struct WeakArtifact(Weak<Loaded>);
+
+impl WeakArtifact {
+    /// Whether its code is still there.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl fmt::Debug for WeakArtifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakArtifact").field("is_loaded", &self.is_loaded()).finish()
+    }
+}
 
 /// What the loader lets pass.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,6 +173,12 @@ impl Artifact {
     #[must_use]
     pub fn mapped_bytes(&self) -> usize {
         self.0.code.bytes()
+    }
+
+    /// For whoever wants to know when it is gone.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakArtifact {
+        WeakArtifact(Arc::downgrade(&self.0))
     }
 
     /// What address 0 of its file has become.
