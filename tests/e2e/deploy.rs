@@ -13,7 +13,6 @@ use sledge_tests::server::Server;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -415,8 +414,7 @@ fn modules_that_stop_arriving_are_given_up() {
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let slow: Vec<_> = (0..DEPLOYMENTS_MAX)
         .map(|i| {
-            let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
-            stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+            let mut stream = server.admin().connect();
             let head = format!("PUT /functions/slow{i} HTTP/1.1\r\nhost: sledge\r\ncontent-length: 100\r\n\r\n\0asm");
             stream.write_all(head.as_bytes()).expect("to be heard");
             stream
@@ -437,8 +435,7 @@ fn who_follows_logs_leaves_places_to_others() {
     const FOLLOWERS_MAX: usize = 32;
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let follow = || {
-        let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
-        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        let mut stream = server.admin().connect();
         stream.write_all(b"GET /functions/echo/logs?follow=true HTTP/1.1\r\nhost: sledge\r\n\r\n").expect("to be heard");
         let mut head = String::new();
         BufReader::new(&stream).read_line(&mut head).expect("an answer");
@@ -463,14 +460,20 @@ fn who_gives_up_does_not_make_room_for_another_compilation() {
     let body = "(local.set 0 (i64.rem_u (i64.mul (local.get 0) (i64.const 7)) (i64.const 11)))".repeat(100);
     let functions = format!("(func (param i64) (result i64) {body} local.get 0)").repeat(2_000);
     let slow = wat::parse_str(format!("(module {functions})")).expect("WAT");
-    for name in 0..DEPLOYMENTS_MAX {
-        let mut stream = UnixStream::connect(server.admin().path()).expect("the door");
-        let head = format!("PUT /functions/slow{name} HTTP/1.1\r\nhost: sledge\r\ncontent-length: {}\r\n\r\n", slow.len());
-        stream.write_all(&[head.as_bytes(), &slow].concat()).expect("to be heard");
-        // All of it has arrived by then, and is being compiled.
-        thread::sleep(Duration::from_millis(200));
-    }
     let deploy = || server.admin().deploy("another", &json!({}), &saying("hello")).status;
+    let asking: Vec<_> = (0..DEPLOYMENTS_MAX)
+        .map(|name| {
+            let mut stream = server.admin().connect();
+            let head = format!("PUT /functions/slow{name} HTTP/1.1\r\nhost: sledge\r\ncontent-length: {}\r\n\r\n", slow.len());
+            stream.write_all(&[head.as_bytes(), &slow].concat()).expect("to be heard");
+            stream
+        })
+        .collect();
+    eventually("all places are taken", || deploy() == 503);
+    // Time for all of them to have arrived, and then for the server to see that nobody waits.
+    thread::sleep(Duration::from_millis(500));
+    drop(asking);
+    thread::sleep(Duration::from_millis(500));
     assert_eq!(deploy(), 503);
     eventually("the places are free again", || deploy() == 200);
     server.stop();

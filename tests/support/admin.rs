@@ -25,15 +25,25 @@ impl Admin {
         &self.path
     }
 
+    /// A connection, for those who speak themselves.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
+        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream.set_write_timeout(Some(TIME_MAX)).expect("a timeout");
+        stream
+    }
+
     /// Asks, with more header lines if there are any.
     ///
     /// # Panics
     /// When there is no answer in time.
     #[must_use]
     pub fn ask(&self, method: &str, target: &str, headers: &str, body: &[u8]) -> Reply {
-        let mut stream = UnixStream::connect(&self.path).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
-        stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
-        stream.set_write_timeout(Some(TIME_MAX)).expect("a timeout");
+        let mut stream = self.connect();
         let head = format!("{method} {target} HTTP/1.1\r\nhost: sledge\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
         // A server that refuses before the body has come may have closed its side: the answer counts.
         let _ = stream.write_all(&[head.as_bytes(), body].concat());
