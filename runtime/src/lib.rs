@@ -12,6 +12,7 @@
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call; [`phases`]: the parts of its work, and what they need;
 //! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words; [`telemetry`]: and
 //!   in spans;
+//! * [`health`]: what is wrong while the server serves;
 //! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
 //!
 //! Imports run in the direction of the arrows; results come back as values or messages. All `unsafe` code is in `sledge-sandbox`.
@@ -27,6 +28,7 @@ pub mod confine;
 pub mod deploy;
 pub mod execution;
 pub mod function;
+pub mod health;
 pub mod host;
 pub mod http;
 pub mod kernel;

@@ -147,7 +147,8 @@ pub fn serve(
     let metrics = Arc::new(Metrics::default());
     let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), reread)?;
-    let api = Api::new(Arc::clone(&deployer), Arc::clone(&running.crew), metrics, manners.tracer, address, plan.workers);
+    let (crew, ready_when_degraded) = (Arc::clone(&running.crew), config.ready_when_degraded);
+    let api = Api::new(Arc::clone(&deployer), crew, metrics, manners.tracer, address, plan.workers, ready_when_degraded);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
     if config.confined
         && let Err(error) = confine::filter_calls()

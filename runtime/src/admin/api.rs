@@ -8,7 +8,7 @@
 //! | `GET /functions/NAME/logs?lines=N&follow=true` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
-//! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token |
+//! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
 //! Whatever is wrong is answered with `{"error": ...}`.
@@ -63,6 +63,7 @@ pub struct Api {
     tracer: Option<Arc<Tracer>>,
     listen: SocketAddr,
     workers: usize,
+    ready_when_degraded: bool,
     started: Instant,
     deployments: Arc<Semaphore>,
     followers: Arc<Semaphore>,
@@ -84,9 +85,11 @@ impl Api {
         tracer: Option<Arc<Tracer>>,
         listen: SocketAddr,
         workers: usize,
+        ready_when_degraded: bool,
     ) -> Api {
         let (deployments, followers) = (Arc::new(Semaphore::new(DEPLOYMENTS_MAX)), Arc::new(Semaphore::new(FOLLOWERS_MAX)));
-        Api { deployer, crew, metrics, tracer, listen, workers, started: Instant::now(), deployments, followers }
+        let started = Instant::now();
+        Api { deployer, crew, metrics, tracer, listen, workers, ready_when_degraded, started, deployments, followers }
     }
 
     /// Answers a request; `may_enter`: whether it carries the token, if there is one.
@@ -138,14 +141,21 @@ impl Api {
             "memory_bytes_used": budget.bytes_used(),
             "memory_bytes_max": budget.bytes_max(),
             "deployments_last": self.deployer.is_lasting(),
+            "problems": self.deployer.health().problems_now(),
         })
     }
 
     fn readiness(&self) -> Answer {
-        match self.crew.phase() {
-            Phase::Serving => text(StatusCode::OK, "text/plain", "ready\n"),
-            Phase::Draining | Phase::Killing => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n"),
+        let problems = match self.crew.phase() {
+            Phase::Serving => self.deployer.health().problems_now(),
+            Phase::Draining | Phase::Killing => return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n"),
+        };
+        if problems.is_empty() {
+            return text(StatusCode::OK, "text/plain", "ready\n");
         }
+        let status = if self.ready_when_degraded { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let lines = problems.iter().map(|problem| format!("{}: {}\n", problem.subject, problem.reason));
+        text(status, "text/plain", std::iter::once("degraded\n".to_owned()).chain(lines).collect::<String>())
     }
 
     fn metrics(&self) -> Answer {

@@ -125,6 +125,9 @@ pub struct Config {
     /// The token that the admin door asks for (`Authorization: Bearer TOKEN`): `{ file = "PATH" }` or `{ env = "NAME" }`. It must have one
     /// where it listens on TCP.
     pub admin_token: Option<Secret>,
+    /// Whether `/readyz` says ready (200) while something is wrong and the rest is served: a function is quarantined, the key-value store fails.
+    /// Otherwise it says 503. The list of what is wrong is in the answer in both cases.
+    pub ready_when_degraded: bool,
     /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
     /// they are served until this one ends.
     pub state_dir: Option<PathBuf>,
@@ -387,6 +390,7 @@ impl Default for Config {
             drain_timeout_ms: 10_000,
             admin: None,
             admin_token: None,
+            ready_when_degraded: true,
             state_dir: None,
             confined: true,
             metrics: true,

@@ -17,6 +17,7 @@ use super::store::{Store, StoreError};
 use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::function::Function;
+use crate::health::Health;
 use crate::host::FunctionLog;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
@@ -92,6 +93,7 @@ pub struct Deployer {
     catalogue: Mutex<Catalogue>,
     publisher: Publisher,
     store: Option<Store>,
+    health: Arc<Health>,
     stopping: AtomicBool,
 }
 
@@ -134,7 +136,14 @@ impl Deployer {
         }
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        Ok(Deployer { compiler, changes, catalogue, publisher, store, stopping })
+        let health = Arc::new(Health::default());
+        Ok(Deployer { compiler, changes, catalogue, publisher, store, health, stopping })
+    }
+
+    /// What is wrong with what is served.
+    #[must_use]
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// Addresses that functions have to themselves.
@@ -188,6 +197,7 @@ impl Deployer {
             compile,
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
             phases: catalogue.phases(),
+            problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),
             ..Gauges::default()
         }
     }

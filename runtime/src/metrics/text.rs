@@ -31,6 +31,8 @@ pub struct Gauges {
     pub compilations: [(&'static str, u64); 3],
     /// How long compiling took.
     pub compile: Sum,
+    /// What is wrong with the server: a function that is quarantined, the key-value store.
+    pub problems: Vec<String>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -174,6 +176,7 @@ impl Collected {
             spans,
             log_lines_dropped,
             phases: _,
+            problems,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -191,6 +194,8 @@ impl Collected {
         ] {
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
+        let wrong = problems.iter().map(|subject| ([("subject", subject.as_str())], 1));
+        gauges(encoder, "problems", "1 for each part of the server that is degraded, as /readyz lists them", wrong)?;
         let faults = ["minor", "major"].into_iter().zip(now.faults).map(|(kind, count)| ([("kind", kind)], count));
         counters(encoder, "process_page_faults", "Page faults of the process", faults)?;
         let (name, help) = ("process_cpu", "Processor time of the process");
