@@ -18,6 +18,8 @@ pub enum Subject {
     KeyValueStore,
     /// A file of `state_dir` that names no function.
     StateFile(String),
+    /// The certificate of TLS, or its key.
+    Certificate,
 }
 
 impl fmt::Display for Subject {
@@ -26,6 +28,7 @@ impl fmt::Display for Subject {
             Subject::Function(name) => write!(f, "function {name}"),
             Subject::KeyValueStore => f.write_str("kv"),
             Subject::StateFile(name) => write!(f, "state_dir {name}"),
+            Subject::Certificate => f.write_str("certificate"),
         }
     }
 }

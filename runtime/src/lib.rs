@@ -5,7 +5,7 @@
 //!                                      ~> host     (calls of the guest, carried out on the worker's stack)
 //! ```
 //!
-//! * [`cli`]: the command line; [`config`]: what an operator can set; [`server`]: a server's life; [`systemd`]: what a service manager has to do with it;
+//! * [`cli`]: the command line; [`config`]: what an operator can set; [`prepare`]: what a server needs; [`server`]: its life; [`systemd`]: what a service manager has to do with it;
 //! * [`load`], [`compile`], [`function`] and [`snapshot`]: from a file to something that can be invoked;
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
@@ -39,6 +39,7 @@ pub mod memory;
 pub mod metrics;
 pub mod outcome;
 pub mod phases;
+pub mod prepare;
 pub mod scheduler;
 pub mod server;
 pub mod snapshot;

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,17 +25,18 @@ use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
 use crate::deploy::reload::Reloader;
 use crate::host::blocking;
-use crate::http::tls::{self, TlsError};
+use crate::http::tls;
 use crate::http::{Access, Door as HttpDoor, Manners, Site, Timeouts, listener};
-use crate::kernel::{self, KernelError, Need};
+use crate::kernel::Need;
 use crate::logging;
 use crate::memory;
 use crate::metrics::board::Thread as ThreadCounts;
 use crate::metrics::{Board, Metrics};
+use crate::prepare::Prepared;
 use crate::scheduler::worker::before_wait;
 use crate::scheduler::{Crew, Local, POOL_IDLE_MAX, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
 use crate::systemd;
-use crate::telemetry::{Settings, Telemetry, TelemetryError};
+use crate::telemetry::{Telemetry, TelemetryError};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -51,15 +51,6 @@ const KILL_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The kernel's settings do not allow it.
-    #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// TLS cannot be spoken.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     /// Spans cannot be exported.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
@@ -102,20 +93,15 @@ fn hint(error: &io::Error) -> &'static str {
 /// When the server does not start. Once it serves, it ends without an error.
 pub fn serve(
     config: &Config,
-    deployer: Deployer,
+    prepared: Prepared,
     reread: impl Fn() -> Result<Config, ConfigError> + Send + 'static,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServerError> {
     sledge_sandbox::bound_heap();
+    let Prepared { address, plan, tls, token, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
-    let address: SocketAddr = config.listen.parse().map_err(|_| ServerError::Listen {
-        address: config.listen.clone(),
-        source: io::Error::from(io::ErrorKind::InvalidInput),
-    })?;
-    let plan = Plan::new(config)?;
-    kernel::check(Path::new("/proc"), &plan.need(config))?;
-    let mut manners = manners(config, &plan)?;
-    let telemetry = Settings::read(config)?;
+    let certificate = tls.map(tls::Current::new).map(Arc::new);
+    let mut manners = manners(config, &plan, certificate.clone());
     let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
         Some(listeners) => {
             manners.is_inherited = true;
@@ -132,7 +118,7 @@ pub fn serve(
         listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
     }
 
-    let door = admin_door(config, address.port())?;
+    let door = admin_door(config, address.port(), token)?;
     if config.confined {
         confine::drop_privileges();
     }
@@ -146,7 +132,7 @@ pub fn serve(
     manners.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
     let metrics = Arc::new(Metrics::default());
     let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
-    let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), reread)?;
+    let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), certificate, reread)?;
     let (crew, ready_when_degraded) = (Arc::clone(&running.crew), config.ready_when_degraded);
     let api = Api::new(Arc::clone(&deployer), crew, metrics, manners.tracer, address, plan.workers, ready_when_degraded);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
@@ -182,26 +168,25 @@ pub fn serve(
 }
 
 /// How clients are treated.
-fn manners(config: &Config, plan: &Plan) -> Result<Manners, TlsError> {
-    let tls = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
+fn manners(config: &Config, plan: &Plan, tls: Option<Arc<tls::Current>>) -> Manners {
     let files_max = raise_files_max();
     let connections_max = config.connections_max.unwrap_or_else(|| {
         let files = files_max.saturating_sub(FILES_RESERVED).max(1);
         usize::try_from(files).unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX)
     });
-    Ok(Manners {
+    Manners {
         body_bytes_max: config.body_bytes_max,
         timeouts: Timeouts {
             head: Duration::from_millis(config.head_timeout_ms),
             body: Duration::from_millis(config.body_timeout_ms),
             reply: Duration::from_millis(config.reply_timeout_ms),
         },
-        tls: tls.map(|(certificate, key)| tls::acceptor(certificate, key)).transpose()?,
+        tls,
         connections_max: connections_max.div_ceil(plan.listeners()),
         is_inherited: false,
         access: Access { log: config.access_log, ids: config.request_ids },
         tracer: None,
-    })
+    }
 }
 
 /// Lets this process have as many open files as it is allowed to; how many that is.
@@ -215,8 +200,7 @@ fn raise_files_max() -> u64 {
 }
 
 /// Opens the admin door, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
-fn admin_door(config: &Config, port: u16) -> Result<Option<Door>, DoorError> {
-    let token = config.admin_token.as_ref().map(Token::read).transpose()?;
+fn admin_door(config: &Config, port: u16, token: Option<Token>) -> Result<Option<Door>, DoorError> {
     match &config.admin {
         Some(admin) => Address::parse(admin).map(|address| Door::open(address, token)).transpose(),
         None => Ok(Address::default_for(port).and_then(|address| {
@@ -234,14 +218,15 @@ fn serve_door(door: Door, api: Api) -> Result<SocketFile, ServerError> {
 }
 
 /// Which threads there are, and where they run.
-struct Plan {
+#[derive(Debug)]
+pub(crate) struct Plan {
     cores: Vec<usize>,
     workers: usize,
     dedicated: bool,
 }
 
 impl Plan {
-    fn new(config: &Config) -> Result<Plan, ServerError> {
+    pub(crate) fn new(config: &Config) -> Result<Plan, ServerError> {
         let cores = sledge_sandbox::affinity().map_err(|error| thread_error("the workers", error))?;
         let dedicated = config.listeners == Listeners::Dedicated;
         // Besides the affinity mask this knows a control group's quota.
@@ -251,7 +236,7 @@ impl Plan {
     }
 
     /// What the kernel has to allow.
-    fn need(&self, config: &Config) -> Need {
+    pub(crate) fn need(&self, config: &Config) -> Need {
         let begun_max = config.requests_max.min(self.workers.saturating_mul(STARTED_MAX));
         let idle_max = self.workers.saturating_mul(POOL_IDLE_MAX);
         Need {

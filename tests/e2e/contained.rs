@@ -8,6 +8,7 @@ use sledge::deploy::{Candidate, Deployer};
 use sledge::function::Function;
 use sledge::host::{Code, Effect, HostFunction, Imports, Offer, wasi};
 use sledge::load;
+use sledge::prepare::prepare;
 use sledge::server;
 use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::http::{Client, TIME_MAX};
@@ -40,12 +41,13 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
     let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
     let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
-    let deployer = Deployer::with_functions(&config, load::compiler(&config), |_| Ok(vec![candidate])).expect("a function");
+    let load = || Deployer::with_functions(&config, load::compiler(&config), |_| Ok(vec![candidate]));
+    let prepared = prepare(&config, None, load).expect("a function");
     let (ready, address) = mpsc::channel();
     // Ends with the process of the test: what ends a server is a signal.
     std::thread::spawn(move || {
         let reread = || Ok(Config::default());
-        server::serve(&config, deployer, reread, |address| ready.send(address).expect("somebody waits"))
+        server::serve(&config, prepared, reread, |address| ready.send(address).expect("somebody waits"))
     });
     address.recv_timeout(TIME_MAX).expect("it listens")
 }

@@ -21,30 +21,30 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// A reply.
-struct Reply {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Bytes,
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// Runs a client; it has the usual time for all that it does.
-fn run<T>(client: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(client: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async { tokio::time::timeout(TIME_MAX, client).await.expect("done in time") })
 }
 
-async fn connect(server: &Server) -> TcpStream {
+pub(crate) async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.address).await.expect("connect")
 }
 
-async fn speak_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> http2::SendRequest<Full<Bytes>> {
+pub(crate) async fn speak_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> http2::SendRequest<Full<Bytes>> {
     let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
     let (sender, connection) = handshake.expect("HTTP/2");
     tokio::spawn(connection);
     sender
 }
 
-async fn ask(sender: &http2::SendRequest<Full<Bytes>>, method: Method, path: &str, body: impl Into<Bytes>) -> Reply {
+pub(crate) async fn ask(sender: &http2::SendRequest<Full<Bytes>>, method: Method, path: &str, body: impl Into<Bytes>) -> Reply {
     let uri = format!("http://test{path}");
     let request = Request::builder().method(method).uri(uri).body(Full::new(body.into())).expect("a request");
     let response = sender.clone().send_request(request).await.expect("a reply");
@@ -134,7 +134,7 @@ fn http2_requests_under_way_are_answered_after_sigterm() {
 }
 
 /// A certificate for `localhost` and its key, in two files, and who trusts it.
-fn certificate(folder: &Path) -> (Value, TlsConnector, rcgen::CertifiedKey<rcgen::KeyPair>) {
+pub(crate) fn certificate(folder: &Path) -> (Value, TlsConnector, rcgen::CertifiedKey<rcgen::KeyPair>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).expect("write the certificate");

@@ -6,6 +6,7 @@ mod admission;
 mod artifacts;
 mod attacks;
 mod calls;
+mod certificates;
 mod clocks;
 mod collector;
 mod command;

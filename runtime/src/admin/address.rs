@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::config::ADMIN_NONE;
 
@@ -33,6 +34,22 @@ impl Address {
             Ok(address) => Some(Address::Tcp(address)),
             Err(_) => Some(Address::Unix(PathBuf::from(text))),
         }
+    }
+
+    /// Checks whether there can be a socket, without making it.
+    ///
+    /// # Errors
+    /// Why there cannot be one.
+    pub fn check(&self) -> Result<(), String> {
+        let Address::Unix(path) = self else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match folder.metadata() {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => return Err(format!("{}: {} is not a folder", path.display(), folder.display())),
+            Err(error) => return Err(format!("{}: {}: {error}", path.display(), folder.display())),
+        }
+        let is_file = path.symlink_metadata().is_ok_and(|metadata| !metadata.file_type().is_socket());
+        if is_file { Err(format!("{}: there is a file that is no socket", path.display())) } else { Ok(()) }
     }
 
     /// Where it is unless told otherwise, for a server that serves on `port`: a folder that belongs to this user. None where there is none.

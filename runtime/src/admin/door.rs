@@ -51,9 +51,6 @@ pub enum DoorError {
         /// Why not.
         source: io::Error,
     },
-    /// The token is not usable.
-    #[error(transparent)]
-    Token(#[from] SecretError),
 }
 
 /// What whoever comes in has to know.
@@ -65,12 +62,12 @@ impl Token {
     ///
     /// # Errors
     /// When it cannot be read, could be read by others, or is too short.
-    pub fn read(place: &Secret) -> Result<Token, DoorError> {
+    pub fn read(place: &Secret) -> Result<Token, SecretError> {
         let text = place.read(TOKEN_KEY)?;
         let token = text.trim();
         if token.len() < TOKEN_BYTES_MIN {
             let why = format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len());
-            return Err(SecretError { key: TOKEN_KEY.to_owned(), place: place.clone(), why }.into());
+            return Err(SecretError { key: TOKEN_KEY.to_owned(), place: place.clone(), why });
         }
         Ok(Token(blake3::hash(token.as_bytes())))
     }

@@ -18,6 +18,7 @@ use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::deploy::Deployer;
+use crate::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
 
 /// Serve a project, and build it whenever a file changes.
@@ -65,7 +66,7 @@ pub(super) fn dev(args: DevArgs) -> ExitCode {
         Err(error) => return fail(format_args!("{}: cannot be watched: {error}", args.folder().display())),
     };
     let mut files = watch.files();
-    let (config, deployer) = loop {
+    let (config, prepared) = loop {
         match begin(&args) {
             Ok(begun) => break begun,
             Err(error) => tracing::error!("{error}; waiting for the next change"),
@@ -82,19 +83,20 @@ pub(super) fn dev(args: DevArgs) -> ExitCode {
             tracing::error!(%error, "changes are not followed");
         }
     };
-    match server::serve(&config, deployer, move || again.checked(), ready) {
+    match server::serve(&config, prepared, move || again.checked(), ready) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
 }
 
 /// Builds and loads everything.
-fn begin(args: &DevArgs) -> Result<(Config, Deployer), String> {
+fn begin(args: &DevArgs) -> Result<(Config, Prepared), String> {
     let text = |error: &dyn fmt::Display| error.to_string();
     build(&args.read().map_err(|error| text(&error))?, args.folder())?;
-    let config = args.checked().map_err(|error| text(&error))?;
-    let deployer = Deployer::new(&config, load::compiler(&config)).map_err(|error| text(&error))?;
-    Ok((config, deployer))
+    let config = args.read().map_err(|error| text(&error))?;
+    let load = || Deployer::new(&config, load::compiler(&config));
+    let prepared = prepare(&config, Some(&args.config), load).map_err(|error| text(&error))?;
+    Ok((config, prepared))
 }
 
 /// Builds what has changed, and has the server take it.

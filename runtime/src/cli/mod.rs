@@ -19,9 +19,10 @@ use tracing::Level;
 use crate::compile;
 use crate::config;
 use crate::deploy::Deployer;
+use crate::health::Problem;
 use crate::load;
 use crate::logging;
-use crate::telemetry;
+use crate::prepare::prepare;
 
 /// Status of a command that failed.
 const FAILURE: u8 = 1;
@@ -68,7 +69,7 @@ enum Command {
 enum ConfigCommand {
     /// Print the JSON Schema of configuration files
     Schema,
-    /// Check a configuration file, and load its functions
+    /// Check a configuration file, read what it names, and load its functions: as `serve` does before it serves
     Check(CheckArgs),
 }
 
@@ -121,18 +122,22 @@ fn schema() -> ExitCode {
 
 fn check(args: &CheckArgs) -> ExitCode {
     logging::direct(Level::WARN);
-    let checked = config::read(&args.file).and_then(|config| config::check(&config, Some(&args.file)).map(|()| config));
-    let config = match checked {
-        Ok(config) => config,
+    let file = args.file.display();
+    let prepared = config::read(&args.file).and_then(|config| {
+        let load = || Deployer::new(&config, load::compiler(&config));
+        Ok((prepare(&config, Some(&args.file), load)?, config.functions.len()))
+    });
+    let (prepared, functions) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => return fail(error),
     };
-    if let Err(error) = telemetry::Settings::read(&config) {
-        return fail(format_args!("{}: {error}", args.file.display()));
+    // What a server would begin with, and say so.
+    let problems = prepared.deployer().health().problems_now();
+    if problems.is_empty() {
+        return print_line(&format!("{file}: good; functions: {functions}"));
     }
-    match Deployer::new(&config, load::compiler(&config)) {
-        Ok(_) => print_line(&format!("{}: good; functions: {}", args.file.display(), config.functions.len())),
-        Err(error) => fail(format_args!("{}: {error}", args.file.display())),
-    }
+    let line = |problem: &Problem| format!("{file}: {}: {}", problem.subject, problem.reason);
+    fail(problems.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Writes a line to standard output. A reader that has gone is no failure of ours to report.

@@ -13,6 +13,7 @@ use crate::config::{self, Config, ConfigError, DirConfig, FunctionConfig, LISTEN
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
+use crate::prepare::prepare;
 use crate::server;
 use crate::symbols;
 
@@ -74,15 +75,20 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
-    let deployer = match Deployer::new(&config, load::compiler(&config).through(broker)) {
-        Ok(deployer) => deployer,
+    let load = || Deployer::new(&config, load::compiler(&config).through(broker));
+    let prepared = match prepare(&config, args.config.as_deref(), load) {
+        Ok(prepared) => prepared,
         Err(error) => return fail(error),
     };
     let scheme = scheme(&config);
     let ready = |address| {
         print_line(&format!("listening on {scheme}://{address}"));
     };
-    match server::serve(&config, deployer, move || configure(args.clone()), ready) {
+    let reread = move || {
+        let config = configure(args.clone())?;
+        config::check(&config, args.config.as_deref()).map(|()| config)
+    };
+    match server::serve(&config, prepared, reread, ready) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
@@ -113,6 +119,5 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     if args.allow_unchecked {
         config.functions.iter_mut().for_each(|function| function.allow_unchecked = true);
     }
-    config::check(&config, args.config.as_deref())?;
     Ok(config)
 }

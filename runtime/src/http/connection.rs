@@ -101,8 +101,8 @@ pub async fn serve(open: Open, site: Site, stream: TcpStream) {
 async fn greet(door: &Door, stream: TcpStream) -> io::Result<(Protocol, Stream)> {
     match &door.tls {
         None => Ok((begins_with(&stream).await?, Stream::Plain(stream))),
-        Some(acceptor) => {
-            let stream = Box::new(acceptor.accept(stream).await?);
+        Some(certificate) => {
+            let stream = Box::new(certificate.acceptor().accept(stream).await?);
             let protocol = if tls::is_http2(&stream) { Protocol::Http2 } else { Protocol::Http1 };
             Ok((protocol, Stream::Tls(stream)))
         }

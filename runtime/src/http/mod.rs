@@ -31,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use tokio_rustls::TlsAcceptor;
 
 use crate::metrics::Board;
 use crate::scheduler::{Admission, Crew, Job, Local};
@@ -52,8 +51,8 @@ pub struct Door {
     pub body_bytes_max: u64,
     /// How long clients may take.
     pub timeouts: Timeouts,
-    /// What speaks TLS, where it is spoken.
-    pub tls: Option<TlsAcceptor>,
+    /// The certificate, where TLS is spoken.
+    pub tls: Option<Arc<tls::Current>>,
     /// Connections at the same time.
     pub connections_max: usize,
     /// Whether the socket that listens was passed to this process, and outlives it.
@@ -88,8 +87,8 @@ pub struct Manners {
     pub body_bytes_max: u64,
     /// How long clients may take.
     pub timeouts: Timeouts,
-    /// What speaks TLS, where it is spoken.
-    pub tls: Option<TlsAcceptor>,
+    /// The certificate, where TLS is spoken.
+    pub tls: Option<Arc<tls::Current>>,
     /// Connections of one thread at the same time.
     pub connections_max: usize,
     /// Whether the socket that listens was passed to this process, and outlives it.

@@ -1,9 +1,10 @@
-//! TLS: certificate, key, and the protocols on offer; and streams with and without.
+//! TLS: certificate, key, and the protocols on offer; how they are exchanged while connections are made; and streams with and without.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -54,22 +55,81 @@ pub enum TlsError {
     },
 }
 
-/// Reads a certificate (with those that lead to its root) and its key, both in PEM.
-///
-/// # Errors
-/// When they cannot be read, or do not fit together.
-pub fn acceptor(certificate: &Path, key: &Secret) -> Result<TlsAcceptor, TlsError> {
-    let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let chain = chain.map_err(|source| TlsError::Certificate { path: certificate.to_owned(), source })?;
-    let text = key.read("tls_key")?;
-    let private =
-        PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|source| TlsError::Key { place: key.clone(), source })?;
-    let pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.clone(), source };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(pair)?;
-    let mut config = builder.with_no_client_auth().with_single_cert(chain, private).map_err(pair)?;
-    config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-    Ok(Arc::new(config).into())
+/// A certificate (with those that lead to its root) and its key, ready to be used.
+#[derive(Clone)]
+pub struct Pair {
+    acceptor: TlsAcceptor,
+    /// Of both files, so that what has not changed is known.
+    digest: blake3::Hash,
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair").finish_non_exhaustive()
+    }
+}
+
+impl Pair {
+    /// Reads both, in PEM.
+    ///
+    /// # Errors
+    /// When they cannot be read, or do not fit together: everything that is wrong.
+    pub fn read(certificate: &Path, key: &Secret) -> Result<Pair, Vec<TlsError>> {
+        let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let chain = chain.map_err(|source| TlsError::Certificate { path: certificate.to_owned(), source });
+        match (chain, private_key(key)) {
+            (Ok(chain), Ok(private)) => {
+                let pair = |source| vec![TlsError::Pair { certificate: certificate.to_owned(), key: key.clone(), source }];
+                Pair::new(chain, private).map_err(pair)
+            }
+            (chain, private) => Err(chain.err().into_iter().chain(private.err()).collect()),
+        }
+    }
+
+    fn new(chain: Vec<CertificateDer<'static>>, private: PrivateKeyDer<'static>) -> Result<Pair, rustls::Error> {
+        let mut hasher = blake3::Hasher::new();
+        for part in chain.iter().map(AsRef::as_ref).chain([private.secret_der()]) {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let mut config = builder.with_no_client_auth().with_single_cert(chain, private)?;
+        config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
+        Ok(Pair { acceptor: Arc::new(config).into(), digest: hasher.finalize() })
+    }
+}
+
+fn private_key(place: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = place.read("tls_key")?;
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|source| TlsError::Key { place: place.clone(), source })
+}
+
+/// The pair that new connections get. Those that are there keep theirs.
+#[derive(Debug)]
+pub struct Current(RwLock<Pair>);
+
+impl Current {
+    /// Begins with that one.
+    #[must_use]
+    pub const fn new(pair: Pair) -> Current {
+        Current(RwLock::new(pair))
+    }
+
+    /// Takes another one; whether it is another.
+    pub fn replace(&self, pair: Pair) -> bool {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_other = current.digest != pair.digest;
+        if is_other {
+            // With it go the sessions that could be resumed without a look at the new certificate.
+            *current = pair;
+        }
+        is_other
+    }
+
+    /// What makes a connection with it.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).acceptor.clone()
+    }
 }
 
 /// Whether both sides agreed to speak HTTP/2.

@@ -11,7 +11,7 @@ use hyper::header::{
 };
 use hyper::http::uri::{PathAndQuery, Scheme};
 
-use crate::config::{self, Config, SecretError};
+use crate::config::{self, Config, SecretError, Variable};
 use crate::upstream::{self, Allowed, Roots, RootsError};
 
 /// Where collectors take spans, below their address (OTLP 1.x, "OTLP/HTTP request").
@@ -65,27 +65,24 @@ impl Settings {
     /// Reads what a configuration says, secrets included; none where it wants no spans.
     ///
     /// # Errors
-    /// When that cannot work.
-    pub fn read(config: &Config) -> Result<Option<Settings>, TelemetryError> {
+    /// When that cannot work: everything that is wrong.
+    pub fn read(config: &Config) -> Result<Option<Settings>, Vec<TelemetryError>> {
         let Some(telemetry) = &config.telemetry else { return Ok(None) };
-        let key = |key: &str, why: String| TelemetryError::Key { key: format!("telemetry.{key}"), why };
-        let target = target(&telemetry.endpoint).map_err(|why| key("endpoint", why))?;
-        let (host, port) = upstream::host_and_port(&target).ok_or_else(|| key("endpoint", "names no host".to_owned()))?;
-        let allowed = Arc::new(Allowed::wherever(host, port));
+        let mut errors = Vec::new();
         let mut headers = HeaderMap::new();
         for (name, variable) in &telemetry.headers {
-            let at = format!("headers.{name}");
-            let name = header_name(name).map_err(|why| key(&at, why))?;
-            // What is wrong with it is not said: it may be a secret.
-            let value = HeaderValue::try_from(variable.value(&format!("telemetry.{at}"))?);
-            let mut value = value.map_err(|_| key(&at, "is no value of a header; it has to be visible ASCII".to_owned()))?;
-            value.set_sensitive(true);
-            headers.insert(name, value);
+            match header(name, variable) {
+                Ok((name, value)) => drop(headers.insert(name, value)),
+                Err(error) => errors.push(error),
+            }
         }
+        let collector = collector(&telemetry.endpoint).map_err(|error| errors.push(error));
+        let roots = upstream::roots(config.http_ca_file.as_deref()).map_err(|error| errors.push(error.into()));
+        let (Ok((target, allowed)), Ok(roots), true) = (collector, roots, errors.is_empty()) else { return Err(errors) };
         Ok(Some(Settings {
             target,
             allowed,
-            roots: upstream::roots(config.http_ca_file.as_deref())?,
+            roots,
             headers,
             service_name: telemetry.service_name.clone(),
             resource: telemetry.resource.clone(),
@@ -93,6 +90,28 @@ impl Settings {
             timeout: Duration::from_millis(telemetry.timeout_ms),
         }))
     }
+}
+
+fn wrong(key: &str, why: String) -> TelemetryError {
+    TelemetryError::Key { key: format!("telemetry.{key}"), why }
+}
+
+/// Where the collector takes spans, and that it alone may be asked.
+fn collector(endpoint: &str) -> Result<(Uri, Arc<Allowed>), TelemetryError> {
+    let target = target(endpoint).map_err(|why| wrong("endpoint", why))?;
+    let (host, port) = upstream::host_and_port(&target).ok_or_else(|| wrong("endpoint", "names no host".to_owned()))?;
+    let allowed = Arc::new(Allowed::wherever(host, port));
+    Ok((target, allowed))
+}
+
+fn header(name: &str, variable: &Variable) -> Result<(HeaderName, HeaderValue), TelemetryError> {
+    let at = format!("headers.{name}");
+    let name = header_name(name).map_err(|why| wrong("headers", why))?;
+    // What is wrong with it is not said: it may be a secret.
+    let value = HeaderValue::try_from(variable.value(&format!("telemetry.{at}"))?);
+    let mut value = value.map_err(|_| wrong(&at, "is no value of a header; it has to be visible ASCII".to_owned()))?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 /// Where a collector takes spans.

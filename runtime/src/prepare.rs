@@ -1,0 +1,112 @@
+//! Everything that a server needs before it serves: read, checked and loaded.
+//!
+//! `sledge serve` and `sledge dev` go on with it, `sledge config check` ends there: there is one list of what can be wrong. What is found good
+//! starts, unless an address is taken.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use crate::admin::Address;
+use crate::admin::door::Token;
+use crate::config::{self, Config, ConfigError, Problem};
+use crate::deploy::{DeployError, Deployer};
+use crate::http::tls;
+use crate::kernel;
+use crate::server::Plan;
+use crate::telemetry::Settings;
+
+/// What a server starts with.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) address: SocketAddr,
+    pub(crate) plan: Plan,
+    pub(crate) tls: Option<tls::Pair>,
+    pub(crate) token: Option<Token>,
+    pub(crate) telemetry: Option<Settings>,
+    pub(crate) deployer: Deployer,
+}
+
+impl Prepared {
+    /// What is served.
+    #[must_use]
+    pub const fn deployer(&self) -> &Deployer {
+        &self.deployer
+    }
+}
+
+/// Checks a configuration, reads what it names and, where its keys are right, loads its functions with `load`. `file` is where it came from, for
+/// the messages.
+///
+/// # Errors
+/// Every problem that was found. Of functions that cannot be loaded the first one.
+pub fn prepare(
+    config: &Config,
+    file: Option<&Path>,
+    load: impl FnOnce() -> Result<Deployer, DeployError>,
+) -> Result<Prepared, ConfigError> {
+    let mut problems = Problems { file, list: Vec::new() };
+    let are_keys_right = match config::check(config, file) {
+        Ok(()) => true,
+        Err(ConfigError::Problems(list)) => {
+            problems.list = list;
+            false
+        }
+        Err(other) => return Err(other),
+    };
+    let pair = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
+    let tls = problems.each(pair.map(|(certificate, key)| tls::Pair::read(certificate, key)).transpose());
+    let token = problems.one(config.admin_token.as_ref().map(Token::read).transpose());
+    let telemetry = problems.each(Settings::read(config));
+    if let Some(Err(why)) = config.admin.as_deref().and_then(Address::parse).map(|address| address.check()) {
+        problems.push("admin", why);
+    }
+    if !are_keys_right {
+        return Err(ConfigError::Problems(problems.list));
+    }
+    let address = problems.one(config.listen.parse());
+    let plan = problems.one(Plan::new(config));
+    if let Some(plan) = &plan {
+        problems.one(kernel::check(Path::new("/proc"), &plan.need(config)));
+    }
+    let deployer = load().map_err(|error| problems.of_deployer(config, &error)).ok();
+    match (address, plan, tls, token, telemetry, deployer) {
+        (Some(address), Some(plan), Some(tls), Some(token), Some(telemetry), Some(deployer)) if problems.list.is_empty() => {
+            Ok(Prepared { address, plan, tls, token, telemetry, deployer })
+        }
+        _ => Err(ConfigError::Problems(problems.list)),
+    }
+}
+
+struct Problems<'a> {
+    file: Option<&'a Path>,
+    list: Vec<Problem>,
+}
+
+impl Problems<'_> {
+    fn push(&mut self, key: impl Into<String>, message: impl Into<String>) {
+        let problem = Problem { file: self.file.map(Path::to_owned), key: key.into(), message: message.into() };
+        // Two parts may need the same.
+        if self.list.iter().all(|known| known.to_string() != problem.to_string()) {
+            self.list.push(problem);
+        }
+    }
+
+    /// What there is, if nothing is wrong with it. The errors here name their keys themselves.
+    fn one<T>(&mut self, result: Result<T, impl fmt::Display>) -> Option<T> {
+        result.map_err(|error| self.push("", error.to_string())).ok()
+    }
+
+    fn each<T>(&mut self, result: Result<T, Vec<impl fmt::Display>>) -> Option<T> {
+        result.map_err(|errors| errors.iter().for_each(|error| self.push("", error.to_string()))).ok()
+    }
+
+    fn of_deployer(&mut self, config: &Config, error: &DeployError) {
+        let index = |name: &str| config.functions.iter().position(|function| function.name == name);
+        let key = match error {
+            DeployError::Function { name, .. } => index(name).map(|index| format!("functions[{index}]")),
+            _ => None,
+        };
+        self.push(key.unwrap_or_default(), error.to_string());
+    }
+}
