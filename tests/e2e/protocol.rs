@@ -33,7 +33,7 @@ fn a_wrong_method_is_a_405_that_says_which_are_right() {
     let mut raw = Raw::connect(server.address);
     raw.send("DELETE /api/both HTTP/1.1\r\nhost: test\r\n\r\n");
     let reply = raw.reply().expect("a reply");
-    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST")));
+    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, POST")));
     server.stop();
 }
 

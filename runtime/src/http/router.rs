@@ -52,7 +52,13 @@ impl<F> Route<F> {
     /// What answers with `function` to those methods at that path.
     #[must_use]
     pub fn new(pattern: &str, methods: &[String], function: Arc<F>) -> Route<F> {
-        let methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
+        let mut methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
+        // Whoever answers GET answers HEAD (RFC 9110, 9.1).
+        if let Some(get) = methods.iter().position(|method| method == Method::GET)
+            && !methods.contains(&Method::HEAD)
+        {
+            methods.insert(get + 1, Method::HEAD);
+        }
         let list = |methods: &[Method]| {
             let names = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
             HeaderValue::from_str(&names).unwrap_or(HeaderValue::from_static(""))
@@ -173,12 +179,24 @@ mod tests {
     #[test]
     fn another_method_is_answered_with_those_that_are_allowed() {
         let router = router();
-        for method in [Method::HEAD, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
+        for method in [Method::DELETE, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
             let (failure, route) = router.find(None, "/a/b", &method).unwrap_err();
             assert_eq!(failure, Failure::MethodNotAllowed, "{method}");
             let route = route.unwrap();
-            assert_eq!((&route.allow, &route.options), (&"GET, PUT".parse().unwrap(), &"GET, PUT, OPTIONS".parse().unwrap()));
+            assert_eq!(
+                (&route.allow, &route.options),
+                (&"GET, HEAD, PUT".parse().unwrap(), &"GET, HEAD, PUT, OPTIONS".parse().unwrap())
+            );
         }
+    }
+
+    #[test]
+    fn whoever_answers_get_answers_head() {
+        let router = router();
+        assert_eq!(*router.find(None, "/a/b", &Method::HEAD).unwrap().function, "ab");
+        assert_eq!(router.find(None, "/a", &Method::HEAD).unwrap_err().0, Failure::MethodNotAllowed);
+        let both = Route::new("/c", &["HEAD".to_owned(), "GET".to_owned()], Arc::new("c"));
+        assert_eq!(both.allow, "HEAD, GET");
     }
 
     #[test]
