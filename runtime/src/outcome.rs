@@ -19,6 +19,8 @@ pub enum Failure {
     MethodNotAllowed,
     /// The path is longer than any.
     PathTooLong,
+    /// The head can be parsed and is not one that a client may send; why.
+    BadHead(&'static str),
     /// The body is larger than `body_bytes_max`.
     BodyTooLarge,
     /// The body ended early or was malformed.
@@ -74,6 +76,7 @@ impl Failure {
             Failure::NotFound
             | Failure::MethodNotAllowed
             | Failure::PathTooLong
+            | Failure::BadHead(_)
             | Failure::BodyTooLarge
             | Failure::BodyBroken
             | Failure::BodyTimeout
@@ -102,7 +105,7 @@ impl Failure {
             Failure::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Failure::PathTooLong => StatusCode::URI_TOO_LONG,
             Failure::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
+            Failure::BadHead(_) | Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
             Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
@@ -151,7 +154,7 @@ impl Failure {
             Failure::MethodNotAllowed => "method_not_allowed",
             Failure::PathTooLong => "path_too_long",
             Failure::BodyTooLarge => "body_too_large",
-            Failure::BodyBroken => "bad_request",
+            Failure::BadHead(_) | Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
             Failure::FunctionBusy => "too_many_requests",
             Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => "unavailable",
@@ -173,6 +176,7 @@ impl Failure {
             Failure::NotFound => "no_such_route",
             Failure::MethodNotAllowed => "see_allow",
             Failure::PathTooLong => "path_bytes_max",
+            Failure::BadHead(why) => why,
             Failure::BodyTooLarge => "body_bytes_max",
             Failure::BodyBroken => "body_incomplete",
             Failure::BodyTimeout => "body_too_slow",
@@ -237,6 +241,7 @@ mod tests {
             Failure::NotFound,
             Failure::MethodNotAllowed,
             Failure::PathTooLong,
+            Failure::BadHead("host_missing"),
             Failure::BodyTooLarge,
             Failure::BodyBroken,
             Failure::BodyTimeout,

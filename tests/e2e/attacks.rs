@@ -1,16 +1,24 @@
 //! Clients that mean no good: others are served all the while, and memory stays bounded.
 
-use crate::entry;
+use crate::http::{certificate, connect, run};
+use crate::{entry, eventually};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use sledge_tests::http::{Client, Raw, post_bytes};
 use sledge_tests::programs::{self, sledge_command};
+use sledge_tests::random::Random;
 use sledge_tests::server::Server;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// For one exchange of a good client while others do their worst.
 const GOOD_TIME_MAX: Duration = Duration::from_secs(20);
@@ -50,18 +58,87 @@ fn connections(address: SocketAddr, count: usize, first: &[u8]) -> Vec<TcpStream
 }
 
 #[test]
-fn ten_thousand_idle_connections_cost_little_and_hinder_nobody() {
-    // Both sides are on this machine.
-    let wanted = 10_000;
-    let count = wanted.min(raise_files_max().saturating_sub(500) as usize);
-    let server = Server::start(json!({ "workers": 2, "connections_max": 15_000, "functions": [entry("echo", "echo.wat")] }));
+fn twenty_thousand_idle_connections_cost_little_and_hinder_nobody() {
+    // Both sides are on this machine, with as many files each as the system lets them have.
+    let count = 20_000.min(raise_files_max().saturating_sub(500) as usize);
+    let server = Server::start(json!({ "workers": 2, "connections_max": 30_000, "head_timeout_ms": 600_000,
+        "functions": [entry("echo", "echo.wat")] }));
     assert_served(server.address);
     let before = resident_bytes(&server);
     let idle = connections(server.address, count, b"");
+    // All of them, and none was closed for another.
+    eventually("all are accepted", || open_connections(&server) >= count as u64);
     assert_served(server.address);
+    let open = open_connections(&server);
+    assert!(open >= count as u64, "{open} of {count}");
     let each = resident_bytes(&server).saturating_sub(before) / count as u64;
     assert!(each < 16 << 10, "{each} bytes for each of {count} idle connections");
     drop(idle);
+    eventually("all are gone", || open_connections(&server) < 100);
+    assert_served(server.address);
+    server.stop();
+}
+
+/// Connections that are open, as the server counts them.
+fn open_connections(server: &Server) -> u64 {
+    let text = server.admin().get("/metrics").text();
+    let counts = text.lines().filter(|line| line.starts_with("sledge_open_connections{"));
+    counts.map(|line| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a number")).sum()
+}
+
+/// Whatever comes on a port that speaks TLS: it is answered with an alert or not at all, and is gone after its time.
+#[test]
+fn junk_on_a_tls_port_hinders_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, connector, _) = certificate(folder.path());
+    let mut config = json!({ "workers": 2, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] });
+    files.as_object().expect("an object").iter().for_each(|(key, value)| config[key] = value.clone());
+    let server = Server::start(config);
+    let good = || {
+        run(async {
+            let name = ServerName::try_from("localhost").expect("a name");
+            let stream = connector.connect(name, connect(&server).await).await.expect("TLS");
+            let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+            tokio::spawn(connection);
+            let request = Request::post("/echo").header("host", "localhost").body(Full::new(Bytes::from("good")));
+            let response = sender.send_request(request.expect("a request")).await.expect("a reply");
+            assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "good");
+        });
+    };
+    good();
+    let before = resident_bytes(&server);
+    let mut random = Random::new(1, "junk");
+    // The beginning of a handshake, which some of the junk goes on from: a record, a ClientHello in it, its version.
+    let hello = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
+    let mut junk = Vec::new();
+    for round in 0..400 {
+        let mut bytes = match round % 8 {
+            0 => b"GET / HTTP/1.1\r\nhost: a\r\n\r\n".to_vec(),
+            1 => b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            2 => hello.to_vec(),
+            3 => hello[..round / 8 % hello.len()].to_vec(),
+            // A record that is as large as can be said, an alert, data before any handshake.
+            4 => vec![22, 3, 3, 0xff, 0xff],
+            5 => vec![21, 3, 3, 0, 2, 2, 40],
+            6 => vec![23, 3, 3, 0x40, 0],
+            _ => Vec::new(),
+        };
+        let more = if round % 3 == 0 { 0 } else { random.below(40_000) as usize };
+        bytes.extend(random.bytes(more));
+        let mut raw = Raw::connect(server.address);
+        raw.send(bytes);
+        junk.push(raw);
+        if round % 100 == 0 {
+            good();
+        }
+    }
+    good();
+    assert!(resident_bytes(&server) < before + (64 << 20));
+    for raw in &mut junk {
+        assert!(!raw.everything().windows(5).any(|bytes| bytes == b"HTTP/"), "something is said in the clear");
+    }
+    eventually("all are gone", || open_connections(&server) == 0);
+    good();
     server.stop();
 }
 
@@ -209,4 +286,53 @@ fn floods_of_continuations_end_that_connection_only() {
     assert!(attacker.is_ended(), "it would go on for ever");
     assert!(resident_bytes(&server) < before + (32 << 20));
     server.stop();
+}
+
+/// Frames of HTTP/2 that carry nothing, as many as can be sent (CVE-2019-9512, -9513, -9515, -9518): the connection is told and left, and has cost next to nothing.
+#[test]
+fn floods_of_frames_that_carry_nothing_end_that_connection_only() {
+    let server = Server::start(json!({ "workers": 1, "functions": [entry("echo", "echo.wat")] }));
+    let open = b"\0\0\x0a\x01\x04\0\0\0\x01\x83\x86\x44\x05/echo".to_vec();
+    let cases: [(&str, &[u8], &[u8]); 6] = [
+        ("PING", b"", b"\0\0\x08\x06\0\0\0\0\0abcdefgh"),
+        ("SETTINGS", b"", b"\0\0\0\x04\0\0\0\0\0"),
+        ("PRIORITY", b"", b"\0\0\x05\x02\0\0\0\0\x03\0\0\0\x01\x08"),
+        ("WINDOW_UPDATE", b"", b"\0\0\x04\x08\0\0\0\0\0\0\0\0\x01"),
+        ("an unknown frame", b"", b"\0\0\0\x4d\0\0\0\0\0"),
+        ("empty DATA", &open, b"\0\0\0\0\0\0\0\0\x01"),
+    ];
+    for (what, begin, frame) in cases {
+        let before = server.cpu_time();
+        let (frames, told) = flood(server.address, begin, frame, Duration::from_secs(3));
+        let spent = server.cpu_time() - before;
+        assert!(spent < Duration::from_millis(300), "{what}: {spent:?} for {frames} frames");
+        // GOAWAY, ENHANCE_YOUR_CALM.
+        let is_told = told.len() >= 17 && told[told.len() - 17..][..4] == [0, 0, 8, 7] && told.ends_with(&[0, 0, 0, 11]);
+        assert!(is_told, "{what}: after {frames} frames: {told:?}");
+        assert_served(server.address);
+    }
+    server.stop();
+}
+
+/// Sends a preface, what begins, and then one frame again and again until the server has gone or the time is over; how many, and the last bytes that came.
+fn flood(address: SocketAddr, begin: &[u8], frame: &[u8], time: Duration) -> (usize, Vec<u8>) {
+    let mut stream = TcpStream::connect_timeout(&address, GOOD_TIME_MAX).expect("connect");
+    stream.set_write_timeout(Some(GOOD_TIME_MAX)).expect("a timeout");
+    let mut reader = stream.try_clone().expect("another handle");
+    let read = std::thread::spawn(move || {
+        let (mut last, mut buffer) = (Vec::new(), [0; 64 << 10]);
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            last.extend_from_slice(&buffer[..count]);
+            last.drain(..last.len().saturating_sub(64));
+        }
+        last
+    });
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").expect("a preface");
+    stream.write_all(begin).expect("what begins");
+    let (block, start, mut frames) = (frame.repeat(1_000), Instant::now(), 0);
+    while start.elapsed() < time && stream.write_all(&block).is_ok() {
+        frames += 1_000;
+    }
+    let _ = stream.shutdown(std::net::Shutdown::Both);
+    (frames, read.join().expect("a reader"))
 }

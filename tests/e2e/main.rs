@@ -34,6 +34,7 @@ mod phases;
 mod projects;
 mod protocol;
 mod replies;
+mod requests;
 mod scheduling;
 mod secrets;
 mod shutdown;

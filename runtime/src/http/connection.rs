@@ -20,8 +20,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::calm::Calm;
 use super::connections::{Activity, Order, UnderWay};
-use super::linger::Lingering;
+use super::framing::Framing;
+use super::linger::{Lingering, Watch};
 use super::response::Answer;
 use super::tls::{self, Stream};
 use super::{Door, Open, Site, request};
@@ -86,7 +88,11 @@ pub async fn serve(open: Open, site: Site, stream: TcpStream) {
         Ok(greeted) => greeted,
         Err(error) => return tracing::debug!(%error, "a connection ended before its first request"),
     };
-    let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), door.timeouts.reply));
+    let watch = match protocol {
+        Protocol::Http1 => Watch::Http1(Framing::new(door.body_bytes_max)),
+        Protocol::Http2 => Watch::Http2(Calm::new()),
+    };
+    let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), door.timeouts.reply, watch));
     let result = match protocol {
         Protocol::Http1 => speak_http1(io, door, site, activity).await,
         // Larger than the other, and rarer: not in every connection's task.
@@ -199,7 +205,7 @@ async fn answer(door: &Door, site: Site, activity: &Rc<Activity>, request: Reque
     let under_way = UnderWay::new(activity);
     let has_body = !request.body().is_end_stream();
     let version = request.version();
-    let mut response = request::answer(door, site, request).await;
+    let mut response = request::answer(door, site, activity, request).await;
     if let Either::Right(streamed) = response.body_mut() {
         streamed.keep(under_way);
     }

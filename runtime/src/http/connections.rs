@@ -46,6 +46,9 @@ pub(super) struct Activity {
     since_ms: Cell<u64>,
     /// Requests that are not answered yet.
     requests: Cell<usize>,
+    /// Requests that have begun, counted around; and the one of which no more is read, because its body is too large.
+    begun: Cell<u32>,
+    refused: Cell<Option<u32>>,
     /// Whether the client has still to fetch what was written, or is being left: that has limits of its own.
     is_writing: Cell<bool>,
     /// Whether to close with patience.
@@ -70,6 +73,8 @@ impl Activity {
             began_ms,
             since_ms: Cell::new(began_ms),
             requests: Cell::new(0),
+            begun: Cell::new(0),
+            refused: Cell::new(None),
             is_writing: Cell::new(false),
             lingers: Cell::new(false),
             is_finishing: Cell::new(false),
@@ -111,6 +116,21 @@ impl Activity {
         self.lingers.get()
     }
 
+    /// Says that a request's body is too large, counted from 1 on; there may be others before it that are good.
+    pub(super) fn refuse(&self, request: u32) {
+        self.refused.set(Some(request));
+    }
+
+    /// Whether one was.
+    pub(super) fn is_any_refused(&self) -> bool {
+        self.refused.get().is_some()
+    }
+
+    /// Whether it is the one that began last.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.get() == Some(self.begun.get())
+    }
+
     /// Since when it has waited for a request; none while it does not.
     pub(super) fn idle_since_ms(&self) -> Option<u64> {
         (self.requests.get() == 0 && !self.is_writing.get()).then(|| self.since_ms.get())
@@ -124,6 +144,7 @@ pub(super) struct UnderWay(Rc<Activity>);
 impl UnderWay {
     pub(super) fn new(activity: &Rc<Activity>) -> UnderWay {
         activity.requests.set(activity.requests.get() + 1);
+        activity.begun.set(activity.begun.get().wrapping_add(1));
         UnderWay(Rc::clone(activity))
     }
 }
@@ -239,7 +260,7 @@ impl Connections {
 }
 
 /// A clock that goes in steps of a few milliseconds, at a fifth of the other's cost.
-fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);
     time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
 }

@@ -6,14 +6,18 @@
 //!
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
 //! * [`connection`]: one connection's life; [`tls`]: its secrecy; `connections`: how long each may be idle;
-//! * [`router`]: path and method to function;
+//! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
+//! * `head`: what a request's head must not be; [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet; `patience`: what is waited for, and how long.
 
 mod access;
 pub mod body;
+mod calm;
 pub mod connection;
 mod connections;
+mod framing;
+mod head;
 mod linger;
 pub mod listener;
 mod patience;

@@ -10,11 +10,12 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 use tokio::sync::oneshot;
 
+use super::connections::Activity;
 use super::patience::before;
 use super::response::Answer;
 use super::router::{Route, Site};
 use super::span::ServerSpan;
-use super::{Door, access, body, response};
+use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
 use crate::outcome::Failure;
 use crate::scheduler::{Content, Job, Reply, ReplyTo};
@@ -24,15 +25,15 @@ use crate::telemetry::Trace;
 const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
-pub async fn answer(door: &Door, site: Site, request: Request<Incoming>) -> Response<Answer> {
+pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>) -> Response<Answer> {
     if !door.access.log && !door.access.ids && door.tracer.is_none() {
-        return handle(door, site, request, None).await.response;
+        return handle(door, site, activity, request, None).await.response;
     }
     let begin = Instant::now();
     let seen = (door.access.log || door.access.ids).then(|| access::Seen::of(&request));
     let span = door.tracer.as_ref().map(|tracer| ServerSpan::begin(tracer, &request, door.tls.is_some(), begin));
     let trace = span.as_ref().map(|span| span.trace().context().trace);
-    let Handled { mut response, route, failure } = handle(door, site, request, span.as_ref()).await;
+    let Handled { mut response, route, failure } = handle(door, site, activity, request, span.as_ref()).await;
     match (span, response.status(), response.body_mut()) {
         // It is over when its reply is.
         (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
@@ -68,8 +69,12 @@ impl Handled {
     }
 }
 
-async fn handle(door: &Door, site: Site, request: Request<Incoming>, span: Option<&ServerSpan>) -> Handled {
-    let (head, incoming) = request.into_parts();
+async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>, span: Option<&ServerSpan>) -> Handled {
+    let (mut head, incoming) = request.into_parts();
+    if let Err(failure) = head::check(&mut head, !incoming.is_end_stream()) {
+        door.board.thread().unrouted.add(1);
+        return Handled::failed(failure, None);
+    }
     let path = head.uri.path();
     if path.len() > PATH_BYTES_MAX {
         door.board.thread().unrouted.add(1);
@@ -108,7 +113,7 @@ async fn handle(door: &Door, site: Site, request: Request<Incoming>, span: Optio
         asked
     };
     let asked = route.function.reads_head.then(asked);
-    let result = run(door, &route, asked, incoming, span.map(|span| Arc::clone(span.trace()))).await;
+    let result = run(door, &route, activity, asked, incoming, span.map(|span| Arc::clone(span.trace()))).await;
     match result.as_ref().map(|reply| &reply.result) {
         Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
         Ok(Ok(Content::Stream(stream))) => match stream.accept() {
@@ -162,15 +167,21 @@ impl Drop for Unanswered<'_> {
 async fn run(
     door: &Door,
     route: &Route,
+    activity: &Activity,
     head: Option<Box<RequestHead>>,
     incoming: Incoming,
     trace: Option<Arc<Trace>>,
 ) -> Result<Reply, Failure> {
-    if body::is_declared_too_large(&incoming, door.body_bytes_max) {
+    if body::is_declared_too_large(&incoming, door.body_bytes_max) || activity.is_refused() {
         return Err(Failure::BodyTooLarge);
     }
     let admission = door.crew.admit(&route.function)?;
-    let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await?;
+    let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await;
+    let body = match body {
+        // What was cut off by us is not broken.
+        Err(Failure::BodyBroken) if activity.is_refused() => return Err(Failure::BodyTooLarge),
+        body => body?,
+    };
     let arrived = Instant::now();
     let function = route.function.clone();
     let (reply, answer) = oneshot::channel();

@@ -58,8 +58,8 @@ pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Answer> {
         (Failure::MethodNotAllowed, Some(route)) => {
             headers.insert(ALLOW, route.allow.clone());
         }
-        // What is left of the body is not worth reading.
-        (Failure::BodyTooLarge | Failure::BodyBroken | Failure::BodyTimeout, _) => {
+        // What is left of the body is not worth reading, or cannot be told from the next request.
+        (Failure::BadHead(_) | Failure::BodyTooLarge | Failure::BodyBroken | Failure::BodyTimeout, _) => {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         _ if failure.is_temporary() => {

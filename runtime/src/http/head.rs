@@ -1,0 +1,114 @@
+//! What is wrong with a request's head that could be parsed: its target, its host, its transfer coding (RFC 9112, 3 and 6; RFC 9113, 8.3.1).
+//!
+//! A head that two programs may understand differently hides requests in others. So it is refused, wherever it is not plain.
+
+use std::net::Ipv6Addr;
+
+use hyper::header::{HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
+use hyper::{Method, Version};
+
+use crate::outcome::Failure;
+
+/// Checks a head; `has_body` says whether something comes with it. What a head says of its host is one thing afterwards: what stands in an
+/// absolute target counts, whatever the header says.
+///
+/// # Errors
+/// [`Failure::BadHead`], with what is wrong.
+pub(super) fn check(head: &mut Parts, has_body: bool) -> Result<(), Failure> {
+    let path = head.uri.path();
+    if !path.starts_with('/') && !(path == "*" && head.method == Method::OPTIONS) {
+        return Err(Failure::BadHead("target_malformed"));
+    }
+    if has_body && head.version == Version::HTTP_11 {
+        check_coding(&head.headers)?;
+    }
+    let host = host(&head.headers)?;
+    let Some(authority) = head.uri.authority() else {
+        // HTTP/1.0 did not know it.
+        return if host.is_some() || head.version < Version::HTTP_11 { Ok(()) } else { Err(Failure::BadHead("host_missing")) };
+    };
+    if !is_host(authority.as_str().as_bytes()) {
+        return Err(Failure::BadHead("target_malformed"));
+    }
+    if head.version < Version::HTTP_2 {
+        if host.is_none() && head.version == Version::HTTP_11 {
+            return Err(Failure::BadHead("host_missing"));
+        }
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Failure::BadHead("target_malformed"))?;
+        head.headers.insert(HOST, host);
+    } else if host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())) {
+        return Err(Failure::BadHead("host_contradicts_authority"));
+    }
+    Ok(())
+}
+
+/// One coding, which is `chunked`: no other is known here, and that one is applied once.
+fn check_coding(headers: &HeaderMap) -> Result<(), Failure> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_plain = codings.next().is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if is_plain && codings.next().is_none() { Ok(()) } else { Err(Failure::BadHead("transfer_encoding_unknown")) }
+}
+
+/// The header, if there is one: one at most, and well-formed.
+fn host(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(None) };
+    if hosts.next().is_some() {
+        return Err(Failure::BadHead("host_repeated"));
+    }
+    if is_host(host.as_bytes()) { Ok(Some(host)) } else { Err(Failure::BadHead("host_malformed")) }
+}
+
+/// Whether it is a host, perhaps with a port (RFC 3986, 3.2.2). No user, and not nothing (RFC 9110, 4.2).
+fn is_host(text: &[u8]) -> bool {
+    let (is_good, rest) = match text.strip_prefix(b"[") {
+        Some(literal) => {
+            let Some(end) = literal.iter().position(|byte| *byte == b']') else { return false };
+            let address = std::str::from_utf8(&literal[..end]).ok().and_then(|address| address.parse::<Ipv6Addr>().ok());
+            (address.is_some(), &literal[end + 1..])
+        }
+        None => {
+            let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+            (is_name(&text[..end]), &text[end..])
+        }
+    };
+    is_good && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
+}
+
+/// Whether it is a port, or nothing, which is a port, too.
+fn is_port(port: &[u8]) -> bool {
+    let number = |port: &[u8]| std::str::from_utf8(port).ok()?.parse::<u16>().ok();
+    port.is_empty() || (port.iter().all(u8::is_ascii_digit) && number(port).is_some())
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte);
+    let mut bytes = name.iter();
+    while let Some(byte) = bytes.next() {
+        let is_escaped = |bytes: &mut std::slice::Iter<'_, u8>| (0..2).all(|_| bytes.next().is_some_and(u8::is_ascii_hexdigit));
+        if !is_plain(byte) && !(*byte == b'%' && is_escaped(&mut bytes)) {
+            return false;
+        }
+    }
+    !name.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_or_addresses_and_perhaps_a_port() {
+        for good in ["a", "a.b-c_d~", "127.0.0.1", "a:80", "a:", "[::1]", "[::1]:65535", "%41b", "xn--bcher-kva.example"] {
+            assert!(is_host(good.as_bytes()), "{good}");
+        }
+        let wrong = [
+            "", ":80", "a:b", "a:65536", "a:80:80", "a:-1", "u@a", "u:p@a", "a b", "a/b", "a?b", "a#b", "[::1", "::1", "[a]",
+            "[::1]a", "%4", "%zz", "a\\b", "a\u{e4}", "http://a", "[]", "a, b",
+        ];
+        for wrong in wrong {
+            assert!(!is_host(wrong.as_bytes()), "{wrong}");
+        }
+    }
+}
