@@ -1,6 +1,8 @@
 //! What a function learns of a request beside its body, and what it says about its reply.
 
+use crate::http::{ask as ask_http2, connect, run, speak_http2};
 use crate::{entry, entry_with};
+use hyper::Method;
 use serde_json::json;
 use sledge_tests::http::{Raw, Reply};
 use sledge_tests::server::Server;
@@ -57,5 +59,23 @@ fn status_and_headers_of_a_reply_are_the_functions() {
     let empty = ask(&server, head, "status 204");
     assert_eq!((empty.status, empty.body.len()), (204, 0));
     assert_eq!(lines(&ask(&server, head, "method")), ["POST"], "the next request has nothing of it");
+    server.stop();
+}
+
+/// A cookie each, which no comma could separate (RFC 9110, 5.3).
+#[test]
+fn a_header_that_a_reply_repeats_keeps_all_its_values() {
+    let server = server();
+    let cookies = ["a=1", "b=2; Expires=Thu, 01 Jan 2099 00:00:00 GMT", "a=1"];
+    let lines = cookies.map(|cookie| format!("add set-cookie {cookie}")).join("\n");
+    let reply = ask(&server, "POST /head HTTP/1.1\r\nhost: a\r\n", &lines);
+    let values: Vec<_> = reply.headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, value)| value).collect();
+    assert_eq!(values, cookies);
+    run(async {
+        let sender = speak_http2(connect(&server).await).await;
+        let reply = ask_http2(&sender, Method::POST, "/head", lines).await;
+        let values: Vec<_> = reply.headers.get_all("set-cookie").iter().collect();
+        assert_eq!(values, cookies);
+    });
     server.stop();
 }
