@@ -6,6 +6,7 @@ mod applications;
 mod compile;
 mod first_light;
 mod io;
+mod operators_flood;
 mod polybench;
 mod redis;
 mod runtime;
@@ -86,6 +87,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("blocked-sandbox-kb", io::blocked_sandbox_kb),
     ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
     ("fetch-1000-ping-p99-ratio", io::fetch_ping_p99_ratio),
+    ("http2-flood-cpu-s", operators_flood::cpu_s),
 ];
 
 /// The measurement of the promise `name`.
