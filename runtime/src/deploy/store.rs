@@ -19,6 +19,8 @@ use serde_json::Value;
 use crate::compile::read_at_most;
 use crate::config::{self, FunctionConfig};
 
+/// The version of the format of settings, in their key `format`; those without one have version 1.
+const FORMAT: u64 = 1;
 /// The largest file with a function's settings.
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
@@ -41,6 +43,18 @@ pub enum StoreError {
         path: PathBuf,
         /// What is wrong.
         why: String,
+    },
+    /// A later sledge has written it.
+    #[error(
+        "state_dir: {}: was written by a later sledge (format {found}; this one knows up to {FORMAT}): run that one again, or \
+         remove the file and deploy the function again",
+        path.display()
+    )]
+    Newer {
+        /// Which.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
     },
 }
 
@@ -77,6 +91,7 @@ impl Store {
         if let Value::Object(entries) = &mut settings {
             entries.remove("name");
             entries.insert("path".to_owned(), name.into());
+            entries.insert("format".to_owned(), FORMAT.into());
         }
         self.write(&format!("{}.json", config.name), settings.to_string().as_bytes())?;
         self.sweep_or_warn();
@@ -116,6 +131,10 @@ impl Store {
         let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
         let bytes = read_at_most(path, SETTINGS_BYTES_MAX).map_err(at(path))?;
         let mut settings: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let format = settings.as_object_mut().and_then(|entries| entries.remove("format"));
+        if let Some(found) = format.as_ref().and_then(Value::as_u64).filter(|found| *found > FORMAT) {
+            return Err(StoreError::Newer { path: path.to_owned(), found });
+        }
         let module = settings.as_object_mut().and_then(|entries| entries.remove("path"));
         let module = module.and_then(|module| Some(Path::new(module.as_str()?).file_name()?.to_owned()));
         let module = module.ok_or_else(|| damaged("names no module".to_owned()))?;
@@ -198,6 +217,23 @@ mod tests {
         assert_eq!(fs::read(&found[0].path).unwrap(), other);
         again.remove("f").unwrap();
         assert_eq!(files(folder.path()), 0);
+    }
+
+    #[test]
+    fn settings_of_a_later_format_are_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        store.put(&config("f"), MODULE, &blake3::hash(MODULE)).unwrap();
+        let path = folder.path().join("f.json");
+        let written = fs::read_to_string(&path).unwrap();
+        let with = |format: &str| fs::write(&path, written.replace("\"format\":1", format)).unwrap();
+        // As they were before they had one.
+        with("\"deadline_ms\":77");
+        assert_eq!(store.functions().next().unwrap().unwrap().deadline_ms, 77);
+        with("\"format\":2");
+        let error = Store::open(folder.path()).unwrap().functions().next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("later sledge (format 2; this one knows up to 1)") && error.contains("deploy"), "{error}");
+        assert_eq!(files(folder.path()), 2, "its module stays");
     }
 
     #[test]
