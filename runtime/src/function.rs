@@ -144,6 +144,8 @@ pub struct Function {
     pub tenant: TenantId,
     /// Whether it asks what a request says beside its body.
     pub reads_head: bool,
+    /// The store without which it cannot work, if it imports one and there is one.
+    pub kv: Option<Space>,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -237,6 +239,7 @@ impl Function {
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             tenant: TenantId::default(),
+            kv: None,
             neighbours: Arc::default(),
             number: FunctionId::default(),
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
@@ -257,8 +260,9 @@ impl Function {
     /// The same with a key-value store.
     #[must_use]
     pub fn with_kv(self, kv: Space) -> Function {
+        let needed = self.imports.use_module(host::KV).then(|| kv.clone());
         let process = Process { kv: Some(kv), ..Process::clone(&self.process) };
-        Function { process: Arc::new(process), ..self }
+        Function { process: Arc::new(process), kv: needed, ..self }
     }
 
     /// The same, believing those roots about the servers that it asks.

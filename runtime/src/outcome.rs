@@ -37,6 +37,8 @@ pub enum Failure {
     Stopping,
     /// All requests together use what memory the server has: no sandbox could be made, its body not kept, its memory not grow.
     NoMemory,
+    /// The function uses the key-value store, whose file could not be opened since the server started.
+    NoStore,
     /// The deadline passed, waiting included.
     Deadline,
     /// The function used up the processor time that a request of it has.
@@ -93,6 +95,7 @@ impl Failure {
             | Failure::Overload
             | Failure::Stopping
             | Failure::NoMemory
+            | Failure::NoStore
             | Failure::Internal => Fault::Host,
         }
     }
@@ -108,7 +111,9 @@ impl Failure {
             Failure::BadHead(_) | Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Failure::CpuLimit
             | Failure::Trap(_)
@@ -123,7 +128,10 @@ impl Failure {
     /// Whether the same request may succeed when it is tried again in a moment.
     #[must_use]
     pub const fn is_temporary(&self) -> bool {
-        matches!(self, Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoMemory)
+        matches!(
+            self,
+            Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoMemory | Failure::NoStore
+        )
     }
 
     /// Every kind of failure that there is.
@@ -157,7 +165,7 @@ impl Failure {
             Failure::BadHead(_) | Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
             Failure::FunctionBusy => "too_many_requests",
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory => "unavailable",
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => "unavailable",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
             Failure::Trap(_) | Failure::MemoryLimit => "trap",
@@ -186,6 +194,7 @@ impl Failure {
             Failure::Busy => "requests_max",
             Failure::Stopping => "stopping",
             Failure::NoMemory => "no_memory",
+            Failure::NoStore => "no_kv",
             Failure::Deadline => "deadline_exceeded",
             Failure::Trap(code) => code.identifier(),
             Failure::MemoryLimit => "memory_limit",
@@ -250,6 +259,7 @@ mod tests {
             Failure::Overload,
             Failure::Stopping,
             Failure::NoMemory,
+            Failure::NoStore,
             Failure::Deadline,
             Failure::CpuLimit,
             Failure::Trap(TrapCode::Unreachable),

@@ -157,10 +157,10 @@ fn tenants_and_buckets_have_keys_and_limits_of_their_own() {
     }
     assert_eq!(ask(&client, "/a1", "fill x 150000\nfill y 60000"), ["fill 0 2", "error 19"]);
     // What one tenant has used up is not another's; what all have is.
-    assert_eq!(ask(&client, "/b1", "fill x 100000\nfill y 90000\nget k"), ["fill 0 3", "error 19", "error 44"]);
+    assert_eq!(ask(&client, "/b1", "fill x 100000\nfill y 90000\nget k"), ["fill 0 1", "error 19", "error 44"]);
     assert_eq!(ask(&client, "/a2", "list x 100"), ["keys"]);
     assert_eq!(ask(&client, "/aa", "delete x\nlist x 100"), ["delete 0 0", "keys"]);
-    assert_eq!(ask(&client, "/b1", "fill y 90000"), ["fill 0 5"]);
+    assert_eq!(ask(&client, "/b1", "fill y 90000"), ["fill 0 2"]);
     server.stop();
 }
 

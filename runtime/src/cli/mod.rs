@@ -3,6 +3,7 @@
 mod dev;
 mod dirs;
 mod invoke;
+mod kv;
 mod new;
 mod operate;
 mod run;
@@ -60,6 +61,9 @@ enum Command {
     Logs(operate::LogsArgs),
     /// Let a running server finish what it has, and end
     Drain(operate::AskArgs),
+    /// Check, copy or salvage the file of a key-value store that no server uses
+    #[command(subcommand)]
+    Kv(kv::KvCommand),
     /// Describe or check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -110,6 +114,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => operate::status(&args),
         Command::Logs(args) => operate::logs(&args),
         Command::Drain(args) => operate::drain(&args),
+        Command::Kv(command) => kv::kv(&command),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
     }

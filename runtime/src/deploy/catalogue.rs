@@ -168,6 +168,12 @@ impl Catalogue {
         &self.budget
     }
 
+    /// The key-value store, if there is one.
+    #[must_use]
+    pub const fn kv(&self) -> Option<&Store> {
+        self.kv.as_ref()
+    }
+
     /// The function of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry> {

@@ -120,7 +120,8 @@ impl Deployer {
     ) -> Result<Deployer, DeployError> {
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
-        let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits())).transpose()?;
+        let health = Arc::new(Health::default());
+        let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits(), &health)).transpose()?;
         let roots = upstream::roots(config.http_ca_file.as_deref())?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
         let mut catalogue = Catalogue::new(budget, kv, roots, addresses);
@@ -136,7 +137,6 @@ impl Deployer {
         }
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        let health = Arc::new(Health::default());
         Ok(Deployer { compiler, changes, catalogue, publisher, store, health, stopping })
     }
 
@@ -197,6 +197,7 @@ impl Deployer {
             compile,
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
             phases: catalogue.phases(),
+            kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),
             ..Gauges::default()
         }
@@ -272,6 +273,9 @@ impl Deployer {
     /// # Errors
     /// At the first function that cannot be loaded. Then nothing has changed.
     pub fn reload(&self, config: &Config) -> Result<Change, DeployError> {
+        if let Some(kv) = self.catalogue().kv() {
+            kv.retry();
+        }
         let mut candidates = Vec::new();
         for function in &config.functions {
             let bytes = read(function)?;

@@ -16,7 +16,7 @@ use crate::kv::{
 };
 
 /// Module name of the imports.
-const MODULE: &str = "sledge:kv";
+pub const MODULE: &str = "sledge:kv";
 /// Buckets that one invocation has open.
 const BUCKETS_MAX: usize = 16;
 /// What stands in place of a length where there is no value.

@@ -34,6 +34,7 @@ pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
 pub use context::{Context, Process, Strings};
 pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
+pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Taken};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};

@@ -58,6 +58,9 @@ if more > 0 and total > bytes_max then
     return { 'full' }
 end
 
+if #keys == 0 then
+    return { 'done', redis.call('GET', counter) or '0', sum }
+end
 redis.call('INCR', counter)
 local version = redis.call('GET', counter)
 for _, key in ipairs(keys) do

@@ -5,25 +5,29 @@
 //!                    -> redis: a connection for each worker
 //! ```
 //!
-//! * A *version* is a number that each commit gets, larger than all before; a key has the one of the commit that wrote it last. Zero stands for
-//!   a key that does not exist.
+//! * A *version* is a number that each commit of a tenant gets, larger than all before; a key has the one of the commit that wrote it last. Zero stands for
+//!   a key that does not exist. A commit that changes nothing gets none: it has that of the tenant's last one.
 //! * A *commit* ([`Commit`]) happens as a whole or not at all, and only if the keys that it names still have the versions that it expects.
 //!   Everything that writes is a commit.
 //! * What is acknowledged is durable, and what is read is durable too (in Redis, as it is configured).
 //!
 //! Knows neither guests nor HTTP.
 
+pub mod count;
 pub mod embedded;
 pub mod redis;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::config::KV_MEMORY;
+use crate::health::Health;
 
 pub use self::redis::Redis;
+pub use count::Commits;
 pub use embedded::{Embedded, OpenError};
 
 /// The longest key.
@@ -73,7 +77,7 @@ pub struct Commit {
 pub enum Outcome {
     /// It was made, and will stay.
     Committed {
-        /// The version of all that it wrote.
+        /// The version of all that it wrote; of the tenant's last commit, if it wrote nothing.
         version: u64,
         /// What the last [`Change::Add`] came to.
         sum: i64,
@@ -158,15 +162,15 @@ pub enum Space {
 }
 
 impl Store {
-    /// Opens the store that a configuration names.
+    /// Opens the store that a configuration names. A file that cannot be opened is tried again, and `health` says what is wrong with it.
     ///
     /// # Errors
-    /// When it cannot be opened.
-    pub fn open(kv: &Path, limits: KvLimits) -> Result<Store, OpenError> {
+    /// When there is no thread to be had, or that is no URL of a Redis server.
+    pub fn open(kv: &Path, limits: KvLimits, health: &Arc<Health>) -> Result<Store, OpenError> {
         if is_redis(kv) {
             return Redis::new(&kv.to_string_lossy(), limits).map(Store::Redis).map_err(OpenError::Redis);
         }
-        let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits) };
+        let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits, health) };
         embedded.map(Store::Embedded)
     }
 
@@ -176,6 +180,22 @@ impl Store {
         match self {
             Store::Embedded(store) => Space::Embedded(store.space(tenant)),
             Store::Redis(store) => Space::Redis(store.space(tenant)),
+        }
+    }
+
+    /// If there is something wrong with it, sees now whether there still is.
+    pub fn retry(&self) {
+        if let Store::Embedded(store) = self {
+            store.retry();
+        }
+    }
+
+    /// What became of commits.
+    #[must_use]
+    pub fn commits(&self) -> &Commits {
+        match self {
+            Store::Embedded(store) => store.commits(),
+            Store::Redis(store) => store.commits(),
         }
     }
 }
@@ -192,9 +212,25 @@ impl Space {
     /// # Errors
     /// When it is too large, there is no room, it adds to what is no number, or the store does not work.
     pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
-        match self {
+        let space = self.clone();
+        let counted = match &space {
+            Space::Embedded(space) => space.commits().begin(),
+            Space::Redis(space) => space.commits().begin(),
+        };
+        let result = match self {
             Space::Embedded(space) => space.commit(commit).await,
             Space::Redis(space) => space.commit(commit).await,
+        };
+        counted.ended(&result);
+        result
+    }
+
+    /// Whether there is a store behind it: not while its file has never been opened.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        match self {
+            Space::Embedded(space) => space.is_open(),
+            Space::Redis(_) => true,
         }
     }
 }

@@ -15,7 +15,9 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, IntoConnectionInfo, RedisError, Script};
 
-use super::{BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KvError, KvLimits, Outcome};
+use super::{
+    BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Commits, Entry, KvError, KvLimits, Outcome,
+};
 
 /// How long an answer may take.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
@@ -38,6 +40,7 @@ thread_local! {
 pub struct Redis {
     client: Arc<Client>,
     limits: KvLimits,
+    commits: Arc<Commits>,
 }
 
 /// A tenant's share of it.
@@ -77,7 +80,7 @@ impl Redis {
         // What is asked while others wait for their answers is not to wait for these.
         let tcp = TcpSettings::default().set_nodelay(true);
         let client = Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?;
-        Ok(Redis { client: Arc::new(client), limits })
+        Ok(Redis { client: Arc::new(client), limits, commits: Arc::default() })
     }
 
     /// A tenant's share.
@@ -87,6 +90,12 @@ impl Redis {
         let (values, order, version) = (key("values"), key("order"), key("version"));
         let keys = Keys { values, order, version, bytes: key("bytes"), scratch: key("scratch") };
         Space { redis: self.clone(), keys: Arc::new(keys) }
+    }
+
+    /// What became of commits.
+    #[must_use]
+    pub fn commits(&self) -> &Commits {
+        &self.commits
     }
 
     /// This thread's connection.
@@ -108,6 +117,10 @@ impl Redis {
 }
 
 impl Space {
+    pub(super) fn commits(&self) -> &Commits {
+        &self.redis.commits
+    }
+
     /// What there is under a key.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ pub struct Gauges {
     pub compile: Sum,
     /// What is wrong with the server: a function that is quarantined, the key-value store.
     pub problems: Vec<String>,
+    /// Commits of the key-value store, by what became of them, where there is one.
+    pub kv_commits: Option<[(&'static str, u64); 5]>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -177,6 +179,7 @@ impl Collected {
             log_lines_dropped,
             phases: _,
             problems,
+            kv_commits,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -209,6 +212,10 @@ impl Collected {
         let (name, help) = ("server_log_lines_dropped", "Lines of the log that were dropped, because nobody took them");
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(*server_log_lines_dropped).encode(metric)?;
+        if let Some(commits) = kv_commits {
+            let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
+            counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
+        }
         if let Some(spans) = spans {
             let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));
             counters(

@@ -112,6 +112,9 @@ impl Crew {
     /// # Errors
     /// When the function or the server has as many as it takes, or is expected not to be done in time.
     pub fn admit(self: &Arc<Crew>, function: &Function) -> Result<Admission, Failure> {
+        if function.kv.as_ref().is_some_and(|kv| !kv.is_open()) {
+            return Err(Failure::NoStore);
+        }
         let gate = &function.gate;
         if !gate.take() {
             return Err(Failure::FunctionBusy);

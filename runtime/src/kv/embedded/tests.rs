@@ -1,9 +1,22 @@
 //! Commits on a real redb, in memory that can lose what was not synced.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+mod damage;
+mod disk;
+mod failures;
+mod formats;
+
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use bytes::Bytes;
+
+use self::disk::Disk;
 use super::*;
+use crate::kv::Change;
+
+fn open(disk: &Disk) -> Embedded {
+    Embedded::with_backend(disk.source(), KvLimits::default(), &Arc::default()).unwrap()
+}
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -55,6 +68,38 @@ fn a_commit_happens_as_a_whole_or_not_at_all() {
     assert_eq!(get(&store.space("u"), "a"), None);
 }
 
+/// What one tenant does is not seen in the versions of another.
+#[test]
+fn each_tenant_has_versions_of_its_own() {
+    let disk = Disk::default();
+    let store = open(&disk);
+    let (one, other) = (store.space("one"), store.space("other"));
+    assert_eq!(commit(&one, &[], &[put("a", "1")]), committed(1));
+    assert_eq!((1..=3).map(|_| commit(&other, &[], &[put("a", "1")])).last(), Some(committed(3)));
+    assert_eq!(commit(&one, &[("a", 1)], &[put("a", "2")]), committed(2));
+    // They are in the file, and larger than those of keys that are gone.
+    assert_eq!(commit(&other, &[], &[(key("a"), Change::Delete)]), committed(4));
+    let again = open(&disk.crashed(&mut 1));
+    assert_eq!(commit(&again.space("other"), &[], &[put("a", "1")]), committed(5));
+    assert_eq!(commit(&again.space("one"), &[], &[put("a", "1")]), committed(3));
+    assert_eq!(commit(&again.space("new"), &[], &[put("a", "1")]), committed(1));
+}
+
+#[test]
+fn a_commit_that_only_validates_costs_the_disk_nothing() {
+    let disk = Disk::default();
+    let store = open(&disk);
+    let space = store.space("t");
+    assert_eq!(commit(&space, &[], &[put("a", "1"), put("b", "1")]), committed(1));
+    let before = disk.operations();
+    assert_eq!(commit(&space, &[("a", 1), ("b", 1), ("c", 0)], &[]), committed(1));
+    assert_eq!(commit(&space, &[("a", 1), ("c", 1)], &[]), Ok(Outcome::Conflict { version: 0 }));
+    assert_eq!(commit(&space, &[], &[]), committed(1));
+    assert_eq!(commit(&store.space("other"), &[("a", 0)], &[]), committed(0));
+    assert_eq!(disk.operations(), before);
+    assert_eq!(commit(&space, &[("a", 1)], &[put("a", "2")]), committed(2));
+}
+
 #[test]
 fn numbers_are_added_to_and_what_is_none_stays() {
     let store = Embedded::in_memory(KvLimits::default()).unwrap();
@@ -82,11 +127,11 @@ fn there_is_no_more_than_the_limits_allow() {
     assert_eq!(commit(&first, &[], &[put("b", &value)]), tenant);
     // What makes it smaller, or not larger, is possible.
     assert_eq!(commit(&first, &[], &[(key("a"), Change::Delete), put("c", &value)]), committed(2));
-    assert_eq!(commit(&second, &[], &[put("a", &value)]), committed(3));
+    assert_eq!(commit(&second, &[], &[put("a", &value)]), committed(1));
     assert_eq!(commit(&third, &[], &[put("a", &value)]), Err(KvError::Full { key: "kv_bytes_max", bytes_max: limits.bytes_max }));
-    assert_eq!(commit(&first, &[], &[(key("b"), Change::Delete)]), committed(4));
-    assert_eq!(commit(&third, &[], &[put("a", &value)]), committed(5));
-    assert_eq!(get(&third, "a"), Some((5, value)));
+    assert_eq!(commit(&first, &[], &[(key("b"), Change::Delete)]), committed(3));
+    assert_eq!(commit(&third, &[], &[put("a", &value)]), committed(1));
+    assert_eq!(get(&third, "a"), Some((1, value)));
 }
 
 #[test]
@@ -133,84 +178,12 @@ fn keys_come_in_order_within_their_bucket() {
     assert_eq!(keys("b", Some("zz"), 99), [""; 0]);
 }
 
-/// Storage whose content a crash can be played to: whatever was not synced may be there or not.
-#[derive(Clone, Debug, Default)]
-struct Volatile(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-struct State {
-    synced: Vec<u8>,
-    now: Vec<u8>,
-    /// Writes since the last sync.
-    writes: Vec<(usize, Vec<u8>)>,
-}
-
-impl Volatile {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap()
-    }
-
-    /// What is there after a crash now; of what was not synced, some.
-    fn crashed(&self, seed: &mut u64) -> Volatile {
-        let state = self.state();
-        let mut content = state.synced.clone();
-        for (at, bytes) in &state.writes {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if *seed >> 63 == 1 {
-                content.resize(content.len().max(at + bytes.len()), 0);
-                content[*at..at + bytes.len()].copy_from_slice(bytes);
-            }
-        }
-        Volatile(Arc::new(Mutex::new(State { synced: content.clone(), now: content, writes: Vec::new() })))
-    }
-}
-
-impl StorageBackend for Volatile {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.state().now.len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.state();
-        let from = state.now.get(offset as usize..offset as usize + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.state();
-        state.now.resize(len as usize, 0);
-        // Sizes of files are kept at once: what is new is zero.
-        state.synced.resize(len as usize, 0);
-        state.writes.retain(|(at, bytes)| at + bytes.len() <= len as usize);
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.state();
-        state.synced = state.now.clone();
-        state.writes.clear();
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut state = self.state();
-        let at = offset as usize;
-        if state.now.len() < at + data.len() {
-            state.now.resize(at + data.len(), 0);
-        }
-        state.now[at..at + data.len()].copy_from_slice(data);
-        state.writes.push((at, data.to_vec()));
-        Ok(())
-    }
-}
-
 /// Crashes at any moment, while commits are made: what was acknowledged before is there afterwards, what was read before as well, and nothing
 /// in part.
 #[test]
 fn what_was_acknowledged_outlives_a_crash() {
-    let disk = Volatile::default();
-    let store = Embedded::with_backend(disk.clone(), KvLimits::default()).unwrap();
+    let disk = Disk::default();
+    let store = open(&disk);
     let stop = AtomicBool::new(false);
     let (mut seed, mut images) = (0x5eed_0006, Vec::new());
     thread::scope(|scope| {
@@ -237,7 +210,7 @@ fn what_was_acknowledged_outlives_a_crash() {
     });
     let mut after = 0;
     for (seen, image) in images {
-        let store = Embedded::with_backend(image, KvLimits::default()).unwrap();
+        let store = open(&image);
         let space = store.space("t");
         let mut newest = 0;
         for (name, seen) in ["x", "y", "z"].iter().zip(seen) {
@@ -252,44 +225,4 @@ fn what_was_acknowledged_outlives_a_crash() {
         after = after.max(newest);
     }
     assert!(after > 10, "there were only {after} commits");
-}
-
-/// A disk that fails: nothing is acknowledged, nothing is seen.
-#[test]
-fn what_cannot_be_written_is_not_there() {
-    #[derive(Debug)]
-    struct Failing(redb::backends::InMemoryBackend, Arc<AtomicBool>);
-
-    impl StorageBackend for Failing {
-        fn len(&self) -> io::Result<u64> {
-            self.0.len()
-        }
-
-        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-            self.0.read(offset, out)
-        }
-
-        fn set_len(&self, len: u64) -> io::Result<()> {
-            self.0.set_len(len)
-        }
-
-        fn sync_data(&self) -> io::Result<()> {
-            if self.1.load(Ordering::Relaxed) { Err(io::Error::other("the disk is broken")) } else { self.0.sync_data() }
-        }
-
-        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-            self.0.write(offset, data)
-        }
-    }
-
-    let broken = Arc::new(AtomicBool::new(false));
-    let backend = Failing(redb::backends::InMemoryBackend::new(), Arc::clone(&broken));
-    let store = Embedded::with_backend(backend, KvLimits::default()).unwrap();
-    let space = store.space("t");
-    assert_eq!(commit(&space, &[], &[put("a", "1")]), committed(1));
-    broken.store(true, Ordering::Relaxed);
-    for _ in 0..3 {
-        assert!(matches!(commit(&space, &[], &[put("a", "2"), put("b", "3")]), Err(KvError::Unavailable(_))));
-        assert_eq!((get(&space, "a"), get(&space, "b")), (Some((1, "1".to_owned())), None));
-    }
 }

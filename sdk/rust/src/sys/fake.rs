@@ -83,6 +83,9 @@ impl World {
                 return Ok((false, found));
             }
         }
+        if places.is_empty() {
+            return Ok((true, self.version));
+        }
         self.version += 1;
         for (place, value) in places {
             match value {

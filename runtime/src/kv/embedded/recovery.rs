@@ -1,0 +1,177 @@
+//! What the writer does without a file: opens it again, first at once, then with back-off, finds out what is in there, and goes on.
+//!
+//! Readers have the index meanwhile, in which is only what was acknowledged. Commits that come are refused, and nothing of them is tried. Those whose transaction
+//! failed in its last step, the fsync, are *doubtful*: they wait for the file, which says by its sequence whether they are in there. Then they are in the index,
+//! too, and acknowledged, or in neither and refused.
+//!
+//! A file that is open again, be it a copy that is older, is compared with the index, entry by entry, and made to hold that; and it is usable only when something as large as what failed last
+//! could be written, so that a full disk does not make it open and closed in turns.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::file::File;
+use super::writer::Writer;
+use super::{BucketKey, COMMIT_BYTES_MAX, Entry, FileError, KvError, Message, Tenant, used};
+use crate::health::Subject;
+
+/// How long until the file is opened again for the second time; each further time it is twice as long.
+pub(super) const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+/// How long at most.
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+/// The least for which there has to be room.
+const PROBE_BYTES_MIN: usize = 64 << 10;
+
+impl Writer {
+    /// Opens the file for the first time.
+    pub(super) fn open_first(&mut self) {
+        self.reopen();
+    }
+
+    /// Waits until the file is open, and refuses commits; false when nobody is left who could ask for any.
+    pub(super) fn wait_for_file(&mut self, messages: &mut mpsc::Receiver<Message>) -> bool {
+        let runtime = match Builder::new_current_thread().enable_time().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "the key-value store cannot wait for its file: it is not opened again");
+                return false;
+            }
+        };
+        // What failed while it was open is tried again at once.
+        let mut next = Instant::now() + if self.is_open() { Duration::ZERO } else { self.back_off };
+        loop {
+            if Instant::now() >= next {
+                if self.reopen() {
+                    return true;
+                }
+                next = Instant::now() + self.back_off;
+                self.back_off = (self.back_off * 2).min(BACK_OFF_MAX);
+            }
+            match runtime.block_on(async { timeout_at(next, messages.recv()).await }) {
+                Ok(None) => return false,
+                Ok(Some(Message::Commit(request))) => {
+                    drop(request.answer.send(Err(KvError::Unavailable(self.trouble.clone()))));
+                }
+                Ok(Some(Message::Retry)) => next = Instant::now(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Uses the file no longer, for which there has to be room for so many bytes when it is used again.
+    pub(super) fn close(&mut self, error: &FileError, bytes: usize) {
+        if let Some(file) = self.file.take() {
+            file.discard();
+        }
+        (self.back_off, self.probe_bytes) = (BACK_OFF_MIN, bytes.clamp(PROBE_BYTES_MIN, COMMIT_BYTES_MAX));
+        self.report(error);
+    }
+
+    /// Says what is wrong with the file.
+    fn report(&mut self, error: &FileError) {
+        self.trouble = error.words(&self.name);
+        let meanwhile = if self.is_open() {
+            "functions read what was written before, and their writes fail (error 29)"
+        } else {
+            "functions that use the key-value store answer 503"
+        };
+        let reason = format!("{}; until then {meanwhile}, and the server tries again by itself", self.trouble);
+        self.health.report(Subject::KeyValueStore, reason);
+    }
+
+    fn is_open(&self) -> bool {
+        self.shared.is_open.load(Ordering::Acquire)
+    }
+
+    fn reopen(&mut self) -> bool {
+        let opened = (self.source)().and_then(|mut file| {
+            if self.is_open() {
+                self.go_on(&mut file)?
+            } else {
+                self.begin(&file)?
+            }
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => {
+                if file.was_damaged {
+                    tracing::warn!(
+                        file = self.name,
+                        "the key-value store's file was damaged and is repaired: the last commit may be missing"
+                    );
+                }
+                self.file = Some(file);
+                self.health.clear(&Subject::KeyValueStore);
+                true
+            }
+            Err(error) => {
+                self.report(&error);
+                false
+            }
+        }
+    }
+
+    /// Takes over what a file holds.
+    fn begin(&mut self, file: &File) -> Result<(), FileError> {
+        let contents = file.load()?;
+        let mut tenants = self.shared.tenants();
+        tenants.fill(contents, file.floor);
+        self.used = tenants.by_name.values().map(|tenant| (tenant.name.clone(), used(&tenant.read().entries))).collect();
+        self.total = self.used.values().sum();
+        (self.identity, self.sequence) = (file.identity, file.sequence);
+        // Release: whoever sees it sees the indexes.
+        self.shared.is_open.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Goes on with the file that was open before.
+    fn go_on(&mut self, file: &mut File) -> Result<(), FileError> {
+        if file.identity != self.identity {
+            return Err(FileError::Another);
+        }
+        match self.doubtful.take() {
+            Some(group) if file.sequence == self.sequence + 1 => self.made(group),
+            Some(group) => group.refuse(&self.trouble),
+            None => {}
+        }
+        self.correct(file)?;
+        file.probe(self.probe_bytes)
+    }
+
+    /// Makes a file hold what the index does.
+    fn correct(&self, file: &mut File) -> Result<(), FileError> {
+        let tenants: BTreeMap<Box<str>, Arc<Tenant>> =
+            self.shared.tenants().by_name.iter().map(|(name, tenant)| (name.clone(), Arc::clone(tenant))).collect();
+        // Readers go on; this thread is the only one that writes.
+        let indexes: Vec<_> = tenants.iter().map(|(name, tenant)| (&**name, tenant.read())).collect();
+        let mut wanted = indexes.iter().flat_map(|(name, index)| index.named(name)).peekable();
+        let mut writes: Vec<(Box<str>, BucketKey, Option<Entry>)> = Vec::new();
+        let write = |(tenant, key, entry): (&str, &BucketKey, &Entry)| (tenant.into(), key.clone(), Some(entry.clone()));
+        // Both come in order.
+        file.each(|tenant, key, version, value| {
+            while let Some(lost) = wanted.next_if(|(name, wanted, _)| (*name, &*wanted.0) < (tenant, key)) {
+                writes.push(write(lost));
+            }
+            match wanted.next_if(|(name, wanted, _)| (*name, &*wanted.0) == (tenant, key)) {
+                Some((_, _, entry)) if (entry.version, &*entry.value) == (version, value) => {}
+                Some(changed) => writes.push(write(changed)),
+                None => writes.push((tenant.into(), BucketKey(key.into()), None)),
+            }
+        })?;
+        writes.extend(wanted.map(write));
+        if writes.is_empty() && file.sequence == self.sequence {
+            return Ok(());
+        }
+        let entries = writes.len();
+        tracing::warn!(file = self.name, entries, "the key-value store's file differs from what was acknowledged, and is mended");
+        let versions = indexes.iter().map(|(name, index)| (*name, index.version));
+        let writes = writes.iter().map(|(tenant, key, entry)| (&**tenant, key, entry.as_ref()));
+        file.correct(writes, versions, self.sequence)
+    }
+}

@@ -1,0 +1,224 @@
+//! The thread that writes: groups of commits, each checked against the index and those before it, then one transaction.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::file::{File, LogError, Write};
+use super::recovery::BACK_OFF_MIN;
+use super::{BucketKey, Entry, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost};
+use crate::health::Health;
+use crate::kv::{Change, Commit, sum};
+
+/// Commits that are written together.
+const GROUP_MAX: usize = 256;
+
+/// The thread's own.
+pub(super) struct Writer {
+    /// What operators call the file.
+    pub(super) name: String,
+    pub(super) source: Source,
+    /// None while it cannot be used.
+    pub(super) file: Option<File>,
+    /// The file's, and transactions that were acknowledged.
+    pub(super) identity: u64,
+    pub(super) sequence: u64,
+    pub(super) shared: Arc<Shared>,
+    pub(super) health: Arc<Health>,
+    /// What may be in the file and may not.
+    pub(super) doubtful: Option<Group>,
+    /// What is wrong with the file, if it is none.
+    pub(super) trouble: String,
+    /// How long until the file is opened again, when that fails.
+    pub(super) back_off: Duration,
+    /// Bytes for which there has to be room before commits are taken again.
+    pub(super) probe_bytes: usize,
+    pub(super) limits: KvLimits,
+    /// Bytes of all tenants, and of each.
+    pub(super) total: u64,
+    pub(super) used: HashMap<Box<str>, u64>,
+}
+
+/// Commits that become one transaction.
+#[derive(Default)]
+pub(super) struct Group {
+    /// What becomes of tenants, before the index knows.
+    drafts: HashMap<Box<str>, Draft>,
+    total: u64,
+    /// Who waits, and what it came to if all goes well.
+    answers: Vec<(oneshot::Sender<Result<Outcome, KvError>>, Result<Outcome, KvError>)>,
+    /// Those that change something, in order.
+    planned: Vec<Planned>,
+}
+
+/// A tenant after the commits of a group.
+struct Draft {
+    entries: HashMap<BucketKey, Option<Entry>>,
+    version: u64,
+    used: u64,
+}
+
+/// A commit that can be made: what each key that it changes becomes.
+struct Planned {
+    tenant: Arc<Tenant>,
+    version: u64,
+    entries: BTreeMap<BucketKey, Option<Entry>>,
+}
+
+impl Writer {
+    pub(super) fn new(name: String, source: Source, limits: KvLimits, shared: Arc<Shared>, health: Arc<Health>) -> Writer {
+        Writer {
+            name,
+            source,
+            file: None,
+            identity: 0,
+            sequence: 0,
+            shared,
+            health,
+            doubtful: None,
+            trouble: String::new(),
+            back_off: BACK_OFF_MIN,
+            probe_bytes: 0,
+            limits,
+            total: 0,
+            used: HashMap::new(),
+        }
+    }
+
+    /// Makes commits until nobody is left who could ask for any.
+    pub(super) fn work(mut self, mut messages: mpsc::Receiver<Message>) {
+        loop {
+            if self.file.is_none() && !self.wait_for_file(&mut messages) {
+                return;
+            }
+            let Some(first) = messages.blocking_recv() else { return };
+            let rest = std::iter::from_fn(|| messages.try_recv().ok()).take(GROUP_MAX - 1);
+            let requests = std::iter::once(first).chain(rest).filter_map(|message| match message {
+                Message::Commit(request) => Some(request),
+                Message::Retry => None,
+            });
+            let requests = requests.collect();
+            self.write(requests);
+        }
+    }
+
+    /// Makes a group of commits, and answers them.
+    fn write(&mut self, requests: Vec<Request>) {
+        let mut group = Group { total: self.total, ..Group::default() };
+        for Request { tenant, commit, answer } in requests {
+            let result = self.plan(&tenant, commit, &mut group);
+            group.answers.push((answer, result));
+        }
+        let Some(file) = &mut self.file else { return };
+        if group.planned.is_empty() {
+            return group.answer();
+        }
+        match file.log(group.writes(), group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version))) {
+            Ok(()) => self.made(group),
+            Err(LogError::NotMade(error)) => {
+                self.close(&error, group.bytes());
+                group.refuse(&self.trouble);
+            }
+            Err(LogError::Unknown(error)) => {
+                self.close(&error, group.bytes());
+                self.doubtful = Some(group);
+            }
+        }
+    }
+
+    /// Lets readers see what is in the file, and those who wait know.
+    pub(super) fn made(&mut self, mut group: Group) {
+        self.sequence += 1;
+        self.total = group.total;
+        for (name, draft) in group.drafts.drain() {
+            self.used.insert(name, draft.used);
+        }
+        group.planned.drain(..).for_each(apply);
+        group.answer();
+    }
+
+    /// What a commit comes to: changes, which the group has then, or a conflict.
+    fn plan(&self, tenant: &Arc<Tenant>, commit: Commit, group: &mut Group) -> Result<Outcome, KvError> {
+        let index = tenant.read();
+        let new =
+            || Draft { entries: HashMap::new(), version: index.version, used: self.used.get(&tenant.name).copied().unwrap_or(0) };
+        let draft = group.drafts.entry(tenant.name.clone()).or_insert_with(new);
+        let find = |key: &BucketKey| draft.entries.get(key).map_or_else(|| index.entries.get(key), |entry| entry.as_ref());
+        if let Some(version) = conflict(&commit.expected, find) {
+            return Ok(Outcome::Conflict { version });
+        }
+        let version = draft.version + 1;
+        let mut total_sum = 0;
+        let mut entries: BTreeMap<BucketKey, Option<Entry>> = BTreeMap::new();
+        for (key, change) in commit.changes {
+            let value = match change {
+                Change::Put(value) => Some(value),
+                Change::Delete => None,
+                Change::Add(delta) => {
+                    let before = entries.get(&key).map_or_else(|| find(&key), |entry| entry.as_ref());
+                    total_sum = sum(before.map(|entry| &*entry.value), delta)?;
+                    Some(Bytes::from(total_sum.to_string()))
+                }
+            };
+            entries.insert(key, value.map(|value| Entry { version, value }));
+        }
+        let size = |key: &BucketKey, entry: Option<&Entry>| entry.map_or(0, |entry| cost(key, &entry.value));
+        let freed: u64 = entries.keys().map(|key| size(key, find(key))).sum();
+        let taken: u64 = entries.iter().map(|(key, entry)| size(key, entry.as_ref())).sum();
+        let after = |before: u64| before + taken - freed.min(before);
+        let (tenant_after, total_after) = (after(draft.used), after(group.total));
+        let KvLimits { bytes_max, tenant_bytes_max } = self.limits;
+        // Whatever makes it smaller is always possible.
+        if taken > freed && tenant_after > tenant_bytes_max {
+            return Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max: tenant_bytes_max });
+        }
+        if taken > freed && total_after > bytes_max {
+            return Err(KvError::Full { key: "kv_bytes_max", bytes_max });
+        }
+        (draft.used, draft.version, group.total) = (tenant_after, version, total_after);
+        draft.entries.extend(entries.iter().map(|(key, entry)| (key.clone(), entry.clone())));
+        group.planned.push(Planned { tenant: Arc::clone(tenant), version, entries });
+        Ok(Outcome::Committed { version, sum: total_sum })
+    }
+}
+
+impl Draft {
+    fn writes<'a>(&'a self, tenant: &'a str) -> impl Iterator<Item = Write<'a>> {
+        self.entries.iter().map(move |(key, entry)| (tenant, key, entry.as_ref()))
+    }
+}
+
+impl Group {
+    /// What the file gets.
+    fn writes(&self) -> impl Iterator<Item = Write<'_>> {
+        self.drafts.iter().flat_map(|(tenant, draft)| draft.writes(tenant))
+    }
+
+    /// Bytes that it writes, as limits count them.
+    fn bytes(&self) -> usize {
+        let cost = |(_, key, entry): Write<'_>| cost(key, entry.map_or(&[], |entry| &entry.value));
+        usize::try_from(self.writes().map(cost).sum::<u64>()).unwrap_or(usize::MAX)
+    }
+
+    fn answer(self) {
+        // Whose guest is gone needs no answer.
+        self.answers.into_iter().for_each(|(answer, result)| drop(answer.send(result)));
+    }
+
+    /// Answers that nothing of it was done: those that conflicted did so with commits that never were.
+    pub(super) fn refuse(mut self, words: &str) {
+        self.answers.iter_mut().for_each(|(_, result)| *result = Err(KvError::Unavailable(words.to_owned())));
+        self.answer();
+    }
+}
+
+/// Lets readers see a commit.
+fn apply(planned: Planned) {
+    let Planned { tenant, version, entries } = planned;
+    let mut index = tenant.write();
+    index.version = version;
+    entries.into_iter().for_each(|(key, entry)| index.put(key, entry));
+}
