@@ -12,7 +12,7 @@ use sledge::function::Function;
 use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes};
 use sledge::load;
 use sledge::outcome::Failure;
-use sledge_sandbox::{Pool, PoolLimits, WorkerThread, affinity};
+use sledge_sandbox::{Pool, WorkerThread, affinity};
 
 /// Between ticks of the timer, which nothing here arms.
 const QUANTUM: Duration = Duration::from_micros(500);
@@ -61,7 +61,7 @@ impl Warm {
     ///
     /// As there.
     pub fn new(artifact: &Path) -> Result<Warm> {
-        Ok(Warm { function: Arc::new(load(artifact)?), pool: Pool::new(PoolLimits::default()) })
+        Ok(Warm { function: Arc::new(load(artifact)?), pool: Pool::new() })
     }
 
     /// One request, from taking a sandbox to having reset it.

@@ -21,7 +21,7 @@ pub struct Need {
     pub memory_bytes: u64,
     /// Worker threads.
     pub workers: u64,
-    /// Sandboxes at the same time, idle ones included.
+    /// Sandboxes at the same time; idle ones give way.
     pub sandboxes_max: u64,
 }
 

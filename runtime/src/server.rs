@@ -34,7 +34,7 @@ use crate::metrics::board::Thread as ThreadCounts;
 use crate::metrics::{Board, Metrics};
 use crate::prepare::Prepared;
 use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, Local, POOL_IDLE_MAX, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
+use crate::scheduler::{Crew, Local, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
 use crate::systemd;
 use crate::telemetry::{Telemetry, TelemetryError};
 
@@ -238,11 +238,10 @@ impl Plan {
     /// What the kernel has to allow.
     pub(crate) fn need(&self, config: &Config) -> Need {
         let begun_max = config.requests_max.min(self.workers.saturating_mul(STARTED_MAX));
-        let idle_max = self.workers.saturating_mul(POOL_IDLE_MAX);
         Need {
             memory_bytes: config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default),
             workers: self.workers as u64,
-            sandboxes_max: begun_max.saturating_add(idle_max) as u64,
+            sandboxes_max: begun_max as u64,
         }
     }
 

@@ -27,6 +27,7 @@ mod interfaces;
 mod isolation;
 mod kv;
 mod life;
+mod many;
 mod memory;
 mod metrics;
 mod pending;

@@ -4,10 +4,12 @@
 use crate::MODES;
 use awsm::{Bounds, CompileOptions, OptLevel};
 use sledge_sandbox::{
-    Artifact, Event, InstantiateError, LoadPolicy, Pool, PoolLimits, Sandbox, SandboxLimits, Template, TrapCode, Value,
-    WorkerThread,
+    Artifact, Budget, Event, InstantiateError, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread,
 };
 use std::time::Duration;
+
+/// Less than the sandboxes of this file take together, and more than each.
+const PLACES_BYTES: u64 = 6 << 20;
 
 /// Fills all it has with a word that no other module holds: memory, new pages, globals, its table, its stack.
 const TENANT: &str = r#"(module
@@ -86,15 +88,18 @@ fn nothing_of_one_tenant_is_found_by_another() {
             .map(|(memory, data)| template(&searching(memory, data)))
             .into();
         let zeros = template(&searching("4 40", r#"(data (i32.const 100) "\00\00")"#));
-        // With a place for each, and with one place for all.
-        for idle_max in [16, 1] {
-            let mut pool = Pool::new(PoolLimits { idle_max });
+        // With room for all, and with so little that one takes the place of others.
+        for bytes_max in [u64::MAX, PLACES_BYTES] {
+            let budget = Budget::new(bytes_max);
+            let tenant = tenant.within(&budget);
+            let searches: Vec<Template> = searches.iter().chain([&zeros]).map(|search| search.within(&budget)).collect();
+            let mut pool = Pool::new();
             for round in 0..4 {
                 let mut sandbox = pool.take(&tenant).unwrap();
                 let full = run(&mut sandbox).unwrap();
                 assert_eq!(full, [Value::I64(0xc5c5_c5c5_c5c5_c5c5_u64.cast_signed())], "{case}, round {round}");
                 pool.put(sandbox);
-                for search in searches.iter().chain([&zeros]) {
+                for search in &searches {
                     let mut sandbox = pool.take(search).unwrap();
                     assert_eq!(run(&mut sandbox), Ok(vec![Value::I64(0)]), "{case}, round {round}");
                     pool.put(sandbox);

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use nix::sys::signal::{Signal, raise};
-use sledge_sandbox::{Artifact, Event, LoadPolicy, Pool, PoolLimits, Sandbox, SandboxLimits, Template, Value, WorkerThread};
+use sledge_sandbox::{Artifact, Event, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, Value, WorkerThread};
 use std::time::Duration;
 
 fn main() -> anyhow::Result<()> {
@@ -16,7 +16,7 @@ fn main() -> anyhow::Result<()> {
     let template = Template::new(&artifact, &limits)?;
     // Its timer is never started: signals come from outside.
     let worker = WorkerThread::enter(Duration::from_secs(1))?;
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     println!("{}", nix::unistd::gettid());
     for line in std::io::stdin().lines() {
         let line = line?;

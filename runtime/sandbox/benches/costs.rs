@@ -68,7 +68,7 @@ fn crossings(criterion: &mut Criterion) {
 fn lives(criterion: &mut Criterion) {
     let _worker = worker(Duration::from_micros(500));
     let hand_made = template();
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     criterion.bench_function("load/hand-made artifact, loaded and unloaded", |bencher| {
         bencher.iter(|| black_box(Artifact::load(guest::bytes(), &LoadPolicy::default()).unwrap()))
     });
@@ -112,7 +112,7 @@ fn memories(criterion: &mut Criterion) {
     const FIRST_WRITES: u32 = 6;
 
     let _worker = worker(Duration::from_micros(500));
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let mut group = criterion.benchmark_group("memory");
     for bounds in [Bounds::Guard, Bounds::Software] {
         let large = sized(bounds, 40);

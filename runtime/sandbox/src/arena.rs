@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::limits::ARENA_BYTES_MIN;
 use crate::sys::page::{Access, Pages, page_bytes};
-use crate::sys::{self, space};
+use crate::sys::{self, room, space};
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
@@ -95,6 +95,7 @@ impl Arena {
 pub(crate) struct CodeRange {
     arena: &'static Arena,
     range: Range<usize>,
+    mappings: usize,
 }
 
 /// What becomes of a part of a [`CodeRange`]: bytes to be copied to `start`, and how they may be used from then on.
@@ -111,7 +112,10 @@ impl CodeRange {
         let page = page_bytes();
         let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
         let range = arena.take(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
-        let code = CodeRange { arena, range };
+        // What is between the parts, too. Sandboxes give way to code, as soon as they want more.
+        let mappings = 2 * parts.len();
+        room::MAPPINGS.add(mappings);
+        let code = CodeRange { arena, range, mappings };
         for part in parts {
             let end = part.start.checked_add(part.bytes.len()).filter(|&end| end <= bytes).expect("parts lie within the range");
             let pages = code.range.start + part.start / page * page..code.range.start + end.next_multiple_of(page);
@@ -165,6 +169,7 @@ impl Drop for CodeRange {
         if emptied.is_ok() {
             self.arena.give_back(self.range.clone());
         }
+        room::MAPPINGS.give_back(self.mappings);
     }
 }
 

@@ -42,8 +42,8 @@ pub const KEEP_RESIDENT_BYTES: usize = 2 << 20;
 /// Ranges of a memory that may be written to without a fault, because earlier runs did. Each costs up to two mappings.
 pub const WRITABLE_SPANS_MAX: usize = 8;
 
-/// The part of the system's limit of mappings (`vm.max_map_count`) that all memories' protected ranges together may use.
-pub const PROTECTED_MAPPINGS_SHARE: usize = 4;
+/// The part of the process's addresses and mappings that sandboxes and code leave to everything else: one in so many.
+pub const ROOM_LEFT_SHARE: usize = 8;
 
 /// Bytes of a table that stay resident when a sandbox is reset.
 pub const KEEP_RESIDENT_TABLE_BYTES: usize = 256 << 10;
@@ -77,6 +77,3 @@ pub const KEPT_RESERVATIONS_MAX: usize = 64;
 
 /// Frames that a backtrace shows.
 pub const BACKTRACE_FRAMES_MAX: usize = 100;
-
-/// Idle sandboxes of one pool.
-pub const POOL_IDLE_MAX: usize = 1_024;

@@ -120,6 +120,11 @@ impl Memory {
         emptied.is_ok().then_some(self.pages)
     }
 
+    /// What it takes of the process's room.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.pages.room()
+    }
+
     /// Its type as declared.
     pub(crate) fn ty(&self) -> &MemoryType {
         &self.ty
@@ -128,6 +133,11 @@ impl Memory {
     /// Whether code with these bounds checks may use it.
     pub(crate) fn suits(&self, bounds: Bounds) -> bool {
         self.reservation == Reservation::Guard || Reservation::for_bounds(bounds) == Reservation::Checked
+    }
+
+    /// Whether the next reset knows what it has to look at: not before the first, nor where the process has no mappings left.
+    pub(crate) fn is_protected(&mut self) -> bool {
+        self.writable.get_mut().protected
     }
 
     /// Length in bytes.
@@ -293,9 +303,7 @@ impl Memory {
         self.learn_at = self.resets.wrapping_add(self.learn_every);
         let writable = self.writable.get_mut();
         spans.truncate(writable.accessible);
-        if writable.reserve() {
-            writable.protect(spans);
-        }
+        writable.protect(spans);
     }
 
     /// Restores a span of which nothing is known but that it may have been written to.

@@ -1,24 +1,16 @@
 //! Idle sandboxes, kept for the next request of their template.
+//!
+//! There is no number of places. What is idle counts as what runs does: in the [`Budget`](crate::Budget), and in the addresses and mappings that
+//! the process may have ([`crate::sys::room`]). Where one of these is exhausted, those go that were used least recently, of whatever template.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 
 use crate::error::InstantiateError;
-use crate::limits::POOL_IDLE_MAX;
-use crate::sandbox::Sandbox;
+use crate::memory::Memory;
+use crate::recency::{Place, Recency};
+use crate::sandbox::{Parts, Sandbox};
 use crate::template::Template;
-
-/// What a pool may keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolLimits {
-    /// Idle sandboxes, of all templates together; at most [`POOL_IDLE_MAX`].
-    pub idle_max: usize,
-}
-
-impl Default for PoolLimits {
-    fn default() -> PoolLimits {
-        PoolLimits { idle_max: 64 }
-    }
-}
 
 /// Makes a sandbox what it was when new, if it was made from a template and its call returned or was [finished](Sandbox::finish); otherwise
 /// everything of it is given back to the system.
@@ -31,38 +23,51 @@ pub(crate) fn reset(mut sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
     Some(sandbox)
 }
 
+/// Whether each reset of it costs more than it would if the process had more mappings.
+pub(crate) fn lacks_mappings(sandbox: &mut Sandbox) -> bool {
+    !sandbox.memories.iter_mut().all(Memory::is_protected)
+}
+
 /// A worker's idle sandboxes.
 ///
 /// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill. They are boxed: each request
 /// hands its own on half a dozen times, and it has more than 400 bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pool {
-    limits: PoolLimits,
     /// By the template's key, which is unique while the entry holds the template.
     shelves: HashMap<usize, Shelf>,
-    idle: usize,
+    idle: Recency<Idle>,
+    /// Counts trims.
+    trims: u32,
 }
 
 #[derive(Debug)]
 struct Shelf {
     template: Template,
-    /// The one that was used last is at the end, and the next to be taken.
-    #[expect(clippy::vec_box, reason = "it goes on in its box")]
-    sandboxes: Vec<Box<Sandbox>>,
-    /// The fewest that were here at once since the last trim: so many were not needed.
-    unused: usize,
+    /// The one that was used last is at the end, and the next to be taken; the first is the one that was used least recently.
+    places: VecDeque<Place>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    sandbox: Box<Sandbox>,
+    /// The key of its shelf.
+    shelf: usize,
+    /// When it was put here, where there are other pools to compare with.
+    since: Option<Instant>,
+    /// The trims before that.
+    trims: u32,
 }
 
 impl Pool {
     /// An empty pool.
     #[must_use]
-    pub fn new(limits: PoolLimits) -> Pool {
-        let limits = PoolLimits { idle_max: limits.idle_max.min(POOL_IDLE_MAX) };
-        Pool { limits, shelves: HashMap::new(), idle: 0 }
+    pub fn new() -> Pool {
+        Pool::default()
     }
 
-    /// A sandbox as the template says: an idle one, or else a new one. Where memory or address space is exhausted, idle ones of other templates
-    /// are taken apart for it.
+    /// A sandbox as the template says: an idle one, or else a new one. Where memory, address space or mappings are exhausted, idle ones of other
+    /// templates are taken apart for it.
     ///
     /// # Errors
     /// When the system has no memory for a new one.
@@ -70,94 +75,95 @@ impl Pool {
         if let Some(sandbox) = self.pop(template) {
             return Ok(sandbox);
         }
-        let mut made = template.instantiate();
+        let mut made = template.instantiate_in_room(Parts::default());
         while made.as_ref().is_err_and(InstantiateError::is_exhaustion)
             && let Some(idle) = self.evict()
         {
-            made = template.instantiate_of(idle.into_parts());
+            made = template.instantiate_in_room(idle.into_parts());
         }
         made.map(Box::new)
     }
 
     /// An idle sandbox of that template.
     pub(crate) fn pop(&mut self, template: &Template) -> Option<Box<Sandbox>> {
-        let shelf = self.shelves.get_mut(&template.key())?;
-        let sandbox = shelf.sandboxes.pop()?;
-        shelf.unused = shelf.unused.min(shelf.sandboxes.len());
-        self.idle -= 1;
-        Some(sandbox)
+        let place = self.shelves.get_mut(&template.key())?.places.pop_back()?;
+        self.idle.take(place).map(|idle| idle.sandbox)
     }
 
     /// Takes a sandbox back. It is reset and kept when it was made from a template and its call returned or was
-    /// [finished](Sandbox::finish); otherwise everything of it is given back to the system. Where that makes one too many, the template with the
-    /// most idle sandboxes loses the one that was used least recently.
+    /// [finished](Sandbox::finish); otherwise everything of it is given back to the system.
     pub fn put(&mut self, sandbox: Box<Sandbox>) {
-        if self.limits.idle_max > 0
-            && let Some(sandbox) = reset(sandbox)
-        {
-            drop(self.push(sandbox));
+        let Some(mut sandbox) = reset(sandbox) else { return };
+        if lacks_mappings(&mut sandbox) {
+            drop(self.evict());
         }
+        self.push(sandbox, None);
     }
 
-    /// Keeps a sandbox that was reset; what that is one too many of.
-    pub(crate) fn push(&mut self, sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
-        let Some(template) = &sandbox.template else { return Some(sandbox) };
-        let shelf = self.shelves.entry(template.key()).or_insert_with(|| Shelf {
-            template: template.clone(),
-            sandboxes: Vec::new(),
-            unused: 0,
-        });
-        shelf.sandboxes.push(sandbox);
-        self.idle += 1;
-        if self.idle > self.limits.idle_max { self.evict() } else { None }
+    /// Keeps a sandbox that was reset.
+    pub(crate) fn push(&mut self, sandbox: Box<Sandbox>, since: Option<Instant>) {
+        let Some(template) = &sandbox.template else { return };
+        let key = template.key();
+        let shelf = self.shelves.entry(key).or_insert_with(|| Shelf { template: template.clone(), places: VecDeque::new() });
+        shelf.places.push_back(self.idle.add(Idle { sandbox, shelf: key, since, trims: self.trims }));
     }
 
-    /// Takes away the least recently used one of the template with the most idle ones.
+    /// Since when the one is here that was used least recently.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.idle.oldest()?.1.since
+    }
+
+    /// Takes away the one that was used least recently.
     pub(crate) fn evict(&mut self) -> Option<Box<Sandbox>> {
-        let shelf =
-            self.shelves.values_mut().max_by_key(|shelf| shelf.sandboxes.len()).filter(|shelf| !shelf.sandboxes.is_empty())?;
-        let sandbox = shelf.sandboxes.remove(0);
-        shelf.unused = shelf.unused.min(shelf.sandboxes.len());
-        self.idle -= 1;
+        let (place, _) = self.idle.oldest()?;
+        let Idle { sandbox, shelf: key, .. } = self.idle.take(place)?;
+        if let Some(shelf) = self.shelves.get_mut(&key) {
+            let first = shelf.places.pop_front();
+            debug_assert_eq!(first, Some(place), "shelves have the order of all");
+            if shelf.places.is_empty() {
+                self.shelves.remove(&key);
+            }
+        }
         Some(sandbox)
     }
 
     /// Gives those back to the system that were not needed since the last trim; to be called now and then by a thread that has nothing else to do.
     /// How many.
     pub fn trim(&mut self) -> usize {
-        self.unneeded().len()
+        let mut count = 0;
+        while self.unneeded().is_some() {
+            count += 1;
+        }
+        count
     }
 
-    /// Takes away those that were not needed since the last time.
-    #[expect(clippy::vec_box, reason = "as it is kept")]
-    pub(crate) fn unneeded(&mut self) -> Vec<Box<Sandbox>> {
-        let mut unneeded = Vec::new();
-        self.shelves.retain(|_, shelf| {
-            unneeded.extend(shelf.sandboxes.drain(..shelf.unused));
-            shelf.unused = shelf.sandboxes.len();
-            !shelf.sandboxes.is_empty()
-        });
-        self.idle -= unneeded.len();
-        unneeded
+    /// Takes away one that was not needed since the last trim; none when this trim is complete.
+    pub(crate) fn unneeded(&mut self) -> Option<Box<Sandbox>> {
+        // Whichever is needed is the last of its shelf, and is put back as used just now.
+        if self.idle.oldest().is_some_and(|(_, idle)| idle.trims != self.trims) {
+            return self.evict();
+        }
+        self.trims = self.trims.wrapping_add(1);
+        None
     }
 
     /// Number of idle sandboxes.
     #[must_use]
     pub fn idle(&self) -> usize {
-        self.idle
+        self.idle.len()
     }
 
     /// Gives the idle sandboxes of a template back to the system: of a function that is served no longer.
     pub fn forget(&mut self, template: &Template) {
         if let Some(shelf) = self.shelves.remove(&template.key()) {
             debug_assert_eq!(shelf.template.key(), template.key());
-            self.idle -= shelf.sandboxes.len();
+            shelf.places.into_iter().for_each(|place| drop(self.idle.take(place)));
         }
     }
 
     /// Gives all idle sandboxes back to the system.
     pub fn clear(&mut self) {
         self.shelves.clear();
-        self.idle = 0;
+        self.idle = Recency::default();
     }
 }

@@ -1,15 +1,16 @@
 //! The pools of several workers, which help each other out.
 //!
-//! Each worker uses its own pool, whose lock is free then. Another one takes something from it only where memory or address space is exhausted:
-//! a sandbox of the wanted template as it is, or else any idle one, to be taken apart. Nothing is reset or given back to the system under a
+//! Each worker uses its own pool, whose lock is free then. Another one takes something from it only where memory, address space or mappings are exhausted:
+//! a sandbox of the wanted template as it is, or else the idle one that was used least recently, to be taken apart. Nothing is reset or given back to the system under a
 //! lock, and nobody holds two of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use crate::budget::{Budget, Reclaim};
 use crate::error::InstantiateError;
-use crate::pool::{Pool, PoolLimits, reset};
-use crate::sandbox::Sandbox;
+use crate::pool::{Pool, lacks_mappings, reset};
+use crate::sandbox::{Parts, Sandbox};
 use crate::template::Template;
 
 /// A pool for each of several workers, known by index.
@@ -24,10 +25,10 @@ pub struct Pools {
 struct Padded(Mutex<Pool>);
 
 impl Pools {
-    /// Empty pools for so many workers, each with these limits.
+    /// Empty pools for so many workers.
     #[must_use]
-    pub fn new(workers: usize, limits: PoolLimits) -> Arc<Pools> {
-        Arc::new(Pools { pools: (0..workers).map(|_| Padded(Mutex::new(Pool::new(limits)))).collect() })
+    pub fn new(workers: usize) -> Arc<Pools> {
+        Arc::new(Pools { pools: (0..workers).map(|_| Padded(Mutex::new(Pool::new()))).collect() })
     }
 
     /// Makes what is idle in any of them available to whoever [claims](Budget::claim) something of `budget` that is exhausted.
@@ -36,8 +37,8 @@ impl Pools {
         budget.set_reclaim(this);
     }
 
-    /// A sandbox as the template says: an idle one of this worker, or else a new one, or, where memory or address space is exhausted, what idle
-    /// ones of all workers can be made into.
+    /// A sandbox as the template says: an idle one of this worker, or else a new one, or, where memory, address space or mappings are exhausted,
+    /// what idle ones of all workers can be made into, beginning with the one that was used least recently.
     ///
     /// # Errors
     /// When there is no memory for a new one although nothing is idle.
@@ -49,35 +50,39 @@ impl Pools {
         if let Some(sandbox) = idle {
             return Ok(sandbox);
         }
-        let mut made = template.instantiate();
+        let mut made = template.instantiate_in_room(Parts::default());
         while made.as_ref().is_err_and(InstantiateError::is_exhaustion) {
-            if let Some(sandbox) = self.first_of(worker, |pool| pool.pop(template)) {
+            if let Some(sandbox) = self.pop_anywhere(worker, template) {
                 return Ok(sandbox);
             }
-            let Some(idle) = self.first_of(worker, Pool::evict) else { break };
-            made = template.instantiate_of(idle.into_parts());
+            let Some(idle) = self.evict() else { break };
+            made = template.instantiate_in_room(idle.into_parts());
         }
         made.map(Box::new)
     }
 
-    /// Takes a sandbox back into a worker's pool, as [`Pool::put`].
+    /// Takes a sandbox back into a worker's pool, as [`Pool::put`]; it was used until `now`.
     ///
     /// # Panics
     /// When there is no such worker.
-    pub fn put(&self, worker: usize, sandbox: Box<Sandbox>) {
-        if let Some(sandbox) = reset(sandbox) {
-            let surplus = self.pool(worker).push(sandbox);
-            drop(surplus);
+    pub fn put(&self, worker: usize, sandbox: Box<Sandbox>, now: Instant) {
+        let Some(mut sandbox) = reset(sandbox) else { return };
+        if lacks_mappings(&mut sandbox) {
+            drop(self.evict());
         }
+        self.pool(worker).push(sandbox, Some(now));
     }
 
-    /// Gives those of a worker back to the system that were not needed since the last time; how many.
+    /// Gives those of a worker back to the system that were not needed since the last trim, `count_max` at a time; whether that was all, so that this
+    /// trim is complete.
     ///
     /// # Panics
     /// When there is no such worker.
-    pub fn trim(&self, worker: usize) -> usize {
-        let unneeded = self.pool(worker).unneeded();
-        unneeded.len()
+    pub fn trim(&self, worker: usize, count_max: usize) -> bool {
+        (0..count_max).any(|_| {
+            let unneeded = self.pool(worker).unneeded();
+            unneeded.is_none()
+        })
     }
 
     /// Gives a worker's idle sandboxes of a template back to the system: of a function that is served no longer.
@@ -111,10 +116,17 @@ impl Pools {
         self.pool(worker).idle()
     }
 
-    /// What `find` finds first: in the worker's own pool, and then in those of the others.
-    fn first_of(&self, worker: usize, find: impl Fn(&mut Pool) -> Option<Box<Sandbox>>) -> Option<Box<Sandbox>> {
+    /// An idle sandbox of that template: of the worker's own pool, or else of another's.
+    fn pop_anywhere(&self, worker: usize, template: &Template) -> Option<Box<Sandbox>> {
         let (before, from) = self.pools.split_at(worker);
-        from.iter().chain(before).find_map(|pool| find(&mut lock(pool)))
+        from.iter().chain(before).find_map(|pool| lock(pool).pop(template))
+    }
+
+    /// Takes away the one of all pools that was used least recently, at the time each was looked at.
+    fn evict(&self) -> Option<Box<Sandbox>> {
+        let oldest = |pool| Some((lock(pool).oldest()?, pool));
+        let (_, pool) = self.pools.iter().filter_map(oldest).min_by_key(|(since, _)| *since)?;
+        lock(pool).evict()
     }
 
     fn pool(&self, worker: usize) -> MutexGuard<'_, Pool> {
@@ -131,17 +143,10 @@ impl Reclaim for Pools {
     fn reclaim(&self, bytes: u64) -> bool {
         let mut given = 0;
         while given < bytes
-            && let Some(idle) = self.fullest().and_then(|pool| lock(pool).evict())
+            && let Some(idle) = self.evict()
         {
             given += idle.reserved_bytes();
         }
         given > 0
-    }
-}
-
-impl Pools {
-    /// The one with the most idle sandboxes, at the time each was looked at.
-    fn fullest(&self) -> Option<&Padded> {
-        self.pools.iter().max_by_key(|pool| lock(pool).idle())
     }
 }

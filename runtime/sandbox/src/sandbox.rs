@@ -20,6 +20,7 @@ use crate::load::Artifact;
 use crate::memory::{Memory, Reservation};
 use crate::stack::Stack;
 use crate::sys::page::Pages;
+use crate::sys::room;
 use crate::table::Table;
 use crate::template::Template;
 use crate::types;
@@ -382,6 +383,12 @@ impl Sandbox {
         self.refusal
     }
 
+    /// What it takes of the process's room: addresses and mappings.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        let memories = self.memories.iter().map(Memory::room);
+        room::sum(memories.chain(self.tables.iter().map(Table::room)).chain([self.stack.room()]))
+    }
+
     /// Takes it apart: its address space, emptied and inaccessible, for other sandboxes.
     pub(crate) fn into_parts(self) -> Parts {
         let memories = self.memories.into_iter().filter_map(Memory::into_pages);
@@ -421,6 +428,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// What they take of the process's room.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        room::sum(self.memories.iter().map(Pages::room).chain(self.stack.iter().map(Stack::room)))
+    }
+
     /// A stack of that size.
     fn stack(&mut self, bytes: usize) -> Option<Stack> {
         self.stack.take_if(|stack| stack.high() - stack.low() == Stack::size(bytes))

@@ -63,9 +63,11 @@ impl Spans {
             self.list[first] = span;
             self.count += 1;
         }
-        if self.count <= WRITABLE_SPANS_MAX {
-            return None;
-        }
+        if self.count <= WRITABLE_SPANS_MAX { None } else { self.join_nearest() }
+    }
+
+    /// Joins the two with the least between them; what was between them. None where there are no two.
+    pub(crate) fn join_nearest(&mut self) -> Option<Span> {
         let pairs = self.as_slice().windows(2).enumerate();
         let (at, _) = pairs.min_by_key(|(_, pair)| pair[1].start - pair[0].end)?;
         let gap = Span { start: self.list[at].end, end: self.list[at + 1].start };

@@ -40,6 +40,11 @@ impl Stack {
         unsafe { self.pages.discard(self.guard_bytes..end) }.is_ok().then_some(self)
     }
 
+    /// What it takes of the process's room.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.pages.room()
+    }
+
     /// Lowest address of the guard.
     pub(crate) fn guard_low(&self) -> usize {
         self.pages.addresses().start

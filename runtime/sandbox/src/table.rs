@@ -58,6 +58,11 @@ impl Table {
         Ok(Table { pages, ty, elements_max, record: Box::new(record) })
     }
 
+    /// What it takes of the process's room.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        self.pages.room()
+    }
+
     /// Its type as declared.
     pub(crate) fn ty(&self) -> &TableType {
         &self.ty

@@ -11,7 +11,8 @@ use crate::instance::Dropped;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::link;
 use crate::load::Artifact;
-use crate::sandbox::{Parts, Sandbox, SandboxLimits};
+use crate::sandbox::{Parts, Sandbox, SandboxLimits, no_memory};
+use crate::sys::room;
 use crate::table::TableImage;
 use crate::value::{Extern, InstanceId, Slot};
 
@@ -28,6 +29,8 @@ struct Inner {
     memories: Vec<MemoryImage>,
     tables: Vec<TableImage>,
     instances: Vec<InstanceImage>,
+    /// Addresses and mappings that each sandbox takes.
+    room: [usize; 2],
 }
 
 /// What an instance begins as. References to functions in there hold for every sandbox, since they name instances by index.
@@ -52,7 +55,7 @@ impl Template {
     /// The same, with sandboxes that use no more than `budget` has: making one fails, and memory does not grow, when nothing is left.
     #[must_use]
     pub fn within(&self, budget: &Arc<Budget>) -> Template {
-        let Inner { artifact, limits, budget: _, memories, tables, instances } = &*self.0;
+        let Inner { artifact, limits, budget: _, memories, tables, instances, room } = &*self.0;
         Template(Arc::new(Inner {
             artifact: artifact.clone(),
             limits: *limits,
@@ -60,6 +63,7 @@ impl Template {
             memories: memories.clone(),
             tables: tables.clone(),
             instances: instances.clone(),
+            room: *room,
         }))
     }
 
@@ -75,6 +79,7 @@ impl Template {
             instances: instances
                 .map(|instance| InstanceImage { globals: instance.vmctx.globals().into(), dropped: instance.dropped.clone() })
                 .collect(),
+            room: sandbox.room(),
         }))
     }
 
@@ -109,8 +114,15 @@ impl Template {
         self.instantiate_of(Parts::default())
     }
 
-    /// The same, of what another sandbox left, as far as that fits.
-    pub(crate) fn instantiate_of(&self, parts: Parts) -> Result<Sandbox, InstantiateError> {
+    /// The same, of what another sandbox left, as far as that fits. Fails while there still is some room for what is no sandbox.
+    pub(crate) fn instantiate_in_room(&self, parts: Parts) -> Result<Sandbox, InstantiateError> {
+        if !room::has(self.0.room, parts.room()) {
+            return Err(no_memory("a sandbox: addresses or mappings (vm.max_map_count)"));
+        }
+        self.instantiate_of(parts)
+    }
+
+    fn instantiate_of(&self, parts: Parts) -> Result<Sandbox, InstantiateError> {
         let inner = &*self.0;
         let mut sandbox = Sandbox::of_parts(&inner.limits, inner.instances.len(), parts)?;
         if inner.artifact.descriptor().modules.iter().any(|module| module.counts().tags > 0) {

@@ -16,12 +16,9 @@
 //!
 //! `learn` runs in the handler of faults: nothing here allocates or locks.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use crate::limits::{PROTECTED_MAPPINGS_SHARE, WRITABLE_SPANS_MAX};
 use crate::spans::{Span, Spans};
 use crate::sys::page::{Access, page_bytes, protect_raw};
+use crate::sys::room;
 
 /// Most bytes that one fault makes writable: a memory that is written from one end to the other faults seldom.
 const LEARN_BYTES_MAX: usize = 1 << 20;
@@ -39,40 +36,40 @@ pub(crate) struct Writable {
     pub(crate) spans: Spans,
     /// Faults and host writes that added to the spans, since they were learned from a run.
     pub(crate) added: u32,
-    /// Whether mappings were set aside for the spans.
-    reserved: bool,
+    /// Spans for which mappings were taken.
+    granted: usize,
 }
 
-/// Mappings that all memories of the process may add by protecting parts of themselves.
-fn mappings_max() -> usize {
-    static MAX: OnceLock<usize> = OnceLock::new();
-    *MAX.get_or_init(|| {
-        let system = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
-        // What Linux has by default.
-        system.unwrap_or(65_530) / PROTECTED_MAPPINGS_SHARE
-    })
-}
-
-static MAPPINGS: AtomicUsize = AtomicUsize::new(0);
+/// Mappings that a span adds: itself, and what is read-only behind it.
+const SPAN_MAPPINGS: usize = 2;
 
 impl Writable {
     pub(crate) fn new(base: usize) -> Writable {
-        Writable { base, accessible: 0, protected: false, spans: Spans::default(), added: 0, reserved: false }
+        Writable { base, accessible: 0, protected: false, spans: Spans::default(), added: 0, granted: 0 }
     }
 
-    /// Sets mappings aside for the spans; false when the process has too many already.
-    pub(crate) fn reserve(&mut self) -> bool {
-        if !self.reserved {
-            let max = mappings_max();
-            let add = |mappings: usize| Some(mappings + 2 * WRITABLE_SPANS_MAX).filter(|&sum| sum <= max);
-            // Relaxed: a count that nothing else depends on.
-            self.reserved = MAPPINGS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+    /// Takes mappings for so many spans; false, and nothing changed, when the process has too many already.
+    fn grant(&mut self, spans: usize) -> bool {
+        if spans > self.granted {
+            if !room::MAPPINGS.take((spans - self.granted) * SPAN_MAPPINGS) {
+                return false;
+            }
+        } else if spans < self.granted {
+            room::MAPPINGS.give_back((self.granted - spans) * SPAN_MAPPINGS);
         }
-        self.reserved
+        self.granted = spans;
+        true
     }
 
-    /// Makes what lies outside of `spans` read-only. When the system refuses, everything is writable.
+    /// Makes what lies outside of `spans` read-only. Where there are no mappings for that, everything stays writable, or becomes it.
     pub(crate) fn protect(&mut self, spans: Spans) {
+        if !self.grant(spans.as_slice().len()) {
+            if self.protected {
+                self.give_up();
+                self.protected = false;
+            }
+            return;
+        }
         // Spans that were joined may have something read-only between them.
         let mut done = !self.protected || spans.as_slice().iter().all(|&span| self.set(span, Access::ReadWrite));
         spans.gaps(self.accessible, |gap| done = done && self.set(gap, Access::Read));
@@ -115,7 +112,7 @@ impl Writable {
     fn add(&mut self, pages: Span) -> bool {
         self.added = self.added.saturating_add(1);
         let gap = self.spans.add(pages);
-        let done = self.set(pages, Access::ReadWrite) && gap.is_none_or(|gap| self.set(gap, Access::ReadWrite));
+        let done = self.set(pages, Access::ReadWrite) && self.open_gap(gap);
         done || self.give_up()
     }
 
@@ -125,7 +122,15 @@ impl Writable {
         if !self.protected || grown.start == grown.end {
             return true;
         }
-        self.spans.add(grown).is_none_or(|gap| self.set(gap, Access::ReadWrite) || self.give_up())
+        let gap = self.spans.add(grown);
+        self.open_gap(gap) || self.give_up()
+    }
+
+    /// Opens what lay between spans that were joined, and joins two more where there are no mappings for as many as there are.
+    fn open_gap(&mut self, gap: Option<Span>) -> bool {
+        let spans = self.spans.as_slice().len();
+        let another = if spans <= self.granted || self.grant(spans) { None } else { self.spans.join_nearest() };
+        gap.into_iter().chain(another).all(|gap| self.set(gap, Access::ReadWrite))
     }
 
     /// Notes that nothing at `end` or behind it is accessible any more.
@@ -162,8 +167,6 @@ impl Writable {
 
 impl Drop for Writable {
     fn drop(&mut self) {
-        if self.reserved {
-            MAPPINGS.fetch_sub(2 * WRITABLE_SPANS_MAX, Ordering::Relaxed);
-        }
+        self.grant(0);
     }
 }

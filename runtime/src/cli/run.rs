@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sledge_sandbox::{Pool, PoolLimits, WorkerThread};
+use sledge_sandbox::WorkerThread;
 use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
@@ -112,9 +112,8 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
     let context = Context::new(Arc::clone(&function.process), input, output, errors);
 
     let thread = WorkerThread::enter(QUANTUM)?;
-    let mut pool = Pool::new(PoolLimits { idle_max: 0 });
-    let sandbox = pool.take(&function.template).map_err(io::Error::other)?;
-    let mut execution = Execution::new(Arc::clone(function), sandbox, context);
+    let sandbox = function.template.instantiate().map_err(io::Error::other)?;
+    let mut execution = Execution::new(Arc::clone(function), Box::new(sandbox), context);
     if deadline.is_some() {
         thread.arm();
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
-use sledge_sandbox::{PoolLimits, Pools};
+use sledge_sandbox::Pools;
 
 use super::gate::Gate;
 use super::job::{Job, Work};
@@ -31,9 +31,6 @@ pub enum Phase {
     /// It ends what still runs.
     Killing,
 }
-
-/// Idle sandboxes that a worker keeps, of all functions together.
-pub const POOL_IDLE_MAX: usize = 64;
 
 /// The shared side of all workers.
 pub struct Crew {
@@ -95,7 +92,7 @@ impl Crew {
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
             doors: AtomicUsize::new(doors),
             phase: AtomicU8::new(Phase::Serving as u8),
-            pools: Pools::new(workers, PoolLimits { idle_max: POOL_IDLE_MAX }),
+            pools: Pools::new(workers),
             stirred: AtomicBool::new(false),
         };
         (Arc::new(crew), deques)

@@ -28,7 +28,7 @@ pub mod waits;
 pub mod worker;
 
 pub use core::{FunctionId, STARTED_MAX};
-pub use crew::{Admission, Crew, POOL_IDLE_MAX, Phase};
+pub use crew::{Admission, Crew, Phase};
 pub use gate::Gate;
 pub use job::{Content, Job, Reply, ReplyTo};
 pub use record::Record;

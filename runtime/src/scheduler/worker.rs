@@ -45,6 +45,9 @@ use crate::outcome::Failure;
 /// How long what was given away may wait for another worker: longer than one takes to wake up.
 const GIVEN_TIME_MIN: Duration = Duration::from_micros(200);
 
+/// Sandboxes that are given back at a time, which takes about 20 us each.
+const TRIM_COUNT_MAX: usize = 16;
+
 /// What a worker is told.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSettings {
@@ -614,7 +617,7 @@ impl Worker {
     /// The same at that time; returns when it is done.
     fn put_back_at(&mut self, begin: Instant) -> Instant {
         let Some((sandbox, function)) = self.finished.take() else { return begin };
-        self.crew.pools().put(self.index, sandbox);
+        self.crew.pools().put(self.index, sandbox, begin);
         let end = self.board.now(begin);
         self.board.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
         end
@@ -623,8 +626,11 @@ impl Worker {
     /// Gives back what was not needed for a while.
     fn trim(&mut self) {
         if self.trim_at.is_some_and(|at| at <= Instant::now()) {
+            // The rest with the next turn, before which connections are looked after.
+            if !self.crew.pools().trim(self.index, TRIM_COUNT_MAX) {
+                return;
+            }
             self.trim_at = None;
-            self.crew.pools().trim(self.index);
             self.buffers.clear();
             if self.crew.comes_to_rest() {
                 sledge_sandbox::release_heap();

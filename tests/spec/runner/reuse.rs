@@ -6,7 +6,7 @@
 use crate::engine::{Failure, Instance, Module, Store};
 use crate::script::Outcome;
 use crate::values;
-use sledge_sandbox::{Pool, PoolLimits, Sandbox, Template};
+use sledge_sandbox::{Pool, Sandbox, Template};
 use sledge_tests::spec::Event;
 use wast::{WastExecute, WastRet};
 
@@ -74,7 +74,7 @@ impl<'a> Reuse<'a> {
 
     /// Asks it all again.
     pub(crate) fn run(self, store: &mut Store, report: &mut dyn FnMut(Event)) {
-        let mut pool = Pool::new(PoolLimits { idle_max: 1 });
+        let mut pool = Pool::new();
         let mut directives = 0;
         for asked in &self.asked {
             // Where nothing ever returns, no sandbox is given back.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use sledge::execution::{Execution, Progress};
 use sledge::outcome::Failure;
-use sledge_sandbox::{Budget, PoolLimits, Pools, WorkerThread};
+use sledge_sandbox::{Budget, Pools, WorkerThread};
 use sledge_tests::random::Random;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -66,7 +66,7 @@ fn main() -> Result<()> {
     println!("seed {seed}");
     let budget = Budget::new(BUDGET_BYTES);
     let subjects = subjects::load(&budget)?;
-    let pools = Pools::new(WORKERS, PoolLimits::default());
+    let pools = Pools::new(WORKERS);
     pools.lend_to(&budget);
     let counts = Counts::default();
     let until = Instant::now() + time;
@@ -132,7 +132,7 @@ impl<'a> Worker<'a> {
                         0..10 => {
                             self.counts.kills.fetch_add(1, Ordering::Relaxed);
                             next.execution.kill();
-                            self.pools.put(self.index, next.execution.finish().sandbox);
+                            self.pools.put(self.index, next.execution.finish().sandbox, Instant::now());
                         }
                         10..60 => {
                             self.counts.moves.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl<'a> Worker<'a> {
                 // How many run at the same time depends on the machine, and so whether they all fit.
                 Progress::Ended(Err(Failure::NoMemory)) => {
                     self.counts.refusals.fetch_add(1, Ordering::Relaxed);
-                    self.pools.put(self.index, next.execution.finish().sandbox);
+                    self.pools.put(self.index, next.execution.finish().sandbox, Instant::now());
                 }
                 Progress::Ended(result) => {
                     let name = &next.subject.name;
@@ -154,7 +154,7 @@ impl<'a> Worker<'a> {
                     let remains = next.execution.finish();
                     ensure!(remains.reply == next.subject.expected, "{name}: a wrong reply, {:?}", remains.reply);
                     self.counts.compared.fetch_add(1, Ordering::Relaxed);
-                    self.pools.put(self.index, remains.sandbox);
+                    self.pools.put(self.index, remains.sandbox, Instant::now());
                 }
             }
         }

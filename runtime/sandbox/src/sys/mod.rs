@@ -13,5 +13,6 @@ pub(crate) use x86_64::*;
 pub(crate) mod heap;
 pub(crate) mod page;
 pub(crate) mod program;
+pub(crate) mod room;
 pub(crate) mod segment;
 pub(crate) mod space;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use super::space;
+use super::{room, space};
 
 /// Size of the system's pages.
 pub(crate) fn page_bytes() -> usize {
@@ -62,6 +62,29 @@ pub(crate) struct Pages {
     bytes: usize,
     /// Behind this nothing was ever accessible.
     opened: AtomicUsize,
+    taken: Taken,
+}
+
+/// Room of the process, given back on drop.
+#[derive(Debug)]
+struct Taken {
+    addresses: usize,
+    mappings: usize,
+}
+
+impl Taken {
+    fn new(addresses: usize, mappings: usize) -> Taken {
+        room::ADDRESSES.add(addresses);
+        room::MAPPINGS.add(mappings);
+        Taken { addresses, mappings }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        room::ADDRESSES.give_back(self.addresses);
+        room::MAPPINGS.give_back(self.mappings);
+    }
 }
 
 // SAFETY: Address space belongs to the process, not to a thread; who may access it is up to the owner.
@@ -79,16 +102,18 @@ impl Pages {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
             Access::ReadExecute => ProtFlags::READ | ProtFlags::EXEC,
         };
+        // What becomes accessible of it, and what does not.
+        let taken = Taken::new(bytes, if access == Access::None { 2 } else { 1 });
         if access == Access::None
             && let Some(base) = space::take(bytes)
         {
-            return Ok(Pages { base, bytes, opened: AtomicUsize::new(0) });
+            return Ok(Pages { base, bytes, opened: AtomicUsize::new(0), taken });
         }
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: A new anonymous mapping at an address of the kernel's choice touches no existing memory.
         let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, protection, flags)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Pages { base, bytes, opened: AtomicUsize::new(if access == Access::None { 0 } else { bytes }) })
+        Ok(Pages { base, bytes, opened: AtomicUsize::new(if access == Access::None { 0 } else { bytes }), taken })
     }
 
     /// Address of the first byte.
@@ -99,6 +124,11 @@ impl Pages {
     /// Size.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What they take of the process's room: addresses and mappings.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        [self.taken.addresses, self.taken.mappings]
     }
 
     /// All its addresses.

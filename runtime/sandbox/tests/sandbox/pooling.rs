@@ -1,14 +1,17 @@
 //! Reuse: whatever a sandbox did, the next one of the pool is as new, and what trapped or was killed never comes back.
 
+use std::time::{Duration, Instant};
+
 use sledge_sandbox::*;
 
 use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, worker};
+use crate::syscalls::count;
 
 #[test]
 fn thousands_of_reuses_leave_nothing_behind() {
     let _worker = worker();
     let template = template();
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     for i in 0..3000 {
         let mut sandbox = pool.take(&template).unwrap();
         let main = sandbox.main_instance().unwrap();
@@ -36,7 +39,7 @@ fn thousands_of_reuses_leave_nothing_behind() {
 fn what_trapped_was_killed_or_is_in_the_middle_of_something_is_discarded() {
     let worker = worker();
     let template = template();
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let mut put = |prepare: &dyn Fn(&mut Sandbox)| {
         let mut sandbox = pool.take(&template).unwrap();
         prepare(&mut sandbox);
@@ -77,7 +80,7 @@ fn a_sandbox_is_only_used_again_by_its_own_template() {
     let mut other = parts();
     other.blob = b"elseelse".to_vec();
     let (first, second) = (template(), Template::new(&other.load(), &LIMITS).unwrap());
-    let mut pool = Pool::new(PoolLimits { idle_max: 3 });
+    let mut pool = Pool::new();
     let read = |pool: &mut Pool, template: &Template| {
         let mut sandbox = pool.take(template).unwrap();
         let main = sandbox.main_instance().unwrap();
@@ -92,7 +95,7 @@ fn a_sandbox_is_only_used_again_by_its_own_template() {
     assert_eq!(pool.idle(), 2);
     let three: Vec<_> = (0..3).map(|_| pool.take(&first).unwrap()).collect();
     three.into_iter().for_each(|sandbox| pool.put(sandbox));
-    assert_eq!(pool.idle(), 3, "the limit");
+    assert_eq!(pool.idle(), 4);
     pool.forget(&first);
     assert_eq!(pool.idle(), 1);
 }
@@ -106,7 +109,7 @@ fn two_threads_with_a_pool_each_do_not_disturb_each_other() {
             scope.spawn(move || {
                 let worker = worker();
                 worker.arm();
-                let mut pool = Pool::new(PoolLimits::default());
+                let mut pool = Pool::new();
                 for _ in 0..500 {
                     let mut sandbox = pool.take(template).unwrap();
                     assert_eq!(call(&mut sandbox, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]));
@@ -143,7 +146,7 @@ fn sandboxes_use_no_more_together_than_their_budget() {
     assert!(one > LIMITS.stack_bytes as u64 + (2 << 16), "{one}");
     let budget = Budget::new(2 * one + (3 << 16));
     let template = plain.within(&budget);
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let (mut first, second) = (pool.take(&template).unwrap(), pool.take(&template).unwrap());
     let error = pool.take(&template).unwrap_err();
     assert!(matches!(error, InstantiateError::Exhausted { .. }), "{error}");
@@ -186,7 +189,7 @@ fn a_trim_gives_back_what_was_not_needed_since_the_last_one() {
     let mut other = parts();
     other.blob = b"elseelse".to_vec();
     let (busy, quiet) = (template(), Template::new(&other.load(), &LIMITS).unwrap());
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let use_at_once = |pool: &mut Pool, template: &Template, count: usize| {
         let taken: Vec<_> = (0..count).map(|_| pool.take(template).unwrap()).collect();
         taken.into_iter().for_each(|sandbox| pool.put(sandbox));
@@ -201,19 +204,102 @@ fn a_trim_gives_back_what_was_not_needed_since_the_last_one() {
     assert_eq!((pool.trim(), pool.idle()), (1, 0));
 }
 
+/// What one sandbox of the usual template takes of a budget.
+fn one_bytes() -> u64 {
+    let budget = Budget::new(1 << 30);
+    let _sandbox = template().within(&budget).instantiate().unwrap();
+    budget.bytes_used()
+}
+
+/// Takes a sandbox; whether it was idle, so that nothing of the system was needed.
+fn take_counted(take: impl FnOnce() -> Result<Box<Sandbox>, InstantiateError>) -> (Box<Sandbox>, bool) {
+    let mut taken = None;
+    let counts = count(|| taken = Some(take()));
+    (taken.unwrap().unwrap(), counts.calls.is_empty())
+}
+
 #[test]
-fn a_full_pool_keeps_what_is_used_and_takes_from_whoever_has_most() {
-    let mut other = parts();
-    other.blob = b"elseelse".to_vec();
-    let (first, second) = (template(), Template::new(&other.load(), &LIMITS).unwrap());
-    let mut pool = Pool::new(PoolLimits { idle_max: 3 });
-    let three: Vec<_> = (0..3).map(|_| pool.take(&first).unwrap()).collect();
-    three.into_iter().for_each(|sandbox| pool.put(sandbox));
-    let sandbox = pool.take(&second).unwrap();
-    pool.put(sandbox);
-    assert_eq!(pool.idle(), 3);
-    pool.forget(&first);
-    assert_eq!(pool.idle(), 1, "the one that was used last is kept");
+fn those_go_that_were_used_least_recently_of_all_templates() {
+    const PLACES: usize = 5;
+    const SEED: u64 = 1_404;
+    let _worker = worker();
+    let budget = Budget::new(PLACES as u64 * one_bytes());
+    let templates: Vec<Template> = (0..9).map(|_| other(2).within(&budget)).collect();
+    let mut pool = Pool::new();
+    // The templates whose sandboxes should be there, from the one that was used least recently on.
+    let mut model: Vec<usize> = Vec::new();
+    let mut random = SEED;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    for step in 0..3_000 {
+        // One of them is asked for as often as all others together, now and then two at the same time.
+        let asked: Vec<usize> =
+            (0..1 + usize::from(next(4) == 0)).map(|_| if next(2) == 0 { 0 } else { next(templates.len()) }).collect();
+        let taken: Vec<_> = asked
+            .iter()
+            .map(|&asked| {
+                let (sandbox, was_idle) = take_counted(|| pool.take(&templates[asked]));
+                let at = model.iter().rposition(|&template| template == asked);
+                assert_eq!(was_idle, at.is_some(), "seed {SEED}, step {step}: {asked} of {model:?}");
+                match at {
+                    Some(at) => drop(model.remove(at)),
+                    None if budget.bytes_used() == budget.bytes_max() && model.len() > pool.idle() => drop(model.remove(0)),
+                    None => {}
+                }
+                assert_eq!(pool.idle(), model.len(), "seed {SEED}, step {step}");
+                sandbox
+            })
+            .collect();
+        for (sandbox, asked) in taken.into_iter().zip(asked) {
+            pool.put(sandbox);
+            model.push(asked);
+        }
+    }
+    assert_eq!(pool.idle(), PLACES, "as many as there is memory for");
+}
+
+#[test]
+fn a_scan_of_many_templates_leaves_the_one_that_is_always_used() {
+    let _worker = worker();
+    let budget = Budget::new(20 * one_bytes());
+    let hot = template().within(&budget);
+    let mut pool = Pool::new();
+    let first = pool.take(&hot).unwrap();
+    pool.put(first);
+    for number in 0..200 {
+        let (mut sandbox, was_idle) = take_counted(|| pool.take(&hot));
+        assert!(was_idle, "before template {number}");
+        call(&mut sandbox, "scribble", &[number]).unwrap();
+        pool.put(sandbox);
+        let cold = pool.take(&other(2).within(&budget)).unwrap();
+        pool.put(cold);
+    }
+    assert_eq!(pool.idle(), 20);
+}
+
+#[test]
+fn of_several_pools_that_one_goes_that_was_used_least_recently() {
+    let _worker = worker();
+    let budget = Budget::new(4 * one_bytes());
+    let templates: Vec<Template> = (0..4).map(|_| other(2).within(&budget)).collect();
+    let pools = Pools::new(3);
+    pools.lend_to(&budget);
+    // Worker 1 has the first and the third, worker 2 the second and the last.
+    let begin = Instant::now();
+    let taken: Vec<_> = templates.iter().map(|template| pools.take(0, template).unwrap()).collect();
+    for (number, sandbox) in taken.into_iter().enumerate() {
+        pools.put(1 + number % 2, sandbox, begin + Duration::from_millis(number as u64));
+    }
+    let idle = || [1, 2].map(|worker| pools.idle(worker));
+    let asked = pools.take(0, &other(2).within(&budget)).unwrap();
+    assert_eq!(idle(), [1, 2], "a new one takes the place of the first");
+    let share = budget.claim(one_bytes()).unwrap();
+    assert_eq!(idle(), [1, 1], "a reply that of the second");
+    let another = pools.take(0, &other(2).within(&budget)).unwrap();
+    assert_eq!(idle(), [0, 1], "and the third");
+    drop((asked, share, another));
 }
 
 /// The template with other data, so that its sandboxes are another's.
@@ -233,10 +319,10 @@ fn a_worker_takes_what_is_idle_in_anothers_pool_when_the_budget_is_exhausted_and
     };
     let budget = Budget::new(2 * one);
     let (first, second) = (template().within(&budget), other(2).within(&budget));
-    let pools = Pools::new(3, PoolLimits::default());
+    let pools = Pools::new(3);
     pools.lend_to(&budget);
     let taken = pools.take(0, &first).unwrap();
-    pools.put(0, taken);
+    pools.put(0, taken, Instant::now());
     let mut made = pools.take(1, &first).unwrap();
     assert_eq!((pools.idle(0), budget.bytes_used()), (1, 2 * one), "there was room for a new one");
     call(&mut made, "scribble", &[0x77]).unwrap();
@@ -246,12 +332,12 @@ fn a_worker_takes_what_is_idle_in_anothers_pool_when_the_budget_is_exhausted_and
     assert!(matches!(pools.take(2, &first), Err(InstantiateError::Exhausted { .. })), "nothing is idle");
     // Of another template: taken apart, wherever it is.
     call(&mut stolen, "scribble", &[0x55]).unwrap();
-    pools.put(1, stolen);
+    pools.put(1, stolen, Instant::now());
     let mut changed = pools.take(2, &second).unwrap();
     assert_eq!((pools.idle(1), budget.bytes_used()), (0, 2 * one));
     assert_eq!(call(&mut changed, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]));
     // What cannot be had at all costs nobody anything.
-    pools.put(2, changed);
+    pools.put(2, changed, Instant::now());
     assert!(pools.take(0, &other(60).within(&budget)).is_err());
     assert_eq!(pools.idle(2), 1);
     drop(made);
@@ -262,14 +348,14 @@ fn memory_grows_into_what_is_idle_elsewhere() {
     let _worker = worker();
     let budget = Budget::new(3 << 20);
     let template = template().within(&budget);
-    let pools = Pools::new(2, PoolLimits::default());
+    let pools = Pools::new(2);
     pools.lend_to(&budget);
     let (first, mut second) = (pools.take(0, &template).unwrap(), pools.take(1, &template).unwrap());
     let left = budget.bytes_max() - budget.bytes_used();
     let pages = (left >> 16) as i32 + 1;
     assert_eq!(call(&mut second, "grow", &[pages]), Ok(vec![Value::I32(-1)]), "the other one is in use");
     assert_eq!(second.refusal(), Some(Refusal::Exhausted));
-    pools.put(0, first);
+    pools.put(0, first, Instant::now());
     assert_eq!(call(&mut second, "grow", &[pages]), Ok(vec![Value::I32(2)]));
     assert_eq!(pools.idle(0), 0);
 }
@@ -287,7 +373,7 @@ fn what_the_host_keeps_for_longer_stays_reserved() {
     assert_eq!(budget.bytes_used(), one + (1 << 20), "counted once");
     let reply = sandbox.split_share(1 << 20).unwrap();
     assert_eq!(reply.bytes(), 1 << 20);
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     pool.put(Box::new(sandbox));
     assert_eq!(budget.bytes_used(), one + (1 << 20));
     drop(reply);

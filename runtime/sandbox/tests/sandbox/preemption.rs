@@ -165,7 +165,7 @@ fn a_guest_that_moved_uses_the_new_threads_signal_stack() {
 fn ticks_during_host_calls_traps_and_resets_do_no_harm() {
     let worker = ticking(20);
     let template = template();
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let (mut calls, mut ticks) = (0u64, 0u64);
     while calls < 20 || ticks < 20 {
         let mut sandbox = pool.take(&template).unwrap();

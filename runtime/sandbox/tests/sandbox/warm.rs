@@ -1,6 +1,7 @@
 //! The warm path: what is written where is learned, restored, and costs neither page faults nor system calls.
 
 use std::cell::{Cell, RefCell};
+use std::time::Instant;
 
 use awsm_abi::types::Bounds;
 use sledge_sandbox::*;
@@ -21,7 +22,7 @@ fn template(bounds: Bounds, pages: u64) -> Template {
 /// What a warm cycle costs: of several measurements the least, since the kernel has reasons of its own to take a page away.
 fn warm(template: &Template, mut run: impl FnMut(&mut Sandbox)) -> Counts {
     const CYCLES: usize = 20;
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let mut cycle = || {
         let mut sandbox = pool.take(template).unwrap();
         run(&mut sandbox);
@@ -82,7 +83,7 @@ fn a_warm_request_that_grows_takes_no_page_fault_and_two_system_calls_only_where
 fn a_page_is_learned_by_one_fault_and_stays_learned() {
     let _worker = worker();
     let template = template(Bounds::Guard, 40);
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     let mut run = |addresses: &[u32]| {
         let mut sandbox = pool.take(&template).unwrap();
         let counts = count(|| addresses.iter().for_each(|&address| store(&mut sandbox, address)));
@@ -105,7 +106,7 @@ fn whatever_is_written_by_whomever_is_gone_afterwards() {
     };
     for bounds in MODES {
         let template = template(bounds, 20);
-        let mut pool = Pool::new(PoolLimits::default());
+        let mut pool = Pool::new();
         for cycle in 0..600 {
             let mut sandbox = pool.take(&template).unwrap();
             let main = sandbox.main_instance().unwrap();
@@ -141,7 +142,7 @@ fn whatever_is_written_by_whomever_is_gone_afterwards() {
 fn what_lies_behind_a_memory_that_was_longer_once_traps() {
     let _worker = worker();
     let template = template(Bounds::Guard, 2);
-    let mut pool = Pool::new(PoolLimits::default());
+    let mut pool = Pool::new();
     for _ in 0..4 {
         let mut sandbox = pool.take(&template).unwrap();
         call(&mut sandbox, "grow", &[4]).unwrap();
@@ -201,7 +202,7 @@ fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> 
 #[test]
 fn no_tenant_ever_finds_what_another_left() {
     let _worker = worker();
-    let pool = RefCell::new(Pool::new(PoolLimits { idle_max: 4 }));
+    let pool = RefCell::new(Pool::new());
     canaries(
         7_351_942,
         &tenants(),
@@ -216,7 +217,7 @@ fn no_tenant_ever_finds_what_another_left_in_the_same_stack_and_memory() {
     let _worker = worker();
     let budget = Budget::new(3 << 20);
     let tenants: Vec<Template> = tenants().iter().map(|template| template.within(&budget)).collect();
-    let pools = Pools::new(2, PoolLimits::default());
+    let pools = Pools::new(2);
     pools.lend_to(&budget);
     let exhausted = Cell::new(0);
     canaries(
@@ -226,7 +227,7 @@ fn no_tenant_ever_finds_what_another_left_in_the_same_stack_and_memory() {
             exhausted.set(exhausted.get() + u32::from(budget.reserve(512 << 10).is_none()));
             pools.take(worker, template).unwrap()
         },
-        |worker, sandbox| pools.put(worker, sandbox),
+        |worker, sandbox| pools.put(worker, sandbox, Instant::now()),
     );
     assert!(exhausted.get() > 50, "{} times only", exhausted.get());
 }
