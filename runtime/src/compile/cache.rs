@@ -16,6 +16,8 @@ use std::time::SystemTime;
 
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 
+use super::read_to_end;
+
 const KEY_FILE: &str = "key";
 const EXTENSION: &str = "artifact";
 
@@ -85,8 +87,7 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(read(error)),
         };
-        let mut bytes = Vec::new();
-        (&file).take(ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64).read_to_end(&mut bytes).map_err(read)?;
+        let mut bytes = read_to_end(&file, ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64).map_err(read)?;
         let right = bytes.first_chunk::<{ blake3::OUT_LEN }>().is_some_and(|digest| {
             // Compared in constant time.
             blake3::Hash::from_bytes(*digest) == self.digest(id, &bytes[blake3::OUT_LEN..])

@@ -64,7 +64,9 @@ pub struct Compiler {
     cache: Option<Cache>,
     /// Who starts compilers; none if this process does.
     broker: Option<Broker>,
-    /// What tells the compiler from others, once it was asked for.
+    /// The compiler, once it was found.
+    program: OnceLock<PathBuf>,
+    /// What tells it from others, once that was asked for.
     identity: OnceLock<blake3::Hash>,
     counts: Mutex<Counts>,
 }
@@ -81,7 +83,7 @@ impl Compiler {
     /// A compiler that keeps these limits, and what it made in `cache`.
     #[must_use]
     pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
-        Compiler { limits, cache, broker: None, identity: OnceLock::new(), counts: Mutex::default() }
+        Compiler { limits, cache, broker: None, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
     }
 
     /// The same, which has another process start compilers.
@@ -123,22 +125,30 @@ impl Compiler {
         if module.len() as u64 > MODULE_BYTES_MAX {
             return Err(CompileError::TooLarge { bytes: module.len() as u64, bytes_max: MODULE_BYTES_MAX });
         }
-        let program = program()?;
+        let program = self.program()?;
         let Some(cache) = &self.cache else {
-            let artifact = self.run(&program, module, target)?;
+            let artifact = self.run(program, module, target)?;
             return Ok(Compiled { artifact, cached: false, took: began.elapsed() });
         };
-        let id = self.id(&program, module, target)?;
+        let id = self.id(program, module, target)?;
         match cache.get(&id) {
             Ok(Some(artifact)) => return Ok(Compiled { artifact, cached: true, took: began.elapsed() }),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "a cached artifact is not used; compiling again"),
         }
-        let artifact = self.run(&program, module, target)?;
+        let artifact = self.run(program, module, target)?;
         if let Err(error) = cache.put(&id, &artifact) {
             tracing::warn!(folder = %cache.folder().display(), %error, "an artifact could not be kept; it will be compiled again");
         }
         Ok(Compiled { artifact, cached: false, took: began.elapsed() })
+    }
+
+    /// The compiler: found once, and looked for again where there was none.
+    fn program(&self) -> Result<&Path, CompileError> {
+        match self.program.get() {
+            Some(program) => Ok(program),
+            None => program().map(|program| self.program.get_or_init(|| program).as_path()),
+        }
     }
 
     /// What an artifact depends on: the module, how it is compiled and by what, and the processor.
@@ -199,10 +209,18 @@ pub const MODULE_MAGIC: &[u8] = b"\0asm";
 
 /// Reads a file that is at most so large.
 pub(crate) fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    let bytes = read_to_end(&fs::File::open(path)?, bytes_max + 1)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::other(format!("larger than {bytes_max} bytes")));
     }
+    Ok(bytes)
+}
+
+/// Reads a file, as far as `bytes_max`; in one go, if it does not grow meanwhile.
+fn read_to_end(file: &fs::File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let wanted = file.metadata()?.len().saturating_add(1).min(bytes_max);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(wanted).unwrap_or(usize::MAX)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    file.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

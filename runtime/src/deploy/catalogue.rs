@@ -1,6 +1,6 @@
 //! The functions that are served, by name. Says what a change would be; knows no threads.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -110,6 +110,8 @@ impl Entry {
 #[derive(Debug)]
 pub struct Catalogue {
     entries: BTreeMap<String, Entry>,
+    /// Names by where requests come in. While a configuration is put in the place of another, two may have been at one: the one put last counts.
+    places: HashMap<(Option<SocketAddr>, String), String>,
     /// Numbers for the scheduler; kept by those that were removed, so that one of the same name finds its own again.
     functions: Numbers,
     tenants: Numbers,
@@ -123,7 +125,11 @@ pub struct Catalogue {
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
+    /// When there are so many, those are looked for that are gone.
+    retired_max: usize,
 }
+
+const RETIRED_MIN: usize = 16;
 
 /// A function that is loaded and not served yet.
 #[derive(Debug)]
@@ -144,6 +150,7 @@ impl Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
         Catalogue {
             entries: BTreeMap::new(),
+            places: HashMap::new(),
             functions,
             tenants,
             budget,
@@ -153,6 +160,7 @@ impl Catalogue {
             addresses,
             version: 0,
             retired: Vec::new(),
+            retired_max: RETIRED_MIN,
         }
     }
 
@@ -208,9 +216,8 @@ impl Catalogue {
             _ => {}
         }
         self.check_address(config)?;
-        let (_, route) = place(config);
-        match self.entries.values().find(|entry| entry.config.name != config.name && place(&entry.config) == place(config)) {
-            Some(other) => Err(CatalogueError::Route { route, other: other.config.name.clone() }),
+        match self.places.get(&place(config)).filter(|other| **other != config.name) {
+            Some(other) => Err(CatalogueError::Route { route: config.route(), other: other.clone() }),
             None => Ok(()),
         }
     }
@@ -221,8 +228,9 @@ impl Catalogue {
     /// When one of these has its name or its route, or its address was not opened.
     pub fn check_configured(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
         self.check_address(config)?;
-        let mut deployed = self.entries.values().filter(|entry| entry.origin == Origin::Deployed);
-        match deployed.find(|entry| entry.config.name == config.name || place(&entry.config) == place(config)) {
+        let others = [Some(&config.name), self.places.get(&place(config))];
+        let mut others = others.into_iter().flatten().filter_map(|name| self.entries.get(name));
+        match others.find(|entry| entry.origin == Origin::Deployed) {
             Some(other) => Err(CatalogueError::Deployed(other.config.name.clone())),
             None => Ok(()),
         }
@@ -262,8 +270,10 @@ impl Catalogue {
         let route = Arc::new(Route::new(&config.route(), &config.methods, function));
         self.version += 1;
         let entry = Entry { config, digest, origin, version: self.version, route };
-        let before = self.entries.insert(entry.config.name.clone(), entry);
-        before.map(|entry| self.retire(&entry))
+        let (place, name) = (place(&entry.config), entry.config.name.clone());
+        let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(&entry));
+        self.places.insert(place, name);
+        before
     }
 
     /// Removes a function that `origin` says, and returns it.
@@ -285,7 +295,15 @@ impl Catalogue {
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
-        self.retired.retain(|(_, function)| function.strong_count() > 0);
+        if let hash_map::Entry::Occupied(place) = self.places.entry(place(&entry.config))
+            && *place.get() == entry.config.name
+        {
+            place.remove();
+        }
+        if self.retired.len() >= self.retired_max {
+            self.retired.retain(|(_, function)| function.strong_count() > 0);
+            self.retired_max = RETIRED_MIN.max(2 * self.retired.len());
+        }
         self.retired.push((entry.config.name.clone(), Arc::downgrade(function)));
         Arc::clone(function)
     }

@@ -1,5 +1,6 @@
 //! Changes of what is served, one after the other. Each is prepared aside, and then happens as a whole or not at all.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -296,8 +297,8 @@ impl Deployer {
         let mut catalogue = self.catalogue();
         // Routes may go from one configured function to another: these were compared with each other before.
         config.functions.iter().try_for_each(|function| catalogue.check_configured(function))?;
-        let is_named = |name: &str| config.functions.iter().any(|function| function.name == name);
-        let gone: Vec<String> = catalogue.names(Origin::Config).filter(|name| !is_named(name)).map(str::to_owned).collect();
+        let named: HashSet<&str> = config.functions.iter().map(|function| function.name.as_str()).collect();
+        let gone: Vec<String> = catalogue.names(Origin::Config).filter(|name| !named.contains(name)).map(str::to_owned).collect();
         let (mut change, mut retired) = (Change::default(), Vec::new());
         for name in gone {
             retired.push(catalogue.remove(&name, Origin::Config)?);

@@ -15,6 +15,9 @@ use crate::http::{Door, Router};
 /// How long threads may take to use what was published; each looks at its tasks at least once a quantum.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Functions whose idle sandboxes a thread gives back before it looks after its connections again.
+const FORGET_COUNT_MAX: usize = 16;
+
 /// Routes, and what is not served any more.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
@@ -118,7 +121,15 @@ impl Subscription {
             *door.router.borrow_mut() = router;
             if let Some(local) = &door.local {
                 // Where a number was missed, so was what went with it.
-                if number == last + 1 { local.forget(&retired) } else { local.forget_all() }
+                if number == last + 1 {
+                    for templates in retired.chunks(FORGET_COUNT_MAX) {
+                        local.forget(templates);
+                        // A configuration may replace thousands.
+                        tokio::task::yield_now().await;
+                    }
+                } else {
+                    local.forget_all();
+                }
             }
             last = number;
             self.set(Some(number));
