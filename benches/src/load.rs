@@ -67,6 +67,8 @@ pub struct Load {
     pub clients: usize,
     /// The path.
     pub path: String,
+    /// Others, which are asked in turn with it.
+    pub more_paths: Vec<String>,
     /// The body.
     pub body: Vec<u8>,
     /// The reply; others are errors.
@@ -90,6 +92,7 @@ impl Load {
         Load {
             clients,
             path: path.to_owned(),
+            more_paths: Vec::new(),
             body,
             expected: Expected::Length(reply_bytes),
             reconnect: false,
@@ -196,8 +199,11 @@ async fn stay_awake() {
 
 async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u64>>, span: Span) -> Result<Counts> {
     let close = if load.reconnect { "connection: close\r\n" } else { "" };
-    let head = format!("POST {} HTTP/1.1\r\nhost: {address}\r\n{close}content-length: {}\r\n\r\n", load.path, load.body.len());
-    let request = [head.as_bytes(), &load.body].concat();
+    let request = |path: &String| {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{close}content-length: {}\r\n\r\n", load.body.len());
+        [head.as_bytes(), &load.body].concat()
+    };
+    let requests: Vec<Vec<u8>> = std::iter::once(&load.path).chain(&load.more_paths).map(request).collect();
     let mut buffer = vec![0; load.expected.length_max() + HEAD_BYTES_MAX];
     let mut counts = Counts { latencies: Histogram::new(3)?, refused: 0, last: span.start };
     let mut kept = None;
@@ -216,7 +222,7 @@ async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u6
             Some(stream) => stream,
             None => connect(address).await?,
         };
-        let exchange = exchange(&mut stream, &request, &mut buffer);
+        let exchange = exchange(&mut stream, &requests[index as usize % requests.len()], &mut buffer);
         let answered = if load.reconnect || load.body.len() > 10_000 {
             tokio::time::timeout(TIMEOUT, exchange).await.context("no reply")?
         } else {

@@ -63,12 +63,20 @@ impl Server {
     ///
     /// As for [`Server::start`].
     pub fn start_config(folder: &Path, text: &str) -> Result<Server> {
+        Server::start_by(&checkout::program("sledge")?, folder, text)
+    }
+
+    /// The same by a program of one's own.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Server::start`].
+    pub fn start_by(program: &Path, folder: &Path, text: &str) -> Result<Server> {
         let config = folder.join("sledge.toml");
         fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
         let log = folder.join("sledge.log");
         let log_file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let program = checkout::program("sledge")?;
-        let mut child = Command::new(&program)
+        let mut child = Command::new(program)
             .arg("serve")
             .arg("--config")
             .arg(&config)

@@ -7,6 +7,7 @@ mod compile;
 mod first_light;
 mod io;
 mod operators_flood;
+mod operators;
 mod polybench;
 mod redis;
 mod runtime;
@@ -88,6 +89,10 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
     ("fetch-1000-ping-p99-ratio", io::fetch_ping_p99_ratio),
     ("http2-flood-cpu-s", operators_flood::cpu_s),
+    ("many-functions-cpu-ratio", operators::many_functions_cpu_ratio),
+    ("hot-after-scan-cpu-ratio", operators::hot_after_scan_cpu_ratio),
+    ("start-us-per-function", operators::start_us_per_function),
+    ("start-growth-ratio", operators::start_growth_ratio),
 ];
 
 /// The measurement of the promise `name`.
@@ -105,6 +110,8 @@ pub struct Bench {
     runtime: Option<runtime::Runtime>,
     compile: Option<compile::Costs>,
     served: Option<served::Served>,
+    many: Option<operators::Many>,
+    starts: Option<operators::Starts>,
     folder: TempDir,
 }
 
@@ -116,7 +123,17 @@ impl Bench {
     /// If there is no room for temporary files.
     pub fn new() -> Result<Bench> {
         let folder = tempfile::Builder::new().prefix("sledge-promises-").tempdir().context("cannot create a temporary folder")?;
-        Ok(Bench { server: None, gps_ekf: None, polybench: None, runtime: None, compile: None, served: None, folder })
+        Ok(Bench {
+            server: None,
+            gps_ekf: None,
+            polybench: None,
+            runtime: None,
+            compile: None,
+            served: None,
+            many: None,
+            starts: None,
+            folder,
+        })
     }
 
     /// gps-ekf, compiled with default options.
@@ -150,6 +167,22 @@ impl Bench {
             self.served = Some(served::measured(self.folder.path())?);
         }
         self.served.as_ref().context("they were just measured")
+    }
+
+    /// What requests of one and of many functions cost.
+    fn many(&mut self) -> Result<&operators::Many> {
+        if self.many.is_none() {
+            self.many = Some(operators::measured(self.folder.path())?);
+        }
+        self.many.as_ref().context("they were just measured")
+    }
+
+    /// What starting with few and with many functions costs.
+    fn starts(&mut self) -> Result<operators::Starts> {
+        match self.starts {
+            Some(starts) => Ok(starts),
+            None => Ok(*self.starts.insert(operators::starts(self.folder.path())?)),
+        }
     }
 
     /// The run of all kernels.
