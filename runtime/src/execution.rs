@@ -14,6 +14,7 @@ use crate::host::{
     self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Pipe, ReplyHead,
     Stop, Stream,
 };
+use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
 
@@ -292,6 +293,11 @@ impl Execution {
 
     /// Guests that are refused memory commonly abort, which is `unreachable`.
     fn trapped(&self, code: TrapCode) -> Failure {
-        self.refused().filter(|_| code == TrapCode::Unreachable).unwrap_or(Failure::Trap(code))
+        let known = match code {
+            TrapCode::Unreachable => self.refused(),
+            TrapCode::MemoryOutOfBounds => MemoryStack::overflowed(&self.sandbox).map(Failure::MemoryStack),
+            _ => None,
+        };
+        known.unwrap_or(Failure::Trap(code))
     }
 }

@@ -10,7 +10,8 @@
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`]: connections, routes, requests; [`scheduler`]: queues, workers, who runs when;
 //! * [`execution`]: one invocation in its sandbox; [`host`]: what guests can call; [`phases`]: the parts of its work, and what they need;
-//! * [`outcome`]: how requests end, and what clients are told; [`metrics`]: what happens, in numbers; [`logging`]: and in words; [`telemetry`]: and
+//! * [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was an overflow of C's own stack;
+//! * [`notice`]: what whoever waits is told; [`metrics`]: what happens, in numbers; [`logging`]: and in words; [`telemetry`]: and
 //!   in spans;
 //! * [`health`]: what is wrong while the server serves;
 //! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
@@ -36,6 +37,7 @@ pub mod kv;
 pub mod load;
 pub mod logging;
 pub mod memory;
+pub mod memory_stack;
 pub mod metrics;
 pub mod outcome;
 pub mod phases;

@@ -10,6 +10,8 @@ use hyper::StatusCode;
 use serde::Serialize;
 use sledge_sandbox::TrapCode;
 
+use crate::memory_stack::MemoryStack;
+
 /// Why a request got no reply from its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -45,6 +47,8 @@ pub enum Failure {
     CpuLimit,
     /// The guest trapped.
     Trap(TrapCode),
+    /// The guest trapped outside of its memory, most likely since the stack that it keeps there overflowed.
+    MemoryStack(MemoryStack),
     /// The guest gave up (trapped or exited) after it was refused memory.
     MemoryLimit,
     /// The guest ended with this status, which is not zero.
@@ -86,6 +90,7 @@ impl Failure {
             Failure::Deadline
             | Failure::CpuLimit
             | Failure::Trap(_)
+            | Failure::MemoryStack(_)
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -117,6 +122,7 @@ impl Failure {
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Failure::CpuLimit
             | Failure::Trap(_)
+            | Failure::MemoryStack(_)
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -168,7 +174,7 @@ impl Failure {
             Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => "unavailable",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
-            Failure::Trap(_) | Failure::MemoryLimit => "trap",
+            Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
             Failure::ReplyIncomplete => "reply_incomplete",
@@ -197,6 +203,7 @@ impl Failure {
             Failure::NoStore => "no_kv",
             Failure::Deadline => "deadline_exceeded",
             Failure::Trap(code) => code.identifier(),
+            Failure::MemoryStack(_) => TrapCode::MemoryOutOfBounds.identifier(),
             Failure::MemoryLimit => "memory_limit",
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
@@ -225,6 +232,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Trap(code) => write!(f, "trap: {code}"),
+            Failure::MemoryStack(stack) => write!(f, "trap: {}: {stack}", TrapCode::MemoryOutOfBounds),
             Failure::MemoryLimit => f.write_str("gave up after it was refused memory"),
             Failure::Exit(status) => write!(f, "exit status {status}"),
             other => write!(f, "{}: {}", other.code(), other.reason()),

@@ -262,6 +262,12 @@ impl Sandbox {
         (instance.artifact(), instance.module_index() as usize)
     }
 
+    /// The value of a global that an instance defines, by its number among these; after a trap as far as it was written by then.
+    #[must_use]
+    pub fn defined_global(&self, instance: InstanceId, index: usize) -> Option<Slot> {
+        self.instances.get(instance.index())?.vmctx.globals().get(index).copied()
+    }
+
     /// The memory of an instance through which host calls exchange data: the one exported as `memory`, or else its first.
     #[must_use]
     pub fn memory(&mut self, instance: InstanceId) -> Option<GuestMemory<'_>> {

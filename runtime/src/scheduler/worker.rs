@@ -734,7 +734,7 @@ fn new_record(admission: &Admission, caller: Option<&(Arc<Caller>, Parent)>) -> 
 fn log_failure(execution: &Execution, failure: &Failure) {
     let function = execution.function().name();
     match failure {
-        Failure::Trap(_) | Failure::MemoryLimit | Failure::NoMemory => {
+        Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = execution.backtrace();
             let report = format!("{failure}\n{backtrace}");
             execution.function().log.push(report.trim_end(), Instant::now());
