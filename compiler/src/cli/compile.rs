@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use clap::{Args, ValueEnum};
 use super::progress::Report;
 
 /// Also when its file was moved or replaced since it began.
+/// What a new file of a compiler gets; the user's umask takes its share.
+const NEW_FILE_MODE: u32 = 0o666;
+
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Compile INPUT to a native shared object
@@ -204,15 +208,10 @@ fn write(output: &Path, bytes: &[u8]) -> Result<()> {
         return fs::write(output, bytes).with_context(failed); // a device or a link is written through
     }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file =
-        tempfile::Builder::new().prefix(".awsm-").permissions(permissions()).tempfile_in(folder).with_context(failed)?;
-    file.write_all(bytes).with_context(failed)?;
-    file.persist(output).with_context(failed)?;
+    // Made by ourselves: errors of `tempfile_in` name the temporary file.
+    let create = |path: &Path| fs::File::options().write(true).create_new(true).mode(NEW_FILE_MODE).open(path);
+    let mut file = tempfile::Builder::new().prefix(".awsm-").make_in(folder, create).with_context(failed)?;
+    file.as_file_mut().write_all(bytes).with_context(failed)?;
+    file.persist(output).map_err(|error| error.error).with_context(failed)?;
     Ok(())
-}
-
-/// What a new file of a compiler gets; the user's umask takes its share.
-fn permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o666)
 }

@@ -1,6 +1,7 @@
 //! C through clang and wasi-libc.
 
 use std::fs;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -57,8 +58,8 @@ impl Clang {
     /// Assembles [`MINMAX`]: apart from the user's sources, so that none of the user's options is for it.
     fn minmax(&self, folder: &Path) -> Result<PathBuf, FrontendError> {
         let (source, object) = (folder.join("minmax.s"), folder.join("minmax.o"));
-        fs::write(&source, MINMAX).map_err(|error| FrontendError::Io { path: source.clone(), source: error })?;
-        tool::run(self.command().arg("-c").arg(&source).arg("-o").arg(&object))?;
+        fs::write(&source, MINMAX).map_err(FrontendError::Scratch)?;
+        tool::run_in(folder, self.command().arg("-c").arg(&source).arg("-o").arg(&object), Path::new("minmax.s"))?;
         Ok(object)
     }
 }
@@ -75,14 +76,22 @@ pub(super) fn compile(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>
     // Unrolled by clang's WebAssembly back end, a loop reaches awsm with several wrapping 32-bit indices that LLVM cannot relate to each
     // other, so that it never vectorises; awsm's own LLVM unrolls it afterwards, for the real machine.
     command.arg("-fno-unroll-loops");
-    if let Some(sysroot) = &clang.sysroot {
-        command.arg(format!("--sysroot={}", sysroot.display()));
+    if std::io::stderr().is_terminal() {
+        command.arg("-fcolor-diagnostics");
     }
+    match &clang.sysroot {
+        Some(sysroot) => drop(command.arg(format!("--sysroot={}", sysroot.display()))),
+        None if options.arguments.iter().any(|argument| argument.starts_with("--sysroot")) => {}
+        // By itself clang looks into this machine's own headers, too, whose libraries are no WebAssembly.
+        None => drop(command.args(["-nostdlibinc", "-isystem", DEBIAN_HEADERS])),
+    }
+    // Below the stack is nothing, so that what overflows traps and overwrites nothing.
+    command.arg("-Wl,--stack-first");
     // It is of 32 bits.
     if !options.arguments.iter().any(|argument| argument == "-m64" || argument.contains("wasm64")) {
         command.arg(clang.minmax(folder.path())?);
     }
     command.arg(input).args(&options.arguments).arg("-o").arg(&output);
-    tool::run(&mut command)?;
+    tool::run_in(folder.path(), &mut command, input)?;
     read(&output)
 }

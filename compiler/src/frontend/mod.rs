@@ -5,11 +5,13 @@
 //! looked for and how to get it.
 
 mod c;
+mod diagnostics;
 mod rust;
 mod tool;
 
 use std::path::{Path, PathBuf};
 
+use awsm_abi::sources;
 use thiserror::Error;
 
 /// What an input is, by its name.
@@ -34,8 +36,10 @@ impl Language {
     /// When the path does not exist, or is nothing that awsm compiles.
     pub fn of(input: &Path) -> Result<Language, FrontendError> {
         if input.is_dir() {
-            let manifest = input.join("Cargo.toml");
-            return if manifest.is_file() { Ok(Language::CargoPackage) } else { Err(FrontendError::NoManifest { manifest }) };
+            if input.join("Cargo.toml").is_file() {
+                return Ok(Language::CargoPackage);
+            }
+            return Err(FrontendError::NoPackage { folder: input.to_owned(), instead: project(input) });
         }
         if !input.exists() {
             return Err(FrontendError::Missing { path: input.to_owned() });
@@ -45,7 +49,10 @@ impl Language {
             Some("wat") => Ok(Language::Wat),
             Some("c") => Ok(Language::C),
             Some("rs") => Ok(Language::Rust),
-            _ => Err(FrontendError::UnknownLanguage { path: input.to_owned() }),
+            extension => Err(match extension.and_then(sources::known) {
+                Some((what, advice)) => FrontendError::Foreign { path: input.to_owned(), what, advice },
+                None => FrontendError::UnknownLanguage { path: input.to_owned() },
+            }),
         }
     }
 
@@ -66,11 +73,23 @@ pub enum FrontendError {
         /// The input.
         path: PathBuf,
     },
-    /// A folder without a manifest.
-    #[error("{}: not found: a folder to compile must be a cargo package", manifest.display())]
-    NoManifest {
-        /// The manifest that was looked for.
-        manifest: PathBuf,
+    /// A folder that is no cargo package.
+    #[error("{}: {instead}", folder.display())]
+    NoPackage {
+        /// The folder.
+        folder: PathBuf,
+        /// What it is instead, and what to do.
+        instead: String,
+    },
+    /// It is known what the input is, but not compiled.
+    #[error("{}: this is {what}: {advice}", path.display())]
+    Foreign {
+        /// The input.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
     },
     /// Neither of the known endings.
     #[error("{}: cannot tell what this is: expected .wasm, .wat, .c, .rs, or the folder of a cargo package", path.display())]
@@ -86,6 +105,9 @@ pub enum FrontendError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// No room for temporary files.
+    #[error("cannot use the folder for temporary files ({}): {_0}", std::env::temp_dir().display())]
+    Scratch(std::io::Error),
     /// The text does not parse.
     #[error("{}: {message}", path.display())]
     Text {
@@ -105,12 +127,16 @@ pub enum FrontendError {
         advice: &'static str,
     },
     /// A tool could not be started or ended with an error, which it has printed itself.
-    #[error("{command} failed: {outcome}")]
+    #[error("{}: {program} failed ({outcome}){advice}", input.display())]
     ToolFailed {
-        /// The command line.
-        command: String,
+        /// What it was to compile.
+        input: PathBuf,
+        /// Its name.
+        program: String,
         /// Exit status, or why it did not start.
         outcome: String,
+        /// What can be done about it, on lines of their own.
+        advice: String,
     },
     /// Cargo built no WebAssembly module, or more than one.
     #[error("{}: cargo built {found}; {advice}", package.display())]
@@ -153,11 +179,31 @@ pub fn to_wasm(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>, Front
     }
 }
 
+/// What a folder that is no cargo package may be.
+fn project(folder: &Path) -> String {
+    let has = |names: &[&str]| names.iter().any(|name| folder.join(name).exists());
+    if has(&["go.mod"]) {
+        return format!("this is a Go module: {}", sources::GO);
+    }
+    let what = [
+        (["pyproject.toml", "setup.py", "requirements.txt"].as_slice(), "a Python project"),
+        (&["package.json"], "a JavaScript project"),
+        (&["CMakeLists.txt", "Makefile", "configure", "meson.build"], "a C or C++ project with a build of its own"),
+    ];
+    match what.iter().find(|(names, _)| has(names)) {
+        Some((_, what)) => format!(
+            "this is {what}: of folders only cargo packages are compiled; give a .c file (more of them after `--`), or the module (.wasm) that its \
+             build makes for wasm32-wasip1"
+        ),
+        None => "no Cargo.toml there: a folder to compile must be a cargo package".to_owned(),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, FrontendError> {
     std::fs::read(path).map_err(|source| FrontendError::Io { path: path.to_owned(), source })
 }
 
 /// A folder for a producer's output, removed with the value.
 fn scratch() -> Result<tempfile::TempDir, FrontendError> {
-    tempfile::Builder::new().prefix("awsm-").tempdir().map_err(|source| FrontendError::Io { path: std::env::temp_dir(), source })
+    tempfile::Builder::new().prefix("awsm-").tempdir().map_err(FrontendError::Scratch)
 }

@@ -1,5 +1,6 @@
 //! Rust through rustc (one file) or cargo (a package), for the target `wasm32-wasip1`.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -62,8 +63,11 @@ pub(super) fn compile_file(input: &Path, options: &ProducerOptions) -> Result<Ve
     if let Some(linker) = &toolchain.linker {
         command.arg("-C").arg(format!("linker={}", linker.display()));
     }
+    if std::io::stderr().is_terminal() {
+        command.arg("--color=always");
+    }
     command.arg(input).args(&options.arguments).arg("-o").arg(&output);
-    tool::run(&mut command)?;
+    tool::run_in(folder.path(), &mut command, input)?;
     read(&output)
 }
 
@@ -77,7 +81,7 @@ pub(super) fn compile_package(package: &Path, options: &ProducerOptions) -> Resu
     }
     command.args(["build", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"]);
     command.args(&options.arguments);
-    let messages = tool::run(&mut command)?;
+    let messages = tool::run(&mut command, package)?;
     let modules = built_modules(&String::from_utf8_lossy(&messages));
     match modules.as_slice() {
         [module] => read(module),

@@ -9,6 +9,8 @@
 //! * [`trap`]: why a guest may end early, and how the code says so;
 //! * [`types`]: WebAssembly's types, as the descriptor carries them;
 //! * [`cpu`]: the processor features an artifact may require;
+//! * [`imports`]: what a module may import, and [`importable`]: whether it imports nothing else;
+//! * [`sources`]: what files are that are no modules;
 //! * [`limits`]: every number that both sides check against.
 //!
 //! A leaf: it knows neither LLVM nor the operating system, allocates only to decode a descriptor, and contains no
@@ -26,6 +28,7 @@ pub mod exceptions;
 pub mod limits;
 pub mod trap;
 pub mod types;
+pub mod sources;
 pub mod vmctx;
 
 pub use descriptor::{Descriptor, ModuleDescriptor};
