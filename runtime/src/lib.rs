@@ -39,6 +39,7 @@ pub mod logging;
 pub mod memory;
 pub mod memory_stack;
 pub mod metrics;
+pub mod notice;
 pub mod outcome;
 pub mod phases;
 pub mod prepare;

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use awsm_abi::importable::{self, Refused};
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use awsm_abi::sources;
 use awsm_abi::types::Bounds;
 use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
@@ -11,6 +13,9 @@ use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, 
 use crate::config::{Config, FunctionConfig};
 use crate::function::{Function, FunctionError};
 use crate::symbols;
+
+/// The first bytes of an artifact, among others.
+const ELF_MAGIC: &[u8] = b"\x7fELF";
 
 /// Why a file did not become a function.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +30,20 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Neither an artifact nor a module.
-    #[error("{}: neither an artifact (.so, made by `awsm compile`) nor a WebAssembly module (.wasm)", path.display())]
+    #[error("{}: {what}", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
+        /// What it is, if that is known, and what to do.
+        what: String,
+    },
+    /// The module cannot be served.
+    #[error("{}: {source}", path.display())]
+    Refused {
+        /// The module.
+        path: PathBuf,
+        /// Why not.
+        source: Refused,
     },
     /// What came from outside is no module.
     #[error(
@@ -97,17 +112,44 @@ pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Function
 pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
     let path = &config.path;
     let artifact = if bytes.starts_with(MODULE_MAGIC) {
-        let compiled = compiler.compile(bytes, &config.target());
+        check_imports(path, bytes)?;
+        let name = path.file_name().unwrap_or(config.name.as_ref()).to_string_lossy();
+        let compiled = compiler.compile(&name, bytes, &config.target());
         let compiled = compiled.map_err(|source| OpenError::Compile { path: path.clone(), source })?;
         tracing::info!(function = config.name, cached = compiled.cached, took = ?compiled.took, "compiled");
         load(&compiled.artifact, path, config.allow_unchecked)?
-    } else if bytes.starts_with(b"\x7fELF") || path.extension().is_some_and(|extension| extension == "so") {
+    } else if bytes.starts_with(ELF_MAGIC) || path.extension().is_some_and(|extension| extension == "so") {
         // A damaged artifact gets the loader's own words.
         load(bytes, path, config.allow_unchecked)?
     } else {
-        return Err(OpenError::Kind { path: path.clone() });
+        return Err(no_function(path));
     };
     Function::new(&artifact, config).map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })
+}
+
+/// Says what is wrong with what is to be deployed, as far as that is known without a compiler.
+///
+/// # Errors
+/// When it is no module, or imports what no server offers.
+pub fn check_module(path: &Path, bytes: &[u8]) -> Result<(), OpenError> {
+    if !bytes.starts_with(MODULE_MAGIC) {
+        return Err(if bytes.starts_with(ELF_MAGIC) { OpenError::NoModule } else { no_function(path) });
+    }
+    check_imports(path, bytes)
+}
+
+/// Before minutes go into what cannot be served.
+fn check_imports(path: &Path, module: &[u8]) -> Result<(), OpenError> {
+    importable::check(module).map_err(|source| OpenError::Refused { path: path.to_owned(), source })
+}
+
+fn no_function(path: &Path) -> OpenError {
+    let known = path.extension().and_then(|extension| extension.to_str()).and_then(sources::known);
+    let what = match known {
+        Some((what, advice)) => format!("this is {what}: {advice}"),
+        None => "neither an artifact (.so, made by `awsm compile`) nor a WebAssembly module (.wasm)".to_owned(),
+    };
+    OpenError::Kind { path: path.to_owned(), what }
 }
 
 /// Loads an artifact; `allow_unchecked` accepts what was compiled with `--bounds none`, with a warning.

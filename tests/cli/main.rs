@@ -36,6 +36,20 @@ fn module(name: &'static str, text: &str) -> Option<Input> {
     Some(Input { name, bytes: wat::parse_str(text).expect("a module") })
 }
 
+fn bytes(name: &'static str, bytes: &[u8]) -> Option<Input> {
+    Some(Input { name, bytes: bytes.to_vec() })
+}
+
+/// What no server offers: an unknown module, a slip of the pen, another signature, a memory; and what it does.
+const FOREIGN_IMPORTS: &str = r#"(module
+  (import "rb-js-abi-host" "eval-js: func(code: string) -> variant" (func (param i32 i32 i32)))
+  (import "wasi_snapshot_preview" "fd_write" (func (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_wrte" (func (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_close" (func (param i64) (result i32)))
+  (import "wasi_snapshot_preview1" "sched_yield" (func (result i32)))
+  (import "env" "memory" (memory 1))
+  (func (export "_start")))"#;
+
 /// A small module with one of everything that `inspect` shows.
 const SAMPLE: &str = r#"(module $sample
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
@@ -61,6 +75,13 @@ fn cases() -> Vec<Case> {
         case("no-arguments", None, &[]),
         case("missing-file", None, &["compile", "/nonexistent/f.wasm"]),
         case("unknown-extension", text("notes.txt", "hello"), &["compile", "IN"]),
+        case("python", text("app.py", "print('hello')"), &["compile", "IN"]),
+        case("javascript", text("app.mjs", "export default 1"), &["compile", "IN"]),
+        case("c++", text("app.cpp", "int main() {}"), &["compile", "IN"]),
+        case("go", text("main.go", "package main"), &["compile", "IN"]),
+        case("component", bytes("app.wasm", b"\0asm\x0d\0\x01\0"), &["compile", "IN", "-o", "OUT"]),
+        case("imports", module("f.wasm", FOREIGN_IMPORTS), &["compile", "IN", "-o", "OUT"]),
+        case("imports-allowed", module("f.wasm", FOREIGN_IMPORTS), &["compile", "IN", "-o", "OUT", "--allow-unknown-imports"]),
         case("not-wasm", text("text.wasm", "hello"), &["compile", "IN", "-o", "OUT"]),
         case("empty", text("empty.wasm", ""), &["compile", "IN", "-o", "OUT"]),
         case("truncated", truncated, &["compile", "IN", "-o", "OUT"]),
@@ -109,6 +130,24 @@ fn inspect() {
         failures.extend(compare(name, &shown(&done, folder.path())));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Folders are told apart by what lies in them.
+#[test]
+fn folders_are_named_for_what_they_are() {
+    for (file, words) in [
+        ("go.mod", "this is a Go module: its own compiler makes a module of it: GOOS=wasip1"),
+        ("package.json", "this is a JavaScript project"),
+        ("pyproject.toml", "this is a Python project"),
+        ("CMakeLists.txt", "this is a C or C++ project"),
+        ("notes", "no Cargo.toml there: a folder to compile must be a cargo package"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("app")).expect("a folder");
+        std::fs::write(folder.path().join("app").join(file), "").expect("write a file");
+        let done = awsm(folder.path(), &["compile", "app"]);
+        assert!(done.code() == 1 && done.stderr.starts_with(&format!("awsm: app: {words}")), "{file}: {}", done.stderr);
+    }
 }
 
 /// Each `--emit` gives what it is called, on standard output as well.

@@ -137,7 +137,8 @@ fn every_bounds_mode_and_level_that_is_allowed_runs() {
 
 #[test]
 fn an_unknown_import_is_named_with_what_is_on_offer() {
-    assert_refused(&programs::function("import-unknown.wat"), &["env", "launch_missiles", "wasi_snapshot_preview1"]);
+    let artifact = programs::function_with("import-unknown.wat", &["--allow-unknown-imports"]);
+    assert_refused(&artifact, &["env", "launch_missiles", "wasi_snapshot_preview1"]);
 }
 
 #[test]

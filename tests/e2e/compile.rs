@@ -7,8 +7,9 @@ use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A module in a file of its own.
@@ -202,4 +203,116 @@ fn a_compiler_that_is_killed_in_the_middle_costs_that_deployment_only() {
     assert!(door.function("endless").is_none());
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     server.stop();
+}
+
+/// A module of which the header is good, that imports what nobody offers, and that is no module otherwise.
+fn foreign(folder: &Path) -> PathBuf {
+    let path = folder.join("foreign.wasm");
+    let text = r#"(module (import "rb-js-abi-host" "eval-js" (func (param i32) (result i32)))
+        (import "wasi_snapshot_preview1" "fd_wrte" (func)) (func (export "_start")))"#;
+    let mut module = wat::parse_str(text).expect("WAT");
+    module.extend_from_slice(b"\xff\xff\xff no section");
+    fs::write(&path, module).expect("write the module");
+    path
+}
+
+#[test]
+fn imports_are_looked_at_before_anything_is_compiled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = foreign(folder.path());
+    let path = module.to_str().expect("UTF-8");
+    let words = [
+        "2 of its imports are not offered",
+        "`rb-js-abi-host` `eval-js`: it needs a JavaScript host",
+        "the nearest is `fd_write`",
+    ];
+    let server = Server::start(json!({ "functions": [] }));
+    let bytes = fs::read(&module).expect("the module");
+    let reply = server.admin().deploy("foreign", &json!({}), &bytes);
+    assert_eq!(reply.status, 422, "{}", reply.text());
+    let answer = reply.json()["error"].as_str().expect("an error").to_owned();
+    server.stop();
+    let run = process::run(&mut sledge_command(&["run", path]), b"", TIME_MAX);
+    // Nobody is there who could look at it.
+    let deploy = process::run(&mut sledge_command(&["deploy", path, "--admin", "/nonexistent/door"]), b"", TIME_MAX);
+    let serve = refused(folder.path(), &config(folder.path(), &module, &json!({})));
+    for (who, said) in [("server", &answer), ("run", &run.stderr), ("deploy", &deploy.stderr), ("serve", &serve.stderr)] {
+        assert!(words.iter().all(|words| said.contains(words)), "{who}: {said}");
+    }
+    assert_eq!((run.code(), deploy.code()), (1, 1));
+    // Who links modules compiles them nevertheless.
+    let awsm = programs::run_awsm(&["compile", path, "--allow-unknown-imports"]);
+    assert!(awsm.code() == 1 && awsm.stderr.contains("invalid module"), "{}", awsm.stderr);
+}
+
+#[test]
+fn what_is_no_module_is_named_for_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes, words) in [
+        ("app.py", b"print()".as_slice(), "app.py: this is Python: it is not supported"),
+        ("app.c", b"int main", "app.c: this is C: `awsm compile` makes a function of it"),
+        ("app.wasm", b"\0asm\x0d\0\x01\0", "app.wasm: this is a WebAssembly component"),
+        ("app", b"nothing", "app: neither an artifact (.so, made by `awsm compile`) nor a WebAssembly module (.wasm)"),
+    ] {
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).expect("write a file");
+        let path = file.to_str().expect("UTF-8");
+        for arguments in [["run", path].as_slice(), &["deploy", path, "--admin", "/nonexistent/door"]] {
+            let done = process::run(&mut sledge_command(arguments), b"", TIME_MAX);
+            assert!(done.code() == 1 && done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
+        }
+    }
+}
+
+/// The compiler works in a temporary folder, of which nobody hears.
+#[test]
+fn what_the_compiler_refuses_is_called_by_its_own_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = folder.path().join("app.wasm");
+    fs::write(&module, wat::parse_str("(module (func (export \"_start\") (result i32) (i64.const 1)))").expect("WAT"))
+        .expect("write");
+    let done = process::run(sledge_command(&["run", "app.wasm"]).current_dir(folder.path()), b"", TIME_MAX);
+    let said = "sledge: app.wasm: awsm could not compile it (exit status: 1): invalid module at offset";
+    assert!(done.code() == 1 && done.stderr.starts_with(said) && !done.stderr.contains("sledge-"), "{}", done.stderr);
+}
+
+#[test]
+fn a_build_that_takes_long_and_says_nothing_is_spoken_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = "[[functions]]\nname = \"slow\"\npath = \"slow.wasm\"\nbuild = [\"sleep\", \"20\"]\n";
+    fs::write(folder.path().join("sledge.toml"), config).expect("write a configuration");
+    says(sledge_command(&["dev", "--listen", "127.0.0.1:0"]).current_dir(folder.path()), "sleep builds slow, 1 s");
+}
+
+/// Starts a command, and waits for a line of its standard error with these words; then ends it.
+fn says(command: &mut Command, words: &str) -> String {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let mut said = Vec::new();
+    for line in lines {
+        said.push(line);
+        if said.last().is_some_and(|line| line.contains(words)) {
+            break;
+        }
+    }
+    process::kill(&mut child);
+    assert!(said.last().is_some_and(|line| line.contains(words)), "{words:?}: {said:?}");
+    said.pop().unwrap_or_default()
+}
+
+#[test]
+fn whoever_waits_for_a_compiler_is_told_how_far_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = endless(folder.path());
+    let path = module.to_str().expect("UTF-8");
+    let run = says(&mut sledge_command(&["run", path]), "sledge: compiling endless.wasm: ");
+    assert!(run.ends_with(" s"), "{run}");
+    let file = folder.path().join("sledge.json");
+    fs::write(&file, config(folder.path(), &module, &json!({})).to_string()).expect("write a configuration");
+    says(sledge_command(&["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file), "compiling endless.wasm: ");
+    // The server's log says so, and the client's terminal.
+    let server = Server::start(json!({ "cache_dir": folder.path().join("cache"), "functions": [] }));
+    let door = server.admin().path().to_str().expect("UTF-8").to_owned();
+    says(&mut sledge_command(&["deploy", path, "--admin", &door]), "sledge: the server compiles endless, 1 s");
+    server.wait_for_log("compiling endless.wasm: ");
 }

@@ -29,7 +29,7 @@ static OFFERED: [&[HostFunction]; 2] = [&PANICS, wasi::FUNCTIONS];
 
 /// Serves a function, from a file in `functions/`, that imports what `offered` has, on one worker in this process.
 pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut FunctionConfig)) -> SocketAddr {
-    let path = programs::function(file);
+    let path = programs::function_with(file, &["--allow-unknown-imports"]);
     let mut config = Config { listen: "127.0.0.1:0".to_owned(), workers: Some(1), requests_max: 10_000, ..Config::default() };
     let mut function = FunctionConfig::new("f", &path);
     change(&mut function);

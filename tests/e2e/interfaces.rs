@@ -73,6 +73,16 @@ fn the_flat_form_is_documented_as_it_is() {
     assert_eq!(documented, offered());
 }
 
+/// What the compiler lets pass, WASI's included.
+#[test]
+fn the_list_of_what_may_be_imported_is_that_of_what_is_offered() {
+    let listed = awsm_abi::imports::INTERFACES.iter().flat_map(|interface| {
+        interface.functions.iter().map(|function| (interface.module, function.name, function.params, function.results))
+    });
+    let offered = host::offered().map(|function| (function.module, function.name, function.params, function.results));
+    assert_eq!(listed.collect::<Vec<_>>(), offered.collect::<Vec<_>>());
+}
+
 /// Of every function, WASI's included.
 #[test]
 fn effects_are_documented_as_they_are() {

@@ -8,6 +8,7 @@ mod first_light;
 mod io;
 mod operators_flood;
 mod operators;
+mod operators_imports;
 mod polybench;
 mod redis;
 mod runtime;
@@ -93,6 +94,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("hot-after-scan-cpu-ratio", operators::hot_after_scan_cpu_ratio),
     ("start-us-per-function", operators::start_us_per_function),
     ("start-growth-ratio", operators::start_growth_ratio),
+    ("import-refusal-ms", operators_imports::refusal_ms),
 ];
 
 /// The measurement of the promise `name`.

@@ -10,15 +10,16 @@ use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
 use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel};
+use awsm_abi::importable::{self, Refused};
 use awsm_abi::types::Bounds;
 use clap::{Args, ValueEnum};
 
 use super::progress::Report;
 
-/// Also when its file was moved or replaced since it began.
 /// What a new file of a compiler gets; the user's umask takes its share.
 const NEW_FILE_MODE: u32 = 0o666;
 
+/// Also when its file was moved or replaced since it began.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Compile INPUT to a native shared object
@@ -65,9 +66,15 @@ pub(super) struct Arguments {
     /// Let exceptions of other modules through a module that has no tags, so that it can be linked with modules that throw
     #[arg(long)]
     foreign_exceptions: bool,
+    /// Compile a module although `sledge` does not offer what it imports, for a program that links it with other modules
+    #[arg(long)]
+    allow_unknown_imports: bool,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
+    /// Keep in this file how far it has come: phase, functions done and to do
+    #[arg(long, value_name = "FILE", hide = true)]
+    progress_file: Option<PathBuf>,
     /// Arguments for clang, rustc or cargo, after `--`
     #[arg(last = true, value_name = "ARGUMENT")]
     producer: Vec<String>,
@@ -163,7 +170,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         debug: arguments.debug,
     };
     awsm::check(&options)?;
-    let report = Report::new(arguments.quiet);
+    let report = Report::new(arguments.quiet, arguments.progress_file.clone());
     if language.has_producer() {
         report.producing(input);
     }
@@ -171,7 +178,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let wasm = frontend::to_wasm(input, &producer)?;
     let bytes = match arguments.emit {
         Kind::Wasm => wasm,
-        _ => {
+        kind => {
+            check_imports(&wasm, kind, arguments.allow_unknown_imports).with_context(|| input.display().to_string())?;
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
             isolated::compile(Path::new(THIS_PROGRAM), &wasm, &options, &limits, &report)
@@ -181,6 +189,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     write(&output, &bytes)?;
     report.done(&output, bytes.len());
     Ok(())
+}
+
+/// Refuses at once what could only be refused when it is served. What only people look at may import anything.
+fn check_imports(wasm: &[u8], kind: Kind, allow_unknown: bool) -> Result<()> {
+    match importable::check(wasm) {
+        Err(Refused::Imports(_)) if allow_unknown || kind != Kind::So => Ok(()),
+        Err(refused @ Refused::Imports(_)) => {
+            bail!("{refused}\nfor a program that links it with other modules, --allow-unknown-imports compiles it all the same")
+        }
+        Err(refused @ Refused::Component) => Err(refused.into()),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// `examples/fib.c` gives `fib.so` in the current folder, as compilers do.

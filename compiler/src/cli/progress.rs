@@ -1,7 +1,7 @@
 //! What a user sees while awsm works: a bar on a terminal; elsewhere, of a compilation that takes long, a line now and then.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Between lines where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Between two states of the file, if there is one.
+const FILE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows a compilation's progress.
 pub(super) struct Report {
@@ -18,6 +20,8 @@ pub(super) struct Report {
     began: Instant,
     /// What the next line will say, and when the last one was written. None where there is a bar, or nothing is to be shown.
     lines: Option<Mutex<Lines>>,
+    /// Where another program reads how far it is.
+    file: Option<PathBuf>,
 }
 
 struct Lines {
@@ -28,7 +32,7 @@ struct Lines {
 
 impl Report {
     /// Begins; draws only where standard error is a terminal.
-    pub(super) fn new(quiet: bool) -> Report {
+    pub(super) fn new(quiet: bool, file: Option<PathBuf>) -> Report {
         let is_drawn = !quiet && std::io::stderr().is_terminal();
         let bar = if is_drawn { ProgressBar::new(0).with_style(style(0)) } else { ProgressBar::hidden() };
         if is_drawn {
@@ -36,7 +40,8 @@ impl Report {
         }
         let began = Instant::now();
         let lines = Lines { phase: Phase::Validate, total: 0, written: began };
-        Report { bar, quiet, began, lines: (!quiet && !is_drawn).then(|| Mutex::new(lines)) }
+        let needs_lines = file.is_some() || (!quiet && !is_drawn);
+        Report { bar, quiet, began, lines: needs_lines.then(|| Mutex::new(lines)), file }
     }
 
     /// Another compiler is at work, whose own messages must stay readable.
@@ -58,7 +63,13 @@ impl Report {
         let Some(lines) = &self.lines else { return };
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut lines);
-        if lines.written.elapsed() >= LINE_INTERVAL {
+        if let Some(file) = &self.file {
+            // Whoever reads it does without.
+            if done == 0 || lines.written.elapsed() >= FILE_INTERVAL {
+                lines.written = Instant::now();
+                let _ = std::fs::write(file, format!("{} {done} {}\n", lines.phase.name(), lines.total));
+            }
+        } else if lines.written.elapsed() >= LINE_INTERVAL {
             lines.written = Instant::now();
             let seconds = self.began.elapsed().as_secs();
             let functions = if lines.total == 0 { String::new() } else { format!(", {done} of {} functions", lines.total) };

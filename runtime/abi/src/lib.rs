@@ -13,8 +13,8 @@
 //! * [`sources`]: what files are that are no modules;
 //! * [`limits`]: every number that both sides check against.
 //!
-//! A leaf: it knows neither LLVM nor the operating system, allocates only to decode a descriptor, and contains no
-//! `unsafe`. Any change to a layout or to a meaning here raises [`ABI_VERSION`].
+//! A leaf: it knows neither LLVM nor the operating system, allocates only to decode a descriptor and to say what is wrong
+//! with imports, and contains no `unsafe`. Any change to a layout or to a meaning here raises [`ABI_VERSION`].
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -25,10 +25,12 @@ pub mod calls;
 pub mod cpu;
 pub mod descriptor;
 pub mod exceptions;
+pub mod importable;
+pub mod imports;
 pub mod limits;
+pub mod sources;
 pub mod trap;
 pub mod types;
-pub mod sources;
 pub mod vmctx;
 
 pub use descriptor::{Descriptor, ModuleDescriptor};

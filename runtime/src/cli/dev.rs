@@ -18,6 +18,7 @@ use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::deploy::Deployer;
+use crate::notice::{self, To};
 use crate::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
 
@@ -120,7 +121,10 @@ fn build(config: &Config, folder: &Path) -> Result<(), String> {
         let failed = |why: &dyn fmt::Display| format!("{}: building failed: {program}: {why}", function.name);
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("PATH", path());
-        let status = errors().and_then(|errors| command.stdout(errors).status()).map_err(|error| failed(&error))?;
+        // Not all that take minutes say what they do.
+        let run = || errors().and_then(|errors| command.stdout(errors).status());
+        let status = notice::during(To::Log, || format!("{program} builds {}", function.name), run);
+        let status = status.map_err(|error| failed(&error))?;
         if !status.success() {
             return Err(failed(&status));
         }

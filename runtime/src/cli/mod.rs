@@ -23,6 +23,7 @@ use crate::deploy::Deployer;
 use crate::health::Problem;
 use crate::load;
 use crate::logging;
+use crate::notice::To;
 use crate::prepare::prepare;
 
 /// Status of a command that failed.
@@ -129,7 +130,7 @@ fn check(args: &CheckArgs) -> ExitCode {
     logging::direct(Level::WARN);
     let file = args.file.display();
     let prepared = config::read(&args.file).and_then(|config| {
-        let load = || Deployer::new(&config, load::compiler(&config));
+        let load = || Deployer::new(&config, load::compiler(&config).telling(To::Caller));
         Ok((prepare(&config, Some(&args.file), load)?, config.functions.len()))
     });
     let (prepared, functions) = match prepared {

@@ -14,6 +14,8 @@ use crate::admin::api::SETTINGS;
 use crate::admin::client::ClientError;
 use crate::admin::{Address, Client};
 use crate::config::{self, LISTEN_DEFAULT};
+use crate::load;
+use crate::notice::{self, To};
 
 /// Where the server is that is asked.
 #[derive(Debug, Args)]
@@ -89,12 +91,16 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
         Ok(module) => module,
         Err(error) => return fail(format_args!("{}: {error}", args.file.display())),
     };
+    if let Err(error) = load::check_module(&args.file, &module) {
+        return fail(error);
+    }
     let request = Request::builder()
         .method(Method::PUT)
         .uri(format!("/functions/{name}"))
         .header(SETTINGS, Value::Object(settings).to_string().into_bytes())
         .body(Full::new(Bytes::from(module)));
-    done(ask(&args.door, request).map(|change| changes(&change)))
+    let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(&args.door, request));
+    done(answer.map(|change| changes(&change)))
 }
 
 pub(super) fn remove(args: &RemoveArgs) -> ExitCode {

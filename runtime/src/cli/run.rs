@@ -17,6 +17,7 @@ use crate::config::{self, Config, DirConfig, FunctionConfig, Secret, Variable};
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
 use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
+use crate::notice::To;
 use crate::outcome::Failure;
 use crate::{load, logging, symbols};
 
@@ -91,7 +92,8 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         }
         config.env.insert(name.to_owned(), value);
     }
-    let function = match load::function(&config, &load::compiler(&Config::default())) {
+    let compiler = load::compiler(&Config::default()).telling(To::Caller);
+    let function = match load::function(&config, &compiler) {
         Ok(function) => Arc::new(function),
         Err(error) => return fail(error),
     };

@@ -24,6 +24,10 @@ pub const LIMITED_COMMAND: &str = "limited";
 pub(super) const INPUT: &str = "function.wasm";
 /// The artifact that it becomes.
 pub(super) const OUTPUT: &str = "function.so";
+/// Where the compiler says how far it is, in the folder of a compilation.
+pub(super) const PROGRESS: &str = "progress";
+/// More than a state has.
+const PROGRESS_BYTES_MAX: u64 = 256;
 /// What is shown of a failed compilation.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 /// Niceness of compilers: requests go first.
@@ -50,6 +54,8 @@ impl Default for Limits {
 
 /// Compiles what is in a folder.
 pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limits) -> Result<(), CompileError> {
+    let absolute = |path| std::path::absolute(path).map_err(CompileError::Folder);
+    let (program, folder) = (&absolute(program)?, &absolute(folder)?);
     let messages = folder.join("messages");
     let said = File::create(&messages).map_err(CompileError::Folder)?;
     // Also when its file has been replaced meanwhile.
@@ -59,9 +65,9 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limit
         .arg(limits.memory_bytes_max.to_string())
         .arg(program)
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
-        .arg(folder.join(INPUT))
-        .arg("-o")
-        .arg(folder.join(OUTPUT))
+        .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
+        // What it says then names no temporary folder.
+        .current_dir(folder)
         // Secrets may be in the environment, and modules are strangers'.
         .env_clear()
         .envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
@@ -85,9 +91,24 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limit
     Err(failed(status, &messages, limits))
 }
 
+/// How far a compilation is, to be put behind what it is called: phase, and functions where it counts them.
+pub(super) fn progress(file: &Path) -> String {
+    // There is none yet, or it is just being written.
+    let text = super::read_at_most(file, PROGRESS_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut words = text.split_ascii_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some(phase), _, Some("0")) => format!(": {phase}"),
+        (Some(phase), Some(done), Some(total)) => format!(": {phase}, {done} of {total} functions"),
+        _ => String::new(),
+    }
+}
+
 fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError {
     let said = fs::read(messages).unwrap_or_default();
-    let message = String::from_utf8_lossy(&said[said.len().saturating_sub(MESSAGE_BYTES_MAX)..]).trim_end().to_owned();
+    let message = String::from_utf8_lossy(&said[said.len().saturating_sub(MESSAGE_BYTES_MAX)..]);
+    // The module has another name for whoever gave it.
+    let message = message.trim_end().replace(&format!("awsm: {INPUT}: "), "");
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Time { ms_max: limits.ms_max },
         Some(signal) => CompileError::Killed { signal, memory_bytes_max: limits.memory_bytes_max, message },

@@ -45,7 +45,7 @@ pub enum CompileError {
     #[error("the compiler was not started: {_0}")]
     Refused(String),
     /// The compiler failed.
-    #[error("awsm could not compile it ({status}):\n{message}")]
+    #[error("awsm could not compile it ({status}): {message}")]
     Failed {
         /// How the compiler ended.
         status: ExitStatus,

@@ -25,6 +25,7 @@ use awsm_abi::types::Bounds;
 
 use crate::metrics::count::Sum;
 use crate::metrics::{Count, Histogram};
+use crate::notice::{self, To};
 
 pub use broker::{BROKER_COMMAND, Broker, serve as serve_broker};
 pub use cache::{Cache, Id};
@@ -66,7 +67,9 @@ pub struct Compiler {
     broker: Option<Broker>,
     /// The compiler, once it was found.
     program: OnceLock<PathBuf>,
-    /// What tells it from others, once that was asked for.
+    /// Who is told how far it is.
+    to: To,
+    /// What tells the compiler from others, once that was asked for.
     identity: OnceLock<blake3::Hash>,
     counts: Mutex<Counts>,
 }
@@ -83,13 +86,19 @@ impl Compiler {
     /// A compiler that keeps these limits, and what it made in `cache`.
     #[must_use]
     pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
-        Compiler { limits, cache, broker: None, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
+        Compiler { limits, cache, broker: None, to: To::Log, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
     }
 
     /// The same, which has another process start compilers.
     #[must_use]
     pub fn through(self, broker: Broker) -> Compiler {
         Compiler { broker: Some(broker), ..self }
+    }
+
+    /// The same, which tells another how far it is.
+    #[must_use]
+    pub fn telling(self, to: To) -> Compiler {
+        Compiler { to, ..self }
     }
 
     /// How many modules were compiled, found in the cache, and refused; how long compiling took.
@@ -101,12 +110,12 @@ impl Compiler {
         ([("compiled", counts.made.get()), ("cached", counts.cached.get()), ("failed", counts.failed.get())], took)
     }
 
-    /// Compiles a module, or finds what was made of it earlier.
+    /// Compiles a module, or finds what was made of it earlier. `name` is what whoever waits knows it by.
     ///
     /// # Errors
     /// When there is no compiler, it fails, or it exceeds a limit.
-    pub fn compile(&self, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
-        let result = self.compile_or_find(module, target);
+    pub fn compile(&self, name: &str, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
+        let result = self.compile_or_find(name, module, target);
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         match &result {
             Ok(Compiled { cached: true, .. }) => counts.cached.add(1),
@@ -120,14 +129,14 @@ impl Compiler {
         result
     }
 
-    fn compile_or_find(&self, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
+    fn compile_or_find(&self, name: &str, module: &[u8], target: &Target) -> Result<Compiled, CompileError> {
         let began = Instant::now();
         if module.len() as u64 > MODULE_BYTES_MAX {
             return Err(CompileError::TooLarge { bytes: module.len() as u64, bytes_max: MODULE_BYTES_MAX });
         }
         let program = self.program()?;
         let Some(cache) = &self.cache else {
-            let artifact = self.run(program, module, target)?;
+            let artifact = self.run(program, name, module, target)?;
             return Ok(Compiled { artifact, cached: false, took: began.elapsed() });
         };
         let id = self.id(program, module, target)?;
@@ -136,7 +145,7 @@ impl Compiler {
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "a cached artifact is not used; compiling again"),
         }
-        let artifact = self.run(program, module, target)?;
+        let artifact = self.run(program, name, module, target)?;
         if let Err(error) = cache.put(&id, &artifact) {
             tracing::warn!(folder = %cache.folder().display(), %error, "an artifact could not be kept; it will be compiled again");
         }
@@ -171,13 +180,15 @@ impl Compiler {
         Ok(Id::from(hasher.finalize()))
     }
 
-    fn run(&self, program: &Path, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
+    fn run(&self, program: &Path, name: &str, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
         let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
         fs::write(folder.path().join(child::INPUT), module).map_err(CompileError::Folder)?;
-        match &self.broker {
-            Some(broker) => broker.run(folder.path(), target, &self.limits)?,
-            None => child::run(program, folder.path(), target, &self.limits)?,
-        }
+        let compile = || match &self.broker {
+            Some(broker) => broker.run(folder.path(), target, &self.limits),
+            None => child::run(program, folder.path(), target, &self.limits),
+        };
+        let progress = folder.path().join(child::PROGRESS);
+        notice::during(self.to, || format!("compiling {name}{}", child::progress(&progress)), compile)?;
         let output = folder.path().join(child::OUTPUT);
         let mut artifact = Vec::new();
         let read = fs::File::open(&output).and_then(|file| file.take(ARTIFACT_BYTES_MAX + 1).read_to_end(&mut artifact));

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
+use awsm_abi::importable;
 use awsm_abi::types::FuncType;
 
 use super::{HostFunction, call, fetch, http, kv, note, wasi};
@@ -17,9 +18,6 @@ const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::
 pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
     OFFERED.iter().copied().flatten()
 }
-
-/// How alike an unknown name must be to an offered one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
-const LIKENESS_MIN: f64 = 0.85;
 
 /// Why an artifact's imports cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,12 +146,8 @@ fn offer(module: &str, name: &str, offered: Offer) -> String {
         }
         return text;
     };
-    let nearest = functions
-        .iter()
-        .map(|function| (strsim::jaro_winkler(name, function.name), function.name))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = nearest.map_or_else(String::new, |(_, nearest)| format!("the nearest is `{nearest}`, "));
+    let nearest = importable::nearest(name, functions.iter().map(|function| function.name));
+    let hint = nearest.map_or_else(String::new, |nearest| format!("the nearest is `{nearest}`, "));
     let names = functions.iter().map(|function| function.name).collect::<Vec<_>>().join(", ");
     format!("{hint}on offer from `{module}` are: {names}")
 }

@@ -1,0 +1,193 @@
+//! Whether a module's imports can be served, before anything is compiled: only its types and imports are read.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use wasmparser::{CompositeInnerType, Encoding, FuncType, Parser, Payload, TypeRef, ValType as Parsed};
+
+use crate::imports::{Function, INTERFACES, Interface};
+use crate::limits::TYPES_MAX;
+use crate::types::ValType;
+
+/// How alike an unknown name must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
+const LIKENESS_MIN: f64 = 0.85;
+/// Imports that a message names.
+const NAMED_MAX: usize = 20;
+/// Characters of a name or type in a message.
+const CHARACTERS_MAX: usize = 120;
+
+/// Module names that say for which host a module was made, and what to do.
+const HOSTS: &[(&str, &str)] = &[
+    ("wasi_unstable", "it was built for WASI before preview 1; build it for wasm32-wasip1"),
+    ("gojs", "it was built for a browser; build it with GOOS=wasip1"),
+    ("go", "it was built for a browser; build it with GOOS=wasip1"),
+    ("rb-js-abi-host", "it needs a JavaScript host"),
+    ("wbg", "it was built by wasm-bindgen for a JavaScript host; build it for wasm32-wasip1 without it"),
+    ("__wbindgen_placeholder__", "it was built for wasm-bindgen and a JavaScript host; build it for wasm32-wasip1 without it"),
+    ("wasi", "threads are not supported; build it for wasm32-wasip1"),
+    ("a", "it was built by Emscripten for a JavaScript host; build it for wasm32-wasip1"),
+    ("env", "what is declared but not defined, or was built by Emscripten, is imported from there"),
+];
+
+/// Why a module cannot be served.
+#[derive(Debug)]
+pub enum Refused {
+    /// It is a component.
+    Component,
+    /// It imports what nobody offers.
+    Imports(Vec<Missing>),
+}
+
+/// An import that nobody offers.
+#[derive(Debug)]
+pub struct Missing {
+    /// What is imported, in words.
+    what: String,
+    /// What there is instead.
+    instead: String,
+}
+
+/// Looks at a module's imports. Of what is no module, or a broken one, the compiler knows more to say: nothing is said here.
+///
+/// # Errors
+/// When it imports what the host does not offer, with all such imports; when it is a component.
+pub fn check(wasm: &[u8]) -> Result<(), Refused> {
+    let mut types = Vec::new();
+    let mut missing = Vec::new();
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload {
+            Ok(Payload::Version { encoding: Encoding::Component, .. }) => return Err(Refused::Component),
+            Ok(Payload::Version { .. } | Payload::CustomSection(_)) => {}
+            Ok(Payload::TypeSection(section)) => {
+                let groups = section.into_iter().map_while(Result::ok);
+                let all = groups.flat_map(wasmparser::RecGroup::into_types).take(TYPES_MAX);
+                types.extend(all.map(|ty| match ty.composite_type.inner {
+                    CompositeInnerType::Func(ty) => Some(ty),
+                    _ => None,
+                }));
+            }
+            Ok(Payload::ImportSection(section)) => {
+                for import in section.into_imports().map_while(Result::ok) {
+                    let instead = match import.ty {
+                        TypeRef::Func(index) | TypeRef::FuncExact(index) => {
+                            let Some(ty) = types.get(index as usize) else { break };
+                            find(import.module, import.name, ty.as_ref())
+                        }
+                        _ => Err(String::from("only functions are offered")),
+                    };
+                    if let Err(instead) = instead {
+                        let ty = kind(import.ty, &types);
+                        let what = format!("{ty} `{}` `{}`", clipped(import.module), clipped(import.name));
+                        missing.push(Missing { what, instead });
+                    }
+                }
+            }
+            _ => break,
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Refused::Imports(missing)) }
+}
+
+/// The name that is most like one that does not exist, if one is much alike.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = known.map(|known| (strsim::jaro_winkler(name, known), known)).filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// Whether it is offered; else what is.
+fn find(module: &str, name: &str, ty: Option<&FuncType>) -> Result<(), String> {
+    let Some(interface) = INTERFACES.iter().find(|interface| interface.module == module) else {
+        let advice = HOSTS.iter().find(|(host, _)| *host == module).map(|(_, advice)| (*advice).to_string());
+        let alike = || Some(format!("the nearest is `{}`", nearest(module, INTERFACES.iter().map(|one| one.module))?));
+        return Err(advice.or_else(alike).unwrap_or_else(|| String::from("there is no such module")));
+    };
+    let Some(function) = interface.functions.iter().find(|function| function.name == name) else {
+        return Err(match nearest_function(interface, name) {
+            Some(function) => format!("the nearest is `{}` {}", function.name, signature(function)),
+            None => format!("there is none of that name among its {} functions", interface.functions.len()),
+        });
+    };
+    let is_same = |wanted: &[Parsed], offered: &[ValType]| {
+        wanted.len() == offered.len() && wanted.iter().zip(offered).all(|(wanted, offered)| is(*wanted, *offered))
+    };
+    match ty {
+        Some(ty) if is_same(ty.params(), function.params) && is_same(ty.results(), function.results) => Ok(()),
+        _ => Err(format!("it is {}", signature(function))),
+    }
+}
+
+fn nearest_function(interface: &Interface, name: &str) -> Option<&'static Function> {
+    let found = nearest(name, interface.functions.iter().map(|function| function.name))?;
+    interface.functions.iter().find(|function| function.name == found)
+}
+
+const fn is(wanted: Parsed, offered: ValType) -> bool {
+    matches!(
+        (wanted, offered),
+        (Parsed::I32, ValType::I32) | (Parsed::I64, ValType::I64) | (Parsed::F32, ValType::F32) | (Parsed::F64, ValType::F64)
+    )
+}
+
+fn signature(function: &Function) -> String {
+    arrow(function.params, function.results)
+}
+
+fn arrow<T: fmt::Display>(params: &[T], results: &[T]) -> String {
+    let list = |types: &[T]| types.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
+    clipped(&format!("({}) -> ({})", list(params), list(results)))
+}
+
+/// What is imported.
+fn kind(ty: TypeRef, types: &[Option<FuncType>]) -> String {
+    match ty {
+        TypeRef::Func(index) | TypeRef::FuncExact(index) => match types.get(index as usize) {
+            Some(Some(ty)) => format!("function {}", arrow(ty.params(), ty.results())),
+            _ => String::from("function"),
+        },
+        TypeRef::Table(_) => String::from("table"),
+        TypeRef::Memory(_) => String::from("memory"),
+        TypeRef::Global(_) => String::from("global"),
+        TypeRef::Tag(_) => String::from("tag"),
+    }
+}
+
+/// A stranger's text, fit for a terminal and a line of a log.
+fn clipped(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut kept: String = characters.by_ref().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
+    if characters.next().is_some() {
+        kept.push_str("...");
+    }
+    kept
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let missing = match self {
+            Refused::Component => {
+                return f.write_str(
+                    "this is a WebAssembly component; what is supported are core modules for WASI preview 1: build it for wasm32-wasip1",
+                );
+            }
+            Refused::Imports(missing) => missing,
+        };
+        let count = missing.len();
+        writeln!(f, "{count} of its imports {} not offered:", if count == 1 { "is" } else { "are" })?;
+        for Missing { what, instead } in missing.iter().take(NAMED_MAX) {
+            writeln!(f, "  {what}: {instead}")?;
+        }
+        if count > NAMED_MAX {
+            writeln!(f, "  and {} more", count - NAMED_MAX)?;
+        }
+        f.write_str("on offer are")?;
+        for (index, interface) in INTERFACES.iter().enumerate() {
+            let separator = if index == 0 { " " } else { ", " };
+            write!(f, "{separator}`{}` ({} functions)", interface.module, interface.functions.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Refused {}
