@@ -35,6 +35,9 @@ const FLAGS: [&str; 11] = [
     "--fatal-warnings",
 ];
 
+/// What the linker writes, in a folder of its own.
+const OUTPUT: &str = "function.so";
+
 /// Drops the debug sections of generated code: their line table means something else.
 const STRIP: &str = "--strip-debug";
 
@@ -76,18 +79,18 @@ pub(super) fn merge(objects: &[&[u8]], arch: Arch) -> Result<Vec<u8>, CompileErr
 
 fn run(objects: &[&[u8]], arch: Arch, flags: &[&str]) -> Result<Vec<u8>, CompileError> {
     let folder = tempfile::tempdir().map_err(CompileError::io("making a temporary folder"))?;
-    let output = folder.path().join("function.so");
     let mut inputs = Vec::new();
     for (index, object) in objects.iter().enumerate() {
-        let path = folder.path().join(format!("{index}.o"));
-        fs::write(&path, object).map_err(CompileError::io("writing an object file"))?;
-        inputs.push(path);
+        let name = format!("{index}.o");
+        fs::write(folder.path().join(&name), object).map_err(CompileError::io("writing an object file"))?;
+        inputs.push(name);
     }
-    run_linker(&inputs, &output, arch, flags)?;
-    fs::read(&output).map_err(CompileError::io("reading the linked artifact"))
+    run_linker(folder.path(), &inputs, arch, flags)?;
+    fs::read(folder.path().join(OUTPUT)).map_err(CompileError::io("reading the linked artifact"))
 }
 
-fn run_linker(inputs: &[PathBuf], output: &Path, arch: Arch, flags: &[&str]) -> Result<(), CompileError> {
+/// Runs it in that folder, so that what it says names no temporary paths.
+fn run_linker(folder: &Path, inputs: &[String], arch: Arch, flags: &[&str]) -> Result<(), CompileError> {
     // Segments never share a page in memory. In the file they may: it is copied, not mapped, and with pages of up to 64 KiB, as systems for
     // AArch64 may have, small functions would be mostly padding.
     let layout = match arch {
@@ -100,7 +103,7 @@ fn run_linker(inputs: &[PathBuf], output: &Path, arch: Arch, flags: &[&str]) -> 
             if name == RUST_LLD {
                 command.args(["-flavor", "gnu"]);
             }
-            command.args(flags).args(layout).arg("-o").arg(output).args(inputs);
+            command.args(flags).args(layout).args(["-o", OUTPUT]).args(inputs).current_dir(folder);
             match command.output() {
                 Ok(done) if done.status.success() => return Ok(()),
                 Ok(done) => return Err(failed(name, &done).into()),
@@ -146,6 +149,8 @@ mod tests {
     #[test]
     fn a_linker_that_fails_is_quoted() {
         let error = link(&[b"not an object"], Arch::HOST).unwrap_err().to_string();
-        assert!(error.contains("ld") && error.contains("0.o"), "{error}");
+        assert!(error.contains("ld") && error.contains(" 0.o"), "{error}");
+        let folder = std::env::temp_dir();
+        assert!(!error.contains(folder.to_str().expect("UTF-8")), "{error}");
     }
 }
