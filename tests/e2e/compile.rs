@@ -162,14 +162,14 @@ fn compilers_take_their_limits_upon_themselves() {
     assert!(lines[6].parse::<i32>().expect("a number") >= 10, "{lines:?}");
 }
 
-/// Processes that compile in a folder below the one of that test, by their command line.
+/// Processes that compile in a folder below the one of that test, by where they work and their command line.
 fn compilers_of(folder: &Path) -> Vec<i32> {
-    let of = folder.to_string_lossy().into_owned();
+    let folder = folder.canonicalize().expect("the folder");
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let is_one = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        line.contains(&of) && line.contains("--bounds")
+        let works = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        works.starts_with(&folder) && String::from_utf8_lossy(&line).contains("--bounds")
     };
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_one).collect()
 }
