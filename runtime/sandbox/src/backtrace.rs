@@ -29,6 +29,8 @@ pub struct Frame {
     pub name: Option<String>,
     /// Whether its code had become part of another function's, whose own frame is then missing.
     pub inlined: bool,
+    /// Its source, as `file:line:column`, if the artifact was compiled with `--debug` from a module that knows.
+    pub source: Option<String>,
 }
 
 impl fmt::Display for Backtrace {
@@ -48,7 +50,8 @@ impl fmt::Display for Frame {
             Some(name) => write!(f, "{}", name.escape_debug())?,
             None => write!(f, "function {}", self.location.function)?,
         }
-        write!(f, " at wasm offset {:#x}{}", self.location.offset, if self.inlined { " (inlined)" } else { "" })
+        write!(f, " at wasm offset {:#x}{}", self.location.offset, if self.inlined { " (inlined)" } else { "" })?;
+        self.source.iter().try_for_each(|source| write!(f, ", {source}"))
     }
 }
 
@@ -129,7 +132,8 @@ pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
 
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
-    Frame { location, name: name(artifact, location.module, location.function), inlined }
+    let source = artifact.source(location.offset);
+    Frame { location, name: name(artifact, location.module, location.function), inlined, source }
 }
 
 /// The name of a function that an artifact defines, demangled.

@@ -1,7 +1,8 @@
 //! `sledge dev`: serves the functions of a project, and builds and swaps them when a file changes.
 //!
 //! Whatever fails (a build, the configuration, loading) is said, and the next change waited for. Until the first time that all goes well there is
-//! no server; from then on it changes as at SIGHUP, and serves what was good last while something is not.
+//! no server; from then on it changes as at SIGHUP, and serves what was good last while something is not. Modules are compiled for somebody who
+//! waits ([`Purpose::Development`]).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,13 +15,18 @@ use std::thread;
 use clap::Args;
 use tracing::Level;
 
+use super::made::Made;
 use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
+use crate::compile::Purpose;
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::deploy::Deployer;
 use crate::notice::{self, To};
 use crate::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
+
+/// Builds in a row because of files that change meanwhile; what still changes in the last one is made by it.
+const BUILDS_MAX: usize = 3;
 
 /// Serve a project, and build it whenever a file changes.
 #[derive(Clone, Debug, Args)]
@@ -56,61 +62,104 @@ impl DevArgs {
     }
 }
 
+/// What is worked on.
+#[derive(Debug)]
+struct Project {
+    args: DevArgs,
+    watch: Watch,
+    made: Made,
+    /// How the files were when they were built last.
+    files: Files,
+}
+
 pub(super) fn dev(args: DevArgs) -> ExitCode {
     if !args.config.is_file() {
         let what = "`sledge new` makes a project, or give its configuration with --config FILE";
         return usage(format_args!("{}: no such file; {what}", args.config.display()));
     }
     logging::queueable(Level::INFO, logging::Format::default());
-    let mut watch = match Watch::new(args.folder()) {
+    let watch = match Watch::new(args.folder(), args.config.file_name().unwrap_or_default()) {
         Ok(watch) => watch,
         Err(error) => return fail(format_args!("{}: cannot be watched: {error}", args.folder().display())),
     };
-    let mut files = watch.files();
+    let mut project = Project { args: args.clone(), watch, made: Made::default(), files: Files::default() };
     let (config, prepared) = loop {
-        match begin(&args) {
+        match project.begin() {
             Ok(begun) => break begun,
             Err(error) => tracing::error!("{error}; waiting for the next change"),
         }
-        files = watch.wait(&files);
+        project.wait();
     };
-    let again = args.clone();
     let scheme = super::serve::scheme(&config);
     let ready = |address| {
         print_line(&format!("listening on {scheme}://{address}"));
         // Here, where signals are left to the main thread already.
-        let follow = move || follow(&args, watch, files);
-        if let Err(error) = thread::Builder::new().name("dev".to_owned()).spawn(follow) {
+        if let Err(error) = thread::Builder::new().name("dev".to_owned()).spawn(move || project.follow()) {
             tracing::error!(%error, "changes are not followed");
         }
     };
-    match server::serve(&config, prepared, move || again.checked(), ready) {
+    match server::serve(&config, prepared, move || args.checked(), ready) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
 }
 
-/// Builds and loads everything.
-fn begin(args: &DevArgs) -> Result<(Config, Prepared), String> {
-    let text = |error: &dyn fmt::Display| error.to_string();
-    build(&args.read().map_err(|error| text(&error))?, args.folder())?;
-    let config = args.read().map_err(|error| text(&error))?;
-    let load = || Deployer::new(&config, load::compiler(&config));
-    let prepared = prepare(&config, Some(&args.config), load).map_err(|error| text(&error))?;
-    Ok((config, prepared))
-}
+impl Project {
+    /// Builds and loads everything.
+    fn begin(&mut self) -> Result<(Config, Prepared), String> {
+        let text = |error: &dyn fmt::Display| error.to_string();
+        self.build()?;
+        let config = self.args.read().map_err(|error| text(&error))?;
+        let load = || Deployer::new(&config, load::compiler(&config).with_purpose(Purpose::Development));
+        let prepared = prepare(&config, Some(&self.args.config), load).map_err(|error| text(&error))?;
+        Ok((config, prepared))
+    }
 
-/// Builds what has changed, and has the server take it.
-fn follow(args: &DevArgs, mut watch: Watch, mut files: Files) {
-    loop {
-        files = watch.wait(&files);
-        let built = args.read().map_err(|error| error.to_string()).and_then(|config| build(&config, args.folder()));
-        match built {
-            // What then goes wrong is said by who reads the configuration anew.
-            Ok(()) => drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)),
-            Err(error) => tracing::error!("{error}; what was built before is still served; waiting for the next change"),
+    /// Builds what has changed, and has the server take it.
+    fn follow(&mut self) {
+        loop {
+            self.wait();
+            match self.build() {
+                // What then goes wrong is said by who reads the configuration anew.
+                Ok(()) => drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)),
+                Err(error) => tracing::error!("{error}; what was built before is still served; waiting for the next change"),
+            }
         }
     }
+
+    /// Waits until somebody edits a file.
+    fn wait(&mut self) {
+        let now = self.watch.wait(&self.files);
+        self.made.edited(&self.files, &now);
+    }
+
+    /// Builds everything; once more when a file that may have been edited meanwhile is otherwise afterwards.
+    fn build(&mut self) -> Result<(), String> {
+        for builds_left in (0..BUILDS_MAX).rev() {
+            let config = self.args.read();
+            self.watch.leave_out(config.iter().flat_map(written));
+            let before = self.watch.files();
+            let built = config.map_err(|error| error.to_string()).and_then(|config| build(&config, self.args.folder()));
+            self.files = self.watch.files();
+            let edited = self.made.built(&before, &self.files);
+            let Some(first) = edited.first() else { return built };
+            let file = first.display();
+            if builds_left == 0 {
+                tracing::warn!(%file, "changes with every build, so the build makes it; name it in .gitignore");
+                self.made.extend(edited);
+                return built;
+            }
+            tracing::info!(%file, "changed during the build; building again");
+        }
+        Ok(())
+    }
+}
+
+/// Files and folders that the server and its functions write.
+fn written(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
+    let dirs = config.functions.iter().flat_map(|function| &function.dirs).filter(|dir| dir.write).map(|dir| dir.host.clone());
+    let own = [&config.kv, &config.state_dir, &config.cache_dir].into_iter().flatten().cloned();
+    own.chain(dirs).collect::<Vec<_>>().into_iter()
 }
 
 /// Runs the commands that make the functions, one after the other. What they print goes to standard error.

@@ -4,6 +4,7 @@ mod dev;
 mod dirs;
 mod invoke;
 mod kv;
+mod made;
 mod new;
 mod operate;
 mod run;

@@ -25,7 +25,7 @@ use awsm_abi::types::Bounds;
 use serde::{Deserialize, Serialize};
 
 use super::child::{self, INHERITED, Limits};
-use super::{CompileError, Target};
+use super::{CompileError, Purpose, Target};
 use crate::confine;
 
 /// The command of this program that starts compilers for another.
@@ -44,6 +44,7 @@ struct Order {
     folder: PathBuf,
     bounds: String,
     cpu: String,
+    purpose: Purpose,
     ms_max: u64,
     memory_bytes_max: u64,
 }
@@ -107,7 +108,7 @@ impl Broker {
     }
 
     /// Has `function.wasm` in that folder compiled, to `function.so`.
-    pub(super) fn run(&self, folder: &Path, target: &Target, limits: &Limits) -> Result<(), CompileError> {
+    pub(super) fn run(&self, folder: &Path, target: &Target, purpose: Purpose, limits: &Limits) -> Result<(), CompileError> {
         self.listen().map_err(CompileError::Folder)?;
         let folder = std::path::absolute(folder).map_err(CompileError::Folder)?;
         let (sender, answer) = mpsc::channel();
@@ -126,6 +127,7 @@ impl Broker {
             folder,
             bounds: target.bounds.name().to_owned(),
             cpu: target.cpu.clone(),
+            purpose,
             ms_max: limits.ms_max,
             memory_bytes_max: limits.memory_bytes_max,
         };
@@ -213,7 +215,7 @@ fn carry_out(order: Order) -> Result<(), Error> {
     }
     let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
     let program = super::program()?;
-    Ok(child::run(&program, &order.folder, &Target { bounds, cpu: order.cpu }, &limits)?)
+    Ok(child::run(&program, &order.folder, &Target { bounds, cpu: order.cpu }, order.purpose, &limits)?)
 }
 
 impl From<CompileError> for Error {

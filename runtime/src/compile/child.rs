@@ -15,7 +15,7 @@ use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 
-use super::{CompileError, Target};
+use super::{CompileError, Purpose, Target};
 
 /// The command of this program that limits itself and becomes another program.
 pub const LIMITED_COMMAND: &str = "limited";
@@ -53,7 +53,7 @@ impl Default for Limits {
 }
 
 /// Compiles what is in a folder.
-pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limits) -> Result<(), CompileError> {
+pub(super) fn run(program: &Path, folder: &Path, target: &Target, purpose: Purpose, limits: &Limits) -> Result<(), CompileError> {
     let absolute = |path| std::path::absolute(path).map_err(CompileError::Folder);
     let (program, folder) = (&absolute(program)?, &absolute(folder)?);
     let messages = folder.join("messages");
@@ -65,6 +65,7 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, limits: &Limit
         .arg(limits.memory_bytes_max.to_string())
         .arg(program)
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
+        .args(purpose.arguments())
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
         // What it says then names no temporary folder.
         .current_dir(folder)

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, MODULE_BYTES_MAX};
 use awsm_abi::types::Bounds;
+use serde::{Deserialize, Serialize};
 
 use crate::metrics::count::Sum;
 use crate::metrics::{Count, Histogram};
@@ -47,6 +48,26 @@ impl Default for Target {
     }
 }
 
+/// What artifacts are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// To run fast.
+    #[default]
+    Service,
+    /// To be there fast, with the lines of their source for backtraces.
+    Development,
+}
+
+impl Purpose {
+    /// What `awsm compile` is told of it.
+    const fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Purpose::Service => &[],
+            Purpose::Development => &["-O", "0", "--debug"],
+        }
+    }
+}
+
 /// What became of a module.
 #[derive(Debug)]
 pub struct Compiled {
@@ -61,6 +82,7 @@ pub struct Compiled {
 /// Compiles modules.
 #[derive(Debug)]
 pub struct Compiler {
+    purpose: Purpose,
     limits: Limits,
     cache: Option<Cache>,
     /// Who starts compilers; none if this process does.
@@ -86,7 +108,14 @@ impl Compiler {
     /// A compiler that keeps these limits, and what it made in `cache`.
     #[must_use]
     pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
-        Compiler { limits, cache, broker: None, to: To::Log, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
+        let purpose = Purpose::default();
+        Compiler { purpose, limits, cache, broker: None, to: To::Log, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
+    }
+
+    /// The same, whose artifacts are for that.
+    #[must_use]
+    pub fn with_purpose(self, purpose: Purpose) -> Compiler {
+        Compiler { purpose, ..self }
     }
 
     /// The same, which has another process start compilers.
@@ -174,7 +203,7 @@ impl Compiler {
         let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11 cache of artifacts: module, compiler, processor");
         hasher.update(blake3::hash(module).as_bytes()).update(identity.as_bytes()).update(&ABI_VERSION.to_le_bytes());
         let features: Vec<&str> = sledge_sandbox::cpu_features().collect();
-        for text in [target.bounds.name(), &target.cpu].into_iter().chain(features) {
+        for text in [&[target.bounds.name(), &*target.cpu], self.purpose.arguments(), &features].concat() {
             hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
         Ok(Id::from(hasher.finalize()))
@@ -184,8 +213,8 @@ impl Compiler {
         let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
         fs::write(folder.path().join(child::INPUT), module).map_err(CompileError::Folder)?;
         let compile = || match &self.broker {
-            Some(broker) => broker.run(folder.path(), target, &self.limits),
-            None => child::run(program, folder.path(), target, &self.limits),
+            Some(broker) => broker.run(folder.path(), target, self.purpose, &self.limits),
+            None => child::run(program, folder.path(), target, self.purpose, &self.limits),
         };
         let progress = folder.path().join(child::PROGRESS);
         notice::during(self.to, || format!("compiling {name}{}", child::progress(&progress)), compile)?;

@@ -12,6 +12,7 @@ use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 
+use super::lines::Lines;
 use crate::error::LoadError;
 use crate::limits::{PROGRAM_HEADERS_MAX, SECTIONS_MAX};
 use crate::sys::page::page_bytes;
@@ -28,6 +29,8 @@ pub(super) struct Elf<'a> {
     pub(super) eh_frame: Option<Range<usize>>,
     /// Addresses of the table by which it is searched; in a segment.
     pub(super) eh_frame_hdr: Option<Range<usize>>,
+    /// Source lines of the code; not in any segment.
+    pub(super) lines: Option<Lines>,
 }
 
 /// A segment to be mapped.
@@ -78,17 +81,20 @@ pub(super) fn parse(data: &[u8]) -> Result<Elf<'_>, LoadError> {
     let segments = segments(program_headers, data)?;
     let span = segments.last().map_or(0, |segment| segment.addresses().end);
 
-    let mut elf = Elf { segments, span, descriptor: (0, &[]), eh_frame: None, eh_frame_hdr: None };
+    let mut elf = Elf { segments, span, descriptor: (0, &[]), eh_frame: None, eh_frame_hdr: None, lines: None };
     let mut descriptor = None;
+    let mut debug = Vec::new();
     for section in sections.iter() {
         check_section(section)?;
         match sections.section_name(LE, section) {
             Ok(name) if name == DESCRIPTOR_SECTION.as_bytes() => descriptor = Some(loaded(&elf, section, data)?),
             Ok(b".eh_frame") => elf.eh_frame = Some(loaded(&elf, section, data)?),
             Ok(b".eh_frame_hdr") => elf.eh_frame_hdr = Some(loaded(&elf, section, data)?),
+            Ok(name) if name.starts_with(b".debug_") => debug.extend(section.data(LE, data).map(|data| (name, data))),
             _ => {}
         }
     }
+    elf.lines = Lines::read(|name| debug.iter().find(|(other, _)| *other == name.as_bytes()).map_or(&[], |(_, data)| *data));
     let exported = exported(&sections.symbols(LE, data, elf::SHT_DYNSYM).map_err(malformed("the dynamic symbols"))?)?;
     let Some(range) = descriptor.filter(|range| Some(range.start as u64) == exported) else {
         return Err(LoadError::Foreign {

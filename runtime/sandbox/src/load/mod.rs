@@ -8,6 +8,7 @@
 mod check;
 mod cpu;
 mod elf;
+mod lines;
 mod module;
 
 use std::fmt;
@@ -25,6 +26,8 @@ use crate::backtrace;
 use crate::error::LoadError;
 use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
 use crate::types;
+
+use lines::Lines;
 
 pub(crate) use module::Module;
 
@@ -70,6 +73,7 @@ pub(crate) struct Loaded {
     /// Unwind information, and a table to find it by, within `code`.
     eh_frame: Option<Range<usize>>,
     eh_frame_hdr: Option<Range<usize>>,
+    lines: Option<Lines>,
     code_bytes: usize,
     code: CodeRange,
 }
@@ -138,6 +142,7 @@ impl Artifact {
             blob: blob_at..blob_at + raw.blob.len(),
             eh_frame: elf.eh_frame.clone(),
             eh_frame_hdr: elf.eh_frame_hdr.clone(),
+            lines: elf.lines,
             code_bytes: parts.iter().filter(|part| part.executable).map(|part| part.bytes.len()).sum(),
             descriptor,
             modules,
@@ -292,6 +297,16 @@ impl Loaded {
         let row = text.rows.get(after.checked_sub(1)?)?;
         let function = self.function_at(address).map_or(0, |function| function.addresses.start);
         (text.addresses.start + row.code_offset as usize >= function).then_some(*row)
+    }
+
+    /// The source line of a place in the WebAssembly module that has a row in the trap table, if the artifact knows lines.
+    pub(crate) fn source(&self, wasm_offset: u32) -> Option<String> {
+        let lines = self.lines.as_ref()?;
+        let in_text = |text: &Text| {
+            let row = text.rows.iter().find(|row| row.wasm_offset == wasm_offset)?;
+            Some(text.addresses.start + row.code_offset as usize - self.code.address())
+        };
+        lines.at(self.texts.iter().find_map(in_text)? as u64)
     }
 
     /// The function whose code an address lies in.
