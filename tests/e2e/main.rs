@@ -30,6 +30,7 @@ mod life;
 mod many;
 mod memory;
 mod metrics;
+mod packaging;
 mod pending;
 mod phases;
 mod projects;
