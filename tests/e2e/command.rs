@@ -110,6 +110,28 @@ fn invoke_calls_a_function_of_a_running_server() {
 }
 
 #[test]
+fn invoke_sends_methods_and_headers_and_shows_the_replys_head() {
+    let server = Server::start(json!({ "functions": [entry_with("head", "head.c", &json!({ "methods": ["GET", "POST"] }))] }));
+    let url = format!("http://{}", server.address);
+    let invoke = |arguments: &[&str]| process::run(sledge_command(&["invoke", "--server", &url]).args(arguments), b"", TIME_MAX);
+    let body = "method\ntarget\nheader x-one\nheader x-two\n";
+    let done = invoke(&["/head?a=b", "-X", "GET", "-H", "x-one: 1", "-H", "X-Two:two words", "-i", "--data", body]);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    let text = done.text();
+    assert!(text.starts_with("HTTP/1.1 200 OK\n") && text.contains("\ncontent-length: "), "{text}");
+    assert!(text.ends_with("\n\nGET\n/head?a=b\n1\ntwo words\n"), "{text}");
+    // Where nothing is said.
+    assert_eq!(invoke(&["head", "--data", "method\n"]).text(), "POST\n");
+    let refused = invoke(&["head", "-X", "DELETE"]);
+    assert!(refused.code() == 1 && refused.stderr.contains("405"), "{}", refused.stderr);
+    for wrong in [["-H", "no colon"], ["-H", "a b: c"], ["-X", "A B"]] {
+        let done = invoke(&["head", wrong[0], wrong[1]]);
+        assert!(done.code() == 2 && done.stderr.contains(wrong[1]), "{wrong:?}: {}", done.stderr);
+    }
+    server.stop();
+}
+
+#[test]
 fn serve_takes_files_and_serves_each_under_its_stem() {
     let mut command = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--workers", "1", "--quantum-us", "200"]);
     let server = Server::start_with(command.arg(programs::function("echo.wat")).arg(programs::function("traps.wat")));

@@ -41,7 +41,7 @@ impl Metrics {
 fn requests_are_counted_by_function_tenant_and_outcome() {
     for listeners in crate::LISTENERS {
         let functions = json!([
-            entry("echo", "echo.wat"),
+            entry_with("echo", "echo.wat", &json!({ "methods": ["POST"] })),
             entry_with("traps", "traps.wat", &json!({ "tenant": "say \"hi\"" })),
             entry_with("spin", "spin.wat", &json!({ "deadline_ms": 50 })),
         ]);

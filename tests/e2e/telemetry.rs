@@ -141,7 +141,8 @@ fn a_request_is_a_span_and_so_are_its_parts() {
 #[test]
 fn what_no_function_answers_is_a_span_too() {
     let collector = Collector::start();
-    let server = server(&collector, json!([entry("echo", "echo.wat")]), json!({}), json!({ "body_bytes_max": 10 }));
+    let post = json!([entry_with("echo", "echo.wat", &json!({ "methods": ["POST"] }))]);
+    let server = server(&collector, post, json!({}), json!({ "body_bytes_max": 10 }));
     assert_eq!(server.client().get("/nowhere").status, 404);
     assert_eq!(server.client().get("/echo").status, 405);
     assert_eq!(ask(&server, "/echo", "more than ten bytes", &[]).status, 413);

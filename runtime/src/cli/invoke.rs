@@ -9,8 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use http_body_util::{BodyExt as _, Full};
-use hyper::header::{HOST, HeaderValue};
-use hyper::{Request, StatusCode, Uri};
+use hyper::header::{HOST, HeaderName, HeaderValue};
+use hyper::http::response::Parts;
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 
 use super::{FAILURE, fail, usage};
@@ -26,6 +27,15 @@ pub(super) struct InvokeArgs {
     /// The request's body: text, @FILE, or @- for standard input [default: empty]
     #[arg(long, value_name = "@FILE|TEXT")]
     data: Option<String>,
+    /// The request's method
+    #[arg(short = 'X', long = "method", value_name = "METHOD", default_value_t = Method::POST)]
+    method: Method,
+    /// A header of the request; may be given several times
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// Show status and headers of the reply before its body
+    #[arg(short = 'i', long)]
+    include: bool,
     /// The server
     #[arg(long, value_name = "URL", default_value_t = format!("http://{LISTEN_DEFAULT}"))]
     server: String,
@@ -62,7 +72,18 @@ pub(super) fn invoke(args: InvokeArgs) -> ExitCode {
     let Ok(path) = path.parse::<Uri>() else {
         return usage(format_args!("{path}: no function can have this name"));
     };
-    match request(&args.server, &path, body) {
+    let mut request = Request::new(Full::new(body));
+    (*request.method_mut(), *request.uri_mut()) = (args.method, path);
+    let host = args.server.trim_start_matches("http://").trim_end_matches('/');
+    request.headers_mut().insert(HOST, HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static("localhost")));
+    // Its own, where one is given.
+    if args.headers.iter().any(|(name, _)| name == HOST) {
+        request.headers_mut().remove(HOST);
+    }
+    for (name, value) in args.headers {
+        request.headers_mut().append(name, value);
+    }
+    match ask(&args.server, request, args.include) {
         Ok(StatusCode::OK) => ExitCode::SUCCESS,
         Ok(status) if status.is_success() => ExitCode::SUCCESS,
         Ok(_) => FAILURE.into(),
@@ -82,6 +103,14 @@ fn data(given: Option<&str>) -> Result<Bytes, String> {
         }
         Some(Ok(file)) => std::fs::read(file).map(Bytes::from).map_err(|error| format!("--data @{file}: {error}")),
     }
+}
+
+/// A header as it is written in a request.
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("give NAME: VALUE")?;
+    let name = name.trim().parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+    let value = value.trim();
+    Ok((name, value.parse().map_err(|_| format!("{value:?} is no value of a header"))?))
 }
 
 /// Host and port of a server's URL.
@@ -112,7 +141,7 @@ fn connect(server: &str) -> Result<StdStream, InvokeError> {
 }
 
 /// Sends the request; the reply's body goes to standard output if it is a success, else to standard error below its status.
-fn request(server: &str, path: &Uri, body: Bytes) -> Result<StatusCode, InvokeError> {
+fn ask(server: &str, request: Request<Full<Bytes>>, include: bool) -> Result<StatusCode, InvokeError> {
     let stream = connect(server)?;
     stream.set_nonblocking(true).map_err(InvokeError::Io)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(InvokeError::Io)?;
@@ -121,15 +150,14 @@ fn request(server: &str, path: &Uri, body: Bytes) -> Result<StatusCode, InvokeEr
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(InvokeError::Http)?;
         tokio::spawn(connection);
-        let mut request = Request::post(path.clone()).body(Full::new(body)).unwrap_or_default();
-        let host = server.trim_start_matches("http://").trim_end_matches('/');
-        request.headers_mut().insert(HOST, HeaderValue::from_str(host).unwrap_or(HeaderValue::from_static("localhost")));
-        let response = sender.send_request(request).await.map_err(InvokeError::Http)?;
-        let status = response.status();
+        let (head, mut body) = sender.send_request(request).await.map_err(InvokeError::Http)?.into_parts();
+        let status = head.status;
+        if include {
+            io::stdout().write_all(&text(&head)).map_err(InvokeError::Io)?;
+        }
         if !status.is_success() {
             eprintln!("sledge: {status}");
         }
-        let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(InvokeError::Http)?;
             let Some(data) = frame.data_ref() else { continue };
@@ -139,4 +167,14 @@ fn request(server: &str, path: &Uri, body: Bytes) -> Result<StatusCode, InvokeEr
         io::stdout().flush().map_err(InvokeError::Io)?;
         Ok(status)
     })
+}
+
+/// A reply's head as it came.
+fn text(head: &Parts) -> Vec<u8> {
+    let mut text = format!("{:?} {}\n", head.version, head.status).into_bytes();
+    for (name, value) in &head.headers {
+        text.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\n"].concat());
+    }
+    text.push(b'\n');
+    text
 }

@@ -471,7 +471,7 @@ impl FunctionConfig {
 }
 
 fn methods_default() -> Vec<String> {
-    vec!["POST".to_owned()]
+    vec!["GET".to_owned(), "POST".to_owned()]
 }
 
 fn content_type_default() -> String {
