@@ -47,7 +47,8 @@ pub enum OpenError {
     },
     /// What came from outside is no module.
     #[error(
-        "not a WebAssembly module in binary form (.wasm); nothing else is taken here: a .so would be native code of unknown origin"
+        "not a WebAssembly module in binary form (.wasm); nothing else is taken here: a .so would be native code of unknown origin. To serve a .so, \
+         make it the `path` of a function in the server's configuration, and reload that (kill -HUP, or systemctl reload)"
     )]
     NoModule,
     /// It could not be compiled.

@@ -3,6 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sledge_tests::http::TIME_MAX;
+use sledge_tests::machine;
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
@@ -315,4 +316,36 @@ fn whoever_waits_for_a_compiler_is_told_how_far_it_is() {
     let door = server.admin().path().to_str().expect("UTF-8").to_owned();
     says(&mut sledge_command(&["deploy", path, "--admin", &door]), "sledge: the server compiles endless, 1 s");
     server.wait_for_log("compiling endless.wasm: ");
+}
+
+/// As on a machine for which there is no compiler.
+#[test]
+fn without_a_compiler_a_deployment_says_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, door) = (folder.path().join("sledge"), folder.path().join("admin.sock"));
+    fs::copy(programs::sledge(), &program).expect("copy");
+    let sledge = |arguments: &[&str]| {
+        let mut command = machine::command(&program);
+        command.args(arguments).arg("--admin").arg(&door).env("PATH", folder.path());
+        command
+    };
+    let server = Server::start_with(&mut sledge(&["serve", "--listen", "127.0.0.1:0"]));
+    let what_to_do = [
+        "there is no `awsm`",
+        "-unknown-linux-gnu --cpu baseline",
+        "`path` of a function in the server's configuration",
+        "kill -HUP",
+    ];
+    server.wait_for_log("no function can be deployed at the admin door");
+    let path = module(folder.path());
+    let done = process::run(sledge(&["deploy"]).arg(&path), b"", TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.text());
+    for words in what_to_do {
+        assert!(server.log().contains(words), "{words} is missing in:\n{}", server.log());
+        assert!(done.stderr.contains(words), "{words} is missing in:\n{}", done.stderr);
+    }
+    // What was compiled elsewhere is not taken here either.
+    let done = process::run(sledge(&["deploy"]).arg(programs::function("echo.wat")), b"", TIME_MAX);
+    assert!(done.code() == 1 && done.stderr.contains("`path` of a function"), "{}", done.stderr);
+    server.stop();
 }

@@ -7,17 +7,22 @@ use sledge::config::{Config, FunctionConfig};
 use sledge::deploy::Deployer;
 use sledge::load;
 use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes, read_reply};
+use sledge_tests::machine;
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
 
 /// A module that replies with `text`.
 fn saying(text: &str) -> Vec<u8> {
@@ -357,6 +362,53 @@ fn commands_speak_to_the_door() {
     assert!(server.wait(TIME_MAX).success());
     let done = command(&server, &["list"]);
     assert!(done.code() == 1 && done.stderr.contains("no admin door"), "{}", done.stderr);
+}
+
+#[test]
+fn a_door_that_is_for_others_is_not_taken_for_none() {
+    let server = Server::start(json!({ "functions": [] }));
+    let folder = tempfile::tempdir().expect("a folder");
+    let door = server.admin().path().to_owned();
+    // Where another user finds both: a program and a socket of one's own.
+    let program = folder.path().join("sledge");
+    std::fs::copy(programs::sledge(), &program).expect("copy");
+    for path in [folder.path(), server.folder()] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+    std::fs::set_permissions(&door, std::fs::Permissions::from_mode(0o000)).expect("permissions");
+    let mut list = machine::command(&program);
+    list.args(["list", "--admin"]).arg(&door);
+    if rustix::process::geteuid().is_root() {
+        // Root may everything.
+        list.uid(NOBODY).gid(NOBODY);
+    }
+    let done = process::run(&mut list, b"", TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.text());
+    assert!(done.stderr.contains("is not for this user (permission denied)"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("root") && done.stderr.contains("sudo") && !done.stderr.contains("no admin door"),
+        "{}",
+        done.stderr
+    );
+    server.stop();
+}
+
+#[test]
+fn commands_look_for_the_door_where_servers_have_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = folder.path().join("sledge-8080.sock");
+    let list = || {
+        let mut list = sledge_command(&["list"]);
+        list.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", folder.path());
+        process::run(&mut list, b"", TIME_MAX)
+    };
+    let server = Server::start(json!({ "admin": own, "functions": [entry("echo", "echo.wat")] }));
+    assert!(list().text().contains("/echo"), "{}", list().stderr);
+    server.stop();
+    let none = list();
+    for place in [&*own.display().to_string(), "/run/sledge-8080.sock", "/run/sledge/"] {
+        assert!(none.code() == 1 && none.stderr.contains(place), "{place} is missing in: {}", none.stderr);
+    }
 }
 
 /// Killed at any moment, the next server serves what was deployed; a removed function stays removed.

@@ -1,14 +1,17 @@
 //! Asking at the admin door.
 
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use nix::unistd::{Uid, User};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -24,8 +27,25 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody is there.
-    #[error("no admin door at {address} ({source}); say where it is with --admin, as the server's log does")]
+    /// Nobody is at any of the places.
+    #[error(
+        "no admin door at {} ({source}); is the server running? Say where it is with --admin, as the server's log does",
+        places(addresses)
+    )]
+    Absent {
+        /// Where it could have been.
+        addresses: Vec<Address>,
+        /// Why nobody is at the last of them.
+        source: io::Error,
+    },
+    /// There is one, for others.
+    #[error("the admin door at {} is not for this user (permission denied): only {} may use it; run this command as that user, or with sudo", path.display(), owner(path))]
+    Denied {
+        /// Its socket.
+        path: PathBuf,
+    },
+    /// Nobody can be reached there.
+    #[error("cannot connect to the admin door at {address}: {source}")]
     Connect {
         /// Where.
         address: Address,
@@ -55,18 +75,18 @@ pub enum ClientError {
 /// Whoever asks.
 #[derive(Clone, Debug)]
 pub struct Client {
-    address: Address,
+    addresses: Vec<Address>,
     authorization: Option<HeaderValue>,
 }
 
 impl Client {
-    /// For the door there, with the token that it asks for, if it does.
+    /// For the door at the first of these addresses at which there is one, with the token that it asks for, if it does.
     ///
     /// # Errors
     /// When no header can carry the token.
-    pub fn new(address: Address, token: Option<&str>) -> Result<Client, ClientError> {
+    pub fn new(addresses: Vec<Address>, token: Option<&str>) -> Result<Client, ClientError> {
         let value = |token: &str| HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(hyper::http::Error::from);
-        Ok(Client { address, authorization: token.map(value).transpose()? })
+        Ok(Client { addresses, authorization: token.map(value).transpose()? })
     }
 
     /// Asks, and waits for the whole answer.
@@ -90,24 +110,29 @@ impl Client {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let failed = |source| ClientError::Connect { address: self.address.clone(), source };
-        let too_long = |_| failed(io::ErrorKind::TimedOut.into());
         runtime.block_on(async {
-            match &self.address {
-                Address::Unix(path) => {
-                    let stream = timeout(CONNECT_TIMEOUT, UnixStream::connect(path)).await.map_err(too_long)?;
-                    self.exchange(stream.map_err(failed)?, request, into).await
-                }
-                Address::Tcp(address) => {
-                    let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map_err(too_long)?;
-                    self.exchange(stream.map_err(failed)?, request, into).await
+            let mut absent = io::ErrorKind::NotFound.into();
+            for address in &self.addresses {
+                let connected = match address {
+                    Address::Unix(path) => timeout(CONNECT_TIMEOUT, UnixStream::connect(path)).await.map(|r| r.map(Either::Left)),
+                    Address::Tcp(address) => {
+                        timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.map(|r| r.map(Either::Right))
+                    }
+                };
+                match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                    Ok(Either::Left(stream)) => return self.exchange(address, stream, request, into).await,
+                    Ok(Either::Right(stream)) => return self.exchange(address, stream, request, into).await,
+                    Err(error) if is_absent(&error) => absent = error,
+                    Err(error) => return Err(failed(address, error)),
                 }
             }
+            Err(ClientError::Absent { addresses: self.addresses.clone(), source: absent })
         })
     }
 
     async fn exchange(
         &self,
+        address: &Address,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         request: Request<Full<Bytes>>,
         into: &mut dyn Write,
@@ -116,10 +141,39 @@ impl Client {
         tokio::spawn(connection);
         // A deployment takes as long as compiling does.
         let limit = if request.method() == Method::PUT { Duration::MAX } else { ANSWER_TIMEOUT };
-        let silent = |_| ClientError::Silent { address: self.address.clone() };
+        let silent = |_| ClientError::Silent { address: address.clone() };
         let response = timeout(limit, sender.send_request(request)).await.map_err(silent)??;
         copied(response, into).await
     }
+}
+
+/// Whether nobody listens there: no socket, or one that a server has left behind.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+fn failed(address: &Address, source: io::Error) -> ClientError {
+    match address {
+        Address::Unix(path) if source.kind() == io::ErrorKind::PermissionDenied => ClientError::Denied { path: path.clone() },
+        _ => ClientError::Connect { address: address.clone(), source },
+    }
+}
+
+fn places(addresses: &[Address]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Who may use a socket: its owner, or that of the folder that hides it.
+fn owner(socket: &Path) -> String {
+    let Some(uid) = socket.ancestors().find_map(|path| path.metadata().ok()).map(|metadata| metadata.uid()) else {
+        return "its owner and root".to_owned();
+    };
+    // Also those that the service manager makes for a service.
+    let name = User::from_uid(Uid::from_raw(uid))
+        .ok()
+        .flatten()
+        .map_or_else(|| format!("user {uid}"), |user| format!("user {}", user.name));
+    if uid == 0 { "root".to_owned() } else { format!("{name} and root") }
 }
 
 /// Copies an answer that has begun.

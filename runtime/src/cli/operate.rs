@@ -20,7 +20,7 @@ use crate::notice::{self, To};
 /// Where the server is that is asked.
 #[derive(Debug, Args)]
 pub(super) struct Door {
-    /// The server's admin door: path of a Unix socket, or IP:PORT [default: where a server on port 8080 has it]
+    /// The server's admin door: path of a Unix socket, or IP:PORT [default: where a server on port 8080, or the packaged service, has it]
     #[arg(long, value_name = "ADDRESS", env = "SLEDGE_ADMIN")]
     admin: Option<String>,
     /// File with the token that the door asks for
@@ -145,13 +145,15 @@ fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -
 
 fn client(door: &Door) -> Result<Client, ClientError> {
     let port = LISTEN_DEFAULT.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default();
-    let address = match &door.admin {
-        Some(address) => Address::parse(address),
-        None => Address::default_for(port),
+    let addresses = match &door.admin {
+        Some(address) => Address::parse(address).into_iter().collect(),
+        None => Address::candidates(port),
     };
-    let address = address.ok_or_else(|| ClientError::Refused("say where the admin door is, with --admin".to_owned()))?;
+    if addresses.is_empty() {
+        return Err(ClientError::Refused("say where the admin door is, with --admin".to_owned()));
+    }
     let token = door.token_file.as_ref().map(std::fs::read_to_string).transpose()?;
-    Client::new(address, token.as_deref())
+    Client::new(addresses, token.as_deref())
 }
 
 fn done(answer: Result<String, ClientError>) -> ExitCode {

@@ -8,8 +8,8 @@ use clap::Args;
 use tracing::Level;
 
 use super::{dirs, fail, print_line, usage};
-use crate::compile::Broker;
-use crate::config::{self, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
+use crate::compile::{self, Broker};
+use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
@@ -75,6 +75,11 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(error),
     };
+    if config.admin.as_deref() != Some(ADMIN_NONE)
+        && let Err(error) = compile::program()
+    {
+        tracing::info!("no function can be deployed at the admin door: {error}");
+    }
     let load = || Deployer::new(&config, load::compiler(&config).through(broker));
     let prepared = match prepare(&config, args.config.as_deref(), load) {
         Ok(prepared) => prepared,

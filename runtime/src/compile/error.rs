@@ -1,5 +1,6 @@
 //! Why a module was not compiled.
 
+use std::env::consts::ARCH;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -10,8 +11,9 @@ use std::process::ExitStatus;
 pub enum CompileError {
     /// There is no compiler.
     #[error(
-        "a WebAssembly module has to be compiled, but there is no `awsm` beside {} nor in PATH; \
-         install it, or compile elsewhere with `awsm compile` and give the .so", beside.display()
+        "a WebAssembly module has to be compiled, but there is no `awsm` beside {} nor in PATH. Install it; or, on a machine that has it, run \
+         `awsm compile MODULE.wasm --target {ARCH}-unknown-linux-gnu --cpu baseline`, copy the .so here, make it the `path` of a function in \
+         the server's configuration, and reload that (kill -HUP, or systemctl reload)", beside.display()
     )]
     NoCompiler {
         /// This program.

@@ -227,7 +227,10 @@ impl Compiler {
 }
 
 /// The compiler beside this program, or else the one in PATH.
-fn program() -> Result<PathBuf, CompileError> {
+///
+/// # Errors
+/// When there is none.
+pub fn program() -> Result<PathBuf, CompileError> {
     let this = std::env::current_exe().unwrap_or_default();
     let beside = this.with_file_name("awsm");
     let search = std::env::var_os("PATH").unwrap_or_default();
