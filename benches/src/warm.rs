@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
 use sledge::execution::{Execution, Progress};
 use sledge::function::Function;
-use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes};
+use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
 use sledge::load;
 use sledge::outcome::Failure;
 use sledge_sandbox::{Pool, WorkerThread, affinity};
@@ -72,7 +72,8 @@ impl Warm {
     pub fn request(&mut self, body: &Bytes) -> Result<Ended> {
         let sandbox = self.pool.take(&self.function.template)?;
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: REPLY_BYTES_MAX };
-        let errors = Output::Log(LogLines::new(Arc::clone(&self.function.process), Arc::clone(&self.function.log)));
+        let errors =
+            Output::Log(LogLines::new(Arc::clone(&self.function.process), Arc::clone(&self.function.log), Writer::default()));
         let input = Input::Body(Body::from(body.clone()));
         let context = Context::new(Arc::clone(&self.function.process), input, output, errors);
         let mut execution = Execution::new(Arc::clone(&self.function), sandbox, context);

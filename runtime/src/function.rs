@@ -150,6 +150,8 @@ pub struct Function {
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
     pub number: FunctionId,
+    /// Its number among all versions of all functions that the server has had.
+    pub version: u64,
     /// How many requests are taken and run at the same time.
     pub gate: Arc<Gate>,
     /// What its numbers are called by.
@@ -242,6 +244,7 @@ impl Function {
             kv: None,
             neighbours: Arc::default(),
             number: FunctionId::default(),
+            version: 0,
             gate: Arc::new(Gate::new(config.concurrency_max, config.queue_max)),
             labels: Arc::new(labels),
             log: Arc::new(FunctionLog::new(config.log_lines_per_s_max)),

@@ -15,7 +15,7 @@ use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Temp
 use crate::function::Stage;
 use crate::host::{
     self, Answer, Args, Body, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process, ReplyBytes,
-    Stop, Waiter, wasi,
+    Stop, Waiter, Writer, wasi,
 };
 
 /// How long all of it may take.
@@ -122,7 +122,7 @@ pub fn initialised(
     shared: bool,
 ) -> Result<Template, InitError> {
     let sandbox = template.instantiate()?;
-    let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default()));
+    let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default(), Writer::default()));
     let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 0 };
     let context = Context::new(Arc::clone(process), Input::Body(Body::default()), output, errors);
     let mut init = Init { sandbox, context, imports, shared };

@@ -202,7 +202,8 @@ fn standard_error_is_kept_for_each_function_and_limited() {
     // Five for each second that began meanwhile.
     let most = 5 * (2 + start.elapsed().as_secs() as usize);
     assert!((5..=most).contains(&lines), "{lines} lines");
-    assert_eq!(admin.get("/functions/quiet/logs").text(), "a line\n");
+    let quiet = admin.get("/functions/quiet/logs").text();
+    assert!(quiet.ends_with(" a line\n") && quiet.lines().count() == 1, "{quiet}");
     let dropped = Metrics::of(&server).get("sledge_log_lines_dropped_total{function=\"loud\"}");
     assert!(dropped >= 30.0, "{dropped}");
     // What was dropped is said as soon as there is room again.
@@ -233,13 +234,49 @@ fn logs_follow_what_a_function_writes_also_its_next_version() {
     let stdout = child.stdout.take().expect("its output");
     std::thread::spawn(move || BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let next = || lines.recv_timeout(TIME_MAX).expect("a line");
-    assert_eq!(next(), "a line");
+    let version = |name: &str| admin.function(name).expect("it is there")["version"].clone();
+    let is_line = |line: String, version: &Value| line.ends_with(" a line") && line.contains(&format!(" INFO v{version} #"));
+    let first = version("f");
+    assert!(is_line(next(), &first));
     assert_eq!(client.post("/f", "").status, 200);
-    assert_eq!((next(), next()), ("a line".to_string(), "a line".to_string()));
+    assert!(is_line(next(), &first) && is_line(next(), &first));
     assert_eq!(admin.deploy("f", &json!({}), &chatty(1)).status, 200);
     assert_eq!(client.post("/f", "").status, 200);
-    assert_eq!(next(), "a line");
+    assert_ne!(version("f"), first);
+    assert!(is_line(next(), &version("f")));
     process::kill(&mut child);
+    server.stop();
+}
+
+/// Of a line, of a trap, in the server's own log; for people and for machines.
+#[test]
+fn lines_say_when_they_were_written_by_which_version_for_which_request() {
+    let server = Server::start(json!({ "request_ids": true, "functions": [entry("traps", "traps.wat")] }));
+    let (admin, client) = (server.admin(), server.client());
+    assert_eq!(admin.deploy("f", &json!({}), &chatty(1)).status, 200);
+    let asked = client.try_post("/f", b"", &[("x-request-id", "abc-123")]).expect("a reply");
+    assert_eq!(asked.status, 200);
+    let text = admin.get("/functions/f/logs").text();
+    let (time, rest) = text.split_once(' ').expect("a time");
+    assert!(time.len() == "2026-01-01T00:00:00.000Z".len() && time.ends_with('Z'), "{text}");
+    let version = admin.function("f").expect("it is there")["version"].clone();
+    assert_eq!(rest, format!(" INFO v{version} abc-123 a line\n"));
+    server.wait_for_log("request_id=\"abc-123\"");
+
+    let json: Value = serde_json::from_str(&admin.get("/functions/f/logs?format=json").text()).expect("a line of JSON");
+    assert_eq!(
+        (&json["time"], &json["level"], &json["version"], &json["request_id"], &json["message"]),
+        (&json!(time), &json!("INFO"), &version, &json!("abc-123"), &json!("a line"))
+    );
+    assert!(json["request"].is_u64(), "{json}");
+    let mut command = sledge_command(&["logs", "f", "--json", "--admin"]);
+    let done = process::run(command.arg(admin.path()), b"", TIME_MAX);
+    assert_eq!(serde_json::from_str::<Value>(&done.text()).expect("a line of JSON"), json, "{}", done.stderr);
+    assert_eq!(admin.get("/functions/f/logs?format=xml").status, 400);
+
+    assert_eq!(client.try_post("/traps", b"u", &[("x-request-id", "of-a-trap")]).expect("a reply").status, 500);
+    let report = admin.get("/functions/traps/logs").text();
+    assert!(report.contains(" WARN v") && report.contains(" of-a-trap trap: "), "{report}");
     server.stop();
 }
 

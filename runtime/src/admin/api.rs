@@ -5,7 +5,7 @@
 //! | `GET /functions` | all functions |
 //! | `PUT /functions/NAME` | deploys the body, a `.wasm`, with the settings in the header `Sledge-Settings` (a JSON object) |
 //! | `DELETE /functions/NAME` | serves it no longer |
-//! | `GET /functions/NAME/logs?lines=N&follow=true` | what it wrote to its standard error, and what it writes from now on |
+//! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
@@ -32,6 +32,7 @@ use tokio::sync::Semaphore;
 
 use crate::deploy::catalogue::CatalogueError;
 use crate::deploy::{Change, DeployError, Deployer};
+use crate::host::Line;
 use crate::load::OpenError;
 use crate::logging;
 use crate::metrics::text::Gauges;
@@ -185,9 +186,14 @@ impl Api {
             Some(Ok(lines)) => lines,
             Some(Err(_)) => return Err(Refusal(StatusCode::BAD_REQUEST, "lines: give a number".to_owned())),
         };
+        let (joined, content_type): (fn(&[Arc<Line>]) -> String, _) = match option("format") {
+            None | Some("text") => (as_text, TEXT_LINES),
+            Some("json") => (as_json, JSON_LINES),
+            Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "format: give text or json".to_owned())),
+        };
         let (last, mut next) = log.last(lines);
         if option("follow") != Some("true") {
-            return Ok(text(StatusCode::OK, LOG_TYPE, joined(&last)));
+            return Ok(text(StatusCode::OK, content_type, joined(&last)));
         }
         let Ok(place) = Arc::clone(&self.followers).try_acquire_owned() else {
             let why = format!("{FOLLOWERS_MAX} follow logs already; ask without following, or try again");
@@ -206,7 +212,7 @@ impl Api {
             }
         });
         let mut response = Response::new(Either::Right(body));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LOG_TYPE));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Ok(response)
     }
 
@@ -307,11 +313,17 @@ impl From<DeployError> for Refusal {
     }
 }
 
-const LOG_TYPE: &str = "text/plain; charset=utf-8";
+const TEXT_LINES: &str = "text/plain; charset=utf-8";
+const JSON_LINES: &str = "application/x-ndjson";
 
 /// Lines, each ended.
-fn joined(lines: &[Arc<str>]) -> String {
-    lines.iter().flat_map(|line| [&**line, "\n"]).collect()
+fn as_text(lines: &[Arc<Line>]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The same for machines, an object each.
+fn as_json(lines: &[Arc<Line>]) -> String {
+    lines.iter().filter_map(|line| serde_json::to_string(&**line).ok()).flat_map(|line| [line, "\n".to_owned()]).collect()
 }
 
 fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {

@@ -60,6 +60,9 @@ pub(super) struct LogsArgs {
     /// Go on with what it writes from now on
     #[arg(short, long)]
     follow: bool,
+    /// Print a JSON object for each line
+    #[arg(long)]
+    json: bool,
     /// How many of its last lines
     #[arg(short = 'n', long, default_value_t = 100)]
     lines: usize,
@@ -130,8 +133,10 @@ pub(super) fn drain(args: &AskArgs) -> ExitCode {
 }
 
 pub(super) fn logs(args: &LogsArgs) -> ExitCode {
-    let LogsArgs { name, follow, lines, door } = args;
-    let request = Request::get(format!("/functions/{name}/logs?lines={lines}&follow={follow}")).body(Full::default());
+    let LogsArgs { name, follow, json, lines, door } = args;
+    let format = if *json { "json" } else { "text" };
+    let request =
+        Request::get(format!("/functions/{name}/logs?lines={lines}&follow={follow}&format={format}")).body(Full::default());
     let copied = client(door).and_then(|client| client.copy(request?, &mut std::io::stdout().lock()));
     match copied {
         Ok(()) => ExitCode::SUCCESS,

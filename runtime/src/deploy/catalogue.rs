@@ -244,6 +244,8 @@ impl Catalogue {
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
         let Candidate { config, digest, mut function } = candidate;
+        self.version += 1;
+        function.version = self.version;
         function.number = FunctionId(self.functions.number(&config.name));
         function.tenant = TenantId(self.tenants.number(&config.tenant));
         // Old and new version together keep the limits, if these are the same.
@@ -268,7 +270,6 @@ impl Catalogue {
         let function = Arc::new(function);
         function.neighbours.put(&function);
         let route = Arc::new(Route::new(&config.route(), &config.methods, function));
-        self.version += 1;
         let entry = Entry { config, digest, origin, version: self.version, route };
         let (place, name) = (place(&entry.config), entry.config.name.clone());
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(&entry));

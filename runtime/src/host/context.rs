@@ -88,6 +88,8 @@ pub struct Context {
     pub(super) calls: Calls,
     /// Requests to other servers.
     pub(super) fetches: Fetches,
+    /// By what its client knows the request, where requests have ids.
+    pub request_id: Option<Arc<str>>,
     /// The request's place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
     /// Host calls so far, each counted once.
@@ -118,6 +120,7 @@ impl Context {
             reply_head: None,
             calls: Calls::default(),
             fetches: Fetches::default(),
+            request_id: None,
             trace: None,
             host_calls: 0,
             phase: 0,

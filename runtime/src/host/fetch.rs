@@ -20,9 +20,9 @@ use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Response, Uri};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use tracing::Level;
 
 use super::fetch_span::ClientSpan;
-use super::log::Level;
 use super::wasi::Errno;
 use super::{Call, Code, Effect, HostFunction, Output, Stop, ValType};
 use crate::upstream::{Failure, Upstream};
@@ -256,7 +256,7 @@ fn fetch<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Fetch, Stop> {
 fn failed(call: &mut Call<'_>, failure: &Failure) -> Result<State, Stop> {
     let text = format!("sledge:fetch: {failure}");
     match &mut call.context.errors {
-        Output::Log(lines) => lines.message(Level::Warn, text.as_bytes()),
+        Output::Log(lines) => lines.message(Level::WARN, text.as_bytes()),
         other => {
             other.write(text.as_bytes())?;
             other.write(b"\n")?;

@@ -4,34 +4,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{FunctionLog, Process, Taken};
+use tracing::Level;
+
+use super::{FunctionLog, Process, Taken, Writer};
 
 /// The longest line; longer ones are broken.
 const LINE_BYTES_MAX: usize = 4 << 10;
 /// What one invocation may log; the rest is counted and dropped.
 const INVOCATION_BYTES_MAX: usize = 64 << 10;
 
-/// How important a message is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
-    /// For whoever looks for something.
-    Trace,
-    /// For developers.
-    Debug,
-    /// For operators.
-    Info,
-    /// Something may be wrong.
-    Warn,
-    /// Something is.
-    Error,
-}
-
-impl Level {
-    /// By its number, from 0 for the least important.
-    #[must_use]
-    pub(super) fn of(number: u32) -> Option<Level> {
-        [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error].get(number as usize).copied()
-    }
+/// A level by its number in `sledge:note`, from 0 for the least important.
+pub(super) fn level(number: u32) -> Option<Level> {
+    [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR].get(number as usize).copied()
 }
 
 /// Bytes on their way to the log.
@@ -39,16 +23,23 @@ impl Level {
 pub struct LogLines {
     process: Arc<Process>,
     log: Arc<FunctionLog>,
+    writer: Writer,
     line: Vec<u8>,
     logged: usize,
     dropped: u64,
 }
 
 impl LogLines {
-    /// Lines of an invocation of that function, for its log.
+    /// Lines of that invocation of a function, for its log.
     #[must_use]
-    pub fn new(process: Arc<Process>, log: Arc<FunctionLog>) -> LogLines {
-        LogLines { process, log, line: Vec::new(), logged: 0, dropped: 0 }
+    pub fn new(process: Arc<Process>, log: Arc<FunctionLog>, writer: Writer) -> LogLines {
+        LogLines { process, log, writer, line: Vec::new(), logged: 0, dropped: 0 }
+    }
+
+    /// Whose lines they are.
+    #[must_use]
+    pub const fn writer(&self) -> &Writer {
+        &self.writer
     }
 
     /// Takes bytes; every line that they end is logged.
@@ -80,22 +71,24 @@ impl LogLines {
     }
 
     fn end_line(&mut self) {
-        self.log(Level::Info, &escaped(&self.line));
+        self.log(Level::INFO, &escaped(&self.line));
         self.line.clear();
     }
 
     fn log(&self, level: Level, line: &str) {
         let function = &self.process.name;
-        let Taken::Line { dropped } = self.log.push(line, Instant::now()) else { return };
+        let Writer { version, request, ref request_id } = self.writer;
+        let request_id = request_id.as_deref();
+        let Taken::Line { dropped } = self.log.push(&self.writer, level, line, Instant::now()) else { return };
         if dropped > 0 {
             tracing::warn!(target: "sledge::function", function, lines = dropped, "logged too fast; these were dropped");
         }
         match level {
-            Level::Trace => tracing::trace!(target: "sledge::function", function, "{line}"),
-            Level::Debug => tracing::debug!(target: "sledge::function", function, "{line}"),
-            Level::Info => tracing::info!(target: "sledge::function", function, "{line}"),
-            Level::Warn => tracing::warn!(target: "sledge::function", function, "{line}"),
-            Level::Error => tracing::error!(target: "sledge::function", function, "{line}"),
+            Level::TRACE => tracing::trace!(target: "sledge::function", function, version, request, request_id, "{line}"),
+            Level::DEBUG => tracing::debug!(target: "sledge::function", function, version, request, request_id, "{line}"),
+            Level::INFO => tracing::info!(target: "sledge::function", function, version, request, request_id, "{line}"),
+            Level::WARN => tracing::warn!(target: "sledge::function", function, version, request, request_id, "{line}"),
+            Level::ERROR => tracing::error!(target: "sledge::function", function, version, request, request_id, "{line}"),
         }
     }
 }
@@ -143,7 +136,7 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_what_is_too_much_is_counted() {
-        let mut lines = LogLines::new(Arc::default(), Arc::default());
+        let mut lines = LogLines::new(Arc::default(), Arc::default(), Writer::default());
         lines.write(&[b'x'; 3 * LINE_BYTES_MAX + 5]);
         assert_eq!(lines.line.len(), 5);
         lines.write(b"\nabc");

@@ -35,7 +35,7 @@ pub use context::{Context, Process, Strings};
 pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
 pub use kv::MODULE as KV;
-pub use lines::{FunctionLog, Taken};
+pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
 pub use reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};

@@ -3,7 +3,7 @@
 use awsm_abi::types::ValType::I32;
 
 use super::Effect::Local;
-use super::log::Level;
+use super::log::level;
 use super::wasi::Errno;
 use super::{Call, Code, HostFunction, Output, Stop};
 
@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
 
 /// `log(level, message, message_bytes) -> 0`: 0 trace, 1 debug, 2 info, 3 warning, 4 error.
 fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let level = Level::of(call.args.u32(0)).ok_or(Errno::INVAL)?;
+    let level = level(call.args.u32(0)).ok_or(Errno::INVAL)?;
     let (at, bytes) = (call.args.address(1), call.args.u32(2));
     let (memory, context) = call.split()?;
     let message = memory.slice(at, bytes.into())?;

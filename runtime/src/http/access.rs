@@ -1,5 +1,6 @@
 //! Who asked for what: ids of requests, and a line in the log for each. Off unless the operator wants it: both cost something.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
@@ -31,6 +32,11 @@ impl Seen {
         path.truncate(path.floor_char_boundary(PATH_BYTES_MAX));
         let (method, version) = (request.method().clone(), request.version());
         Seen { id: given.cloned().unwrap_or_else(new_id), method, path, version }
+    }
+
+    /// By what the request is known.
+    pub(super) fn id(&self) -> Arc<str> {
+        self.id.to_str().unwrap_or_default().into()
     }
 
     pub(super) fn mark<B>(&self, response: &mut Response<B>) {

@@ -19,7 +19,6 @@ use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
 use crate::outcome::Failure;
 use crate::scheduler::{Content, Job, Reply, ReplyTo};
-use crate::telemetry::Trace;
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -27,13 +26,15 @@ const PATH_BYTES_MAX: usize = 8 << 10;
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
 pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>) -> Response<Answer> {
     if !door.access.log && !door.access.ids && door.tracer.is_none() {
-        return handle(door, site, activity, request, None).await.response;
+        return handle(door, site, activity, request, Marks::default()).await.response;
     }
     let begin = Instant::now();
     let seen = (door.access.log || door.access.ids).then(|| access::Seen::of(&request));
     let span = door.tracer.as_ref().map(|tracer| ServerSpan::begin(tracer, &request, door.tls.is_some(), begin));
     let trace = span.as_ref().map(|span| span.trace().context().trace);
-    let Handled { mut response, route, failure } = handle(door, site, activity, request, span.as_ref()).await;
+    let id = seen.as_ref().filter(|_| door.access.ids).map(access::Seen::id);
+    let marks = Marks { id, span: span.as_ref() };
+    let Handled { mut response, route, failure } = handle(door, site, activity, request, marks).await;
     match (span, response.status(), response.body_mut()) {
         // It is over when its reply is.
         (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
@@ -50,6 +51,13 @@ pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request
         }
     }
     response
+}
+
+/// By what a request is known elsewhere, as far as that is wanted.
+#[derive(Default)]
+struct Marks<'a> {
+    id: Option<Arc<str>>,
+    span: Option<&'a ServerSpan>,
 }
 
 /// The answer, what it is from, if anything, and why it is none of a function's.
@@ -69,8 +77,9 @@ impl Handled {
     }
 }
 
-async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>, span: Option<&ServerSpan>) -> Handled {
-    let (mut head, incoming) = request.into_parts();
+async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
+    let span = marks.span;
+        let (mut head, incoming) = request.into_parts();
     if let Err(failure) = head::check(&mut head, !incoming.is_end_stream()) {
         door.board.thread().unrouted.add(1);
         return Handled::failed(failure, None);
@@ -113,7 +122,7 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
         asked
     };
     let asked = route.function.reads_head.then(asked);
-    let result = run(door, &route, activity, asked, incoming, span.map(|span| Arc::clone(span.trace()))).await;
+    let result = run(door, &route, activity, asked, incoming, marks).await;
     match result.as_ref().map(|reply| &reply.result) {
         Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
         Ok(Ok(Content::Stream(stream))) => match stream.accept() {
@@ -170,7 +179,7 @@ async fn run(
     activity: &Activity,
     head: Option<Box<RequestHead>>,
     incoming: Incoming,
-    trace: Option<Arc<Trace>>,
+    marks: Marks<'_>,
 ) -> Result<Reply, Failure> {
     if body::is_declared_too_large(&incoming, door.body_bytes_max) || activity.is_refused() {
         return Err(Failure::BodyTooLarge);
@@ -187,7 +196,8 @@ async fn run(
     let (reply, answer) = oneshot::channel();
     let deadline = arrived + function.deadline;
     let reply = ReplyTo::Client(reply);
-    door.submit(Job { function, head, body, reply, arrived, deadline, admission, caller: None, trace });
+    let trace = marks.span.map(|span| Arc::clone(span.trace()));
+    door.submit(Job { function, head, body, reply, arrived, deadline, admission, caller: None, id: marks.id, trace });
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
     match before(|| deadline, answer).await {
         Some(Ok(reply)) => Ok(reply),

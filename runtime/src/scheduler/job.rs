@@ -35,6 +35,8 @@ pub struct Job {
     pub admission: Admission,
     /// Who called it, if that was a function.
     pub caller: Option<(Arc<Caller>, Parent)>,
+    /// By what its client knows it, where requests have ids.
+    pub id: Option<Arc<str>>,
     /// Its place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
 }

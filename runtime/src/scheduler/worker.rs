@@ -25,6 +25,7 @@ use std::{fmt, io};
 use bytes::Bytes;
 use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
+use tracing::Level;
 
 use super::core::{Action, Core, Event, TaskId, Why};
 use super::job::{Content, Started, Work};
@@ -38,7 +39,7 @@ use crate::abort::AbortOnPanic;
 use crate::config::Policy;
 use crate::execution::{Execution, Progress};
 use crate::function::Function;
-use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes};
+use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
 use crate::metrics::Board;
 use crate::outcome::Failure;
 
@@ -361,7 +362,7 @@ impl Worker {
 
     /// Takes a job and runs its first quantum.
     fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
-        let Job { function, head, body, reply, arrived, deadline, admission, caller, trace } = job;
+        let Job { function, head, body, reply, arrived, deadline, admission, caller, id: request_id, trace } = job;
         let record = new_record(&admission, caller.as_ref());
         let failed = |worker: &mut Worker| {
             worker.release(id);
@@ -391,9 +392,10 @@ impl Worker {
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log)));
+        let writer = Writer { version: function.version, request: admission.sequence, request_id: request_id.clone() };
+        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer));
         let mut context = Context::new(process, Input::Body(body), output, errors);
-        (context.request, context.trace) = (head, trace);
+        (context.request, context.request_id, context.trace) = (head, request_id, trace);
         let execution = Execution::new(function, sandbox, context);
         let started = Box::new(Started {
             execution,
@@ -508,7 +510,8 @@ impl Worker {
     fn call(&mut self, started: &mut Started) {
         for Outgoing { name, input, host_call, answer } in started.execution.take_outgoing() {
             let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
-            let trace = started.execution.context().trace.as_ref().map(|trace| trace.call());
+            let context = started.execution.context();
+            let (request_id, trace) = (context.request_id.clone(), context.trace.as_ref().map(|trace| trace.call()));
             let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
             match callee {
                 Ok((body, (function, caller, admission))) => {
@@ -517,7 +520,8 @@ impl Worker {
                     // What nobody waits for may outlive its caller.
                     let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
                     let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
-                    let job = Job { function, head: None, body, reply, arrived, deadline, admission, caller, trace };
+                    let job =
+                        Job { function, head: None, body, reply, arrived, deadline, admission, caller, id: request_id, trace };
                     if let Some(job) = Admission::enter(job) {
                         let id = self.vacant();
                         self.add(id, Work::Job(Box::new(job)));
@@ -737,8 +741,13 @@ fn log_failure(execution: &Execution, failure: &Failure) {
         Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = execution.backtrace();
             let report = format!("{failure}\n{backtrace}");
-            execution.function().log.push(report.trim_end(), Instant::now());
-            tracing::warn!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "{failure}");
+            if let Output::Log(lines) = &execution.context().errors {
+                let Writer { version, request, request_id } = lines.writer();
+                execution.function().log.push(lines.writer(), Level::WARN, report.trim_end(), Instant::now());
+                let request_id = request_id.as_deref();
+                let (reason, backtrace) = (&*failure.reason(), format_args!("\n{backtrace}"));
+                tracing::warn!(function, version, request, request_id, reason, backtrace, "{failure}");
+            }
         }
         // Those were logged where they were decided.
         Failure::Deadline | Failure::CpuLimit | Failure::Cancelled | Failure::Stopping => {}

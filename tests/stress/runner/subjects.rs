@@ -5,7 +5,7 @@ use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
 use sledge::execution::{Execution, Progress};
 use sledge::function::Function;
-use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes};
+use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
 use sledge::load;
 use sledge_sandbox::{Budget, Sandbox, WorkerThread};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ impl Subject {
     pub(crate) fn begin(&self, sandbox: Box<Sandbox>) -> Execution {
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 8 << 20 };
         let process = &self.function.process;
-        let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default()));
+        let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default(), Writer::default()));
         let context = Context::new(Arc::clone(process), Input::Body(Body::from(self.input.clone())), output, errors);
         Execution::new(Arc::clone(&self.function), sandbox, context)
     }

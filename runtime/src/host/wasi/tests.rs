@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
 use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
-use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop, Waiter};
+use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop, Waiter, Writer};
 
 const PAGE: u32 = 64 << 10;
 /// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
@@ -45,7 +45,7 @@ impl World {
             ..Process::default()
         });
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default()));
+        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default(), Writer::default()));
         let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
         World { sandbox, memory, context, waiter: Waiter::default() }
     }
