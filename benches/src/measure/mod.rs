@@ -9,6 +9,7 @@ mod io;
 mod operators_flood;
 mod operators;
 mod operators_imports;
+mod operators_dev;
 mod polybench;
 mod redis;
 mod runtime;
@@ -95,6 +96,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("start-us-per-function", operators::start_us_per_function),
     ("start-growth-ratio", operators::start_growth_ratio),
     ("import-refusal-ms", operators_imports::refusal_ms),
+    ("dev-rust-compile-ms", operators_dev::rust_compile_ms),
 ];
 
 /// The measurement of the promise `name`.
