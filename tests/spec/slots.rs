@@ -4,9 +4,9 @@
 use crate::MODES;
 use awsm::{Bounds, CompileOptions, OptLevel};
 use sledge_sandbox::{
-    Artifact, Budget, Event, InstantiateError, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread,
+    Artifact, Budget, Event, InstantiateError, LoadPolicy, Pools, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Less than the sandboxes of this file take together, and more than each.
 const PLACES_BYTES: u64 = 6 << 20;
@@ -93,16 +93,17 @@ fn nothing_of_one_tenant_is_found_by_another() {
             let budget = Budget::new(bytes_max);
             let tenant = tenant.within(&budget);
             let searches: Vec<Template> = searches.iter().chain([&zeros]).map(|search| search.within(&budget)).collect();
-            let mut pool = Pool::new();
+            let pools = Pools::new(1);
+            pools.lend_to(&budget);
             for round in 0..4 {
-                let mut sandbox = pool.take(&tenant).unwrap();
+                let mut sandbox = pools.take(0, &tenant).unwrap();
                 let full = run(&mut sandbox).unwrap();
                 assert_eq!(full, [Value::I64(0xc5c5_c5c5_c5c5_c5c5_u64.cast_signed())], "{case}, round {round}");
-                pool.put(sandbox);
+                pools.put(0, sandbox, Instant::now());
                 for search in &searches {
-                    let mut sandbox = pool.take(search).unwrap();
+                    let mut sandbox = pools.take(0, search).unwrap();
                     assert_eq!(run(&mut sandbox), Ok(vec![Value::I64(0)]), "{case}, round {round}");
-                    pool.put(sandbox);
+                    pools.put(0, sandbox, Instant::now());
                 }
             }
         }
