@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
 use awsm_abi::Descriptor;
@@ -16,6 +16,7 @@ use crate::config::{self, FunctionConfig, SecretError, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
+use crate::outcome::Failure;
 use crate::phases::Phases;
 use crate::scheduler::{FunctionId, Gate, TenantId};
 use crate::snapshot::{self, InitError};
@@ -87,29 +88,50 @@ pub enum Stage {
     Status(&'static str),
 }
 
-/// The functions of one tenant, by name.
+/// The functions of one tenant, by name; those that are quarantined lead nowhere.
 #[derive(Debug, Default)]
-pub struct Neighbours(RwLock<HashMap<Box<str>, Weak<Function>>>);
+pub struct Neighbours(RwLock<HashMap<Box<str>, Option<Weak<Function>>>>);
 
 impl Neighbours {
     /// The function of that name, as it is served now.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<Arc<Function>> {
+    ///
+    /// # Errors
+    /// When there is none, or it is quarantined.
+    pub fn find(&self, name: &str) -> Result<Arc<Function>, Failure> {
         // Single insertions and removals, which cannot be half done.
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name)?.upgrade()
+        let functions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let function = functions.get(name).ok_or(Failure::NotFound)?;
+        function.as_ref().ok_or(Failure::Quarantined)?.upgrade().ok_or(Failure::NotFound)
     }
 
     /// Puts a function in the place of the one of its name, if there is one.
     pub fn put(&self, function: &Arc<Function>) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(function.name().into(), Arc::downgrade(function));
+        self.functions().insert(function.name().into(), Some(Arc::downgrade(function)));
     }
 
     /// Removes a function, unless another has taken its place.
     pub fn remove(&self, function: &Arc<Function>) {
-        let mut functions = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if functions.get(function.name()).is_some_and(|there| there.as_ptr() == Arc::as_ptr(function)) {
+        let mut functions = self.functions();
+        if functions.get(function.name()).is_some_and(|there| there.as_ref().map(Weak::as_ptr) == Some(Arc::as_ptr(function))) {
             functions.remove(function.name());
         }
+    }
+
+    /// Whoever calls that name learns that it is quarantined, unless it is served.
+    pub fn quarantine(&self, name: &str) {
+        self.functions().entry(name.into()).or_insert(None);
+    }
+
+    /// The name is quarantined no longer.
+    pub fn release(&self, name: &str) {
+        let mut functions = self.functions();
+        if functions.get(name).is_some_and(Option::is_none) {
+            functions.remove(name);
+        }
+    }
+
+    fn functions(&self) -> RwLockWriteGuard<'_, HashMap<Box<str>, Option<Weak<Function>>>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

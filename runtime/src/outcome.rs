@@ -37,6 +37,8 @@ pub enum Failure {
     Overload,
     /// The server is stopping.
     Stopping,
+    /// Something is wrong with the function itself, so that it is not served until an operator has put it right.
+    Quarantined,
     /// All requests together use what memory the server has: no sandbox could be made, its body not kept, its memory not grow.
     NoMemory,
     /// The function uses the key-value store, whose file could not be opened since the server started.
@@ -99,6 +101,7 @@ impl Failure {
             | Failure::Busy
             | Failure::Overload
             | Failure::Stopping
+            | Failure::Quarantined
             | Failure::NoMemory
             | Failure::NoStore
             | Failure::Internal => Fault::Host,
@@ -116,7 +119,7 @@ impl Failure {
             Failure::BadHead(_) | Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => {
+            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::Quarantined | Failure::NoMemory | Failure::NoStore => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
@@ -141,7 +144,7 @@ impl Failure {
     }
 
     /// Every kind of failure that there is.
-    pub const CODES: [&'static str; 16] = [
+    pub const CODES: [&'static str; 17] = [
         "not_found",
         "method_not_allowed",
         "path_too_long",
@@ -150,6 +153,7 @@ impl Failure {
         "request_timeout",
         "too_many_requests",
         "unavailable",
+        "quarantined",
         "cpu_limit",
         "deadline",
         "trap",
@@ -172,6 +176,7 @@ impl Failure {
             Failure::BodyTimeout => "request_timeout",
             Failure::FunctionBusy => "too_many_requests",
             Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => "unavailable",
+            Failure::Quarantined => "quarantined",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
             Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit => "trap",
@@ -199,6 +204,7 @@ impl Failure {
             Failure::CpuLimit => "cpu_limit",
             Failure::Busy => "requests_max",
             Failure::Stopping => "stopping",
+            Failure::Quarantined => "quarantined",
             Failure::NoMemory => "no_memory",
             Failure::NoStore => "no_kv",
             Failure::Deadline => "deadline_exceeded",
@@ -266,6 +272,7 @@ mod tests {
             Failure::FunctionBusy,
             Failure::Overload,
             Failure::Stopping,
+            Failure::Quarantined,
             Failure::NoMemory,
             Failure::NoStore,
             Failure::Deadline,

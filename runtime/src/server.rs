@@ -113,8 +113,14 @@ pub fn serve(
     let address = listeners.first().and_then(|listener| listener.local_addr().ok()).unwrap_or(address);
     let mut listeners: Vec<Listening> = listeners.into_iter().map(|listener| vec![(None, listener)]).collect();
     for own in deployer.addresses() {
-        let sockets = listener::bind(own, plan.listeners());
-        let sockets = sockets.map_err(|source| ServerError::Listen { address: own.to_string(), source })?;
+        let sockets = match listener::bind(own, plan.listeners()) {
+            Ok(sockets) => sockets,
+            // It concerns what was to be answered there, unless that is all.
+            Err(source) if deployer.refuse_address(own, &source).is_err() => {
+                return Err(ServerError::Listen { address: own.to_string(), source });
+            }
+            Err(_) => continue,
+        };
         listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
     }
 

@@ -148,6 +148,7 @@ enum {
     SLEDGE_ELOOP = 32,
     SLEDGE_EMFILE = 33,
     SLEDGE_ENOENT = 44,
+    SLEDGE_ENOTRECOVERABLE = 56,
     SLEDGE_ENOTSUP = 58,
     SLEDGE_EOVERFLOW = 61,
     SLEDGE_ERANGE = 68,
@@ -210,7 +211,8 @@ SLEDGE_IMPORT("sledge:kv", "commit")
 int32_t sledge_kv_commit(int32_t bucket, const sledge_kv_expected *expected, size_t expected_count, const sledge_kv_pair *changes, size_t change_count, uint64_t *version);
 
 /* Other functions of the same tenant (sdk/wit/call.wit). The reply's length, of which as much is written as fits, or an error number, negated:
- * SLEDGE_ENOENT, SLEDGE_EAGAIN (busy), SLEDGE_ECHILD (it failed), SLEDGE_ELOOP (too many wait for each other), SLEDGE_ETIMEDOUT. */
+ * SLEDGE_ENOENT, SLEDGE_EAGAIN (busy), SLEDGE_ECHILD (it failed), SLEDGE_ELOOP (too many wait for each other), SLEDGE_ENOTRECOVERABLE (it is quarantined:
+ * something is wrong with it that an operator has to put right), SLEDGE_ETIMEDOUT. */
 SLEDGE_IMPORT("sledge:call", "invoke")
 int32_t sledge_invoke(const char *name, size_t name_length, const void *input, size_t length, void *reply, size_t capacity);
 /* The same in two parts, of which the first does not wait: a handle. What nobody waits for ends with the caller. */

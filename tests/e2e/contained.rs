@@ -41,7 +41,7 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
     let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
     let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
-    let load = || Deployer::with_functions(&config, load::compiler(&config), |_| Ok(vec![candidate]));
+    let load = || Deployer::with_functions(&config, load::compiler(&config), |_| vec![Ok(candidate)]);
     let prepared = prepare(&config, None, load).expect("a function");
     let (ready, address) = mpsc::channel();
     // Ends with the process of the test: what ends a server is a signal.

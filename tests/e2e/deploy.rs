@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const NOBODY: u32 = 65_534;
 
 /// A module that replies with `text`.
-fn saying(text: &str) -> Vec<u8> {
+pub(crate) fn saying(text: &str) -> Vec<u8> {
     let length = text.len();
     let text = format!(
         r#"(module
@@ -44,7 +44,7 @@ fn module(file: &str) -> Vec<u8> {
     wat::parse_file(programs::tests_folder().join("e2e/functions").join(file)).expect("WAT")
 }
 
-fn command(server: &Server, args: &[&str]) -> Finished {
+pub(crate) fn command(server: &Server, args: &[&str]) -> Finished {
     process::run(sledge_command(args).arg("--admin").arg(server.admin().path()), b"", TIME_MAX)
 }
 
@@ -63,10 +63,8 @@ fn functions_are_deployed_replaced_listed_and_removed() {
         assert_eq!(first[key], value, "{first}");
     }
 
-    // The new version has settings of its own: nothing of the old one is left.
     assert_eq!(admin.deploy("hello", &json!({}), &saying("two")).json()["replaced"], json!(["hello"]));
-    assert_eq!(client.get("/api/hello").status, 404);
-    assert_eq!(client.post("/hello", "").text(), "two");
+    assert_eq!(client.get("/api/hello").text(), "two");
     let second = admin.function("hello").expect("it was deployed");
     assert!(second["version"].as_u64() > first["version"].as_u64(), "{first} {second}");
     assert_ne!(first["digest"], second["digest"]);
@@ -75,9 +73,125 @@ fn functions_are_deployed_replaced_listed_and_removed() {
         admin.get("/functions").json().as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
     assert_eq!(names, ["echo", "hello"]);
     assert_eq!(admin.ask("DELETE", "/functions/hello", "", b"").json()["removed"], json!(["hello"]));
-    assert_eq!(client.post("/hello", "").status, 404);
+    assert_eq!(client.get("/api/hello").status, 404);
     assert_eq!(admin.ask("DELETE", "/functions/hello", "", b"").status, 404);
     assert_eq!(client.post("/echo", "x").text(), "x");
+    server.stop();
+}
+
+/// A module that replies with how often it was asked, as its tenant's store knows.
+fn counting() -> Vec<u8> {
+    let text = r#"(module
+        (import "sledge:kv" "open" (func $open (param i32 i32) (result i32)))
+        (import "sledge:kv" "increment" (func $increment (param i32 i32 i32 i64 i32) (result i32)))
+        (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+        (memory (export "memory") 1)
+        (data (i32.const 64) "n")
+        (func (export "sledge_handle") (result i32)
+            (drop (call $increment (call $open (i32.const 64) (i32.const 1)) (i32.const 64) (i32.const 1) (i64.const 1) (i32.const 72)))
+            (i32.store8 (i32.const 72) (i32.add (i32.load8_u (i32.const 72)) (i32.const 48)))
+            (i32.store (i32.const 0) (i32.const 72))
+            (i32.store (i32.const 4) (i32.const 1))
+            (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))"#;
+    wat::parse_str(text).expect("WAT")
+}
+
+/// Whoever deploys the next version thinks of the module: its tenant's data, its route and its limits are there as before, after a restart, too.
+#[test]
+fn settings_stay_unless_they_are_set_or_reset() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = json!({ "state_dir": folder.path().join("state"), "kv": folder.path().join("kv"), "functions": [entry("echo", "echo.wat")] });
+    let server = Server::start(config.clone());
+    let file = folder.path().join("count.wasm");
+    std::fs::write(&file, counting()).expect("write the module");
+    let path = file.to_str().expect("a path").to_owned();
+    let deploy = |server: &Server, args: &[&str]| {
+        let done = command(server, &[&["deploy", &path], args].concat());
+        assert_eq!(done.code(), 0, "{args:?}: {}", done.stderr);
+        done.text()
+    };
+    let set = ["--set", "tenant=blue", "--set", "route=/api/count", "--set", "methods=[\"GET\"]", "--set", "deadline_ms=700"];
+    assert_eq!(deploy(&server, &set), "added count\n");
+    assert_eq!(server.client().get("/api/count").text(), "1");
+    assert_eq!(deploy(&server, &[]), "replaced count\n");
+    assert_eq!(server.client().get("/api/count").text(), "2");
+    // As a client that knows no settings asks.
+    assert_eq!(server.admin().ask("PUT", "/functions/count", "", &counting()).status, 200);
+    assert_eq!(server.client().get("/api/count").text(), "3");
+
+    let changed = deploy(&server, &["--set", "route=null", "--set", "queue_max=5", "--set", "concurrency_max=2"]);
+    let expected = "replaced count\nconcurrency_max: none -> 2\nqueue_max: none -> 5\nroute: /api/count -> /count\n";
+    assert_eq!(changed, expected);
+    assert_eq!((server.client().get("/count").text().as_str(), server.client().get("/api/count").status), ("4", 404));
+    let settings = server.admin().function("count").expect("it is there")["settings"].clone();
+    let shown = ["tenant", "route", "methods", "deadline_ms", "queue_max", "memory_bytes_max"].map(|key| settings[key].clone());
+    assert_eq!(shown, [json!("blue"), json!("/count"), json!(["GET"]), json!(700), json!(5), json!(256 << 20)], "{settings}");
+    let status = command(&server, &["status", "count"]);
+    assert!(status.code() == 0 && status.text().contains("  deadline_ms        700\n"), "{}{}", status.text(), status.stderr);
+    assert_eq!(command(&server, &["status", "nothing"]).code(), 1);
+    server.stop();
+
+    let server = Server::start(config);
+    assert_eq!(server.admin().function("count").expect("it is there")["settings"], settings);
+    assert_eq!(deploy(&server, &[]), "replaced count\n");
+    assert_eq!(server.client().get("/count").text(), "5");
+    let changed = deploy(&server, &["--reset", "--set", "deadline_ms=800"]);
+    let expected = [
+        "replaced count",
+        "concurrency_max: 2 -> none",
+        "deadline_ms: 700 -> 800",
+        "methods: [\"GET\"] -> [\"POST\"]",
+        "queue_max: 5 -> none",
+        "tenant: blue -> default",
+    ];
+    assert_eq!(changed.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(server.client().post("/count", "").text(), "1");
+
+    // A setting that would be wrong is named, and nothing changes.
+    for (wrong, word) in [("rout=null", "did you mean `route`?"), ("queue_max=1", "settings.queue_max"), ("name=null", "`name`")]
+    {
+        let done = command(&server, &["deploy", &path, "--set", wrong]);
+        assert!(done.code() == 1 && done.stderr.contains(word), "{wrong}: {}", done.stderr);
+    }
+    let reply = server.admin().ask("PUT", "/functions/count?reset=yes", "", &counting());
+    assert!(reply.status == 400 && reply.text().contains("true or false"), "{reply:?}");
+    assert_eq!(server.client().post("/count", "").text(), "2");
+    server.stop();
+}
+
+/// A setting that is changed while a next version is prepared is not lost.
+#[test]
+fn two_deployments_at_once_lose_no_setting() {
+    // It says so when it is prepared, and takes its time.
+    let slow = wat::parse_str(
+        r#"(module
+            (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+            (memory (export "memory") 1)
+            (global $n (mut i64) (i64.const 7))
+            (data (i32.const 64) "preparing\n")
+            (func (export "_initialize") (local $i i32)
+                (i32.store (i32.const 0) (i32.const 64))
+                (i32.store (i32.const 4) (i32.const 10))
+                (drop (call $fd_write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))
+                (loop $again
+                    (global.set $n (i64.rem_u (i64.mul (global.get $n) (i64.const 1103515245)) (i64.const 2147483647)))
+                    (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 200000000)))))
+            (func (export "sledge_handle") (result i32) (i64.eqz (global.get $n))))"#,
+    )
+    .expect("WAT");
+    let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
+    let admin = server.admin();
+    assert_eq!(admin.deploy("f", &json!({ "tenant": "blue" }), &saying("one")).status, 200);
+    let next = thread::spawn(move || admin.deploy("f", &json!({ "content_type": "text/plain" }), &slow));
+    server.wait_for_log("preparing");
+    assert_eq!(server.admin().deploy("f", &json!({ "route": "/there" }), &saying("two")).status, 200);
+    assert!(!next.is_finished(), "too fast to say anything");
+    let reply = next.join().expect("no panic");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let settings = server.admin().function("f").expect("it is there")["settings"].clone();
+    let shown = ["tenant", "content_type", "route"].map(|key| settings[key].clone());
+    assert_eq!(shown, [json!("blue"), json!("text/plain"), json!("/there")]);
+    assert_eq!(server.client().post("/there", "").header("content-type"), Some("text/plain"));
     server.stop();
 }
 
@@ -228,7 +342,8 @@ fn sighup_makes_the_functions_what_the_file_says() {
         server.signal(Signal::HUP);
     };
     let changed = entry_with("change", "echo.wat", &json!({ "route": "/changed" }));
-    write("functions", json!([entry("keep", "echo.wat"), changed, entry("new", "busy.wat")]));
+    let good = [entry("keep", "echo.wat"), changed, entry("new", "busy.wat")];
+    write("functions", json!(good));
     server.wait_for_log("added new; replaced change; removed drop");
     assert_eq!(client.post("/changed", "x").text(), "x");
     assert_eq!((client.post("/change", "").status, client.post("/drop", "").status), (404, 404));
@@ -237,18 +352,24 @@ fn sighup_makes_the_functions_what_the_file_says() {
     assert_eq!(version("keep"), keep, "what has not changed is not loaded again");
     assert_ne!(version("change"), change);
 
-    // Nothing of a wrong one counts, and the reason is in the log.
-    write("functions", json!([entry("keep", "echo.wat"), { "name": "bad", "path": "/nonexistent.so" }]));
-    server.wait_for_log("/nonexistent.so");
-    write("functions", json!([entry("deployed", "echo.wat")]));
-    server.wait_for_log("sledge remove deployed");
-    write("functions", json!([entry("keep", "echo.wat"), entry("no-entry", "no-entry.wat")]));
+    // Nothing of one that is wrong as a whole counts, and the reason is in the log.
+    let with = |more: Value| Value::from([&good[..], &[more]].concat());
+    write("functions", json!([{ "name": "bad", "path": "/nonexistent.so", "deadlin_ms": 1 }]));
+    server.wait_for_log("did you mean `deadline_ms`?");
+    write("functions", json!([entry("keep", "echo.wat"), entry_with("other", "echo.wat", &json!({ "route": "/keep" }))]));
+    server.wait_for_log("functions[1].route");
+    assert_eq!((client.post("/new", [0; 8]).body, version("keep")), (vec![0; 8], keep));
+    // One function that is wrong concerns no other.
+    write("functions", with(entry("no-entry", "no-entry.wat")));
     server.wait_for_log("sledge_handle");
-    assert_eq!(client.post("/new", [0; 8]).body, [0; 8]);
+    write("functions", with(json!({ "name": "bad", "path": "/nonexistent.so" })));
+    server.wait_for_log("removed no-entry; quarantined bad");
+    assert_eq!((client.post("/new", [0; 8]).body, client.post("/bad", "").status), (vec![0; 8], 503));
+    assert_eq!(version("keep"), keep);
 
     // What counts at a start only is named.
     write("functions", json!([]));
-    server.wait_for_log("removed change, keep, new");
+    server.wait_for_log("removed bad, change, keep, new");
     write("quantum_us", 700.into());
     server.wait_for_log("quantum_us");
     server.stop();
@@ -432,12 +553,6 @@ fn deployed_functions_outlive_the_server_where_there_is_a_folder_for_them() {
     assert_eq!((client.post("/there", "").status, client.post("/goes", "").status), (404, 404));
     assert_eq!(server.admin().function("stays").expect("it is there")["origin"], "deployed");
     server.stop();
-    // Both say what it is: refused, before anything is closed.
-    let both = json!({ "listen": "127.0.0.1:0", "state_dir": state, "functions": [entry("stays", "echo.wat")] });
-    let file = folder.path().join("both.json");
-    std::fs::write(&file, both.to_string()).expect("write a configuration");
-    let done = process::run(sledge_command(&["serve", "--config"]).arg(&file), b"", TIME_MAX);
-    assert!(done.code() == 1 && done.stderr.contains("stays"), "{}", done.stderr);
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod pending;
 mod phases;
 mod projects;
 mod protocol;
+mod quarantine;
 mod replies;
 mod requests;
 mod scheduling;

@@ -3,7 +3,8 @@
 //! | request | answer |
 //! |---|---|
 //! | `GET /functions` | all functions |
-//! | `PUT /functions/NAME` | deploys the body, a `.wasm`, with the settings in the header `Sledge-Settings` (a JSON object) |
+//! | `GET /functions/NAME` | one function, with its settings |
+//! | `PUT /functions/NAME` | deploys the body, a `.wasm`. The header `Sledge-Settings` (a JSON object) says which settings change; null is the default. The others stay as they are, or with `?reset=true` become the defaults |
 //! | `DELETE /functions/NAME` | serves it no longer |
 //! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /status` | how the server is |
@@ -30,7 +31,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::deploy::catalogue::CatalogueError;
+use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
 use crate::load::OpenError;
@@ -129,6 +130,8 @@ impl Api {
 
     fn status(&self) -> Value {
         let budget = self.deployer.budget();
+        let functions = self.deployer.list();
+        let quarantined = functions.iter().filter(|function| function.state == State::Quarantined).count();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
@@ -136,7 +139,8 @@ impl Api {
             "phase": phase(self.crew.phase()),
             "listen": self.listen.to_string(),
             "workers": self.workers,
-            "functions": self.deployer.list().len(),
+            "functions": functions.len() - quarantined,
+            "quarantined": quarantined,
             "retired_versions": self.deployer.retired(),
             "requests": self.crew.requests(),
             "memory_bytes_used": budget.bytes_used(),
@@ -175,24 +179,23 @@ impl Api {
     }
 
     fn logs(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
-        let log =
-            self.deployer.log(name).ok_or_else(|| Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned()))))?;
-        let option = |key: &str| {
-            let mut pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
+        let none = || match self.deployer.info(name).and_then(|info| info.problem) {
+            Some(problem) => Refusal(StatusCode::CONFLICT, format!("`{name}` is quarantined: {problem}")),
+            None => DeployError::from(CatalogueError::Unknown(name.to_owned())).into(),
         };
-        let lines = match option("lines").map(str::parse) {
+        let log = self.deployer.log(name).ok_or_else(none)?;
+        let lines = match option(query, "lines").map(str::parse) {
             None => usize::MAX,
             Some(Ok(lines)) => lines,
             Some(Err(_)) => return Err(Refusal(StatusCode::BAD_REQUEST, "lines: give a number".to_owned())),
         };
-        let (joined, content_type): (fn(&[Arc<Line>]) -> String, _) = match option("format") {
+        let (joined, content_type): (fn(&[Arc<Line>]) -> String, _) = match option(query, "format") {
             None | Some("text") => (as_text, TEXT_LINES),
             Some("json") => (as_json, JSON_LINES),
             Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "format: give text or json".to_owned())),
         };
         let (last, mut next) = log.last(lines);
-        if option("follow") != Some("true") {
+        if option(query, "follow") != Some("true") {
             return Ok(text(StatusCode::OK, content_type, joined(&last)));
         }
         let Ok(place) = Arc::clone(&self.followers).try_acquire_owned() else {
@@ -217,8 +220,8 @@ impl Api {
     }
 
     fn function(&self, name: &str) -> Result<Answer, Refusal> {
-        let found = self.deployer.list().into_iter().find(|info| info.name == name);
-        let info = found.ok_or_else(|| Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned()))))?;
+        let unknown = || Refusal::from(DeployError::from(CatalogueError::Unknown(name.to_owned())));
+        let info = self.deployer.info(name).ok_or_else(unknown)?;
         Ok(answer(StatusCode::OK, &info))
     }
 
@@ -228,12 +231,17 @@ impl Api {
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
         };
         let settings = settings(request.headers())?;
+        let reset = match option(request.uri().query(), "reset") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "reset: give true or false".to_owned())),
+        };
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         let deploy = move || {
             // Until the end, also when whoever asked has gone.
             let _place = place;
-            deployer.deploy(&name, settings, &module)
+            deployer.deploy(&name, &settings, reset, &module)
         };
         changed(deploy).await
     }
@@ -284,6 +292,12 @@ fn settings(headers: &HeaderMap) -> Result<Value, Refusal> {
         .map_err(|error| Refusal(StatusCode::BAD_REQUEST, format!("{SETTINGS}: no JSON: {error}")))
 }
 
+/// An option of a query.
+fn option<'a>(query: Option<&'a str>, key: &str) -> Option<&'a str> {
+    let mut pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
 fn drain() -> Result<Answer, Refusal> {
     let failed = |error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot signal: {error}"));
     kill_process(getpid(), Signal::TERM).map_err(failed)?;
@@ -303,10 +317,12 @@ impl From<DeployError> for Refusal {
         let status = match &error {
             DeployError::Config(_) => StatusCode::BAD_REQUEST,
             DeployError::Catalogue(CatalogueError::Unknown(_)) => StatusCode::NOT_FOUND,
-            DeployError::Catalogue(_) => StatusCode::CONFLICT,
+            DeployError::Catalogue(_) | DeployError::Changing(_) | DeployError::NoSettings { .. } => StatusCode::CONFLICT,
             DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) | DeployError::Nothing(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             DeployError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal(status, error.to_string())

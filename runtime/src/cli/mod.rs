@@ -51,14 +51,14 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Call a function of a running server
     Invoke(invoke::InvokeArgs),
-    /// Serve a WebAssembly module on a running server, instead of what was deployed under its name
+    /// Serve a WebAssembly module on a running server, instead of what was deployed under its name, whose settings stay
     Deploy(operate::DeployArgs),
     /// Serve a deployed function no longer
     Remove(operate::RemoveArgs),
     /// List the functions of a running server
     List(operate::AskArgs),
-    /// Show how a running server is
-    Status(operate::AskArgs),
+    /// Show how a running server is, or one of its functions
+    Status(operate::StatusArgs),
     /// Show what a function of a running server wrote to its standard error
     Logs(operate::LogsArgs),
     /// Let a running server finish what it has, and end

@@ -28,7 +28,7 @@ pub(super) struct Door {
     token_file: Option<PathBuf>,
 }
 
-/// Serve a WebAssembly module, instead of what was deployed under its name.
+/// Serve a WebAssembly module, instead of what was deployed under its name, whose settings stay.
 #[derive(Debug, Args)]
 pub(super) struct DeployArgs {
     /// The module (.wasm)
@@ -36,9 +36,12 @@ pub(super) struct DeployArgs {
     /// The function's name [default: the file's, without its ending]
     #[arg(long)]
     name: Option<String>,
-    /// A setting as in the configuration, such as route=/x or methods=["GET"]; the value is JSON, or else text
+    /// Change a setting, as in the configuration, such as route=/x or methods=["GET"]; the value is JSON, or else text; null is the default
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Make all settings that are not --set the defaults
+    #[arg(long)]
+    reset: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -70,6 +73,15 @@ pub(super) struct LogsArgs {
     door: Door,
 }
 
+/// Show how a running server is, or one of its functions.
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// A function, which is shown with its settings
+    name: Option<String>,
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
 /// What is asked without further words.
 #[derive(Debug, Args)]
 pub(super) struct AskArgs {
@@ -99,7 +111,7 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
     }
     let request = Request::builder()
         .method(Method::PUT)
-        .uri(format!("/functions/{name}"))
+        .uri(format!("/functions/{name}{}", if args.reset { "?reset=true" } else { "" }))
         .header(SETTINGS, Value::Object(settings).to_string().into_bytes())
         .body(Full::new(Bytes::from(module)));
     let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(&args.door, request));
@@ -118,14 +130,30 @@ pub(super) fn list(args: &AskArgs) -> ExitCode {
     }))
 }
 
-pub(super) fn status(args: &AskArgs) -> ExitCode {
-    done(ask(&args.door, Request::get("/status").body(Full::default())).map(|status| match &status {
-        Value::Object(status) if !args.json => {
-            let lines = status.iter().map(|(key, value)| format!("{key:20} {}", plain(value)));
-            lines.collect::<Vec<_>>().join("\n")
-        }
+pub(super) fn status(args: &StatusArgs) -> ExitCode {
+    let StatusArgs { name, ask: AskArgs { json, door } } = args;
+    let target = name.as_ref().map_or_else(|| "/status".to_owned(), |name| format!("/functions/{name}"));
+    done(ask(door, Request::get(target).body(Full::default())).map(|status| match &status {
+        Value::Object(status) if !json => rows(status).join("\n"),
         other => other.to_string(),
     }))
+}
+
+/// Keys and values, one a line; settings below their key.
+fn rows(entries: &Map<String, Value>) -> Vec<String> {
+    let row = |(key, value): (&String, &Value)| match value {
+        Value::Array(problems) if key == "problems" => {
+            let text = |problem: &Value| format!("{}: {}", plain(&problem["subject"]), plain(&problem["reason"]));
+            let lines = problems.iter().map(|problem| format!("  {}", text(problem)));
+            std::iter::once(format!("{key:20} {}", problems.len())).chain(lines).collect()
+        }
+        Value::Object(below) => {
+            let below = below.iter().map(|(key, value)| format!("  {key:18} {}", plain(value)));
+            std::iter::once(key.clone()).chain(below).collect()
+        }
+        value => vec![format!("{key:20} {}", plain(value))],
+    };
+    entries.iter().flat_map(row).collect()
 }
 
 pub(super) fn drain(args: &AskArgs) -> ExitCode {
@@ -168,18 +196,23 @@ fn done(answer: Result<String, ClientError>) -> ExitCode {
     }
 }
 
-/// What has changed, in words.
+/// What has changed, in words; settings one a line.
 fn changes(change: &Value) -> String {
     let names = |key: &str| -> Vec<&str> { change[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect() };
-    let parts = ["added", "replaced", "removed"].map(|what| (what, names(what)));
+    let parts = ["added", "replaced", "removed", "quarantined"].map(|what| (what, names(what)));
     let parts = parts.iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| format!("{what} {}", names.join(", ")));
-    parts.collect::<Vec<_>>().join("; ")
+    let settings = change["settings"].as_array().into_iter().flatten();
+    let value = |value: &Value| if value.is_null() { "none".to_owned() } else { plain(value) };
+    let settings =
+        settings.map(|setting| format!("{}: {} -> {}", plain(&setting["key"]), value(&setting["old"]), value(&setting["new"])));
+    std::iter::once(parts.collect::<Vec<_>>().join("; ")).chain(settings).collect::<Vec<_>>().join("\n")
 }
 
 /// Functions, one a line, below their keys.
 fn table(functions: &[Value]) -> String {
-    const KEYS: [&str; 6] = ["name", "route", "tenant", "origin", "version", "retired"];
-    let row = |function: &Value| KEYS.map(|key| plain(&function[key]));
+    const KEYS: [&str; 7] = ["name", "route", "tenant", "origin", "state", "version", "retired"];
+    let cell = |value: &Value| if value.is_null() { "-".to_owned() } else { plain(value) };
+    let row = |function: &Value| KEYS.map(|key| cell(&function[key]));
     let rows: Vec<[String; KEYS.len()]> = std::iter::once(KEYS.map(str::to_owned)).chain(functions.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..KEYS.len()).map(width).collect();

@@ -23,12 +23,13 @@ const CPU_BYTES_MAX: usize = 64;
 /// Checks a configuration; `file` is where it came from, for the messages.
 ///
 /// # Errors
-/// Every problem found: addresses, limits, names, routes, methods, and files that do not exist.
+/// Every problem found: addresses, limits, names, routes, methods. What a function names outside of the configuration is [looked at](check_usable)
+/// apart: where that is wrong, it concerns this function only.
 pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     let mut problems = Problems { file, list: Vec::new() };
     server(config, &mut problems);
     for (index, function) in config.functions.iter().enumerate() {
-        self::function(&format!("functions[{index}]"), function, &mut problems);
+        self::settings(&format!("functions[{index}]"), function, &mut problems);
         if function.listen.as_ref() == Some(&config.listen) {
             problems.push(format!("functions[{index}].listen"), "is where the server listens for all; leave it out");
         }
@@ -49,6 +50,31 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
 pub fn stem_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     stem.chars().map(|c| if is_name_char(c) { c } else { '-' }).collect()
+}
+
+/// Checks what a function names: its file, its folders, the servers that it may ask; `at` is the key under which problems are reported.
+///
+/// # Errors
+/// Every problem found.
+pub fn check_usable(at: &str, function: &FunctionConfig) -> Result<(), ConfigError> {
+    let mut problems = Problems { file: None, list: Vec::new() };
+    match function.path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
+        Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", function.path.display())),
+    }
+    for (index, dir) in function.dirs.iter().enumerate() {
+        let key = format!("{at}.dirs[{index}].host");
+        match dir.host.metadata() {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(_) => problems.push(key, format!("{} is not a folder", dir.host.display())),
+            Err(error) => problems.push(key, format!("{}: {error}", dir.host.display())),
+        }
+    }
+    if let Err(error) = Allowed::new(&function.http_hosts) {
+        problems.push(format!("{at}.http_hosts"), error.to_string());
+    }
+    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
 /// Checks one function by itself; `at` is the key under which problems are reported.
@@ -138,27 +164,12 @@ fn admin(config: &Config, problems: &mut Problems<'_>) {
     }
 }
 
-fn function(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
-    settings(at, function, problems);
-    dirs(at, &function.dirs, problems);
-    match function.path.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
-        Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", function.path.display())),
-    }
-}
-
 fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
     if dirs.len() > DIRS_MAX {
         problems.push(format!("{at}.dirs"), format!("{} folders; a function has at most {DIRS_MAX}", dirs.len()));
     }
     for (index, dir) in dirs.iter().enumerate() {
         let key = |name: &str| format!("{at}.dirs[{index}].{name}");
-        match dir.host.metadata() {
-            Ok(metadata) if metadata.is_dir() => {}
-            Ok(_) => problems.push(key("host"), format!("{} is not a folder", dir.host.display())),
-            Err(error) => problems.push(key("host"), format!("{}: {error}", dir.host.display())),
-        }
         let guest = &dir.guest;
         if guest.is_empty() || guest.len() > NAME_BYTES_MAX || guest.contains('\0') {
             let rule = format!("give 1 to {NAME_BYTES_MAX} bytes, such as /data, without a zero byte");
@@ -192,7 +203,7 @@ fn phases(at: &str, phases: &[PhaseConfig], problems: &mut Problems<'_>) {
     }
 }
 
-/// All of a function but its files.
+/// All of a function but what it names.
 fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     let key = |name: &str| format!("{at}.{name}");
     let name = &function.name;
@@ -202,9 +213,8 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     if function.http_hosts.len() > HOSTS_MAX {
         problems.push(key("http_hosts"), format!("{} hosts; a function has at most {HOSTS_MAX}", function.http_hosts.len()));
-    } else if let Err(error) = Allowed::new(&function.http_hosts) {
-        problems.push(key("http_hosts"), error.to_string());
     }
+    dirs(at, &function.dirs, problems);
     if let Some(route) = &function.route {
         self::route(key("route"), route, problems);
     }
@@ -404,8 +414,12 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let found = problems(|config| config.functions[0].path = "/nonexistent/f.so".into());
-        assert_eq!(found, ["s.toml: functions[0].path: /nonexistent/f.so: No such file or directory (os error 2)"]);
+        let function = FunctionConfig { http_hosts: vec!["a b".to_owned()], ..FunctionConfig::new("f", "/nonexistent/f.so") };
+        let found = check_usable("functions[3]", &function).unwrap_err().to_string();
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines[0], "functions[3].path: /nonexistent/f.so: No such file or directory (os error 2)");
+        assert!(lines.len() == 2 && lines[1].starts_with("functions[3].http_hosts: "), "{found}");
+        assert_eq!(problems(|config| config.functions[0] = function), [""; 0]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod check;
 mod error;
 mod read;
 mod secret;
+mod settings;
 mod telemetry;
 mod variable;
 
@@ -21,10 +22,11 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Target;
 use crate::kv::KvLimits;
 
-pub use check::{check, check_function, stem_name};
+pub use check::{check, check_function, check_usable, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
 pub use secret::{Secret, SecretError};
+pub use settings::{SettingChange, differences, merged, settings};
 pub use telemetry::TelemetryConfig;
 pub use variable::{Variable, environment};
 

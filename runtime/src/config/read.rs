@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::settings::NO_SETTINGS;
 use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem, Variable};
 use crate::kv::is_redis;
 
@@ -52,7 +53,8 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// A function's settings as an admin sends them: an object of its keys. It has the name `name`; `path` says where it comes from, for messages.
+/// A function's settings as an admin sends them: an object of its keys, of which null is the default. It has the name `name`; `path` says where it
+/// comes from, for messages.
 ///
 /// # Errors
 /// When a key is unknown or a value has the wrong type; `at` is the key under which that is reported.
@@ -61,7 +63,7 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     let Value::Object(entries) = &mut settings else {
         return Err(problem(at.to_owned(), "is no JSON object".to_owned()));
     };
-    for key in ["name", "path", "build"] {
+    for key in NO_SETTINGS {
         if entries.contains_key(key) {
             return Err(problem(at.to_owned(), format!("`{key}` is no setting here")));
         }
@@ -80,6 +82,9 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     unknown_keys(&schema, &schema, &settings, &mut String::new(), &mut problems);
     if let Some((_, message)) = problems.into_iter().next() {
         return Err(problem(at.to_owned(), message));
+    }
+    if let Value::Object(entries) = &mut settings {
+        entries.retain(|_, value| !value.is_null());
     }
     let decoded: Result<FunctionConfig, _> = serde_path_to_error::deserialize(&settings);
     let config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;

@@ -6,19 +6,22 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use sledge_sandbox::Budget;
 
+use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
-use crate::function::{Function, Neighbours};
+use crate::function::{Function, Labels, Neighbours};
+use crate::health::Subject;
 use crate::host::Strings;
-use crate::http::{Route, Router};
+use crate::http::{Held, Place, Route, Router};
 use crate::kv::Store;
 use crate::phases::Phase;
 use crate::scheduler::{FunctionId, TenantId};
 use crate::upstream::Roots;
 
 /// Who says what a function is: nobody else may change it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The configuration and the command line.
@@ -40,6 +43,14 @@ pub enum CatalogueError {
     /// It was deployed.
     #[error("`{0}` was deployed through the admin door: remove it there first (`sledge remove {0}`)")]
     Deployed(String),
+    /// Its route is that of one that is quarantined.
+    #[error("route {route} is held for `{other}`, which is quarantined: put that right or remove it first")]
+    Held {
+        /// The route.
+        route: String,
+        /// Whose it is.
+        other: String,
+    },
     /// Its route is another's.
     #[error("route {route} is that of `{other}`")]
     Route {
@@ -72,17 +83,38 @@ pub struct Info {
     pub tenant: String,
     /// Who says what it is.
     pub origin: Origin,
+    /// Whether it is served.
+    pub state: State,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Counts the functions that this server has loaded: the larger, the later.
-    pub version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// BLAKE3 of the file it was made from.
-    pub digest: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Bytes of its machine code.
-    pub code_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_bytes: Option<usize>,
     /// The phases that it declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
     /// Earlier versions that still have requests.
     pub retired: usize,
+    /// Its [settings](config::settings), where they are asked for.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub settings: Map<String, Value>,
+}
+
+/// Whether a function is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Requests are answered by it.
+    Served,
+    /// Something is wrong with it: requests are answered with 503.
+    Quarantined,
 }
 
 /// A function that is served.
@@ -112,6 +144,7 @@ pub struct Catalogue {
     entries: BTreeMap<String, Entry>,
     /// Names by where requests come in. While a configuration is put in the place of another, two may have been at one: the one put last counts.
     places: HashMap<(Option<SocketAddr>, String), String>,
+    quarantine: Quarantine,
     /// Numbers for the scheduler; kept by those that were removed, so that one of the same name finds its own again.
     functions: Numbers,
     tenants: Numbers,
@@ -151,6 +184,7 @@ impl Catalogue {
         Catalogue {
             entries: BTreeMap::new(),
             places: HashMap::new(),
+            quarantine: Quarantine::default(),
             functions,
             tenants,
             budget,
@@ -222,21 +256,28 @@ impl Catalogue {
         }
     }
 
-    /// Whether a function of the configuration, which does not contradict others there, goes together with those that were deployed.
+    /// Whether that could be deployed, those that are quarantined considered, too.
     ///
     /// # Errors
-    /// When one of these has its name or its route, or its address was not opened.
-    pub fn check_configured(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
-        self.check_address(config)?;
-        let others = [Some(&config.name), self.places.get(&place(config))];
-        let mut others = others.into_iter().flatten().filter_map(|name| self.entries.get(name));
-        match others.find(|entry| entry.origin == Origin::Deployed) {
-            Some(other) => Err(CatalogueError::Deployed(other.config.name.clone())),
+    /// As for [`Catalogue::check`], and when one of these has its name or its route.
+    pub fn check_deployed(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
+        self.check(config, Origin::Deployed)?;
+        if self.quarantine.get(&config.name, Origin::Config).is_some() {
+            return Err(CatalogueError::Configured(config.name.clone()));
+        }
+        let (_, route) = place(config);
+        let mut held = self.quarantine.iter().filter(|(_, _, quarantined)| quarantined.held.is_some());
+        match held.find(|(name, _, quarantined)| *name != config.name && place(&quarantined.what.config) == place(config)) {
+            Some((other, ..)) => Err(CatalogueError::Held { route, other: other.to_owned() }),
             None => Ok(()),
         }
     }
 
-    fn check_address(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
+    /// Whether the server listens where the function is to be answered.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check_address(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
         let unknown = config.site().filter(|address| !self.addresses.contains(address));
         unknown.map_or(Ok(()), |address| Err(CatalogueError::Address(address)))
     }
@@ -244,6 +285,7 @@ impl Catalogue {
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
         let Candidate { config, digest, mut function } = candidate;
+        self.release(&config.name, origin);
         self.version += 1;
         function.version = self.version;
         function.number = FunctionId(self.functions.number(&config.name));
@@ -296,6 +338,11 @@ impl Catalogue {
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
+        let name = &entry.config.name;
+        let quarantined = [Origin::Config, Origin::Deployed].map(|origin| self.quarantine.get(name, origin));
+        if quarantined.into_iter().flatten().any(|quarantined| quarantined.what.config.tenant == entry.config.tenant) {
+            function.neighbours.quarantine(name);
+        }
         if let hash_map::Entry::Occupied(place) = self.places.entry(place(&entry.config))
             && *place.get() == entry.config.name
         {
@@ -309,14 +356,90 @@ impl Catalogue {
         Arc::clone(function)
     }
 
+    /// Quarantines a function, which is served no longer, if it was; unless that version is to be `kept`.
+    pub fn quarantine(&mut self, unusable: Unusable, origin: Origin, kept: bool) -> Option<Arc<Function>> {
+        let FunctionConfig { name, tenant, .. } = unusable.config.clone();
+        self.release(&name, origin);
+        let before = if kept { None } else { self.remove(&name, origin).ok() };
+        let labels = Labels { function: name.clone(), tenant: tenant.clone(), phases: None };
+        let number = FunctionId(self.functions.number(&name));
+        let held = Held { pattern: unusable.config.route().into(), number, labels: Arc::new(labels) };
+        self.version += 1;
+        let held = (!kept).then(|| Arc::new(held));
+        self.quarantine.put(origin, Quarantined { what: unusable, version: self.version, held });
+        if !kept {
+            self.neighbours.entry(tenant).or_default().quarantine(&name);
+        }
+        before
+    }
+
+    /// What there was to be said of a quarantined function is over; it may become a function that is served.
+    pub fn release(&mut self, name: &str, origin: Origin) -> Option<Quarantined> {
+        let quarantined = self.quarantine.remove(name, origin)?;
+        if let Some(neighbours) = self.neighbours.get(&quarantined.what.config.tenant) {
+            neighbours.release(name);
+        }
+        Some(quarantined)
+    }
+
+    /// The functions that are quarantined.
+    #[must_use]
+    pub const fn quarantined(&self) -> &Quarantine {
+        &self.quarantine
+    }
+
+    /// What is wrong with functions, in words: one text for each name.
+    #[must_use]
+    pub fn problems(&self) -> BTreeMap<Subject, String> {
+        let mut problems: BTreeMap<Subject, String> = BTreeMap::new();
+        for (name, _, quarantined) in self.quarantine.iter() {
+            let text = problems.entry(Subject::Function(name.to_owned())).or_default();
+            *text = if text.is_empty() { String::new() } else { format!("{text}; ") } + &quarantined.what.reason;
+        }
+        problems
+    }
+
+    /// An address that the server cannot have: what was to be answered there is quarantined.
+    pub fn refuse_address(&mut self, address: SocketAddr, reason: &str) -> Vec<Arc<Function>> {
+        self.addresses.remove(&address);
+        let there = self.entries.values().filter(|entry| entry.config.site() == Some(address));
+        let there: Vec<_> = there.map(|entry| (Unusable::new(&entry.config, reason), entry.origin)).collect();
+        there.into_iter().filter_map(|(unusable, origin)| self.quarantine(unusable, origin, false)).collect()
+    }
+
+    /// Deployed functions that have the name or the route of that one.
+    pub fn in_the_way_of(&self, config: &FunctionConfig) -> Vec<FunctionConfig> {
+        let at_place = self.places.get(&place(config)).filter(|other| **other != config.name);
+        let others = [Some(&config.name), at_place].into_iter().flatten().filter_map(|name| self.entries.get(name));
+        others.filter(|entry| entry.origin == Origin::Deployed).map(|entry| entry.config.clone()).collect()
+    }
+
+    /// Whether another function, of the configuration, has the route of that one.
+    #[must_use]
+    pub fn has_configured_at(&self, config: &FunctionConfig) -> bool {
+        let other = self.places.get(&place(config)).filter(|other| **other != config.name);
+        other.and_then(|other| self.entries.get(other)).is_some_and(|entry| entry.origin == Origin::Config)
+    }
+
     /// The routes to all functions.
     #[must_use]
     pub fn router(&self) -> Router {
         let mut router = Router::default();
+        // What is served comes before what is not, where both have a path.
+        self.quarantine.hold(&mut router);
         for entry in self.entries.values() {
-            router.add(entry.config.site(), &entry.config.route(), Arc::clone(&entry.route));
+            router.add(entry.config.site(), &entry.config.route(), Place::Served(Arc::clone(&entry.route)));
         }
         router
+    }
+
+    /// One function with its settings, as operators see it.
+    #[must_use]
+    pub fn info(&self, name: &str) -> Option<Info> {
+        let info = self.list().into_iter().find(|info| info.name == name)?;
+        let quarantined = || self.quarantine.get(name, info.origin).filter(|quarantined| quarantined.what.has_settings);
+        let config = self.get(name).map(|entry| &entry.config).or_else(|| Some(&quarantined()?.what.config));
+        Some(Info { settings: config.map(config::settings).unwrap_or_default(), ..info })
     }
 
     /// All functions, as operators see them.
@@ -326,6 +449,7 @@ impl Catalogue {
         for (name, _) in self.retired.iter().filter(|(_, function)| function.strong_count() > 0) {
             *retired.entry(name).or_default() += 1;
         }
+        let problem = |name: &str, origin| self.quarantine.get(name, origin).map(|quarantined| quarantined.what.reason.clone());
         let info = |entry: &Entry| Info {
             name: entry.config.name.clone(),
             route: entry.config.route(),
@@ -333,13 +457,21 @@ impl Catalogue {
             methods: entry.config.methods.clone(),
             tenant: entry.config.tenant.clone(),
             origin: entry.origin,
-            version: entry.version,
-            digest: entry.digest.to_hex().to_string(),
-            code_bytes: entry.route.function.template.artifact().code_bytes(),
+            state: State::Served,
+            problem: problem(&entry.config.name, entry.origin),
+            version: Some(entry.version),
+            digest: Some(entry.digest.to_hex().to_string()),
+            code_bytes: Some(entry.route.function.template.artifact().code_bytes()),
             phases: phases_of(&entry.route.function).to_vec(),
             retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
+            settings: Map::new(),
         };
-        self.entries.values().map(info).collect()
+        let is_served = |name: &str, origin| self.entries.get(name).is_some_and(|entry| entry.origin == origin);
+        let quarantined = self.quarantine.iter().filter(|(name, origin, _)| !is_served(name, *origin));
+        let mut all: Vec<Info> = self.entries.values().map(info).collect();
+        all.extend(quarantined.map(|(_, origin, quarantined)| quarantined.info(origin)));
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     /// The functions that are served.

@@ -1,24 +1,27 @@
-//! Changes of what is served, one after the other. Each is prepared aside, and then happens as a whole or not at all.
+//! Changes of what is served, one after the other. Each is prepared aside, and then happens as a whole or not at all; but of a configuration, at the
+//! start and at SIGHUP, and of what was deployed earlier, what is wrong with one function concerns that one only: it is quarantined.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::Value;
 use sledge_sandbox::Budget;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Info, Origin};
+use super::loading::{self, Stored};
 use super::publish::{Publisher, Subscription};
-use super::store::{Store, StoreError};
+use super::quarantine::Unusable;
+use super::reconfigure::Reload;
+use super::store::{Contents, Store, StoreError};
 use crate::compile::{Compiler, MODULE_MAGIC};
-use crate::config::{self, Config, ConfigError, FunctionConfig};
+use crate::config::{self, Config, ConfigError, FunctionConfig, SettingChange};
 use crate::function::Function;
-use crate::health::Health;
+use crate::health::{Health, Subject};
 use crate::host::FunctionLog;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
@@ -53,10 +56,30 @@ pub enum DeployError {
     /// It cannot be kept for the next server.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There are functions to serve, and none can be.
+    #[error("none of the functions can be served:{}", .0.iter().map(|(name, why)| format!("\n{name}: {why}")).collect::<String>())]
+    Nothing(Vec<(Subject, String)>),
+    /// The settings that would stay cannot be read.
+    #[error(
+        "the settings of `{name}` cannot be read ({why}): say which it has with --reset and --set (`?reset=true` at the admin door), or put its file \
+         back and send SIGHUP"
+    )]
+    NoSettings {
+        /// The function.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// Others change it all the time.
+    #[error("the settings of `{0}` were changed by others meanwhile, and again; deploy it again")]
+    Changing(String),
     /// The server stops.
     #[error("the server is stopping")]
     Stopping,
 }
+
+/// How often a deployment is prepared again because the settings were changed meanwhile on which it builds.
+const PREPARATIONS_MAX: usize = 4;
 
 /// What a change came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,12 +90,18 @@ pub struct Change {
     pub replaced: Vec<String>,
     /// Functions that are served no longer.
     pub removed: Vec<String>,
+    /// Functions of which there is no version that can be served, or no next one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<String>,
+    /// What the new version of a function that was deployed is given other values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<SettingChange>,
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { added, replaced, removed } = self;
-        let parts = [("added", added), ("replaced", replaced), ("removed", removed)];
+        let Change { added, replaced, removed, quarantined, settings: _ } = self;
+        let parts = [("added", added), ("replaced", replaced), ("removed", removed), ("quarantined", quarantined)];
         let mut parts = parts.iter().filter(|(_, names)| !names.is_empty()).peekable();
         if parts.peek().is_none() {
             return f.write_str("nothing has changed");
@@ -88,8 +117,8 @@ impl fmt::Display for Change {
 #[derive(Debug)]
 pub struct Deployer {
     compiler: Compiler,
-    /// Held during a change, which waits for disks and threads.
-    changes: Mutex<()>,
+    /// Held during a change, which waits for disks and threads: what was last reported of functions and their files.
+    changes: Mutex<BTreeSet<Subject>>,
     /// Held for moments, by those who ask what there is, too.
     catalogue: Mutex<Catalogue>,
     publisher: Publisher,
@@ -99,13 +128,15 @@ pub struct Deployer {
 }
 
 impl Deployer {
-    /// Loads all functions of a configuration that was checked, and those that were deployed to an earlier server.
+    /// Loads all functions of a configuration that was checked, and those that were deployed to an earlier server. Those that cannot be served are
+    /// quarantined.
     ///
     /// # Errors
-    /// At the first function that cannot be loaded.
+    /// When the configuration has functions, and none at all can be served.
     pub fn new(config: &Config, compiler: Compiler) -> Result<Deployer, DeployError> {
-        let functions = |compiler: &Compiler| -> Result<Vec<Candidate>, DeployError> {
-            config.functions.iter().map(|function| candidate(function, &read(function)?, compiler)).collect()
+        let functions = |compiler: &Compiler| {
+            let functions = config.functions.iter().enumerate();
+            functions.map(|(index, function)| loading::configured(index, function, compiler)).collect()
         };
         Deployer::with_functions(config, compiler, functions)
     }
@@ -117,7 +148,7 @@ impl Deployer {
     pub fn with_functions(
         config: &Config,
         compiler: Compiler,
-        functions: impl FnOnce(&Compiler) -> Result<Vec<Candidate>, DeployError>,
+        functions: impl FnOnce(&Compiler) -> Vec<Result<Candidate, Box<Unusable>>>,
     ) -> Result<Deployer, DeployError> {
         let store = config.state_dir.as_deref().map(Store::open).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
@@ -126,19 +157,39 @@ impl Deployer {
         let roots = upstream::roots(config.http_ca_file.as_deref())?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
         let mut catalogue = Catalogue::new(budget, kv, roots, addresses);
-        for candidate in functions(&compiler)? {
-            catalogue.check(&candidate.config, Origin::Config)?;
-            catalogue.put(candidate, Origin::Config);
+        for function in functions(&compiler) {
+            match function {
+                Ok(candidate) => drop(catalogue.put(candidate, Origin::Config)),
+                Err(unusable) => drop(catalogue.quarantine(*unusable, Origin::Config, false)),
+            }
         }
-        for function in store.iter().flat_map(Store::functions) {
-            let function = function?;
-            catalogue.check(&function, Origin::Deployed)?;
-            let candidate = candidate(&function, &read(&function)?, &compiler)?;
-            catalogue.put(candidate, Origin::Deployed);
+        let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
+        for name in &contents.functions {
+            let is_shadowed = catalogue.get(name).is_some();
+            let found = store.as_ref().and_then(|store| loading::stored(store, name, is_shadowed, &compiler));
+            found.into_iter().for_each(|found| loading::settle(&mut catalogue, found));
+        }
+        if !config.functions.is_empty() && catalogue.is_empty() {
+            return Err(DeployError::Nothing(catalogue.problems().into_iter().collect()));
         }
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
-        Ok(Deployer { compiler, changes, catalogue, publisher, store, health, stopping })
+        let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping };
+        deployer.report(&mut deployer.change());
+        Ok(deployer)
+    }
+
+    /// The functions of an address that cannot be listened on are quarantined, for as long as this server runs.
+    ///
+    /// # Errors
+    /// When no function is left.
+    pub fn refuse_address(&self, address: SocketAddr, why: &impl fmt::Display) -> Result<(), DeployError> {
+        let reason = format!("listen: cannot listen on {address}: {why}; when that is free, start the server again");
+        let mut change = self.change();
+        let retired = self.catalogue().refuse_address(address, &reason);
+        self.publish(retired, &mut change);
+        let catalogue = self.catalogue();
+        if catalogue.is_empty() { Err(DeployError::Nothing(catalogue.problems().into_iter().collect())) } else { Ok(()) }
     }
 
     /// What is wrong with what is served.
@@ -157,6 +208,12 @@ impl Deployer {
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         self.publisher.subscribe()
+    }
+
+    /// One function, with its settings.
+    #[must_use]
+    pub fn info(&self, name: &str) -> Option<Info> {
+        self.catalogue().info(name)
     }
 
     /// All functions.
@@ -217,116 +274,181 @@ impl Deployer {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Serves `module`, which must be WebAssembly in binary form, under `name`; instead of what was deployed under that name, if anything.
+    /// Serves `module`, which must be WebAssembly in binary form, under `name`; instead of what was deployed under that name, if anything, and
+    /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults.
     ///
     /// # Errors
     /// When settings or module are wrong. Then nothing has changed.
-    pub fn deploy(&self, name: &str, settings: Value, module: &[u8]) -> Result<Change, DeployError> {
+    pub fn deploy(&self, name: &str, given: &Value, reset: bool, module: &[u8]) -> Result<Change, DeployError> {
+        for _ in 0..PREPARATIONS_MAX {
+            // Long before anything is compiled for nothing; what counts is the second look.
+            let config = self.settled(name, given, reset)?;
+            self.catalogue().check_deployed(&config)?;
+            if !module.starts_with(MODULE_MAGIC) {
+                return Err(DeployError::Function { name: name.to_owned(), source: OpenError::NoModule });
+            }
+            let candidate = loading::candidate(&config, module, &self.compiler);
+            let candidate = candidate.map_err(|source| DeployError::Function { name: name.to_owned(), source })?;
+
+            let mut change = self.change();
+            self.check_running()?;
+            if self.settled(name, given, reset)? == config {
+                return self.put(candidate, module, &mut change);
+            }
+        }
+        Err(DeployError::Changing(name.to_owned()))
+    }
+
+    /// The settings that a deployment comes to at this time.
+    fn settled(&self, name: &str, given: &Value, reset: bool) -> Result<FunctionConfig, DeployError> {
+        let present = if reset { None } else { deployed(&self.catalogue(), name)? };
+        let settings = present.map_or_else(|| given.clone(), |present| config::merged(&present, given.clone()));
         let config = config::function("settings", name, Path::new(&format!("{name}.wasm")), settings)?;
         config::check_function("settings", &config)?;
-        // Long before anything is compiled for nothing; what counts is the second look.
-        self.catalogue().check(&config, Origin::Deployed)?;
-        if !module.starts_with(MODULE_MAGIC) {
-            return Err(DeployError::Function { name: name.to_owned(), source: OpenError::NoModule });
-        }
-        let candidate = candidate(&config, module, &self.compiler)?;
+        Ok(config)
+    }
 
-        let _change = self.change();
-        self.check_running()?;
-        self.catalogue().check(&config, Origin::Deployed)?;
+    /// Serves what was prepared, and keeps it. Within a change.
+    fn put(&self, candidate: Candidate, module: &[u8], told: &mut Told<'_>) -> Result<Change, DeployError> {
+        let config = candidate.config.clone();
+        let present = {
+            let catalogue = self.catalogue();
+            catalogue.check_deployed(&config)?;
+            // Where they could not be read, they are not there to be compared.
+            deployed(&catalogue, &config.name).unwrap_or_default()
+        };
         if let Some(store) = &self.store {
             store.put(&config, module, &candidate.digest)?;
         }
         let before = self.catalogue().put(candidate, Origin::Deployed);
-        let names = vec![name.to_owned()];
-        let change = match &before {
-            Some(_) => Change { replaced: names, ..Change::default() },
-            None => Change { added: names, ..Change::default() },
+        let settings = present.as_ref().map(|present| config::differences(present, &config)).unwrap_or_default();
+        let names = vec![config.name];
+        let change = match (&before, present) {
+            (None, None) => Change { added: names, ..Change::default() },
+            _ => Change { replaced: names, settings, ..Change::default() },
         };
-        self.publish(before.into_iter().collect());
-        tracing::info!(%change, "deployed");
+        self.publish(before.into_iter().collect(), told);
+        // Not what they are: a variable of its environment may be nobody else's business.
+        let keys = change.settings.iter().map(|setting| setting.key.as_str()).collect::<Vec<_>>().join(", ");
+        tracing::info!(%change, settings = keys, "deployed");
         Ok(change)
     }
 
-    /// Serves a deployed function no longer.
+    /// Serves a deployed function no longer, or has one forgotten that is quarantined.
     ///
     /// # Errors
     /// When there is none, or it stands in the configuration.
     pub fn remove(&self, name: &str) -> Result<Change, DeployError> {
-        let _change = self.change();
+        let mut told = self.change();
         self.check_running()?;
-        let before = self.catalogue().remove(name, Origin::Deployed)?;
+        let before = {
+            let mut catalogue = self.catalogue();
+            match catalogue.release(name, Origin::Deployed) {
+                Some(_) => None,
+                None => Some(catalogue.remove(name, Origin::Deployed)?),
+            }
+        };
         if let Some(store) = &self.store {
             // It is gone for this server in any case; the next one would have it again.
             if let Err(error) = store.remove(name) {
                 tracing::error!(function = name, %error, "removed, but it will be back after a restart");
             }
         }
-        self.publish(vec![before]);
+        self.publish(before.into_iter().collect(), &mut told);
         let change = Change { removed: vec![name.to_owned()], ..Change::default() };
         tracing::info!(%change, "deployed");
         Ok(change)
     }
 
-    /// Serves the functions of a configuration that was checked, instead of those of the one before. Those whose settings, secrets and
-    /// file are the same stay as they are.
+    /// Serves the functions of a configuration that was checked, instead of those of the one before. Those whose settings, secrets and file are the
+    /// same stay as they are. Of one that cannot be loaded the version that is served stays; where there is none, it is quarantined. Deployed ones
+    /// that are quarantined are tried again.
     ///
     /// # Errors
-    /// At the first function that cannot be loaded. Then nothing has changed.
+    /// When the server stops.
     pub fn reload(&self, config: &Config) -> Result<Change, DeployError> {
         if let Some(kv) = self.catalogue().kv() {
             kv.retry();
         }
-        let mut candidates = Vec::new();
-        for function in &config.functions {
-            let bytes = read(function)?;
-            let digest = blake3::hash(&bytes);
-            let is_same = |catalogue: &Catalogue| {
-                let entry = catalogue.get(&function.name).filter(|entry| entry.origin == Origin::Config);
-                entry.is_some_and(|entry| {
-                    entry.digest == digest && entry.config == *function && entry.has_the_secrets_of(function)
-                })
-            };
-            if !is_same(&self.catalogue()) {
-                candidates.push(candidate(function, &bytes, &self.compiler)?);
+        let mut loaded = Vec::new();
+        for (index, function) in config.functions.iter().enumerate() {
+            if !self.is_served_already(function) {
+                let address = self.catalogue().check_address(function);
+                let found = match address {
+                    Ok(()) => loading::configured(index, function, &self.compiler),
+                    Err(error) => Err(Box::new(Unusable::new(function, error))),
+                };
+                loaded.push(found);
             }
         }
+        let again = self.try_again();
 
-        let _change = self.change();
+        let mut told = self.change();
         self.check_running()?;
         let mut catalogue = self.catalogue();
-        // Routes may go from one configured function to another: these were compared with each other before.
-        config.functions.iter().try_for_each(|function| catalogue.check_configured(function))?;
-        let named: HashSet<&str> = config.functions.iter().map(|function| function.name.as_str()).collect();
-        let gone: Vec<String> = catalogue.names(Origin::Config).filter(|name| !named.contains(name)).map(str::to_owned).collect();
-        let (mut change, mut retired) = (Change::default(), Vec::new());
-        for name in gone {
-            retired.push(catalogue.remove(&name, Origin::Config)?);
-            change.removed.push(name);
+        let mut reload = Reload::new(&mut catalogue, self.store.is_some());
+        reload.remove_all_but(&config.functions);
+        let (good, bad): (Vec<_>, Vec<_>) = loaded.into_iter().partition(Result::is_ok);
+        let bad: Vec<Unusable> = bad.into_iter().filter_map(Result::err).map(|unusable| *unusable).collect();
+        for function in config.functions.iter().filter(|function| bad.iter().all(|bad| bad.config.name != function.name)) {
+            reload.make_way(function);
         }
-        for candidate in candidates {
-            let name = candidate.config.name.clone();
-            match catalogue.put(candidate, Origin::Config) {
-                Some(before) => {
-                    retired.push(before);
-                    change.replaced.push(name);
-                }
-                None => change.added.push(name),
-            }
-        }
+        good.into_iter().flatten().for_each(|candidate| reload.put(candidate));
+        bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
+        again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
+        let (change, retired) = reload.end();
         drop(catalogue);
-        if change != Change::default() {
-            self.publish(retired);
-        }
+        self.publish(retired, &mut told);
         Ok(change)
     }
 
-    fn publish(&self, retired: Vec<Arc<Function>>) {
+    /// Whether that is what is served.
+    fn is_served_already(&self, function: &FunctionConfig) -> bool {
+        let Ok(bytes) = load::read(&function.path) else { return false };
+        let digest = blake3::hash(&bytes);
+        let catalogue = self.catalogue();
+        let entry = catalogue.get(&function.name).filter(|entry| entry.origin == Origin::Config);
+        entry.is_some_and(|entry| entry.digest == digest && entry.config == *function && entry.has_the_secrets_of(function))
+    }
+
+    /// The deployed functions that are quarantined, with the number by which that is known, as they are on disk now.
+    fn try_again(&self) -> Vec<(String, u64, Option<Stored>)> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let quarantined = |catalogue: &Catalogue| -> Vec<(String, u64)> {
+            let deployed = catalogue.quarantined().iter().filter(|(_, origin, _)| *origin == Origin::Deployed);
+            deployed.map(|(name, _, quarantined)| (name.to_owned(), quarantined.version)).collect()
+        };
+        let names = quarantined(&self.catalogue());
+        names
+            .into_iter()
+            .map(|(name, version)| (name.clone(), version, loading::stored(store, &name, false, &self.compiler)))
+            .collect()
+    }
+
+    fn publish(&self, retired: Vec<Arc<Function>>, told: &mut Told<'_>) {
         let templates = retired.iter().map(|function| function.template.clone()).collect();
         let router = self.catalogue().router();
         self.publisher.publish(router, templates);
         // Here, and not on a worker, ends what has no request any more.
         drop(retired);
+        self.report(told);
+    }
+
+    /// Reports what is wrong with functions and their files now, and what no longer is.
+    fn report(&self, told: &mut Told<'_>) {
+        let mut problems = self.catalogue().problems();
+        let contents = self.store.as_ref().map(Store::contents).transpose();
+        match contents.map(Option::unwrap_or_default) {
+            Ok(Contents { strange, .. }) => {
+                let why = "names no function; remove it, or give it the name NAME.json of its function and send SIGHUP";
+                problems.extend(strange.into_iter().map(|file| (Subject::StateFile(file), why.to_owned())));
+            }
+            Err(error) => drop(problems.insert(Subject::StateFile(String::new()), error.to_string())),
+        }
+        let now: BTreeSet<Subject> = problems.keys().cloned().collect();
+        told.difference(&now).for_each(|subject| self.health.clear(subject));
+        problems.into_iter().for_each(|(subject, reason)| self.health.report(subject, reason));
+        **told = now;
     }
 
     fn check_running(&self) -> Result<(), DeployError> {
@@ -334,8 +456,8 @@ impl Deployer {
     }
 
     /// One after the other.
-    fn change(&self) -> MutexGuard<'_, ()> {
-        // It protects nothing that could be half changed.
+    fn change(&self) -> Told<'_> {
+        // What it protects is replaced as a whole.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -345,14 +467,17 @@ impl Deployer {
     }
 }
 
-fn read(config: &FunctionConfig) -> Result<Vec<u8>, DeployError> {
-    load::read(&config.path).map_err(|source| DeployError::Function { name: config.name.clone(), source })
-}
+/// The right to change something, and what was reported when it was last changed.
+type Told<'a> = MutexGuard<'a, BTreeSet<Subject>>;
 
-fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, DeployError> {
-    let began = Instant::now();
-    let function = load::function_of(bytes, config, compiler);
-    let function = function.map_err(|source| DeployError::Function { name: config.name.clone(), source })?;
-    tracing::info!(function = config.name, route = config.route(), took = ?began.elapsed(), "loaded");
-    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), function })
+/// The settings of a function that was deployed, served or quarantined; none where there is no such function.
+fn deployed(catalogue: &Catalogue, name: &str) -> Result<Option<FunctionConfig>, DeployError> {
+    if let Some(entry) = catalogue.get(name).filter(|entry| entry.origin == Origin::Deployed) {
+        return Ok(Some(entry.config.clone()));
+    }
+    match catalogue.quarantined().get(name, Origin::Deployed).map(|quarantined| &quarantined.what) {
+        None => Ok(None),
+        Some(what) if what.has_settings => Ok(Some(what.config.clone())),
+        Some(what) => Err(DeployError::NoSettings { name: name.to_owned(), why: what.reason.clone() }),
+    }
 }

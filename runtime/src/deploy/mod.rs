@@ -7,8 +7,10 @@
 //! ```
 //!
 //! * [`catalogue`]: the functions by name, whose they are, and the routes that they make;
+//! * [`quarantine`]: those of them that cannot be served, and why;
 //! * [`publish`]: how threads come to use new routes, and how it is known that all do;
-//! * [`deployer`]: the changes, one after the other: each is complete or has not happened;
+//! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
+//!   `reconfigure`: what a new configuration changes;
 //! * [`reload`]: SIGHUP; [`store`]: deployed functions on disk.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
@@ -16,7 +18,10 @@
 
 pub mod catalogue;
 pub mod deployer;
+mod loading;
 pub mod publish;
+pub mod quarantine;
+mod reconfigure;
 pub mod reload;
 pub mod store;
 

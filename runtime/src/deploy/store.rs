@@ -5,7 +5,9 @@
 //!   NAME-DIGEST.wasm        the module
 //! ```
 //!
-//! What a server that was killed left half done is a module that no settings name; it is removed when the folder is opened.
+//! Settings are `{"format": 1, "digest": DIGEST, "settings": {...}}`, with a BLAKE3 digest of the settings as they are written; before that format
+//! they stood there by themselves, which is still read. What is damaged is one function's misfortune. What a server that was killed left half done
+//! is a module that no settings name; it is removed when the folder is opened.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,15 +16,16 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use awsm_abi::limits::MODULE_BYTES_MAX;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::quarantine::Unusable;
 use crate::compile::read_at_most;
 use crate::config::{self, FunctionConfig};
 
-/// The version of the format of settings, in their key `format`; those without one have version 1.
-const FORMAT: u64 = 1;
 /// The largest file with a function's settings.
 const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+/// The format in which settings are written.
+const FORMAT: u64 = 1;
 
 /// Why a deployed function was not kept, or is not found again.
 #[derive(Debug, thiserror::Error)]
@@ -36,26 +39,23 @@ pub enum StoreError {
         /// Why not.
         source: io::Error,
     },
-    /// A file is not what was written there.
-    #[error("state_dir: {}: {why}; put it right or remove it", path.display())]
-    Damaged {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// A later sledge has written it.
-    #[error(
-        "state_dir: {}: was written by a later sledge (format {found}; this one knows up to {FORMAT}): run that one again, or \
-         remove the file and deploy the function again",
-        path.display()
-    )]
-    Newer {
-        /// Which.
-        path: PathBuf,
-        /// Its format.
-        found: u64,
-    },
+}
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Names of functions.
+    pub functions: Vec<String>,
+    /// Files with settings whose names are those of no function.
+    pub strange: Vec<String>,
+}
+
+/// A function's settings, as its file has them.
+struct Settings {
+    module: PathBuf,
+    settings: Value,
+    /// Why they may not be what was written.
+    doubt: Option<String>,
 }
 
 /// A folder of deployed functions.
@@ -91,9 +91,9 @@ impl Store {
         if let Value::Object(entries) = &mut settings {
             entries.remove("name");
             entries.insert("path".to_owned(), name.into());
-            entries.insert("format".to_owned(), FORMAT.into());
         }
-        self.write(&format!("{}.json", config.name), settings.to_string().as_bytes())?;
+        let file = json!({ "format": FORMAT, "digest": digest_of(&settings), "settings": settings });
+        self.write(&format!("{}.json", config.name), file.to_string().as_bytes())?;
         self.sweep_or_warn();
         Ok(())
     }
@@ -104,53 +104,98 @@ impl Store {
     /// When it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let path = self.folder.join(format!("{name}.json"));
-        fs::remove_file(&path).map_err(at(&path))?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&path)(error)),
+            _ => {}
+        }
+        // Also where other settings are damaged, so that it is not known which modules these name.
+        for path in self.files("wasm")?.into_iter().filter(|path| is_module_of(path, name)) {
+            fs::remove_file(&path).map_err(at(&path))?;
+        }
         self.sweep_or_warn();
         Ok(())
     }
 
-    /// All functions, each checked, with the paths of their modules.
-    pub fn functions(&self) -> impl Iterator<Item = Result<FunctionConfig, StoreError>> {
-        self.settings().into_iter().map(|path| self.function(&path))
-    }
-
-    fn function(&self, path: &Path) -> Result<FunctionConfig, StoreError> {
-        let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
-        let (name, module, settings) = self.read(path)?;
-        let config = config::function("settings", &name, &module, settings).map_err(|error| damaged(error.to_string()))?;
-        config::check_function("settings", &config).map_err(|error| damaged(error.to_string()))?;
-        let bytes = read_at_most(&module, MODULE_BYTES_MAX).map_err(at(&module))?;
-        if module.file_name() != Some(OsStr::new(&module_name(&name, &blake3::hash(&bytes)))) {
-            return Err(StoreError::Damaged { path: module, why: "its content does not fit its name".to_owned() });
+    /// What there is.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn contents(&self) -> Result<Contents, StoreError> {
+        let mut contents = Contents::default();
+        for path in self.files("json")? {
+            let name = path.file_stem().and_then(OsStr::to_str).filter(|name| {
+                let config = FunctionConfig::new(*name, "");
+                config::check_function("settings", &config).is_ok()
+            });
+            match name {
+                Some(name) => contents.functions.push(name.to_owned()),
+                None => contents.strange.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+            }
         }
-        Ok(config)
+        Ok(contents)
     }
 
-    /// Name, module and settings.
-    fn read(&self, path: &Path) -> Result<(String, PathBuf, Value), StoreError> {
-        let damaged = |why: String| StoreError::Damaged { path: path.to_owned(), why };
+    /// A function, checked, with the path of its module; none where there is none of that name.
+    ///
+    /// # Errors
+    /// When its settings or its module are not what was written.
+    pub fn function(&self, name: &str) -> Option<Result<FunctionConfig, Box<Unusable>>> {
+        let path = self.folder.join(format!("{name}.json"));
+        let read = match self.read(&path) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return None,
+            read => read,
+        };
+        let unusable = |config: Option<FunctionConfig>, reason: String| {
+            let config = config.unwrap_or_else(|| FunctionConfig::new(name, ""));
+            Err(Box::new(Unusable { config, has_settings: false, reason }))
+        };
+        let Settings { module, settings, doubt } = match read {
+            Ok(settings) => settings,
+            Err(error) => return Some(unusable(None, error.to_string())),
+        };
+        let config = config::function("settings", name, &module, settings);
+        let config = config.and_then(|config| config::check_function("settings", &config).map(|()| config));
+        Some(match (config, doubt) {
+            (Ok(config), None) => {
+                whole_module(&config).map(|()| config.clone()).map_err(|why| Unusable::new(&config, why).into())
+            }
+            (config, Some(doubt)) => unusable(config.ok(), format!("state_dir: {}: {doubt}", path.display())),
+            (Err(error), None) => unusable(None, format!("state_dir: {}: {error}", path.display())),
+        })
+    }
+
+    fn read(&self, path: &Path) -> Result<Settings, StoreError> {
+        let wrong = |why: String| at(path)(io::Error::new(io::ErrorKind::InvalidData, why));
         let bytes = read_at_most(path, SETTINGS_BYTES_MAX).map_err(at(path))?;
-        let mut settings: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-        let format = settings.as_object_mut().and_then(|entries| entries.remove("format"));
-        if let Some(found) = format.as_ref().and_then(Value::as_u64).filter(|found| *found > FORMAT) {
-            return Err(StoreError::Newer { path: path.to_owned(), found });
-        }
+        let mut file: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("damaged: {error}")))?;
+        let (mut settings, doubt) = match file.get("format").and_then(Value::as_u64) {
+            None if file.get("settings").is_some() => (file["settings"].take(), Some("damaged: names no format".to_owned())),
+            None => (file, None),
+            Some(FORMAT) => {
+                let settings = file["settings"].take();
+                let is_whole = file["digest"].as_str() == Some(&digest_of(&settings));
+                (settings, (!is_whole).then(|| "damaged: its content does not fit its digest".to_owned()))
+            }
+            Some(0) => return Err(wrong("damaged: has no format".to_owned())),
+            Some(format) => {
+                let advice = "a newer sledge has written it: start that one, or deploy the function again";
+                return Err(wrong(format!("has format {format}, this sledge reads up to {FORMAT}; {advice}")));
+            }
+        };
         let module = settings.as_object_mut().and_then(|entries| entries.remove("path"));
         let module = module.and_then(|module| Some(Path::new(module.as_str()?).file_name()?.to_owned()));
-        let module = module.ok_or_else(|| damaged("names no module".to_owned()))?;
-        let name = path.file_stem().and_then(OsStr::to_str).ok_or_else(|| damaged("has no name".to_owned()))?;
-        Ok((name.to_owned(), self.folder.join(module), settings))
+        let module = module.ok_or_else(|| wrong("damaged: names no module".to_owned()))?;
+        Ok(Settings { module: self.folder.join(module), settings, doubt })
     }
 
-    fn settings(&self) -> Vec<PathBuf> {
-        self.files("json")
-    }
-
-    fn files(&self, extension: &str) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files: Vec<PathBuf> = entries.filter(|path| path.extension() == Some(OsStr::new(extension))).collect();
+    fn files(&self, extension: &str) -> Result<Vec<PathBuf>, StoreError> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
+            files.push(entry.map_err(at(&self.folder))?.path());
+        }
+        files.retain(|path| path.extension() == Some(OsStr::new(extension)));
         files.sort();
-        files
+        Ok(files)
     }
 
     /// Writes a file as a whole.
@@ -174,15 +219,40 @@ impl Store {
         }
     }
 
-    /// Removes modules that no settings name; none while settings cannot be read, which may name any.
+    /// Removes modules that no settings name; none while there are settings that are damaged or whose module is not there, which may name any.
     fn sweep(&self) -> Result<(), StoreError> {
-        let named: Result<Vec<PathBuf>, _> = self.settings().iter().map(|path| self.read(path).map(|read| read.1)).collect();
-        let Ok(named) = named else { return Ok(()) };
-        for path in self.files("wasm").into_iter().filter(|path| !named.contains(path)) {
+        let mut named = Vec::new();
+        for path in self.files("json")? {
+            match self.read(&path) {
+                Ok(Settings { module, doubt: None, .. }) if module.exists() => named.push(module),
+                _ => return Ok(()),
+            }
+        }
+        for path in self.files("wasm")?.into_iter().filter(|path| !named.contains(path)) {
             fs::remove_file(&path).map_err(at(&path))?;
         }
         Ok(())
     }
+}
+
+/// Whether a function's module is what was written.
+fn whole_module(config: &FunctionConfig) -> Result<(), String> {
+    let path = &config.path;
+    let bytes = read_at_most(path, MODULE_BYTES_MAX).map_err(|error| at(path)(error).to_string())?;
+    if path.file_name() == Some(OsStr::new(&module_name(&config.name, &blake3::hash(&bytes)))) {
+        return Ok(());
+    }
+    Err(format!("state_dir: {}: damaged: its content does not fit its name", path.display()))
+}
+
+fn digest_of(settings: &Value) -> String {
+    blake3::hash(settings.to_string().as_bytes()).to_hex().to_string()
+}
+
+/// Whether that is the path of a module of the function.
+fn is_module_of(path: &Path, name: &str) -> bool {
+    let digest = path.file_stem().and_then(OsStr::to_str).and_then(|stem| stem.strip_prefix(name)?.strip_prefix('-'));
+    digest.is_some_and(|digest| blake3::Hash::from_hex(digest).is_ok())
 }
 
 fn module_name(name: &str, digest: &blake3::Hash) -> String {
@@ -212,28 +282,12 @@ mod tests {
         store.put(&config("f"), &other, &blake3::hash(&other)).unwrap();
         assert_eq!(files(folder.path()), 2, "the old module is gone");
         let again = Store::open(folder.path()).unwrap();
-        let found: Vec<FunctionConfig> = again.functions().map(Result::unwrap).collect();
-        assert_eq!((found.len(), found[0].name.as_str(), found[0].deadline_ms), (1, "f", 77));
-        assert_eq!(fs::read(&found[0].path).unwrap(), other);
+        assert_eq!(again.contents().unwrap().functions, ["f"]);
+        let found = again.function("f").unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.deadline_ms), ("f", 77));
+        assert_eq!(fs::read(&found.path).unwrap(), other);
         again.remove("f").unwrap();
         assert_eq!(files(folder.path()), 0);
-    }
-
-    #[test]
-    fn settings_of_a_later_format_are_refused_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
-        store.put(&config("f"), MODULE, &blake3::hash(MODULE)).unwrap();
-        let path = folder.path().join("f.json");
-        let written = fs::read_to_string(&path).unwrap();
-        let with = |format: &str| fs::write(&path, written.replace("\"format\":1", format)).unwrap();
-        // As they were before they had one.
-        with("\"deadline_ms\":77");
-        assert_eq!(store.functions().next().unwrap().unwrap().deadline_ms, 77);
-        with("\"format\":2");
-        let error = Store::open(folder.path()).unwrap().functions().next().unwrap().unwrap_err().to_string();
-        assert!(error.contains("later sledge (format 2; this one knows up to 1)") && error.contains("deploy"), "{error}");
-        assert_eq!(files(folder.path()), 2, "its module stays");
     }
 
     #[test]
@@ -243,9 +297,55 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         assert_eq!(files(folder.path()), 0);
         store.put(&config("f"), MODULE, &blake3::hash(MODULE)).unwrap();
-        let module = store.functions().next().unwrap().unwrap().path;
+        let module = store.function("f").unwrap().unwrap().path;
         fs::write(&module, b"\0asm something else").unwrap();
-        let error = store.functions().next().unwrap().unwrap_err();
-        assert!(error.to_string().contains("does not fit its name"), "{error}");
+        let wrong = store.function("f").unwrap().unwrap_err();
+        assert!(wrong.has_settings && wrong.reason.contains("does not fit its name"), "{wrong:?}");
+        assert!(store.function("g").is_none());
+        store.remove("f").unwrap();
+        assert_eq!(files(folder.path()), 0);
+    }
+
+    /// Whatever bit of the settings flips, they are not taken for what was written; and no module is lost for that.
+    #[test]
+    fn settings_that_were_changed_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        store.put(&FunctionConfig { route: Some("/there".to_owned()), ..config("f") }, MODULE, &blake3::hash(MODULE)).unwrap();
+        let path = folder.path().join("f.json");
+        let good = fs::read(&path).unwrap();
+        for index in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone();
+                bytes[index] ^= 1 << bit;
+                fs::write(&path, &bytes).unwrap();
+                let wrong = store.function("f").unwrap().unwrap_err();
+                assert!(!wrong.has_settings && wrong.reason.contains("f.json"), "{wrong:?}");
+            }
+        }
+        let end = good.len() - 100;
+        fs::write(&path, &good[..end]).unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(store.function("f").unwrap().unwrap_err().config.route(), "/f");
+        fs::write(&path, String::from_utf8(good.clone()).unwrap().replace("77", "78")).unwrap();
+        assert_eq!(store.function("f").unwrap().unwrap_err().config.route(), "/there");
+        fs::write(&path, String::from_utf8(good.clone()).unwrap().replace("\"format\":1", "\"format\":2")).unwrap();
+        assert!(store.function("f").unwrap().unwrap_err().reason.contains("newer sledge"));
+        fs::write(&path, good).unwrap();
+        assert_eq!(store.function("f").unwrap().unwrap().deadline_ms, 77);
+        fs::write(folder.path().join("a b.json"), "{}").unwrap();
+        assert_eq!(store.contents().unwrap().strange, ["a b.json"]);
+    }
+
+    #[test]
+    fn settings_of_earlier_versions_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        store.put(&config("f"), MODULE, &blake3::hash(MODULE)).unwrap();
+        let path = folder.path().join("f.json");
+        let file: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        fs::write(&path, file["settings"].to_string()).unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(store.function("f").unwrap().unwrap().deadline_ms, 77);
     }
 }

@@ -92,6 +92,7 @@ impl From<CallFailure> for Stop {
             CallFailure::TooDeep => Errno::LOOP,
             CallFailure::Failed(Failure::NotFound) => Errno::NOENT,
             CallFailure::Failed(Failure::Deadline) => Errno::TIMEDOUT,
+            CallFailure::Failed(Failure::Quarantined) => Errno::NOTRECOVERABLE,
             CallFailure::Failed(failure) if failure.is_temporary() => Errno::AGAIN,
             CallFailure::Failed(_) => Errno::CHILD,
         })

@@ -41,7 +41,7 @@ use crate::scheduler::{Admission, Crew, Job, Local};
 use crate::telemetry::Tracer;
 
 use connections::Connections;
-pub use router::{Route, Router, Site};
+pub use router::{Held, Place, Route, Router, Site};
 
 /// What all connections of one thread share.
 pub struct Door {

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::connections::Activity;
 use super::patience::before;
 use super::response::Answer;
-use super::router::{Route, Site};
+use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
@@ -34,7 +34,7 @@ pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request
     let trace = span.as_ref().map(|span| span.trace().context().trace);
     let id = seen.as_ref().filter(|_| door.access.ids).map(access::Seen::id);
     let marks = Marks { id, span: span.as_ref() };
-    let Handled { mut response, route, failure } = handle(door, site, activity, request, marks).await;
+    let Handled { mut response, place, failure } = handle(door, site, activity, request, marks).await;
     match (span, response.status(), response.body_mut()) {
         // It is over when its reply is.
         (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
@@ -46,7 +46,8 @@ pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request
             seen.mark(&mut response);
         }
         if door.access.log {
-            let (function, bytes) = (route.as_ref().map(|route| route.function.name()), response.body().size_hint().lower());
+            let (function, bytes) =
+                (place.as_ref().map(|place| place.labels().function.as_str()), response.body().size_hint().lower());
             seen.log(&response, function, bytes, begin, trace);
         }
     }
@@ -60,20 +61,20 @@ struct Marks<'a> {
     span: Option<&'a ServerSpan>,
 }
 
-/// The answer, what it is from, if anything, and why it is none of a function's.
+/// The answer, whose path was asked for, if it is anybody's, and why it is none of a function's.
 struct Handled {
     response: Response<Answer>,
-    route: Option<Arc<Route>>,
+    place: Option<Place>,
     failure: Option<Failure>,
 }
 
 impl Handled {
-    fn answered(response: Response<Answer>, route: Option<Arc<Route>>) -> Handled {
-        Handled { response, route, failure: None }
+    fn answered(response: Response<Answer>, place: Option<Place>) -> Handled {
+        Handled { response, place, failure: None }
     }
 
-    fn failed(failure: Failure, route: Option<Arc<Route>>) -> Handled {
-        Handled { response: response::failure(&failure, route.as_deref()), route, failure: Some(failure) }
+    fn failed(failure: Failure, place: Option<Place>) -> Handled {
+        Handled { response: response::failure(&failure, place.as_ref()), place, failure: Some(failure) }
     }
 }
 
@@ -91,24 +92,26 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
     let found = door.router.borrow().find(site, path, &head.method);
-    if let (Some(span), Ok(route) | Err((_, Some(route)))) = (span, &found) {
-        span.routed(route);
+    match (span, &found) {
+        (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
+        (Some(span), Err((_, Some(place)))) => span.routed(place.clone()),
+        _ => {}
     }
     let route = match found {
         Ok(route) => route,
         // What may be asked for is answered by the server, unless the function wants to.
-        Err((Failure::MethodNotAllowed, Some(route))) if head.method == Method::OPTIONS => {
-            return Handled::answered(response::options(&route.options), Some(route));
+        Err((Failure::MethodNotAllowed, Some(Place::Served(route)))) if head.method == Method::OPTIONS => {
+            return Handled::answered(response::options(&route.options), Some(Place::Served(route)));
         }
         Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && path == "*" => {
             return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None);
         }
-        Err((failure, route)) => {
-            match &route {
-                Some(route) => door.board.note(&route.function, |row| row.ended(Some(&failure))),
+        Err((failure, place)) => {
+            match &place {
+                Some(place) => door.board.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
                 None => door.board.thread().unrouted.add(1),
             }
-            return Handled::failed(failure, route);
+            return Handled::failed(failure, place);
         }
     };
     let unanswered = Unanswered(Some((door, &route)));
@@ -133,14 +136,14 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     }
     let mut reply = match result {
         Ok(reply) => reply,
-        Err(failure) => return Handled::failed(failure, Some(route)),
+        Err(failure) => return Handled::failed(failure, Some(Place::Served(route))),
     };
     let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
         Ok(content) => {
             let response = response::success(content, &route.function.content_type, reply.head.take());
-            Handled::answered(response, Some(route))
+            Handled::answered(response, Some(Place::Served(route)))
         }
-        Err(failure) => Handled::failed(failure, Some(route)),
+        Err(failure) => Handled::failed(failure, Some(Place::Served(route))),
     };
     if is_timed {
         response::add_timing(&mut handled.response, &reply);

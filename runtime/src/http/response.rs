@@ -7,7 +7,7 @@ use http_body_util::{Either, Full};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
-use super::router::Route;
+use super::router::Place;
 use super::streamed::Streamed;
 use crate::host::ReplyHead;
 use crate::outcome::Failure;
@@ -45,17 +45,17 @@ pub fn options(allow: &HeaderValue) -> Response<Answer> {
     response
 }
 
-/// The answer to a request that failed; `route` is what it was for, where it came so far.
+/// The answer to a request that failed; `place` is whose path it was for, where it came so far.
 #[must_use]
-pub fn failure(failure: &Failure, route: Option<&Route>) -> Response<Answer> {
-    let mut json = failure.to_json(route.map(|route| route.function.name()));
+pub fn failure(failure: &Failure, place: Option<&Place>) -> Response<Answer> {
+    let mut json = failure.to_json(place.map(|place| place.labels().function.as_str()));
     json.push('\n');
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(json))));
     *response.status_mut() = failure.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    match (failure, route) {
-        (Failure::MethodNotAllowed, Some(route)) => {
+    match (failure, place) {
+        (Failure::MethodNotAllowed, Some(Place::Served(route))) => {
             headers.insert(ALLOW, route.allow.clone());
         }
         // What is left of the body is not worth reading, or cannot be told from the next request.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
-use crate::function::Function;
+use crate::function::{Function, Labels};
 use crate::outcome::Failure;
+use crate::scheduler::FunctionId;
 
 /// Slashes of a path at which a route may end: a path of nothing else costs no more than this many looks.
 pub const PREFIX_SLASHES_MAX: usize = 64;
@@ -26,13 +27,73 @@ pub struct Router<F = Function> {
 /// The routes at one address.
 #[derive(Debug)]
 struct Paths<F> {
-    routes: HashMap<Box<str>, Arc<Route<F>>>,
+    routes: HashMap<Box<str>, Place<F>>,
     /// By the path up to and with the last slash.
-    prefixes: HashMap<Box<str>, Arc<Route<F>>>,
+    prefixes: HashMap<Box<str>, Place<F>>,
 }
 
-/// A failure, and what it was for, where it came so far.
-pub type Refused<F = Function> = (Failure, Option<Arc<Route<F>>>);
+/// Whose a path is.
+#[derive(Debug)]
+pub enum Place<F = Function> {
+    /// That of a function that answers.
+    Served(Arc<Route<F>>),
+    /// That of one that is quarantined: nothing else answers there.
+    Quarantined(Arc<Held>),
+}
+
+/// A path that is held for a function that is quarantined.
+#[derive(Debug)]
+pub struct Held {
+    /// The path, as of a [`Route`].
+    pub pattern: Box<str>,
+    /// The function's number.
+    pub number: FunctionId,
+    /// What its numbers are called by.
+    pub labels: Arc<Labels>,
+}
+
+/// A failure, and whose path it was for, where it came so far.
+pub type Refused<F = Function> = (Failure, Option<Place<F>>);
+
+impl<F> Clone for Place<F> {
+    fn clone(&self) -> Place<F> {
+        match self {
+            Place::Served(route) => Place::Served(Arc::clone(route)),
+            Place::Quarantined(held) => Place::Quarantined(Arc::clone(held)),
+        }
+    }
+}
+
+impl<F> Place<F> {
+    /// The path, or what the path begins with.
+    #[must_use]
+    pub fn pattern(&self) -> &str {
+        match self {
+            Place::Served(route) => &route.pattern,
+            Place::Quarantined(held) => &held.pattern,
+        }
+    }
+}
+
+impl Place {
+    /// The function's number.
+    #[must_use]
+    pub fn number(&self) -> FunctionId {
+        match self {
+            Place::Served(route) => route.function.number,
+            Place::Quarantined(held) => held.number,
+        }
+    }
+
+    /// What the function's numbers are called by.
+    #[must_use]
+    pub fn labels(&self) -> &Arc<Labels> {
+        match self {
+            Place::Served(route) => &route.function.labels,
+            Place::Quarantined(held) => &held.labels,
+        }
+    }
+}
 
 /// What answers at one path.
 #[derive(Debug)]
@@ -82,40 +143,44 @@ impl<F> Default for Paths<F> {
 }
 
 impl<F> Router<F> {
-    /// Adds a route. A path that has one already gets the new one; configurations with such paths are refused earlier.
-    pub fn add(&mut self, site: Site, path: &str, route: Arc<Route<F>>) {
+    /// Says whose a path is. One that is somebody's already becomes the new one's; configurations with such paths are refused earlier.
+    pub fn add(&mut self, site: Site, path: &str, place: Place<F>) {
         match site {
-            None => self.shared.add(path, route),
-            Some(address) => self.own.entry(address).or_default().add(path, route),
+            None => self.shared.add(path, place),
+            Some(address) => self.own.entry(address).or_default().add(path, place),
         }
     }
 
     /// What answers a request that came to that address.
     ///
     /// # Errors
-    /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] with the route that has the path.
+    /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
     pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
         let paths = match site {
             None => Some(&self.shared),
             Some(address) => self.own.get(&address),
         };
-        let route = Arc::clone(paths.and_then(|paths| paths.at(path)).ok_or((Failure::NotFound, None))?);
-        if route.methods.contains(method) { Ok(route) } else { Err((Failure::MethodNotAllowed, Some(route))) }
+        match paths.and_then(|paths| paths.at(path)) {
+            Some(Place::Served(route)) if route.methods.contains(method) => Ok(Arc::clone(route)),
+            Some(place @ Place::Served(_)) => Err((Failure::MethodNotAllowed, Some(place.clone()))),
+            Some(place @ Place::Quarantined(_)) => Err((Failure::Quarantined, Some(place.clone()))),
+            None => Err((Failure::NotFound, None)),
+        }
     }
 }
 
 impl<F> Paths<F> {
-    fn add(&mut self, path: &str, route: Arc<Route<F>>) {
+    fn add(&mut self, path: &str, place: Place<F>) {
         match path.strip_suffix('*').filter(|prefix| prefix.ends_with('/')) {
-            Some(prefix) => self.prefixes.insert(prefix.into(), route),
-            None => self.routes.insert(path.into(), route),
+            Some(prefix) => self.prefixes.insert(prefix.into(), place),
+            None => self.routes.insert(path.into(), place),
         };
     }
 
-    /// Who answers at a path: a route of its own comes first, then the longest that it begins with.
-    fn at(&self, path: &str) -> Option<&Arc<Route<F>>> {
-        if let Some(route) = self.routes.get(path) {
-            return Some(route);
+    /// Whose a path is: one that has it as its own comes first, then the longest that it begins with.
+    fn at(&self, path: &str) -> Option<&Place<F>> {
+        if let Some(place) = self.routes.get(path) {
+            return Some(place);
         }
         if self.prefixes.is_empty() {
             return None;
@@ -129,10 +194,14 @@ impl<F> Paths<F> {
 mod tests {
     use super::*;
 
+    fn served(route: Route<&'static str>) -> Place<&'static str> {
+        Place::Served(Arc::new(route))
+    }
+
     fn router() -> Router<&'static str> {
         let mut router = Router::default();
-        router.add(None, "/a", Arc::new(Route::new("/a", &["POST".to_owned()], Arc::new("a"))));
-        router.add(None, "/a/b", Arc::new(Route::new("/a/b", &["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
+        router.add(None, "/a", served(Route::new("/a", &["POST".to_owned()], Arc::new("a"))));
+        router.add(None, "/a/b", served(Route::new("/a/b", &["GET".to_owned(), "PUT".to_owned()], Arc::new("ab"))));
         router
     }
 
@@ -152,7 +221,7 @@ mod tests {
     fn exact_routes_come_before_prefixes_and_long_prefixes_before_short_ones() {
         let mut router = router();
         for path in ["/a/*", "/a/b/*", "/c/d/*"] {
-            router.add(None, path, Arc::new(Route::new(path, &["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
+            router.add(None, path, served(Route::new(path, &["POST".to_owned(), "GET".to_owned()], Arc::new(path))));
         }
         for (path, expected) in [
             ("/a", "a"),
@@ -169,11 +238,26 @@ mod tests {
         for path in ["/c", "/c/", "/c/d", "/cd/e", "/"] {
             assert!(router.find(None, path, &Method::POST).is_err(), "{path}");
         }
-        router.add(None, "/*", Arc::new(Route::new("/*", &["POST".to_owned()], Arc::new("all"))));
+        router.add(None, "/*", served(Route::new("/*", &["POST".to_owned()], Arc::new("all"))));
         let long = "/".repeat(8_000);
         for path in ["/", "/c", &long] {
             assert_eq!(*router.find(None, path, &Method::POST).unwrap().function, "all", "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_that_is_held_is_answered_by_none_that_is_shorter() {
+        let mut router = router();
+        router.add(None, "/*", served(Route::new("/*", &["GET".to_owned()], Arc::new("all"))));
+        for pattern in ["/q", "/q/*"] {
+            let held = Held { pattern: pattern.into(), number: FunctionId::default(), labels: Arc::default() };
+            router.add(None, pattern, Place::Quarantined(Arc::new(held)));
+        }
+        for (path, method) in [("/q", Method::GET), ("/q", Method::OPTIONS), ("/q/", Method::GET), ("/q/x/y", Method::PUT)] {
+            let (failure, place) = router.find(None, path, &method).unwrap_err();
+            assert!(failure == Failure::Quarantined && place.is_some(), "{method} {path}");
+        }
+        assert_eq!(*router.find(None, "/qq", &Method::GET).unwrap().function, "all");
     }
 
     #[test]
@@ -182,7 +266,7 @@ mod tests {
         for method in [Method::DELETE, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
             let (failure, route) = router.find(None, "/a/b", &method).unwrap_err();
             assert_eq!(failure, Failure::MethodNotAllowed, "{method}");
-            let route = route.unwrap();
+            let Some(Place::Served(route)) = route else { panic!("{method}: {route:?}") };
             assert_eq!(
                 (&route.allow, &route.options),
                 (&"GET, HEAD, PUT".parse().unwrap(), &"GET, HEAD, PUT, OPTIONS".parse().unwrap())
@@ -203,7 +287,7 @@ mod tests {
     fn an_address_of_its_own_has_routes_of_its_own() {
         let mut router = router();
         let own = Some("127.0.0.1:9".parse().unwrap());
-        router.add(own, "/*", Arc::new(Route::new("/*", &["GET".to_owned()], Arc::new("own"))));
+        router.add(own, "/*", served(Route::new("/*", &["GET".to_owned()], Arc::new("own"))));
         assert_eq!(*router.find(own, "/a/b", &Method::GET).unwrap().function, "own");
         assert_eq!(*router.find(None, "/a/b", &Method::GET).unwrap().function, "ab");
         assert!(router.find(None, "/elsewhere", &Method::GET).is_err());

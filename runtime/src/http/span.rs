@@ -10,7 +10,7 @@ use hyper::header::{HOST, USER_AGENT};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode, Version};
 
-use super::router::Route;
+use super::router::Place;
 use crate::outcome::Failure;
 use crate::telemetry::span::{name, short};
 use crate::telemetry::{Kind, Span, Trace, Tracer};
@@ -20,7 +20,7 @@ use crate::telemetry::{Kind, Span, Trace, Tracer};
 pub(super) struct ServerSpan {
     trace: Arc<Trace>,
     begin: Instant,
-    route: OnceCell<Arc<Route>>,
+    place: OnceCell<Place>,
     /// None where spans are not wanted, or it was handed in.
     seen: Option<Box<Seen>>,
 }
@@ -40,7 +40,7 @@ impl ServerSpan {
     pub(super) fn begin(tracer: &Arc<Tracer>, request: &Request<Incoming>, is_tls: bool, begin: Instant) -> ServerSpan {
         let trace = Trace::begin(tracer, request.headers());
         let seen = trace.is_wanted().then(|| Box::new(Seen::of(request, is_tls)));
-        ServerSpan { trace, begin, route: OnceCell::new(), seen }
+        ServerSpan { trace, begin, place: OnceCell::new(), seen }
     }
 
     pub(super) const fn trace(&self) -> &Arc<Trace> {
@@ -48,9 +48,9 @@ impl ServerSpan {
     }
 
     /// What it is for.
-    pub(super) fn routed(&self, route: &Arc<Route>) {
+    pub(super) fn routed(&self, place: Place) {
         // A request is routed once.
-        let _ = self.route.set(Arc::clone(route));
+        let _ = self.place.set(place);
     }
 
     pub(super) fn end(mut self, status: StatusCode, failure: Option<&Failure>) {
@@ -59,15 +59,15 @@ impl ServerSpan {
 
     fn hand_in(&mut self, status: Option<StatusCode>, failure: Option<&Failure>) {
         let Some(seen) = self.seen.take() else { return };
-        let route = self.route.get();
-        let name = name(&seen.method, route.map(|route| &*route.pattern));
+        let place = self.place.get();
+        let name = name(&seen.method, place.map(Place::pattern));
         self.trace.end(name, Kind::Server, [self.begin, Instant::now()], |span| {
             seen.put(span);
-            if let Some(route) = route {
-                span.set("http.route", route.pattern.to_string());
+            if let Some(place) = place {
+                span.set("http.route", place.pattern().to_owned());
                 span.set("faas.trigger", "http");
-                span.set("faas.name", route.function.name().to_owned());
-                span.set("sledge.tenant", route.function.labels.tenant.clone());
+                span.set("faas.name", place.labels().function.clone());
+                span.set("sledge.tenant", place.labels().tenant.clone());
             }
             if let Some(status) = status {
                 span.set("http.response.status_code", status.as_u16());

@@ -11,6 +11,7 @@ use super::count::{Count, Histogram, Sum};
 use crate::function::{Function, Labels};
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
+use crate::scheduler::FunctionId;
 
 /// How requests end: success, and every [code](Failure::code) of a failure.
 pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
@@ -150,21 +151,26 @@ impl Board {
 
     /// Takes note of something in the function's row of this thread.
     pub fn note(&self, function: &Function, note: impl FnOnce(&Row)) {
+        self.note_of(function.number, &function.labels, note);
+    }
+
+    /// The same of a function that need not be there.
+    pub fn note_of(&self, number: FunctionId, labels: &Arc<Labels>, note: impl FnOnce(&Row)) {
         if !self.counts_functions {
             return;
         }
         let mut rows = self.rows.borrow_mut();
-        let index = function.number.0 as usize;
+        let index = number.0 as usize;
         // All versions of a function have the same labels, at one address.
         if let Some(Some(row)) = rows.get(index)
-            && row.labels == function.labels
+            && row.labels == *labels
         {
             return note(row);
         }
         if rows.len() <= index {
             rows.resize_with(index + 1, || None);
         }
-        note(rows[index].insert(self.thread.row(&function.labels)));
+        note(rows[index].insert(self.thread.row(labels)));
     }
 }
 

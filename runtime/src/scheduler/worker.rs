@@ -543,7 +543,7 @@ impl Worker {
     /// A function that a guest calls, and what it needs to be taken.
     fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
         let this = Arc::clone(started.execution.function());
-        let function = this.neighbours.find(name).ok_or(CallFailure::Failed(Failure::NotFound))?;
+        let function = this.neighbours.find(name).map_err(CallFailure::Failed)?;
         let above = || started.caller.as_ref().map(|(caller, _)| Arc::clone(caller));
         let caller = started.calls_as.get_or_insert_with(|| Arc::new(Caller::new(this.number, above())));
         if !caller.may_call(function.number) {

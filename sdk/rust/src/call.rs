@@ -23,6 +23,8 @@ pub enum Error {
     Timeout,
     /// It trapped, exited, or exceeded a limit.
     Failed,
+    /// Something is wrong with it that an operator has to put right: it is not served until then.
+    Quarantined,
     /// The input is larger than 4 MiB, or too many calls are begun at once.
     TooLarge,
     /// More than 64 calls are waited for.
@@ -39,6 +41,7 @@ impl fmt::Display for Error {
             Error::Busy => "the function is busy",
             Error::Timeout => "the function's deadline passed",
             Error::Failed => "the function failed",
+            Error::Quarantined => "the function is quarantined",
             Error::TooLarge => "the input is larger than 4 MiB",
             Error::TooMany => "more than 64 calls are waited for",
             Error::Other(number) => return write!(f, "a call of a function: error {number}"),
@@ -48,13 +51,14 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-const NUMBERS: [(i32, Error); 7] = [
+const NUMBERS: [(i32, Error); 8] = [
     (sys::E2BIG, Error::TooLarge),
     (sys::EAGAIN, Error::Busy),
     (sys::ECHILD, Error::Failed),
     (sys::ELOOP, Error::TooDeep),
     (sys::EMFILE, Error::TooMany),
     (sys::ENOENT, Error::NotFound),
+    (sys::ENOTRECOVERABLE, Error::Quarantined),
     (sys::ETIMEDOUT, Error::Timeout),
 ];
 

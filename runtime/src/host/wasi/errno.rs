@@ -85,6 +85,8 @@ errnos! {
     NOTDIR = 54 = NOTDIR;
     /// The folder is not empty.
     NOTEMPTY = 55 = NOTEMPTY;
+    /// It is not served until an operator has put it right.
+    NOTRECOVERABLE = 56;
     /// Not a socket.
     NOTSOCK = 57 = NOTSOCK;
     /// Not supported.

@@ -22,6 +22,7 @@ pub(crate) const EIO: i32 = 29;
 pub(crate) const ELOOP: i32 = 32;
 pub(crate) const EMFILE: i32 = 33;
 pub(crate) const ENOENT: i32 = 44;
+pub(crate) const ENOTRECOVERABLE: i32 = 56;
 pub(crate) const ENOTSUP: i32 = 58;
 pub(crate) const EOVERFLOW: i32 = 61;
 pub(crate) const ETIMEDOUT: i32 = 73;

@@ -1,0 +1,85 @@
+//! Functions as the configuration, the disk or a client has them, loaded; where that is not possible, why. Knows nothing of threads.
+
+use std::fmt;
+use std::time::Instant;
+
+use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
+use super::quarantine::Unusable;
+use super::store::Store;
+use crate::compile::Compiler;
+use crate::config::{self, FunctionConfig};
+use crate::load::{self, OpenError};
+
+/// A deployed function as it was found on disk.
+pub(super) type Stored = Result<Candidate, Box<Unusable>>;
+
+/// A function of which the module was read already.
+pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
+    let began = Instant::now();
+    let function = load::function_of(bytes, config, compiler)?;
+    tracing::info!(function = config.name, route = config.route(), took = ?began.elapsed(), "loaded");
+    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), function })
+}
+
+/// A function of the configuration, which stands there at that place.
+pub(super) fn configured(index: usize, config: &FunctionConfig, compiler: &Compiler) -> Result<Candidate, Box<Unusable>> {
+    config::check_usable(&format!("functions[{index}]"), config).map_err(|error| unusable(config, &error))?;
+    read(config, compiler).map_err(|error| unusable(config, &error))
+}
+
+/// A deployed function, which is not loaded where it is in the shadow of one of the configuration; none where there is none.
+pub(super) fn stored(store: &Store, name: &str, is_shadowed: bool, compiler: &Compiler) -> Option<Stored> {
+    Some(store.function(name)?.and_then(|config| {
+        if is_shadowed {
+            Err(unusable(&config, &shadowed(name)))
+        } else {
+            read(&config, compiler).map_err(|error| unusable(&config, &error))
+        }
+    }))
+}
+
+/// A deployed function becomes a part of what is served, or is quarantined.
+pub(super) fn settle(catalogue: &mut Catalogue, found: Stored) {
+    let found = found.and_then(|candidate| match catalogue.check(&candidate.config, Origin::Deployed) {
+        Ok(()) => Ok(candidate),
+        Err(error) => Err(unusable(&candidate.config, &in_the_way(&candidate.config, &error))),
+    });
+    // Nothing was served under its name.
+    let _ = match found {
+        Ok(candidate) => catalogue.put(candidate, Origin::Deployed),
+        Err(unusable) => catalogue.quarantine(*unusable, Origin::Deployed, false),
+    };
+}
+
+/// Why a deployed function is not served beside that one of the configuration, and what to do.
+pub(super) fn in_the_shadow_of(config: &FunctionConfig, configured: &str) -> String {
+    let name = &config.name;
+    if name == configured {
+        return shadowed(name);
+    }
+    let route = config.route();
+    format!(
+        "its route {route} is that of `{configured}`; remove it (`sledge remove {name}`), or deploy it again with another (--set route=)"
+    )
+}
+
+fn in_the_way(config: &FunctionConfig, error: &CatalogueError) -> String {
+    match error {
+        CatalogueError::Configured(other) | CatalogueError::Route { other, .. } => in_the_shadow_of(config, other),
+        error => error.to_string(),
+    }
+}
+
+fn shadowed(name: &str) -> String {
+    format!(
+        "the configuration has a function of this name, too, which comes first; `sledge remove {name}` removes the one that was deployed"
+    )
+}
+
+fn read(config: &FunctionConfig, compiler: &Compiler) -> Result<Candidate, OpenError> {
+    candidate(config, &load::read(&config.path)?, compiler)
+}
+
+fn unusable(config: &FunctionConfig, reason: &impl fmt::Display) -> Box<Unusable> {
+    Box::new(Unusable::new(config, reason))
+}

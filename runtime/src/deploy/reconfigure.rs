@@ -1,0 +1,116 @@
+//! What a configuration that was read anew makes of the functions that are served, one step after the other. Of two that want the same name or the same
+//! route, one that can be served comes before one that cannot, and the configuration's before a deployed one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::catalogue::{Candidate, Catalogue, Origin};
+use super::deployer::Change;
+use super::loading::{self, Stored};
+use super::quarantine::Unusable;
+use crate::config::FunctionConfig;
+use crate::function::Function;
+
+/// A change that is being made.
+pub(super) struct Reload<'a> {
+    catalogue: &'a mut Catalogue,
+    /// Whether what was deployed is kept on disk.
+    is_lasting: bool,
+    change: Change,
+    retired: Vec<Arc<Function>>,
+    /// Deployed functions whose names the configuration has now.
+    displaced: HashSet<String>,
+}
+
+impl<'a> Reload<'a> {
+    pub(super) fn new(catalogue: &'a mut Catalogue, is_lasting: bool) -> Reload<'a> {
+        Reload { catalogue, is_lasting, change: Change::default(), retired: Vec::new(), displaced: HashSet::new() }
+    }
+
+    /// What has changed, and what is served no longer.
+    pub(super) fn end(self) -> (Change, Vec<Arc<Function>>) {
+        (self.change, self.retired)
+    }
+
+    /// Removes what the configuration has no longer; what was wrong with the others is forgotten.
+    pub(super) fn remove_all_but(&mut self, functions: &[FunctionConfig]) {
+        let names: HashSet<&str> = functions.iter().map(|function| function.name.as_str()).collect();
+        let quarantined = self.catalogue.quarantined().iter().filter(|(_, origin, _)| *origin == Origin::Config);
+        let quarantined: Vec<String> = quarantined.map(|(name, ..)| name.to_owned()).collect();
+        let mut gone: Vec<String> = self.catalogue.names(Origin::Config).map(str::to_owned).collect();
+        gone.extend(quarantined);
+        gone.sort();
+        gone.dedup();
+        for name in gone {
+            self.catalogue.release(&name, Origin::Config);
+            if !names.contains(name.as_str()) {
+                self.retired.extend(self.catalogue.remove(&name, Origin::Config).ok());
+                self.change.removed.push(name);
+            }
+        }
+    }
+
+    /// Deployed functions in the way of one of the configuration are served no longer. They are there again when the configuration leaves them room.
+    pub(super) fn make_way(&mut self, function: &FunctionConfig) {
+        for other in self.catalogue.in_the_way_of(function) {
+            let has_name = other.name == function.name;
+            if self.is_lasting {
+                let unusable = Unusable::new(&other, loading::in_the_shadow_of(&other, &function.name));
+                self.retired.extend(self.catalogue.quarantine(unusable, Origin::Deployed, false));
+            } else {
+                tracing::warn!(function = other.name, "the configuration takes its place; without state_dir it is gone");
+                self.retired.extend(self.catalogue.remove(&other.name, Origin::Deployed).ok());
+            }
+            match (has_name, self.is_lasting) {
+                (true, _) => {
+                    self.displaced.insert(other.name);
+                }
+                (false, true) => self.change.quarantined.push(other.name),
+                (false, false) => self.change.removed.push(other.name),
+            }
+        }
+    }
+
+    /// Serves one that is new, or its next version.
+    pub(super) fn put(&mut self, candidate: Candidate) {
+        let name = candidate.config.name.clone();
+        let before = self.catalogue.put(candidate, Origin::Config);
+        let is_new = before.is_none() && !self.displaced.contains(&name);
+        self.retired.extend(before);
+        if is_new { self.change.added.push(name) } else { self.change.replaced.push(name) }
+    }
+
+    /// One that cannot be served: the version that is served stays, unless another function of the configuration has its route now.
+    pub(super) fn keep_or_quarantine(&mut self, unusable: Unusable) {
+        let name = unusable.config.name.clone();
+        let served = self.catalogue.get(&name).map(|entry| (entry.origin, self.catalogue.has_configured_at(&entry.config)));
+        let still = match served {
+            Some((Origin::Config, false)) => "; the version before it is still served",
+            Some((Origin::Deployed, _)) => "; the one that was deployed is served",
+            _ => "",
+        };
+        let reason = format!("{}{still}", unusable.reason);
+        let kept = served == Some((Origin::Config, false));
+        self.retired.extend(self.catalogue.quarantine(Unusable { reason, ..unusable }, Origin::Config, kept));
+        self.change.quarantined.push(name);
+    }
+
+    /// A deployed one that was quarantined, known by that number then, as it was found now.
+    pub(super) fn restore(&mut self, name: &str, version: u64, found: Option<Stored>) {
+        let now = self.catalogue.quarantined().get(name, Origin::Deployed).map(|quarantined| quarantined.version);
+        match found {
+            // Somebody else was there meanwhile.
+            _ if now != Some(version) => {}
+            Some(found) => {
+                loading::settle(self.catalogue, found);
+                if self.catalogue.get(name).is_some_and(|entry| entry.origin == Origin::Deployed) {
+                    self.change.added.push(name.to_owned());
+                }
+            }
+            None => {
+                self.catalogue.release(name, Origin::Deployed);
+                self.change.removed.push(name.to_owned());
+            }
+        }
+    }
+}
