@@ -154,7 +154,8 @@ fn what_is_not_plain_is_refused_and_ends_the_connection() {
     for head in all {
         let (status, is_kept) = answer(&server, &head);
         // A line that names no HTTP is not answered.
-        let is_foreign = !head.lines().next().is_some_and(|line| line.contains(" HTTP/"));
+        let is_foreign =
+            !head.lines().next().and_then(|line| line.split(' ').next_back()).is_some_and(|word| word.starts_with("HTTP/"));
         let is_right = if is_foreign { status.is_none_or(|status| status == 400) } else { status == Some(400) };
         assert!(is_right && !is_kept, "{head:?}: {status:?}");
     }
@@ -249,7 +250,6 @@ fn http2_says_its_host_once() {
     for (fields, status) in [
         (&b"\x83\x86\x44\x05/echo\x41\x01t"[..], ok),
         (b"\x83\x86\x44\x05/echo\x41\x03u@t", bad),
-        (b"\x83\x86\x44\x01*\x41\x01t", bad),
         (b"\x83\x86\x44\x05/echo\x66\x01t", ok),
         (b"\x83\x86\x44\x05/echo\x66\x01t\x66\x01t", bad),
         (b"\x83\x86\x44\x05/echo", bad),
