@@ -6,10 +6,7 @@ mod applications;
 mod compile;
 mod first_light;
 mod io;
-mod operators_flood;
 mod operators;
-mod operators_imports;
-mod operators_dev;
 mod polybench;
 mod redis;
 mod runtime;
@@ -90,13 +87,13 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("blocked-sandbox-kb", io::blocked_sandbox_kb),
     ("blocked-1000-ping-p99-ratio", io::blocked_ping_p99_ratio),
     ("fetch-1000-ping-p99-ratio", io::fetch_ping_p99_ratio),
-    ("http2-flood-cpu-s", operators_flood::cpu_s),
-    ("many-functions-cpu-ratio", operators::many_functions_cpu_ratio),
-    ("hot-after-scan-cpu-ratio", operators::hot_after_scan_cpu_ratio),
-    ("start-us-per-function", operators::start_us_per_function),
-    ("start-growth-ratio", operators::start_growth_ratio),
-    ("import-refusal-ms", operators_imports::refusal_ms),
-    ("dev-rust-compile-ms", operators_dev::rust_compile_ms),
+    ("http2-flood-cpu-s", operators::flood::cpu_s),
+    ("many-functions-cpu-ratio", operators::many::many_functions_cpu_ratio),
+    ("hot-after-scan-cpu-ratio", operators::many::hot_after_scan_cpu_ratio),
+    ("start-us-per-function", operators::many::start_us_per_function),
+    ("start-growth-ratio", operators::many::start_growth_ratio),
+    ("import-refusal-ms", operators::imports::refusal_ms),
+    ("dev-rust-compile-ms", operators::dev::rust_compile_ms),
 ];
 
 /// The measurement of the promise `name`.
@@ -114,8 +111,8 @@ pub struct Bench {
     runtime: Option<runtime::Runtime>,
     compile: Option<compile::Costs>,
     served: Option<served::Served>,
-    many: Option<operators::Many>,
-    starts: Option<operators::Starts>,
+    many: Option<operators::many::Many>,
+    starts: Option<operators::many::Starts>,
     folder: TempDir,
 }
 
@@ -174,18 +171,18 @@ impl Bench {
     }
 
     /// What requests of one and of many functions cost.
-    fn many(&mut self) -> Result<&operators::Many> {
+    fn many(&mut self) -> Result<&operators::many::Many> {
         if self.many.is_none() {
-            self.many = Some(operators::measured(self.folder.path())?);
+            self.many = Some(operators::many::measured(self.folder.path())?);
         }
         self.many.as_ref().context("they were just measured")
     }
 
     /// What starting with few and with many functions costs.
-    fn starts(&mut self) -> Result<operators::Starts> {
+    fn starts(&mut self) -> Result<operators::many::Starts> {
         match self.starts {
             Some(starts) => Ok(starts),
-            None => Ok(*self.starts.insert(operators::starts(self.folder.path())?)),
+            None => Ok(*self.starts.insert(operators::many::starts(self.folder.path())?)),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Bench;
+use crate::measure::Bench;
 use crate::checkout;
 
 /// As large as an interpreter's module.
@@ -37,7 +37,7 @@ fn leb(mut number: u32) -> Vec<u8> {
 }
 
 /// From the command to its refusal, of `sledge run` and `awsm compile`.
-pub(super) fn refusal_ms(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn refusal_ms(bench: &mut Bench) -> Result<f64> {
     let path = bench.folder.path().join("foreign.wasm");
     fs::write(&path, module()?)?;
     let mut slowest = 0.0_f64;

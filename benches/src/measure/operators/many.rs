@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Bench;
+use crate::measure::Bench;
 use crate::load::{self, Load};
 use crate::server::Server;
 use crate::{checkout, compiler};
@@ -21,7 +21,7 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// What requests cost the server, in microseconds of processor time each, turn by turn.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Many {
+pub(in crate::measure) struct Many {
     /// Of one function, before any other was asked.
     alone: Vec<f64>,
     /// Of a thousand in rotation.
@@ -31,7 +31,7 @@ pub(super) struct Many {
 }
 
 /// In each turn a new server is asked for one function, for all, and for the first one again.
-pub(super) fn measured(folder: &Path) -> Result<Many> {
+pub(in crate::measure) fn measured(folder: &Path) -> Result<Many> {
     let folder = folder.join("many");
     fs::create_dir_all(&folder)?;
     let artifact = folder.join("ping.so");
@@ -65,13 +65,13 @@ pub(super) fn measured(folder: &Path) -> Result<Many> {
 }
 
 /// A thousand functions in rotation, to one alone.
-pub(super) fn many_functions_cpu_ratio(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn many_functions_cpu_ratio(bench: &mut Bench) -> Result<f64> {
     let many = bench.many()?;
     Ok(ratio(&many.rotation, &many.alone))
 }
 
 /// One alone after those, to the same before.
-pub(super) fn hot_after_scan_cpu_ratio(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn hot_after_scan_cpu_ratio(bench: &mut Bench) -> Result<f64> {
     let many = bench.many()?;
     Ok(ratio(&many.after, &many.alone))
 }
@@ -88,10 +88,10 @@ const STARTED: [usize; 2] = [500, 4_000];
 
 /// What starting costs, in microseconds of processor time a function, with few and with many.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Starts([f64; 2]);
+pub(in crate::measure) struct Starts([f64; 2]);
 
 /// Different modules, all in the cache of artifacts, on disk and in memory.
-pub(super) fn starts(folder: &Path) -> Result<Starts> {
+pub(in crate::measure) fn starts(folder: &Path) -> Result<Starts> {
     let folder = folder.join("starts");
     let programs = folder.join("bin");
     fs::create_dir_all(&programs)?;
@@ -127,12 +127,12 @@ pub(super) fn starts(folder: &Path) -> Result<Starts> {
 }
 
 /// Of many functions.
-pub(super) fn start_us_per_function(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn start_us_per_function(bench: &mut Bench) -> Result<f64> {
     Ok(bench.starts()?.0[1])
 }
 
 /// Of many functions, to few.
-pub(super) fn start_growth_ratio(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn start_growth_ratio(bench: &mut Bench) -> Result<f64> {
     let Starts([few, many]) = bench.starts()?;
     Ok(many / few)
 }

@@ -11,11 +11,11 @@ use http_body_util::Full;
 use hyper::Request;
 use sledge::admin::{Address, Client};
 
-use super::Bench;
+use crate::measure::Bench;
 use crate::checkout;
 
 /// How long `sledge dev` compiles the module of Rust's template, by its own count, with an empty cache.
-pub(super) fn rust_compile_ms(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn rust_compile_ms(bench: &mut Bench) -> Result<f64> {
     let folder = bench.folder.path().join("dev");
     fs::create_dir_all(&folder)?;
     let sledge = checkout::program("sledge")?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::Bench;
+use crate::measure::Bench;
 use crate::checkout;
 use crate::compiler;
 use crate::server::{Function, Server};
@@ -22,7 +22,7 @@ const FRAMES: [&[u8]; 2] = [b"\0\0\x08\x06\0\0\0\0\0abcdefgh", b"\0\0\0\x04\0\0\
 const BLOCK_FRAMES: usize = 1_000;
 
 /// Processor time of the server, in seconds, for the costlier of the two floods.
-pub(super) fn cpu_s(bench: &mut Bench) -> Result<f64> {
+pub(in crate::measure) fn cpu_s(bench: &mut Bench) -> Result<f64> {
     let artifact = bench.folder.path().join("ping-flooded.so");
     compiler::compile(&checkout::root().join("benches/functions/ping.wat"), &artifact)?;
     let function = Function { name: "ping", path: &artifact, content_type: "text/plain" };
