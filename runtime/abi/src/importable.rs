@@ -36,7 +36,7 @@ const HOSTS: &[(&str, &str)] = &[
 pub enum Refused {
     /// It is a component.
     Component,
-    /// It imports what nobody offers.
+    /// It imports what nobody offers: all that, or more than a message names.
     Imports(Vec<Missing>),
 }
 
@@ -52,7 +52,7 @@ pub struct Missing {
 /// Looks at a module's imports. Of what is no module, or a broken one, the compiler knows more to say: nothing is said here.
 ///
 /// # Errors
-/// When it imports what the host does not offer, with all such imports; when it is a component.
+/// When it imports what the host does not offer, with all such imports as far as a message names them; when it is a component.
 pub fn check(wasm: &[u8]) -> Result<(), Refused> {
     let mut types = Vec::new();
     let mut missing = Vec::new();
@@ -82,6 +82,10 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
                         let what = format!("{ty} `{}` `{}`", clipped(import.module), clipped(import.name));
                         missing.push(Missing { what, instead });
                     }
+                    // Whoever has made it can go on with these.
+                    if missing.len() > NAMED_MAX {
+                        return Err(Refused::Imports(missing));
+                    }
                 }
             }
             _ => break,
@@ -92,6 +96,10 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
 
 /// The name that is most like one that does not exist, if one is much alike.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Nothing that is offered is nearly as long, and comparing takes as long as the product of both.
+    if name.len() > CHARACTERS_MAX {
+        return None;
+    }
     let alike = known.map(|known| (strsim::jaro_winkler(name, known), known)).filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
     alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
@@ -173,13 +181,13 @@ impl fmt::Display for Refused {
             }
             Refused::Imports(missing) => missing,
         };
-        let count = missing.len();
-        writeln!(f, "{count} of its imports {} not offered:", if count == 1 { "is" } else { "are" })?;
+        match missing.len() {
+            1 => writeln!(f, "1 of its imports is not offered:")?,
+            count @ ..=NAMED_MAX => writeln!(f, "{count} of its imports are not offered:")?,
+            _ => writeln!(f, "more than {NAMED_MAX} of its imports are not offered, the first of them:")?,
+        }
         for Missing { what, instead } in missing.iter().take(NAMED_MAX) {
             writeln!(f, "  {what}: {instead}")?;
-        }
-        if count > NAMED_MAX {
-            writeln!(f, "  and {} more", count - NAMED_MAX)?;
         }
         f.write_str("on offer are")?;
         for (index, interface) in INTERFACES.iter().enumerate() {
