@@ -100,7 +100,7 @@ impl Mix {
 pub fn run(time: Duration, seed: u64, folder: &Path) -> Result<Soaked> {
     let door = folder.join("admin.sock");
     let server = Server::start_config(folder, &config(folder, &door)?)?;
-    let admin = Client::new(Address::Unix(door), None)?;
+    let admin = Client::new(vec![Address::Unix(door)], None)?;
     let modules = ping_modules()?;
     deploy(&admin, "ping", &modules[0])?;
     let soaked = soak(&server, &admin, &modules, time, seed).with_context(|| format!("seed {seed}{}", server.log_end()))?;

@@ -117,7 +117,7 @@ pub(super) fn observed(bench: &mut Bench) -> Result<f64> {
         let door = folder.join("admin.sock");
         let head = format!("listen = \"127.0.0.1:0\"\nworkers = 1\nadmin = \"{}\"\n{general}", door.display());
         let server = Server::start_config(&folder, &format!("{head}[[functions]]\nname = \"ping\"\npath = {path}\n{limits}"))?;
-        anyhow::Ok((server, Client::new(Address::Unix(door), None)?))
+        anyhow::Ok((server, Client::new(vec![Address::Unix(door)], None)?))
     };
     let (plain, _) = start("plain", "metrics = false\n", "")?;
     let (observed, client) = start("observed", "", "concurrency_max = 64\nqueue_max = 64\n")?;
@@ -157,7 +157,7 @@ pub(super) fn replacements_failed(bench: &mut Bench) -> Result<f64> {
     let cache = toml::Value::String(folder.join("cache").display().to_string());
     let text = format!("listen = \"127.0.0.1:0\"\nadmin = \"{}\"\ncache_dir = {cache}\n", door.display());
     let server = Server::start_config(&folder, &text)?;
-    let client = Client::new(Address::Unix(door), None)?;
+    let client = Client::new(vec![Address::Unix(door)], None)?;
     let source = fs::read_to_string(checkout::root().join("benches/functions/ping.wat"))?;
     // Two versions that differ in nothing that a client sees.
     let end = source.rfind(')').context("ping.wat is a module")?;
