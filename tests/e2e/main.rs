@@ -15,6 +15,7 @@ mod configuration;
 mod confined;
 mod contained;
 mod deploy;
+mod disk;
 mod examples;
 mod exceptions;
 mod expected;
