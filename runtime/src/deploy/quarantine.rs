@@ -26,7 +26,9 @@ impl Unusable {
     /// One whose settings are known.
     #[must_use]
     pub fn new(config: &FunctionConfig, reason: impl ToString) -> Unusable {
-        Unusable { config: config.clone(), has_settings: true, reason: reason.to_string() }
+        // On one line, as lists of what is wrong have it: compilers and backtraces say more than that.
+        let reason = reason.to_string().lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        Unusable { config: config.clone(), has_settings: true, reason }
     }
 }
 
