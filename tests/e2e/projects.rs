@@ -177,12 +177,11 @@ fn line_of(file: &Path, words: &str) -> usize {
     1 + text.lines().position(|line| line.contains(words)).expect("a line with these words")
 }
 
-/// The line of the backtrace that names this place.
+/// Waits for a line of a backtrace that names this place.
 #[track_caller]
 fn wait_for_frame(server: &Server, place: &str) {
-    server.wait_for_log(place);
-    let log = server.log();
-    assert!(log.lines().any(|line| line.contains(" at wasm offset ") && line.contains(place)), "{log}");
+    let is_frame = |line: &str| line.contains(" at wasm offset ") && line.contains(place);
+    crate::eventually(place, || server.log().lines().any(is_frame));
 }
 
 #[test]
