@@ -292,7 +292,7 @@ fn floods_of_continuations_end_that_connection_only() {
 #[test]
 fn floods_of_frames_that_carry_nothing_end_that_connection_only() {
     let server = Server::start(json!({ "workers": 1, "functions": [entry("echo", "echo.wat")] }));
-    let open = b"\0\0\x0a\x01\x04\0\0\0\x01\x83\x86\x44\x05/echo".to_vec();
+    let open = b"\0\0\x0c\x01\x04\0\0\0\x01\x83\x86\x44\x05/echo\x41\x01t".to_vec();
     let cases: [(&str, &[u8], &[u8]); 6] = [
         ("PING", b"", b"\0\0\x08\x06\0\0\0\0\0abcdefgh"),
         ("SETTINGS", b"", b"\0\0\0\x04\0\0\0\0\0"),

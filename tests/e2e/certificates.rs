@@ -86,11 +86,11 @@ fn what_a_server_would_refuse_is_not_good() {
         ),
         (
             function(json!({ "env": { "A": { "file": "open" } } })),
-            &["functions[0]: ", "env.A: ", "open: others may read or write it"],
+            &["function echo: ", "env.A: ", "open: others may read or write it"],
         ),
         (
             function(json!({ "dirs": [{ "host": path("none"), "guest": "/data" }] })),
-            &["functions[0].dirs[0].host: ", "none: No such file"],
+            &["function echo: ", "functions[0].dirs[0].host: ", "none: No such file"],
         ),
     ] {
         let mut config = good(folder.path());

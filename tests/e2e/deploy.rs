@@ -140,7 +140,7 @@ fn settings_stay_unless_they_are_set_or_reset() {
         "replaced count",
         "concurrency_max: 2 -> none",
         "deadline_ms: 700 -> 800",
-        "methods: [\"GET\"] -> [\"POST\"]",
+        "methods: [\"GET\"] -> [\"GET\",\"POST\"]",
         "queue_max: 5 -> none",
         "tenant: blue -> default",
     ];

@@ -82,7 +82,7 @@ const TABLE: &[Expected] = &[
             "rapid_resets_of_http2_end_that_connection_only",
             "floods_of_continuations_end_that_connection_only",
             "conflicting_lengths_hide_no_request",
-            "ten_thousand_idle_connections_cost_little_and_hinder_nobody",
+            "twenty_thousand_idle_connections_cost_little_and_hinder_nobody",
         ],
     ),
     Expected("no file descriptors", "idle connections make room", &["a_server_without_file_descriptors_goes_on_serving"]),

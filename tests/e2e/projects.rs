@@ -245,7 +245,7 @@ fn a_build_that_writes_files_is_not_built_for_ever() {
     let mut dev = command("sh", &["-c", "exec \"$0\" dev --listen 127.0.0.1:0 2> dev.log"], &folder);
     dev.arg(programs::sledge()).env("CACHE_DIRECTORY", programs::folder().join("cache"));
     let server = Server::start_with(&mut dev);
-    let builds = || fs::read_to_string(&log).expect("a log").lines().filter(|line| line.contains(" building ")).count();
+    let builds = || fs::read_to_string(&log).expect("a log").lines().filter(|line| line.contains(" building function=")).count();
     // there.txt may have been edited meanwhile, until it is seen that all builds change it.
     assert_eq!(builds(), 3, "{}", fs::read_to_string(&log).expect("a log"));
     for (i, greeting) in ["Good morning", "Good day", "Good evening", "Good night"].into_iter().enumerate() {
