@@ -119,9 +119,12 @@ impl Failure {
             Failure::BadHead(_) | Failure::BodyBroken | Failure::Cancelled => StatusCode::BAD_REQUEST,
             Failure::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::Quarantined | Failure::NoMemory | Failure::NoStore => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Failure::Busy
+            | Failure::Overload
+            | Failure::Stopping
+            | Failure::Quarantined
+            | Failure::NoMemory
+            | Failure::NoStore => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Failure::CpuLimit
             | Failure::Trap(_)

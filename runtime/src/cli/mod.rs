@@ -16,14 +16,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tracing::Level;
 
 use crate::compile;
-use crate::config;
+use crate::config::{self, KV_MEMORY};
 use crate::deploy::Deployer;
-use crate::health::Problem;
+use crate::health::Subject;
+use crate::kv::embedded::tool::{self, ToolError};
+use crate::kv::file as kv_file;
 use crate::load;
-use crate::logging;
 use crate::notice::To;
 use crate::prepare::prepare;
 
@@ -128,9 +128,17 @@ fn schema() -> ExitCode {
 }
 
 fn check(args: &CheckArgs) -> ExitCode {
-    logging::direct(Level::WARN);
     let file = args.file.display();
-    let prepared = config::read(&args.file).and_then(|config| {
+    let mut problems = Vec::new();
+    let prepared = config::read(&args.file).and_then(|mut config| {
+        // A server that runs has its store open, and a check changes nothing: the file is looked at, and functions are loaded beside an empty one.
+        if let Some(path) = kv_file(config.kv.as_deref()).filter(|path| path.exists()) {
+            match tool::check(path) {
+                Ok(_) | Err(ToolError::InUse(_)) => {}
+                Err(error) => problems.push(format!("{file}: {}: {error}", Subject::KeyValueStore)),
+            }
+            config.kv = Some(KV_MEMORY.into());
+        }
         let load = || Deployer::new(&config, load::compiler(&config).telling(To::Caller));
         Ok((prepare(&config, Some(&args.file), load)?, config.functions.len()))
     });
@@ -139,12 +147,9 @@ fn check(args: &CheckArgs) -> ExitCode {
         Err(error) => return fail(error),
     };
     // What a server would begin with, and say so.
-    let problems = prepared.deployer().health().problems_now();
-    if problems.is_empty() {
-        return print_line(&format!("{file}: good; functions: {functions}"));
-    }
-    let line = |problem: &Problem| format!("{file}: {}: {}", problem.subject, problem.reason);
-    fail(problems.iter().map(line).collect::<Vec<_>>().join("\n"))
+    let begun = prepared.deployer().health().problems_now();
+    problems.extend(begun.iter().map(|problem| format!("{file}: {}: {}", problem.subject, problem.reason)));
+    if problems.is_empty() { print_line(&format!("{file}: good; functions: {functions}")) } else { fail(problems.join("\n")) }
 }
 
 /// Writes a line to standard output. A reader that has gone is no failure of ours to report.

@@ -148,7 +148,8 @@ fn rows(entries: &Map<String, Value>) -> Vec<String> {
             std::iter::once(format!("{key:20} {}", problems.len())).chain(lines).collect()
         }
         Value::Object(below) => {
-            let below = below.iter().map(|(key, value)| format!("  {key:18} {}", plain(value)));
+            let width = below.keys().map(String::len).max().unwrap_or(0).max(18);
+            let below = below.iter().map(|(key, value)| format!("  {key:width$} {}", plain(value)));
             std::iter::once(key.clone()).chain(below).collect()
         }
         value => vec![format!("{key:20} {}", plain(value))],

@@ -109,7 +109,16 @@ impl Compiler {
     #[must_use]
     pub fn new(limits: Limits, cache: Option<Cache>) -> Compiler {
         let purpose = Purpose::default();
-        Compiler { purpose, limits, cache, broker: None, to: To::Log, program: OnceLock::new(), identity: OnceLock::new(), counts: Mutex::default() }
+        Compiler {
+            purpose,
+            limits,
+            cache,
+            broker: None,
+            to: To::Log,
+            program: OnceLock::new(),
+            identity: OnceLock::new(),
+            counts: Mutex::default(),
+        }
     }
 
     /// The same, whose artifacts are for that.

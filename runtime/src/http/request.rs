@@ -80,7 +80,7 @@ impl Handled {
 
 async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
     let span = marks.span;
-        let (mut head, incoming) = request.into_parts();
+    let (mut head, incoming) = request.into_parts();
     if let Err(failure) = head::check(&mut head, !incoming.is_end_stream()) {
         door.board.thread().unrouted.add(1);
         return Handled::failed(failure, None);

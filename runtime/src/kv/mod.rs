@@ -200,6 +200,12 @@ impl Store {
     }
 }
 
+/// The file that holds a store, if a file does.
+#[must_use]
+pub fn file(kv: Option<&Path>) -> Option<&Path> {
+    kv.filter(|kv| *kv != Path::new(KV_MEMORY) && !is_redis(kv))
+}
+
 /// Whether that is no file but the URL of a Redis server.
 #[must_use]
 pub fn is_redis(kv: &Path) -> bool {

@@ -11,8 +11,8 @@ use http_body_util::Full;
 use hyper::Request;
 use sledge::admin::{Address, Client};
 
-use crate::measure::Bench;
 use crate::checkout;
+use crate::measure::Bench;
 
 /// How long `sledge dev` compiles the module of Rust's template, by its own count, with an empty cache.
 pub(in crate::measure) fn rust_compile_ms(bench: &mut Bench) -> Result<f64> {

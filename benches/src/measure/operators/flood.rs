@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::measure::Bench;
 use crate::checkout;
 use crate::compiler;
+use crate::measure::Bench;
 use crate::server::{Function, Server};
 
 /// How long each flood goes on, if it is let.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::measure::Bench;
 use crate::checkout;
+use crate::measure::Bench;
 
 /// As large as an interpreter's module.
 const MODULE_BYTES: u32 = 16 << 20;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::measure::Bench;
 use crate::load::{self, Load};
+use crate::measure::Bench;
 use crate::server::Server;
 use crate::{checkout, compiler};
 

@@ -58,10 +58,7 @@ impl FileError {
 }
 
 fn damaged(why: impl fmt::Display, file: &str) -> String {
-    format!(
-        "{file} is damaged ({why}): `sledge kv check {file}` says what can be read, `sledge kv salvage {file} NEW` makes a new \
-         file of that"
-    )
+    format!("{file} is damaged ({why}): `sledge kv salvage {file} NEW` makes a new file of what can be read")
 }
 
 /// The same for an error of the system.

@@ -23,6 +23,9 @@ pub enum ToolError {
     /// What is wrong with a file, and what to do.
     #[error("{0}")]
     File(String),
+    /// A server or a command uses the file.
+    #[error("{0}")]
+    InUse(String),
     /// There is something in place of the file that is to be made.
     #[error("{0} is there already: name a file that is not")]
     Exists(String),
@@ -152,7 +155,13 @@ fn read(path: &Path) -> Result<Vec<u8>, ToolError> {
         file.read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error: FileError| ToolError::File(error.words(&path.display().to_string())))
+    read().map_err(|error: FileError| {
+        let words = error.words(&path.display().to_string());
+        match error {
+            FileError::Redb(redb::Error::DatabaseAlreadyOpen) => ToolError::InUse(words),
+            _ => ToolError::File(words),
+        }
+    })
 }
 
 fn copy(bytes: &[u8]) -> Result<File, FileError> {

@@ -1,0 +1,86 @@
+//! A shell on a machine of its own, as far as namespaces make one.
+
+use sledge_tests::{process, programs};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+/// Says that a command has ended.
+const MARK: &str = "--- the command has ended ---";
+
+/// The longest command of the drill compiles a function.
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// A running shell.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+    _folder: tempfile::TempDir,
+}
+
+impl Shell {
+    /// Starts one, in an empty folder, with `awsm` and `sledge` to be installed.
+    pub(crate) fn start() -> Shell {
+        let script = programs::tests_folder().join("drill/machine.sh");
+        let repository = programs::tests_folder().parent().expect("the repository");
+        let target = programs::sledge().ancestors().nth(2).expect("target/release/sledge");
+        let folder = tempfile::Builder::new().prefix("drill-").tempdir_in(programs::folder()).expect("a folder");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        command.arg("bash").arg(script).arg(repository);
+        // `make install` installs what this test's own build has made.
+        command.env("CARGO", "true").env("CARGO_TARGET_DIR", target).current_dir(folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("unshare, of util-linux");
+        let input = child.stdin.take().expect("a pipe");
+        let output = child.stdout.take().expect("a pipe");
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut shell = Shell { child, input, lines, _folder: folder };
+        let said = shell.run("true\n");
+        assert_eq!(said, "", "tests/drill/machine.sh");
+        shell
+    }
+
+    /// Runs a command to its end; what it printed.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub(crate) fn run(&mut self, command: &str) -> String {
+        // The mark is on a line of its own also behind output that ends without one.
+        write!(self.input, "{command}\nprintf '\\n%s\\n' '{MARK}'\n").expect("the shell reads");
+        let deadline = Instant::now() + COMMAND_TIME_MAX;
+        let mut lines: Vec<String> = Vec::new();
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line == MARK => break,
+                Ok(line) => lines.push(line),
+                Err(why) => panic!("{command}: {why}; until then:\n{}", lines.join("\n")),
+            }
+        }
+        // What `printf` began its line with: an empty line behind an output that ended with one, nothing otherwise.
+        if lines.last().is_some_and(String::is_empty) {
+            lines.pop();
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // Ends all processes of the namespace.
+        process::kill(&mut self.child);
+    }
+}
