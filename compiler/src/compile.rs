@@ -1,5 +1,6 @@
 //! The compilation of one module, from bytes to bytes.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use awsm_abi::cpu::Arch;
@@ -11,9 +12,10 @@ use inkwell::context::Context;
 use crate::artifact::{self, CodeObject, DefaultRow, Parts};
 use crate::error::CompileError;
 use crate::helpers;
+use crate::isolated::Watch;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
-use crate::module::{self, Module};
-use crate::options::{CompileOptions, Emit};
+use crate::module::{self, FuncIdx, Module};
+use crate::options::{CompileOptions, Effort, Emit};
 use crate::parallel;
 use crate::partition::{self, Part, Plan};
 use crate::progress::{Phase, Progress};
@@ -27,15 +29,38 @@ use crate::translate::{self, Unit};
 /// When the module is invalid, uses what is not supported or exceeds a limit; when options do not go together; when no linker is found. Any
 /// other error is a bug.
 pub fn compile(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
-    compile_with(wasm, options, progress, &|_| Ok(()))
+    compile_within(wasm, options, progress, &Surroundings::default())
 }
 
-/// The same; `reserve` is told how many bytes the threads' stacks will have, before they are made.
-pub(crate) fn compile_with(
+/// What a process for one compilation knows and wants to know of it; none of it where the process is somebody else's.
+#[derive(Default)]
+pub(crate) struct Surroundings<'a> {
+    /// Functions that were given up before.
+    pub(crate) slow: &'a [FuncIdx],
+    /// What parts gave before.
+    pub(crate) finished: BTreeMap<usize, Vec<u8>>,
+    /// Who looks at how long functions take, and limits memory.
+    pub(crate) supervisor: Option<&'a dyn Supervisor>,
+}
+
+/// Who looks after a compilation.
+pub(crate) trait Supervisor: Sync {
+    /// Is told how many bytes the threads' stacks will have, before they are made.
+    fn reserve(&self, stack_bytes: usize) -> io::Result<()>;
+
+    /// Who wants to know which function is being worked on.
+    fn watch(&self) -> &Watch;
+
+    /// A part is done; not told of the only one.
+    fn finished(&self, part: usize, output: &[u8]);
+}
+
+/// The same within surroundings.
+pub(crate) fn compile_within(
     wasm: &[u8],
     options: &CompileOptions,
     progress: &dyn Progress,
-    reserve: &dyn Fn(usize) -> io::Result<()>,
+    surroundings: &Surroundings<'_>,
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
@@ -46,14 +71,28 @@ pub(crate) fn compile_with(
         limit: u64::from(VMCTX_BYTES_MAX),
         offset: 0,
     })?;
-    let plan = partition::plan(&module, options.opt_level)?;
+    let plan = partition::plan(&module, options, surroundings.slow)?;
     plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(&module)));
+    surroundings.slow.iter().for_each(|&function| progress.warn(&partition::slow_warning(&module, function)));
     let bounds = module.memories.iter().enumerate().map(|(index, memory)| bounds_of(index, memory, options.bounds));
     let bounds: Vec<_> = bounds.collect();
     let segment = options.bounds == Bounds::Segment;
-    let job = Job { module: &module, layout, bounds: &bounds, segment, cpu: &cpu, plan: &plan, emit: options.emit, progress };
+    let job = Job {
+        module: &module,
+        layout,
+        bounds: &bounds,
+        segment,
+        cpu: &cpu,
+        plan: &plan,
+        emit: options.emit,
+        progress,
+        surroundings,
+    };
     let threads = parallel::threads(options.jobs, plan.parts.len());
-    reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
+    if let Some(supervisor) = surroundings.supervisor {
+        supervisor.reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
+        supervisor.watch().begin(plan.to_watch(&module, &surroundings.finished));
+    }
     let outputs = job.run(threads)?;
     if let Emit::LlvmIr | Emit::Asm = options.emit {
         return Ok(join(&plan, outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
@@ -74,7 +113,7 @@ pub(crate) fn compile_with(
         cpu_features: &cpu.features,
         debug: options.debug,
     };
-    let machine = Machine::new(&cpu, options.opt_level)?;
+    let machine = Machine::new(&cpu, Effort::Level(options.opt_level))?;
     let helpers = helpers::build(&artifact::missing(&code), &machine, cpu.arch, code.len() as u32)?;
     artifact::assemble(&parts, code, helpers)
 }
@@ -89,6 +128,7 @@ struct Job<'a> {
     plan: &'a Plan,
     emit: Emit,
     progress: &'a dyn Progress,
+    surroundings: &'a Surroundings<'a>,
 }
 
 impl Job<'_> {
@@ -105,8 +145,11 @@ impl Job<'_> {
             &weights,
             threads,
             |index| {
+                if let Some(finished) = self.surroundings.finished.get(&index) {
+                    return Ok(finished.clone());
+                }
                 self.progress.part(index, Some(&parts[index].description(self.module)));
-                let output = self.part(index, &phases);
+                let output = self.supervised(index, &phases);
                 self.progress.part(index, None);
                 output
             },
@@ -117,9 +160,18 @@ impl Job<'_> {
         )
     }
 
+    fn supervised(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
+        let Some(supervisor) = self.surroundings.supervisor else { return self.part(index, phases) };
+        let output = supervisor.watch().part(index, || self.part(index, phases))?;
+        if !phases.is_whole {
+            supervisor.finished(index, &output);
+        }
+        Ok(output)
+    }
+
     fn part(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
         let part: &Part = &self.plan.parts[index];
-        let machine = Machine::new(self.cpu, part.opt_level)?;
+        let machine = Machine::new(self.cpu, part.effort)?;
         let context = Context::create();
         let ir = Ir::new(&context, &machine, self.layout.size());
         ir.define_at_start(&artifact::text_symbol(index as u32));
@@ -133,7 +185,7 @@ impl Job<'_> {
         let code = ir.finish()?;
 
         phases.begin(Phase::Optimise);
-        llvm::optimise(&code, &machine, part.opt_level, self.bounds)?;
+        llvm::optimise(&code, &machine, part.effort, self.bounds)?;
         if self.emit == Emit::LlvmIr {
             return Ok(code.print_to_string().to_bytes().to_vec());
         }

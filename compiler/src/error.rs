@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::io;
+
+use awsm_abi::limits::COMPILE_WALL_MULTIPLE;
 use thiserror::Error;
 
 /// Why a compilation failed. Offsets are in bytes from the module's start.
@@ -80,7 +82,10 @@ pub enum CompileError {
         limit_mb: u64,
     },
     /// Code generation took longer than it may.
-    #[error("code generation is not done after {limit_s} s ({doing}); allow more with --time-max-s, or take less with -O 1")]
+    #[error(
+        "code generation is not done after {limit_s} s of processor time, or {COMPILE_WALL_MULTIPLE} times as long by the clock ({doing}); \
+         allow more with --time-max-s, or take less with -O 1"
+    )]
     Time {
         /// What was being done.
         doing: String,

@@ -6,12 +6,16 @@ mod cli;
 
 use std::process::ExitCode;
 
+use awsm_abi::limits::TIME_EXIT_STATUS;
+
 fn main() -> ExitCode {
     match cli::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("awsm: {error:#}");
-            ExitCode::FAILURE
+            // Whoever set the limit knows what it is called there.
+            let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));
+            if is_late { ExitCode::from(TIME_EXIT_STATUS) } else { ExitCode::FAILURE }
         }
     }
 }

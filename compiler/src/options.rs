@@ -26,6 +26,10 @@ pub struct CompileOptions {
     pub foreign_exceptions: bool,
     /// Whether the artifact gets a line table, if the module has debug information.
     pub debug: bool,
+    /// Compile every function as one that took too long, for tests of that.
+    #[doc(hidden)]
+    #[serde(default)]
+    pub given_up: bool,
 }
 
 impl Default for CompileOptions {
@@ -40,6 +44,7 @@ impl Default for CompileOptions {
             legacy_exceptions: false,
             foreign_exceptions: false,
             debug: false,
+            given_up: false,
         }
     }
 }
@@ -87,6 +92,25 @@ impl OptLevel {
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
+    }
+}
+
+/// How much effort goes into a part of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// That of a level.
+    Level(OptLevel),
+    /// As little as gives decent code, for functions that were given up: nothing that may take longer than in proportion to the code.
+    GivenUp,
+}
+
+impl Effort {
+    /// The level that comes next to it.
+    pub(crate) const fn level(self) -> OptLevel {
+        match self {
+            Effort::Level(level) => level,
+            Effort::GivenUp => OptLevel::O1,
+        }
     }
 }
 

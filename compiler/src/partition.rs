@@ -15,7 +15,7 @@ use wasmparser::Operator;
 
 use crate::error::CompileError;
 use crate::module::{FuncIdx, Module};
-use crate::options::OptLevel;
+use crate::options::{CompileOptions, Effort, OptLevel};
 
 /// Bodies up to which a module stays whole.
 const WHOLE_BYTES: usize = 256 << 10;
@@ -39,7 +39,7 @@ pub(crate) struct Part {
     /// Functions of other parts that are there to be inlined.
     pub(crate) copies: Vec<FuncIdx>,
     /// How hard to optimise.
-    pub(crate) opt_level: OptLevel,
+    pub(crate) effort: Effort,
     /// Size of all bodies to translate.
     pub(crate) bytes: usize,
 }
@@ -61,6 +61,15 @@ impl Huge {
     }
 }
 
+/// What to tell about a function that was given up.
+pub(crate) fn slow_warning(module: &Module<'_>, function: FuncIdx) -> String {
+    let name = module.function_names.get(function.0 as usize).and_then(Option::as_deref).unwrap_or("");
+    format!(
+        "function {} {name:?} takes more than its share of the time limit: it is optimised as by -O 1, with fast register allocation",
+        function.0
+    )
+}
+
 /// How a module is divided.
 pub(crate) struct Plan {
     /// The parts; never empty. Entries and thunks belong to the first.
@@ -71,14 +80,22 @@ pub(crate) struct Plan {
     pub(crate) huge: Vec<Huge>,
 }
 
-/// Divides a module.
-pub(crate) fn plan(module: &Module<'_>, opt_level: OptLevel) -> Result<Plan, CompileError> {
+/// Divides a module. Functions in `slow`, which were given up before, become parts of their own behind those that there are without them, whose
+/// numbers and other functions stay.
+pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncIdx]) -> Result<Plan, CompileError> {
+    let opt_level = options.opt_level;
     let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
     let total: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
     let count = if total <= WHOLE_BYTES { 1 } else { total.div_ceil(PART_BYTES).next_multiple_of(PARTS_MULTIPLE) };
     let mut parts = ranges(module, &huge, total.div_ceil(count));
-    parts.iter_mut().for_each(|part| part.opt_level = opt_level);
-    parts.extend(huge.iter().map(|huge| Part { functions: vec![huge.function], opt_level: OptLevel::O1, ..Part::empty() }));
+    let effort = if options.given_up { Effort::GivenUp } else { Effort::Level(opt_level) };
+    parts.iter_mut().for_each(|part| part.effort = effort);
+    parts.extend(huge.iter().map(|huge| Part {
+        functions: vec![huge.function],
+        effort: Effort::Level(OptLevel::O1),
+        ..Part::empty()
+    }));
+    slow.iter().for_each(|&function| set_apart(&mut parts, function));
     let mut plan = Plan { parts, shared: vec![false; module.bodies.len()], huge };
     if plan.parts.len() > 1 {
         plan.connect(module, opt_level)?;
@@ -88,6 +105,18 @@ pub(crate) fn plan(module: &Module<'_>, opt_level: OptLevel) -> Result<Plan, Com
         part.bytes = defined.map(|index| body_bytes(module, index)).sum();
     }
     Ok(plan)
+}
+
+/// Makes a function that was given up a part of its own.
+fn set_apart(parts: &mut Vec<Part>, function: FuncIdx) {
+    let apart = Part { functions: vec![function], effort: Effort::GivenUp, ..Part::empty() };
+    // The first has entries besides.
+    if let Some(alone) = parts.iter_mut().skip(1).find(|part| part.functions == apart.functions) {
+        *alone = apart;
+        return;
+    }
+    parts.iter_mut().for_each(|part| part.functions.retain(|&other| other != function));
+    parts.push(apart);
 }
 
 fn body_bytes(module: &Module<'_>, index: usize) -> usize {
@@ -140,7 +169,7 @@ fn ranges(module: &Module<'_>, huge: &[Huge], part_bytes: usize) -> Vec<Part> {
 
 impl Part {
     const fn empty() -> Part {
-        Part { functions: Vec::new(), copies: Vec::new(), opt_level: OptLevel::O0, bytes: 0 }
+        Part { functions: Vec::new(), copies: Vec::new(), effort: Effort::Level(OptLevel::O0), bytes: 0 }
     }
 
     /// What is in it, for messages.
@@ -156,6 +185,14 @@ impl Part {
 }
 
 impl Plan {
+    /// The functions that are worth watching, with their sizes: of parts that are not `finished`, and into which less effort can go.
+    pub(crate) fn to_watch(&self, module: &Module<'_>, finished: &BTreeMap<usize, Vec<u8>>) -> Vec<(u32, usize)> {
+        let is_watched = |part: &Part| !matches!(part.effort, Effort::GivenUp | Effort::Level(OptLevel::O0));
+        let parts = self.parts.iter().enumerate().filter(|(number, part)| !finished.contains_key(number) && is_watched(part));
+        let functions = parts.flat_map(|(_, part)| &part.functions);
+        functions.filter_map(|&function| Some((function.0, body_bytes(module, module.defined(function)?)))).collect()
+    }
+
     /// Finds what parts call in each other, and what they copy from each other.
     fn connect(&mut self, module: &Module<'_>, opt_level: OptLevel) -> Result<(), CompileError> {
         let callees = module.bodies.iter().map(callees).collect::<Result<Vec<_>, _>>()?;
@@ -208,7 +245,10 @@ fn callees(body: &wasmparser::FunctionBody<'_>) -> Result<Vec<FuncIdx>, CompileE
 mod tests {
     use super::*;
     use crate::module::parse;
-    use crate::options::CompileOptions;
+
+    fn at(opt_level: OptLevel) -> CompileOptions {
+        CompileOptions { opt_level, ..CompileOptions::default() }
+    }
 
     /// `count` functions of `bytes` each, of which each calls the next.
     fn chain(count: usize, bytes: usize) -> Vec<u8> {
@@ -220,7 +260,7 @@ mod tests {
     #[test]
     fn a_small_module_is_one_part_and_a_large_one_is_cut_in_order() {
         let small = chain(10, 1000);
-        let plan_of = |wasm: &[u8]| plan(&parse(wasm, &CompileOptions::default(), &()).unwrap(), OptLevel::O3).unwrap();
+        let plan_of = |wasm: &[u8]| plan(&parse(wasm, &CompileOptions::default(), &()).unwrap(), &at(OptLevel::O3), &[]).unwrap();
         assert_eq!(plan_of(&small).parts.len(), 1);
         let large = plan_of(&chain(1000, 1000));
         assert!(large.parts.len() > 4 && large.parts.iter().all(|part| part.bytes <= PART_BYTES + 4 * COPY_BYTES));
@@ -233,7 +273,7 @@ mod tests {
 
     #[test]
     fn small_callees_are_copied_over_a_few_calls() {
-        let plan = plan(&parse(&chain(4000, 90), &CompileOptions::default(), &()).unwrap(), OptLevel::O3).unwrap();
+        let plan = plan(&parse(&chain(4000, 90), &CompileOptions::default(), &()).unwrap(), &at(OptLevel::O3), &[]).unwrap();
         assert!(plan.parts.len() > 1);
         for part in &plan.parts {
             assert_eq!(part.copies.len(), COPY_DEPTH as usize);
@@ -246,11 +286,25 @@ mod tests {
         let filler = "nop ".repeat(OPTIMISED_OPERATORS_MAX);
         let wasm = wat::parse_str(format!("(module (func call 1) (func {filler} call 2) (func))")).unwrap();
         let module = parse(&wasm, &CompileOptions::default(), &()).unwrap();
-        let optimised = plan(&module, OptLevel::O3).unwrap();
+        let optimised = plan(&module, &at(OptLevel::O3), &[]).unwrap();
         assert_eq!(optimised.parts.len(), 2);
         assert_eq!(optimised.parts[0].functions, [FuncIdx(0), FuncIdx(2)]);
-        assert!(optimised.parts[1].functions == [FuncIdx(1)] && optimised.parts[1].opt_level == OptLevel::O1);
+        assert!(optimised.parts[1].functions == [FuncIdx(1)] && optimised.parts[1].effort == Effort::Level(OptLevel::O1));
         assert_eq!(optimised.huge[0].operators, OPTIMISED_OPERATORS_MAX as u64 + 2);
-        assert!(plan(&module, OptLevel::O1).unwrap().huge.is_empty());
+        assert!(plan(&module, &at(OptLevel::O1), &[]).unwrap().huge.is_empty());
+    }
+
+    #[test]
+    fn a_slow_function_is_set_apart_and_other_parts_stay() {
+        let wasm = chain(1000, 1000);
+        let module = parse(&wasm, &CompileOptions::default(), &()).unwrap();
+        let plan_of = |slow: &[FuncIdx]| plan(&module, &at(OptLevel::O3), slow).unwrap();
+        let (before, after) = (plan_of(&[]), plan_of(&[FuncIdx(5)]));
+        assert_eq!(after.parts.len(), before.parts.len() + 1);
+        assert!(before.parts[1..].iter().zip(&after.parts[1..]).all(|(before, after)| before.functions == after.functions));
+        assert!(!after.parts[0].functions.contains(&FuncIdx(5)) && after.parts[0].functions.contains(&FuncIdx(6)));
+        let apart = after.parts.last().unwrap();
+        assert!(apart.functions == [FuncIdx(5)] && apart.effort == Effort::GivenUp);
+        assert!(after.shared[5] && after.shared[6] && !before.shared[5], "the part calls it, and it the part");
     }
 }

@@ -36,11 +36,75 @@ fn memory_and_time_are_limited() {
     ] {
         // One thread: with more of them the memory depends on which of their parts fall together.
         let done = compile(&module, &output, &[&["--jobs", "1"], &options[..]].concat());
-        assert_eq!(done.code(), 1, "{options:?}: {}", done.stderr);
+        assert_eq!(done.code(), if options[0] == "--time-max-s" { 124 } else { 1 }, "{options:?}: {}", done.stderr);
         assert!(done.stderr.contains("large.wasm: code generation"), "{options:?}: {}", done.stderr);
         assert!(words.iter().all(|words| done.stderr.contains(words)), "{options:?}: {}", done.stderr);
         assert!(!output.exists(), "{options:?}: an output was written");
     }
+}
+
+/// While others have the processors, no time passes for the limit: here the process that generates code is stopped for longer than it may take.
+#[test]
+fn the_time_limit_is_of_processor_time() {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (module, output) = (large(folder.path()), folder.path().join("large.so"));
+    let mut command = programs::awsm_command(&["compile", "-O", "0", "--time-max-s", &LIMIT.as_secs().to_string()]);
+    let mut awsm = command.arg(&module).arg("-o").arg(&output).stderr(Stdio::piped()).spawn().expect("awsm starts");
+    let worker = child_of(&awsm);
+    rustix::process::kill_process(worker, Signal::STOP).expect("stop");
+    let early = process::wait(&mut awsm, LIMIT + Duration::from_secs(1));
+    assert!(early.is_none(), "it ended though nobody worked: {early:?}");
+    rustix::process::kill_process(worker, Signal::CONT).expect("continue");
+    let stderr = std::io::read_to_string(awsm.stderr.take().expect("piped")).expect("its message");
+    let status = process::wait(&mut awsm, TIME_MAX).expect("awsm ends");
+    assert!(status.success() && output.exists(), "{stderr}");
+}
+
+/// A module with a function whose loops, each of which goes on with what the others counted, keep scalar evolution busy for hours. It writes
+/// what that function gives.
+fn hostile(folder: &Path) -> PathBuf {
+    const LOOPS: usize = 300;
+    const LOCALS: usize = 30;
+    let locals = "(local i32)".repeat(LOCALS + 1);
+    let step = |k: usize| {
+        let [a, b, c] = [k * 7 + 1, k * 11 + 2, k * 13 + 3].map(|sum| sum % LOCALS + 2);
+        format!(
+            "(loop $l{k} (local.set {a} (i32.add (local.get {a}) (i32.mul (local.get {b}) (i32.const {})))) \
+             (br_if $l{k} (i32.lt_u (local.tee {c} (i32.add (local.get {c}) (i32.const 1))) (local.get 0))))",
+            k + 3
+        )
+    };
+    let steps: String = (0..LOOPS).map(step).collect();
+    let text = format!(
+        "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func $write (param i32 i32 i32 i32) (result i32)))
+         (memory (export \"memory\") 1) (data (i32.const 0) \"\\10\\00\\00\\00\\04\\00\\00\\00\")
+         (func $ordinary (param i32) (result i32) (i32.mul (local.get 0) (i32.const 3)))
+         (func $hostile (param i32) (result i32) {locals} (loop $outer {steps}
+           (br_if $outer (i32.lt_u (local.tee 1 (i32.add (local.get 1) (i32.const 1))) (local.get 0)))) (local.get 2))
+         (func (export \"_start\") (i32.store (i32.const 16) (call $hostile (call $ordinary (i32.const 2))))
+           (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"
+    );
+    let path = folder.join("hostile.wasm");
+    std::fs::write(&path, wat::parse_str(text).expect("a module")).expect("write a file");
+    path
+}
+
+#[test]
+fn a_function_that_takes_more_than_its_share_is_compiled_with_less_effort() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = hostile(folder.path());
+    let outputs = [("0", "600"), ("3", "8")].map(|(level, seconds)| {
+        let output = folder.path().join(format!("hostile-{level}.so"));
+        let done = compile(&module, &output, &["-O", level, "--time-max-s", seconds]);
+        assert_eq!(done.code(), 0, "-O {level}: {}", done.stderr);
+        let warning = "warning: function 2 \"hostile\" takes more than its share of the time limit";
+        assert_eq!(done.stderr.matches(warning).count(), usize::from(level == "3"), "-O {level}: {}", done.stderr);
+        let done = process::run(programs::sledge_command(&["run"]).arg(&output), b"", TIME_MAX);
+        assert_eq!(done.code(), 0, "-O {level}: {}", done.stderr);
+        done.stdout
+    });
+    assert!(outputs[0] == outputs[1] && outputs[0].len() == 4, "{outputs:?}");
 }
 
 /// What the linker is short of counts, too, and no limit is so small that there is no message.

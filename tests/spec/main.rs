@@ -50,6 +50,12 @@ fn segment_o2() {
     run("segment-O2");
 }
 
+/// Functions that take too long: musttail calls and traps with the quick pipeline and the fast allocator of registers.
+#[test]
+fn guard_given_up() {
+    run("guard-O3-given-up");
+}
+
 fn run(mode: &str) {
     // One mode at a time: each uses all cores.
     static TURN: Mutex<()> = Mutex::new(());

@@ -13,21 +13,24 @@ pub struct Mode {
     pub bounds: &'static str,
     /// Optimisation level, 0 to 3.
     pub opt_level: u8,
+    /// Whether every function is compiled as one that takes too long.
+    pub given_up: bool,
 }
 
 impl Mode {
-    /// The mode by its name, `guard-O3`.
+    /// The mode by its name, `guard-O3` or `guard-O3-given-up`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Mode> {
+        let (name, given_up) = name.strip_suffix("-given-up").map_or((name, false), |name| (name, true));
         let (bounds, level) = name.split_once("-O")?;
         let bounds = ["guard", "segment", "software", "none"].into_iter().find(|known| *known == bounds)?;
-        Some(Mode { bounds, opt_level: level.parse().ok().filter(|level| *level <= 3)? })
+        Some(Mode { bounds, opt_level: level.parse().ok().filter(|level| *level <= 3)?, given_up })
     }
 }
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-O{}", self.bounds, self.opt_level)
+        write!(f, "{}-O{}{}", self.bounds, self.opt_level, if self.given_up { "-given-up" } else { "" })
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     /// Memory that code generation may use, in MB
     #[arg(long, value_name = "MB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     memory_max_mb: u64,
-    /// Time that code generation may take, in seconds
+    /// Processor time that code generation may take, in seconds; by the clock, it may take 8 times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     time_max_s: u64,
     /// Keep source lines of a module with debug information, for `awsm explain`, debuggers and profilers
@@ -168,6 +168,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         legacy_exceptions: arguments.legacy_exceptions,
         foreign_exceptions: arguments.foreign_exceptions,
         debug: arguments.debug,
+        given_up: false,
     };
     awsm::check(&options)?;
     let report = Report::new(arguments.quiet, arguments.progress_file.clone());

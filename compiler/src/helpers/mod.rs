@@ -72,14 +72,14 @@ fn text(arch: Arch) -> String {
 mod tests {
     use super::*;
     use crate::llvm::TargetCpu;
-    use crate::options::{Cpu, OptLevel};
+    use crate::options::{Cpu, Effort, OptLevel};
 
     #[test]
     fn all_helpers_stand_on_their_own_on_both_architectures() {
         let wanted: Vec<_> = NAMES.iter().map(|&name| name.to_owned()).collect();
         for arch in Arch::ALL {
             let cpu = TargetCpu::resolve(&Cpu::Baseline, arch).unwrap();
-            let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
+            let machine = Machine::new(&cpu, Effort::Level(OptLevel::O2)).unwrap();
             let object = build(&wanted, &machine, arch, 1).unwrap().unwrap();
             assert!(object.undefined.is_empty(), "{arch:?}: {:?}", object.undefined);
             assert!(NAMES.iter().all(|name| object.function(name).is_some()));
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn an_unknown_helper_is_an_error_that_names_it() {
         let cpu = TargetCpu { arch: Arch::HOST, tune: "generic".to_owned(), features: Vec::new() };
-        let machine = Machine::new(&cpu, OptLevel::O2).unwrap();
+        let machine = Machine::new(&cpu, Effort::Level(OptLevel::O2)).unwrap();
         let error = build(&["fmod".to_owned()], &machine, Arch::HOST, 1).err().unwrap().to_string();
         assert!(error.contains("fmod"), "{error}");
     }

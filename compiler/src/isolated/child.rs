@@ -1,15 +1,19 @@
 //! The child's side: limits, then the compilation.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, Signal};
+use rustix::time::ClockId;
 
+use super::watch::{self, Watch};
 use super::{Limits, Message, Request};
-use crate::compile;
+use crate::compile::{self, Supervisor, Surroundings};
 use crate::llvm;
+use crate::module::FuncIdx;
 use crate::progress::{Phase, Progress};
 
 /// Between reports of how far a phase has come.
@@ -25,28 +29,70 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let Request { options, limits } = serde_json::from_str(&line)?;
+    let Request { options, limits, slow, finished: lengths } = serde_json::from_str(&line)?;
     limit(&limits)?;
     llvm::say_where_it_fails();
+    let mut finished = BTreeMap::new();
+    for (index, bytes) in lengths {
+        let mut output = Vec::new();
+        input.by_ref().take(bytes).read_to_end(&mut output)?;
+        finished.insert(index, output);
+    }
     let mut wasm = Vec::new();
     input.read_to_end(&mut wasm)?;
 
     let reports = Reports { last: Mutex::new(Instant::now()) };
-    match compile::compile_with(&wasm, &options, &reports, &|bytes| limit_memory(&limits, bytes)) {
-        Ok(bytes) => {
-            send(&Message::Output { bytes: bytes.len() as u64 })?;
-            io::stdout().lock().write_all(&bytes)
-        }
+    let child = Arc::new(Supervised { limits, watch: Watch::default() });
+    let watcher = Arc::clone(&child);
+    thread::Builder::new().name("awsm watch".to_owned()).spawn(move || watcher.give_up_what_is_slow())?;
+    let slow: Vec<_> = slow.into_iter().map(FuncIdx).collect();
+    match compile::compile_within(&wasm, &options, &reports, &Surroundings { slow: &slow, finished, supervisor: Some(&*child) }) {
+        Ok(bytes) => send_with(&Message::Output { bytes: bytes.len() as u64 }, &bytes),
         Err(error) => send(&Message::Failed { text: error.to_string() }),
+    }
+}
+
+/// The limits of this process, and who looks after them.
+struct Supervised {
+    limits: Limits,
+    watch: Watch,
+}
+
+impl Supervised {
+    /// Looks until a function takes too long, and ends the process then.
+    fn give_up_what_is_slow(&self) {
+        let function = loop {
+            thread::sleep(watch::LOOK_INTERVAL);
+            if let Some((function, _)) = self.watch.look(self.limits.time_max) {
+                break function;
+            }
+        };
+        let used = Duration::try_from(rustix::time::clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+        let _ = send(&Message::GivenUp { function, used });
+        // Threads are inside LLVM: nothing of it can be unwound.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    }
+}
+
+impl Supervisor for Supervised {
+    fn reserve(&self, stack_bytes: usize) -> io::Result<()> {
+        limit_memory(&self.limits, stack_bytes)
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn finished(&self, index: usize, output: &[u8]) {
+        let _ = send_with(&Message::Finished { index, bytes: output.len() as u64 }, output);
     }
 }
 
 /// Sets the limits.
 fn limit(limits: &Limits) -> io::Result<()> {
     limit_memory(limits, 0)?;
-    // The parent looks at the clock; this is for one that was stopped.
-    let threads = thread::available_parallelism().map_or(1, usize::from) as u64;
-    set(Resource::Cpu, limits.time_max.as_secs().saturating_add(1).saturating_mul(threads))?;
+    // The parent looks at the clock. Only what is left to a process after another has fractions of a second.
+    set(Resource::Cpu, limits.time_max.as_secs_f64().ceil() as u64)?;
     set(Resource::Core, 0)
 }
 
@@ -63,9 +109,14 @@ fn set(resource: Resource, value: u64) -> io::Result<()> {
 }
 
 fn send(message: &Message) -> io::Result<()> {
+    send_with(message, &[])
+}
+
+fn send_with(message: &Message, bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, message)?;
     output.write_all(b"\n")?;
+    output.write_all(bytes)?;
     output.flush()
 }
 

@@ -5,14 +5,18 @@
 //! the module from its standard input and writes [`Message`]s. However that process ends, its parent lives and says what happened.
 //!
 //! ```text
-//! parent --stdin--> Request as a line of JSON, then the module
-//! parent <--stdout-- Messages, a line of JSON each; after Output its bytes
+//! parent --stdin--> Request as a line of JSON, what parts gave before, then the module
+//! parent <--stdout-- Messages, a line of JSON each; after Finished and Output their bytes
 //! parent <--stderr-- what LLVM says when it fails, with the pass and the function
 //! ```
+//!
+//! A function that takes more than its share of the time (`watch.rs`) ends the process, too: the parent starts another, with what was finished and
+//! what is left of the time, in which that function is compiled with less effort.
 
 mod child;
 mod parent;
 mod verdict;
+mod watch;
 
 use std::time::Duration;
 
@@ -23,13 +27,14 @@ use crate::progress::Phase;
 
 pub use child::serve;
 pub use parent::compile;
+pub(crate) use watch::Watch;
 
 /// What a compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Memory that code generation may have, besides its stacks.
     pub memory_bytes_max: u64,
-    /// Time that it may take, by the clock.
+    /// Processor time that it may take, of all its threads. By the clock it may take [`awsm_abi::limits::COMPILE_WALL_MULTIPLE`] times as long.
     pub time_max: Duration,
 }
 
@@ -44,6 +49,10 @@ impl Default for Limits {
 struct Request {
     options: CompileOptions,
     limits: Limits,
+    /// Functions that were given up.
+    slow: Vec<u32>,
+    /// Parts that are finished, with how many bytes they have.
+    finished: Vec<(usize, u64)>,
 }
 
 /// What the child says.
@@ -57,6 +66,10 @@ enum Message {
     Part { index: usize, what: Option<String> },
     /// A warning.
     Warn { text: String },
+    /// A part of several is done; its bytes follow.
+    Finished { index: usize, bytes: u64 },
+    /// A function takes too long, and this process ends, which had `used` so much processor time; the last message.
+    GivenUp { function: u32, used: Duration },
     /// It failed; the last message.
     Failed { text: String },
     /// It is done, the bytes follow; the last message.

@@ -1,15 +1,15 @@
 //! The parent's side: starting the child, listening to it, ending it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 
@@ -43,29 +43,85 @@ pub fn compile(
     limits: &Limits,
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CompileError> {
-    let mut command = Command::new(program);
-    command.arg("codegen").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(CompileError::io("starting the process that generates code"))?;
-    let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let complaint = Mutex::new(Vec::new());
-    let (answer, timed_out, phase, parts) = thread::scope(|scope| {
-        let clock = scope.spawn(|| kill_when_over(&child, limits));
-        scope.spawn(|| errors.into_iter().for_each(|errors| keep_end(errors, &complaint)));
-        let mut listener = Listener { progress, phase: None, parts: BTreeMap::new() };
-        let answer = ask(input, wasm, options, limits).and_then(|()| listener.listen(output));
-        (answer, clock.join().unwrap_or(Ok(false)), listener.phase, listener.parts)
-    });
-    let status = child.wait().map_err(CompileError::io("waiting for the process that generates code"))?;
-    match answer {
-        Ok(Answer::Output(bytes)) => Ok(bytes),
-        Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
-        Ok(Answer::None) | Err(_) => {
-            let complaint = complaint.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let timed_out = timed_out.map_err(CompileError::io("waiting for the process that generates code"))?;
-            let complaint = String::from_utf8_lossy(&complaint);
-            let inherited_bytes_max = inherited_bytes_max();
-            Err(verdict::of(&End { status, timed_out, complaint: &complaint, phase, inherited_bytes_max, parts: &parts }, limits))
+    let deadline = Instant::now() + limits.time_max * COMPILE_WALL_MULTIPLE;
+    let mut compilation = Compilation { program, wasm, options, limits, deadline, before: Before::default() };
+    loop {
+        if let Some(output) = compilation.attempt(progress)? {
+            return Ok(output);
         }
+    }
+}
+
+/// A compilation, over several processes if functions are given up.
+struct Compilation<'a> {
+    program: &'a Path,
+    wasm: &'a [u8],
+    options: &'a CompileOptions,
+    limits: &'a Limits,
+    deadline: Instant,
+    before: Before,
+}
+
+/// What processes left that gave up a function each.
+#[derive(Default)]
+struct Before {
+    slow: Vec<u32>,
+    finished: BTreeMap<usize, Vec<u8>>,
+    /// The processor time that they took.
+    used: Duration,
+    /// What was warned of. The next process says it again.
+    warnings: BTreeSet<String>,
+}
+
+impl Compilation<'_> {
+    /// What a process gives; none where it gave a function up.
+    fn attempt(&mut self, progress: &dyn Progress) -> Result<Option<Vec<u8>>, CompileError> {
+        let mut command = Command::new(self.program);
+        command.arg("codegen").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(CompileError::io("starting the process that generates code"))?;
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let complaint = Mutex::new(Vec::new());
+        let (answer, timed_out, phase, parts) = thread::scope(|scope| {
+            let clock = scope.spawn(|| kill_when_over(&child, self.deadline));
+            scope.spawn(|| errors.into_iter().for_each(|errors| keep_end(errors, &complaint)));
+            let answer = self.ask(input);
+            let mut listener = Listener { progress, before: &mut self.before, phase: None, parts: BTreeMap::new() };
+            let answer = answer.and_then(|()| listener.listen(output));
+            (answer, clock.join().unwrap_or(Ok(false)), listener.phase, listener.parts)
+        });
+        let status = child.wait().map_err(CompileError::io("waiting for the process that generates code"))?;
+        match answer {
+            Ok(Answer::Output(bytes)) => Ok(Some(bytes)),
+            Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
+            Ok(Answer::GivenUp { function, used }) if !self.before.slow.contains(&function) => {
+                self.before.slow.push(function);
+                self.before.used += used;
+                Ok(None)
+            }
+            Ok(Answer::GivenUp { .. } | Answer::None) | Err(_) => {
+                let complaint = complaint.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let timed_out = timed_out.map_err(CompileError::io("waiting for the process that generates code"))?;
+                let complaint = String::from_utf8_lossy(&complaint);
+                let inherited_bytes_max = inherited_bytes_max();
+                let end = End { status, timed_out, complaint: &complaint, phase, inherited_bytes_max, parts: &parts };
+                Err(verdict::of(&end, self.limits))
+            }
+        }
+    }
+
+    /// Sends the request. A child that died before it read all of it has its reason elsewhere.
+    fn ask(&self, input: Option<ChildStdin>) -> io::Result<()> {
+        let Some(mut input) = input else { return Ok(()) };
+        let Before { slow, finished, used, .. } = &self.before;
+        let limits = Limits { time_max: self.limits.time_max.saturating_sub(*used), ..*self.limits };
+        let lengths = finished.iter().map(|(&index, bytes)| (index, bytes.len() as u64)).collect();
+        serde_json::to_writer(
+            &mut input,
+            &Request { options: self.options.clone(), limits, slow: slow.clone(), finished: lengths },
+        )?;
+        input.write_all(b"\n")?;
+        finished.values().try_for_each(|bytes| input.write_all(bytes))?;
+        input.write_all(self.wasm)
     }
 }
 
@@ -75,23 +131,21 @@ fn inherited_bytes_max() -> u64 {
     limits.into_iter().flatten().min().unwrap_or(u64::MAX)
 }
 
-/// Sends the request. A child that died before it read all of it has its reason elsewhere.
-fn ask(input: Option<ChildStdin>, wasm: &[u8], options: &CompileOptions, limits: &Limits) -> io::Result<()> {
-    let Some(mut input) = input else { return Ok(()) };
-    serde_json::to_writer(&mut input, &Request { options: options.clone(), limits: *limits })?;
-    input.write_all(b"\n")?;
-    input.write_all(wasm)
-}
-
 enum Answer {
     Output(Vec<u8>),
     Failed(String),
+    /// A function takes too long.
+    GivenUp {
+        function: u32,
+        used: Duration,
+    },
     /// It ended without one.
     None,
 }
 
 struct Listener<'a> {
     progress: &'a dyn Progress,
+    before: &'a mut Before,
     /// What the child was doing last.
     phase: Option<Phase>,
     /// The parts of the module that it was working on.
@@ -115,22 +169,32 @@ impl Listener<'_> {
                 Message::Advance { done } => self.progress.advance(done),
                 Message::Part { index, what: Some(what) } if self.parts.len() < PARTS_MAX => drop(self.parts.insert(index, what)),
                 Message::Part { index, .. } => drop(self.parts.remove(&index)),
-                Message::Warn { text } => self.progress.warn(&text),
-                Message::Failed { text } => return Ok(Answer::Failed(text)),
-                Message::Output { bytes } => {
-                    let mut whole = Vec::new();
-                    output.take(bytes.min(OUTPUT_BYTES_MAX)).read_to_end(&mut whole)?;
-                    let is_whole = whole.len() as u64 == bytes;
-                    return Ok(if is_whole { Answer::Output(whole) } else { Answer::None });
+                Message::Warn { text } if self.before.warnings.contains(&text) => {}
+                Message::Warn { text } => {
+                    self.progress.warn(&text);
+                    self.before.warnings.insert(text);
                 }
+                Message::Finished { index, bytes } => match exactly(&mut output, bytes)? {
+                    Some(whole) => drop(self.before.finished.insert(index, whole)),
+                    None => return Ok(Answer::None),
+                },
+                Message::GivenUp { function, used } => return Ok(Answer::GivenUp { function, used }),
+                Message::Failed { text } => return Ok(Answer::Failed(text)),
+                Message::Output { bytes } => return Ok(exactly(&mut output, bytes)?.map_or(Answer::None, Answer::Output)),
             }
         }
     }
 }
 
-/// Waits for the child's end, and kills it when its time is over; whether it did.
-fn kill_when_over(child: &Child, limits: &Limits) -> io::Result<bool> {
-    let deadline = Instant::now() + limits.time_max;
+/// So many bytes; none where there are fewer, or more than there may be.
+fn exactly(from: &mut impl Read, bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut whole = Vec::new();
+    from.take(bytes.min(OUTPUT_BYTES_MAX)).read_to_end(&mut whole)?;
+    Ok((whole.len() as u64 == bytes).then_some(whole))
+}
+
+/// Waits for the child's end, and kills it at the deadline; whether it did.
+fn kill_when_over(child: &Child, deadline: Instant) -> io::Result<bool> {
     // The child is not waited for before this returns: its number stays its own.
     let pidfd = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     loop {

@@ -10,27 +10,34 @@ use inkwell::targets::{CodeModel, FileType, RelocMode, Target, TargetMachine, Ta
 use super::cpu::TargetCpu;
 use super::host;
 use crate::error::CompileError;
-use crate::options::OptLevel;
+use crate::options::{Effort, OptLevel};
 
 unsafe extern "C" {
     /// Defined in `generate.cpp`.
-    fn awsm_generate(module: LLVMModuleRef, machine: LLVMTargetMachineRef, kind: LLVMCodeGenFileType) -> LLVMMemoryBufferRef;
+    fn awsm_generate(
+        module: LLVMModuleRef,
+        machine: LLVMTargetMachineRef,
+        kind: LLVMCodeGenFileType,
+        quick: bool,
+    ) -> LLVMMemoryBufferRef;
 }
 
 /// A code generator.
 pub(crate) struct Machine {
     pub(super) machine: TargetMachine,
     pub(super) cpu: TargetCpu,
+    /// Without passes whose time may grow faster than the code's size, thorough allocation of registers among them.
+    quick: bool,
 }
 
 impl Machine {
     /// Makes one for `cpu`.
-    pub(crate) fn new(cpu: &TargetCpu, level: OptLevel) -> Result<Machine, CompileError> {
+    pub(crate) fn new(cpu: &TargetCpu, effort: Effort) -> Result<Machine, CompileError> {
         host::initialise();
         let doing = "choosing the target";
         let triple = TargetTriple::create(cpu.arch.triple());
         let target = Target::from_triple(&triple).map_err(|error| CompileError::llvm(doing, error.to_string()))?;
-        let level = match level {
+        let level = match effort.level() {
             OptLevel::O0 => OptimizationLevel::None,
             OptLevel::O1 => OptimizationLevel::Less,
             OptLevel::O2 => OptimizationLevel::Default,
@@ -39,7 +46,7 @@ impl Machine {
         let features = cpu.feature_string();
         let machine = target.create_target_machine(&triple, cpu.base(), &features, level, RelocMode::PIC, CodeModel::Small);
         let machine = machine.ok_or_else(|| CompileError::llvm(doing, format!("no machine for {}", cpu.arch.name())))?;
-        Ok(Machine { machine, cpu: cpu.clone() })
+        Ok(Machine { machine, cpu: cpu.clone(), quick: effort == Effort::GivenUp })
     }
 
     /// Makes `module` one for this machine.
@@ -65,7 +72,7 @@ impl Machine {
             FileType::Object => LLVMCodeGenFileType::LLVMObjectFile,
         };
         // SAFETY: module and target machine are live and belong to this thread. Nothing of them is kept.
-        let buffer = unsafe { awsm_generate(module.as_mut_ptr(), self.machine.as_mut_ptr(), ty) };
+        let buffer = unsafe { awsm_generate(module.as_mut_ptr(), self.machine.as_mut_ptr(), ty, self.quick) };
         if buffer.is_null() {
             return Err(CompileError::llvm("generating code", format!("no {kind:?} for {}", self.cpu.arch.name())));
         }

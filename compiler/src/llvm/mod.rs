@@ -20,6 +20,7 @@ mod passes;
 mod quiet;
 mod text;
 mod uses;
+mod work;
 
 pub(crate) use address::{offset_pointer, segment_pointer};
 pub(crate) use alias::Access;
@@ -30,3 +31,4 @@ pub(crate) use ir::{CallConv, Ir, Types, Visibility};
 pub(crate) use machine::Machine;
 pub(crate) use passes::optimise;
 pub(crate) use text::{parse_text, retain};
+pub(crate) use work::saying_function;

@@ -1,6 +1,7 @@
 // Runs pipelines that may name our own passes beside LLVM's. The C interface has no callbacks for that.
 
 #include "passes.h"
+#include "work.h"
 
 #include "llvm-c/Core.h"
 #include "llvm-c/TargetMachine.h"
@@ -46,6 +47,7 @@ static Error run(Module &module, TargetMachine &machine, StringRef pipeline, boo
     builder.crossRegisterProxies(loops, functions, components, modules);
     StandardInstrumentations instrumentations(module.getContext(), /*DebugLogging=*/false, verifyEach);
     instrumentations.registerCallbacks(callbacks, &modules);
+    awsm::watchPasses(callbacks);
     ModulePassManager passes;
     if (Error error = builder.parsePassPipeline(passes, pipeline))
         return error;

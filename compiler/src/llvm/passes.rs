@@ -15,7 +15,7 @@ use inkwell::module::Module;
 use super::machine::Machine;
 use super::{keep, quiet};
 use crate::error::CompileError;
-use crate::options::OptLevel;
+use crate::options::{Effort, OptLevel};
 
 const INLINE: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>),\
     cgscc(inline,function<eager-inv;no-rerun>(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
@@ -24,6 +24,10 @@ const INLINE: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<>,simplifyc
 const SCALAR_QUICK: &str = "function<eager-inv>(early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,\
     loop-mssa(loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>),loop(indvars,loop-deletion),sccp,bdce,\
     instcombine<max-iterations=1;no-verify-fixpoint>,simplifycfg)";
+
+/// Of functions that were given up: nothing whose time grows faster than the function, as scalar evolution's may.
+const SCALAR_GIVEN_UP: &str =
+    "function<eager-inv>(early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,sccp,bdce,simplifycfg)";
 
 const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
     loop-mssa(licm<allowspeculation>),awsm-implied-checks,loop-simplify,lcssa,awsm-loop-checks,awsm-neighbour-checks,jump-threading,correlated-propagation,\
@@ -59,7 +63,8 @@ unsafe extern "C" {
 const MAKES_INTRINSICS: [&str; 2] = ["loop-idiom,", "memcpyopt,"];
 
 /// Optimises a module whose memories are checked as `bounds` says.
-pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, bounds: &[Bounds]) -> Result<(), CompileError> {
+pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, effort: Effort, bounds: &[Bounds]) -> Result<(), CompileError> {
+    let level = effort.level();
     // Accesses may trap by faulting.
     let exact = bounds.iter().any(|bounds| matches!(bounds, Bounds::Guard | Bounds::Segment));
     let fit = |pipeline: &str| {
@@ -75,7 +80,12 @@ pub(crate) fn optimise(module: &Module<'_>, machine: &Machine, level: OptLevel, 
     if exact {
         keep::hold(module)?;
     }
-    run(module, machine, &fit(if level == OptLevel::O1 { SCALAR_QUICK } else { SCALAR }))?;
+    let scalar = match effort {
+        Effort::GivenUp => SCALAR_GIVEN_UP,
+        Effort::Level(OptLevel::O0 | OptLevel::O1) => SCALAR_QUICK,
+        Effort::Level(OptLevel::O2 | OptLevel::O3) => SCALAR,
+    };
+    run(module, machine, &fit(scalar))?;
     if exact {
         keep::release(module)?;
     }

@@ -40,6 +40,12 @@ pub const FUNCTION_BYTES_MAX: usize = 7_654_321;
 /// Operators of a function that is optimised as hard as was asked for; a larger one is optimised as by `-O 1`.
 pub const OPTIMISED_OPERATORS_MAX: usize = 200_000;
 
+/// How many times its limit of processor time a compilation may take by the clock, where others want the same processors.
+pub const COMPILE_WALL_MULTIPLE: u32 = 8;
+
+/// What `awsm` exits with where compiling takes longer than it may.
+pub const TIME_EXIT_STATUS: u8 = 124;
+
 /// Nesting of blocks in a function.
 pub const NESTING_MAX: usize = 10_000;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE, TIME_EXIT_STATUS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 
@@ -40,7 +40,7 @@ const FILES_MAX: u64 = 256;
 /// What one compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time, and likewise processor time of each of its processes, in milliseconds.
+    /// Processor time, in milliseconds. By the clock it may take [`COMPILE_WALL_MULTIPLE`] times as long.
     pub ms_max: u64,
     /// Address space of each of its processes, in bytes.
     pub memory_bytes_max: u64,
@@ -65,6 +65,7 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, purpose: Purpo
         .arg(limits.memory_bytes_max.to_string())
         .arg(program)
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
+        .args(["--time-max-s", &limits.ms_max.div_ceil(1_000).to_string()])
         .args(purpose.arguments())
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
         // What it says then names no temporary folder.
@@ -79,7 +80,7 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, purpose: Purpo
         .process_group(0)
         .spawn()
         .map_err(|source| CompileError::Start { compiler: program.to_owned(), source })?;
-    let ended = wait(&child, Duration::from_millis(limits.ms_max));
+    let ended = wait(&child, Duration::from_millis(limits.ms_max.saturating_mul(COMPILE_WALL_MULTIPLE.into())));
     // Whatever it has started ends with it. Its own number is not another's before it was waited for.
     let _ = rustix::process::kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait().map_err(CompileError::Folder)?;
@@ -113,6 +114,7 @@ fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError 
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Time { ms_max: limits.ms_max },
         Some(signal) => CompileError::Killed { signal, memory_bytes_max: limits.memory_bytes_max, message },
+        None if status.code() == Some(TIME_EXIT_STATUS.into()) => CompileError::Time { ms_max: limits.ms_max },
         None => CompileError::Failed { status, message },
     }
 }

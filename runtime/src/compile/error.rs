@@ -56,7 +56,7 @@ pub enum CompileError {
     },
     /// The compiler took too long.
     #[error(
-        "compiling took longer than {ms_max} ms and was ended; raise `compile_ms_max`, or compile with `awsm compile -O 1` and give the .so"
+        "compiling took longer than {ms_max} ms of processor time and was ended; raise `compile_ms_max`, or compile with `awsm compile -O 1` and give the .so"
     )]
     Time {
         /// The limit.

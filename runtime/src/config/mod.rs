@@ -149,7 +149,7 @@ pub struct Config {
     pub cache_dir: Option<PathBuf>,
     /// Bytes of all compiled modules that are kept; those that were not used for longest go.
     pub cache_bytes_max: u64,
-    /// How long a module may take to compile, in milliseconds.
+    /// Processor time that a module may take to compile, in milliseconds; by the clock it may take 8 times as long.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub compile_ms_max: u64,
     /// Address space of the compiler, in bytes.

@@ -38,7 +38,8 @@ pub(crate) fn options(mode: Mode) -> CompileOptions {
         "software" => Bounds::Software,
         _ => Bounds::None,
     };
-    CompileOptions { bounds, opt_level: OptLevel::from_number(mode.opt_level).unwrap_or_default(), ..CompileOptions::default() }
+    let opt_level = OptLevel::from_number(mode.opt_level).unwrap_or_default();
+    CompileOptions { bounds, opt_level, given_up: mode.given_up, ..CompileOptions::default() }
 }
 
 impl Subject {

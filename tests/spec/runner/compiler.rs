@@ -132,6 +132,7 @@ mod here {
                 bounds,
                 arch,
                 opt_level,
+                given_up: mode.given_up,
                 cpu: cpu(arch),
                 legacy_exceptions: script.name.contains("legacy"),
                 // The modules of a script are linked with each other, and `spectest` with all.

@@ -1,0 +1,104 @@
+// Says on which function each thread works, for who looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
+// in which their time grows with the square of the function. NOTES.md has what was measured.
+
+#include "work.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/LazyCallGraph.h"
+#include "llvm/Analysis/LoopInfo.h"
+
+#include <atomic>
+#include <cstdint>
+
+using namespace llvm;
+
+// Basic blocks up to which a function is vectorised in straight lines.
+static constexpr unsigned slpBlocksMax = 512;
+// Basic blocks up to which memory is numbered, loops are unswitched and unrolled, and values are followed through branches.
+static constexpr unsigned thoroughBlocksMax = 4096;
+
+// Where this thread says the function's index, if somebody wants to know.
+static thread_local std::atomic<uint32_t> *place = nullptr;
+static thread_local const Function *latest = nullptr;
+
+// In place of an index: no function of the module.
+static constexpr uint32_t none = UINT32_MAX;
+
+// The index in the name of a function's symbol, `wasm[7]::name`.
+static uint32_t indexOf(StringRef symbol) {
+    uint32_t index = none;
+    if (!symbol.consume_front("wasm[") || symbol.consumeInteger(10, index) || !symbol.starts_with("]::"))
+        return none;
+    return index;
+}
+
+// The function to which a unit of IR belongs; null where there are several.
+static const Function *functionOf(const Any &unit) {
+    if (const auto *function = any_cast<const Function *>(&unit))
+        return *function;
+    if (const auto *loop = any_cast<const Loop *>(&unit))
+        return (*loop)->getHeader()->getParent();
+    if (const auto *component = any_cast<const LazyCallGraph::SCC *>(&unit))
+        return &(*component)->begin()->getFunction();
+    return nullptr;
+}
+
+static unsigned blocksMaxOf(StringRef pass) {
+    return StringSwitch<unsigned>(pass)
+        .Case("awsm::SlpPass", slpBlocksMax)
+        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "SimpleLoopUnswitchPass", "LoopFullUnrollPass"}, thoroughBlocksMax)
+        .Default(0);
+}
+
+namespace awsm {
+
+void worksOn(const Function &function) {
+    if (!place || latest == &function)
+        return;
+    latest = &function;
+    // Whoever reads it reads nothing else that was written before.
+    place->store(indexOf(function.getName()), std::memory_order_relaxed);
+}
+
+void watchPasses(PassInstrumentationCallbacks &callbacks) {
+    auto note = [](StringRef, Any unit) {
+        if (const Function *function = functionOf(unit))
+            worksOn(*function);
+    };
+    callbacks.registerBeforeNonSkippedPassCallback(note);
+    callbacks.registerBeforeAnalysisCallback(note);
+    callbacks.registerShouldRunOptionalPassCallback([](StringRef pass, Any unit) {
+        const unsigned blocksMax = blocksMaxOf(pass);
+        const Function *function = blocksMax ? functionOf(unit) : nullptr;
+        return !function || !hasNItemsOrMore(*function, blocksMax + 1);
+    });
+}
+
+} // namespace awsm
+
+namespace {
+
+struct WorksOnPass final : FunctionPass {
+    static char ID;
+    WorksOnPass() : FunctionPass(ID) {}
+    StringRef getPassName() const override { return "awsm: which function"; }
+    void getAnalysisUsage(AnalysisUsage &usage) const override { usage.setPreservesAll(); }
+    bool runOnFunction(Function &function) override {
+        awsm::worksOn(function);
+        return false;
+    }
+};
+
+char WorksOnPass::ID = 0;
+
+} // namespace
+
+FunctionPass *awsm::createWorksOnPass() { return new WorksOnPass(); }
+
+// Where this thread says on which function it works; null where nobody asks any more.
+extern "C" void awsm_say_function(std::atomic<uint32_t> *wanted) {
+    place = wanted;
+    latest = nullptr;
+    if (wanted)
+        wanted->store(none, std::memory_order_relaxed);
+}

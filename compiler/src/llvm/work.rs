@@ -1,0 +1,32 @@
+//! On which function a thread works.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+
+unsafe extern "C" {
+    /// Defined in `work.cpp`.
+    fn awsm_say_function(place: *const AtomicU32);
+}
+
+/// While it lives, this thread says on which function it works.
+#[derive(Debug)]
+pub(crate) struct Saying<'a> {
+    /// It has to end on the thread on which it began.
+    _place: PhantomData<(&'a AtomicU32, *const ())>,
+}
+
+/// Makes LLVM on this thread write the index of each function on which it works to `place`, `u32::MAX` where it is none of the module's,
+/// as long as the result lives.
+pub(crate) fn saying_function(place: &AtomicU32) -> Saying<'_> {
+    // SAFETY: `place` outlives the result, whose end makes LLVM forget it; atomics of this size are laid out in C++ as here.
+    unsafe { awsm_say_function(place) };
+    Saying { _place: PhantomData }
+}
+
+impl Drop for Saying<'_> {
+    fn drop(&mut self) {
+        // SAFETY: null stands for nobody who asks. The value is not `Send`: this is the thread that was told the place.
+        unsafe { awsm_say_function(ptr::null()) };
+    }
+}
