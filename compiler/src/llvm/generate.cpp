@@ -23,14 +23,14 @@ namespace {
 // functions that have lines nonetheless, for 2 % of the time of a compilation. The scheduler behind register allocation orders instructions anew for
 // processors that execute them in order, at 3 % of the time.
 //
-// Where it has to be quick, loops keep their indices: scalar evolution may take for ever.
+// Where it has to be quick, no pass is over loops: scalar evolution, which these ask, may take for ever.
 class Passes final : public legacy::PassManager {
 public:
     explicit Passes(bool quick) : quick(quick) {}
 
     void add(Pass *pass) override {
         if (pass->getPassID() == &LiveDebugValuesID || pass->getPassID() == &PostRASchedulerID ||
-            (quick && pass->getPassName() == "Loop Strength Reduction"))
+            (quick && pass->getPassKind() == PT_Loop))
             delete pass;
         else
             append(pass);
