@@ -19,6 +19,9 @@ use crate::progress::{Phase, Progress};
 /// Between reports of how far a phase has come.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Stack of the thread that looks at how long functions take. It counts as memory.
+const WATCH_STACK_BYTES: usize = 128 << 10;
+
 /// Compiles what standard input asks for, and answers on standard output: the command `awsm codegen`, of which only [`super::compile`] knows.
 ///
 /// # Errors
@@ -44,7 +47,9 @@ pub fn serve() -> io::Result<()> {
     let reports = Reports { last: Mutex::new(Instant::now()) };
     let child = Arc::new(Supervised { limits, watch: Watch::default() });
     let watcher = Arc::clone(&child);
-    thread::Builder::new().name("awsm watch".to_owned()).spawn(move || watcher.give_up_what_is_slow())?;
+    let builder = thread::Builder::new().name("awsm watch".to_owned()).stack_size(WATCH_STACK_BYTES);
+    // Where there is no memory for it, there is none for the compilation, which says so.
+    drop(builder.spawn(move || watcher.give_up_what_is_slow()));
     let slow: Vec<_> = slow.into_iter().map(FuncIdx).collect();
     match compile::compile_within(&wasm, &options, &reports, &Surroundings { slow: &slow, finished, supervisor: Some(&*child) }) {
         Ok(bytes) => send_with(&Message::Output { bytes: bytes.len() as u64 }, &bytes),

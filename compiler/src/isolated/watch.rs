@@ -5,7 +5,8 @@
 //! has what was finished, and starts another.
 //!
 //! A function may take a quarter of all the time by its size, or, if that is more, an eighth of what other functions left of it. So each of
-//! several that are slow may take less than the one before, and there is time for the rest.
+//! several that are slow may take less than the one before, and there is time for the rest. It may always take what is too little to be worth
+//! another process: where a module of ordinary functions is too large for the time, none of them is at fault.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +20,9 @@ use crate::llvm::saying_function;
 
 /// Between looks.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a function may take in any case, or an eighth of all the time if that is less.
+const LEAST_SHARE: Duration = Duration::from_secs(1);
 
 /// What is watched.
 #[derive(Default)]
@@ -99,7 +103,8 @@ impl Shares {
     /// What a function of a size may take, where others took so much.
     fn of(&self, bytes: usize, others: Duration) -> Duration {
         let by_size = (self.time_max / 4).mul_f64(bytes as f64 / self.total.max(1) as f64);
-        by_size.max(self.time_max.saturating_sub(others) / 8)
+        let least = LEAST_SHARE.min(self.time_max / 8);
+        by_size.max(self.time_max.saturating_sub(others) / 8).max(least)
     }
 }
 
@@ -124,6 +129,7 @@ mod tests {
         assert!(taken < Duration::from_secs(300), "{taken:?}");
         assert_eq!(shares.of(10_000, Duration::ZERO), Duration::from_secs(75));
         assert_eq!(shares.of(1_000_000, Duration::ZERO), Duration::from_secs(150), "by its size");
+        assert_eq!(shares.of(10, Duration::from_secs(600)), LEAST_SHARE, "late");
     }
 
     /// This test's own thread works until it is found to be over.
