@@ -94,6 +94,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("start-growth-ratio", operators::many::start_growth_ratio),
     ("import-refusal-ms", operators::imports::refusal_ms),
     ("dev-rust-compile-ms", operators::dev::rust_compile_ms),
+    ("compile-ruby-o3-cpu-s", operators::ruby::compile_cpu_s),
 ];
 
 /// The measurement of the promise `name`.

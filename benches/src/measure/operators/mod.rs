@@ -4,3 +4,4 @@ pub(super) mod dev;
 pub(super) mod flood;
 pub(super) mod imports;
 pub(super) mod many;
+pub(super) mod ruby;
