@@ -27,6 +27,7 @@ fn kind(core: &str) -> Option<&'static str> {
     match () {
         () if is_time => Some("TIME"),
         () if is_digest => Some("DIGEST"),
+        () if core.contains('.') && core.parse::<f64>().is_ok() => Some("QUANTITY"),
         () if is_large => Some("QUANTITY"),
         () if is_number && UNITS.contains(&unit) => Some("QUANTITY"),
         () => None,
@@ -35,6 +36,9 @@ fn kind(core: &str) -> Option<&'static str> {
 
 #[test]
 fn numbers_without_a_unit_count() {
-    assert_eq!(erased("2026-11-22T10:11:12.5Z took=1.5ms counter 3"), erased("2026-11-23T00:11:12.7Z took=20us counter 3"));
+    assert_eq!(
+        erased("2026-11-22T10:11:12.5Z took=1.5ms 0.2 s counter 3"),
+        erased("2026-11-23T00:11:12.7Z took=20us 1.25 s counter 3")
+    );
     assert_ne!(erased("counter 3"), erased("counter 4"));
 }

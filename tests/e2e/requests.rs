@@ -159,7 +159,7 @@ fn what_is_not_plain_is_refused_and_ends_the_connection() {
         let is_right = if is_foreign { status.is_none_or(|status| status == 400) } else { status == Some(400) };
         assert!(is_right && !is_kept, "{head:?}: {status:?}");
     }
-    assert_eq!(answer(&server, &format!("POST /echo HTTP/1.0\r\nhost: a b\r\ncontent-length: 2\r\n\r\n")).0, Some(400));
+    assert_eq!(answer(&server, "POST /echo HTTP/1.0\r\nhost: a b\r\ncontent-length: 2\r\n\r\n").0, Some(400));
     assert_eq!(server.client().post("/echo", "fine").text(), "fine");
     server.stop();
 }

@@ -189,7 +189,7 @@ impl Api {
             Some(Ok(lines)) => lines,
             Some(Err(_)) => return Err(Refusal(StatusCode::BAD_REQUEST, "lines: give a number".to_owned())),
         };
-        let (joined, content_type): (fn(&[Arc<Line>]) -> String, _) = match option(query, "format") {
+        let (joined, content_type): (Joined, _) = match option(query, "format") {
             None | Some("text") => (as_text, TEXT_LINES),
             Some("json") => (as_json, JSON_LINES),
             Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "format: give text or json".to_owned())),
@@ -331,6 +331,9 @@ impl From<DeployError> for Refusal {
 
 const TEXT_LINES: &str = "text/plain; charset=utf-8";
 const JSON_LINES: &str = "application/x-ndjson";
+
+/// How lines become an answer.
+type Joined = fn(&[Arc<Line>]) -> String;
 
 /// Lines, each ended.
 fn as_text(lines: &[Arc<Line>]) -> String {

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(config, parse(Path::new("a.json"), json).unwrap());
         assert_eq!(config.listeners, Listeners::Dedicated);
         assert_eq!(config.functions[0].route(), "/f");
-        assert_eq!(config.functions[0].methods, ["POST"]);
+        assert_eq!(config.functions[0].methods, ["GET", "POST"]);
     }
 
     #[test]

@@ -191,7 +191,9 @@ fn id<S: Serializer>(value: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S
 impl State {
     fn keep(&mut self, writer: &Writer, level: Level, line: &str) {
         let Writer { version, request, request_id } = writer.clone();
-        let line = Line { time: SystemTime::now(), level, version, request, request_id, message: line.into() };
+        #[expect(clippy::disallowed_methods, reason = "operators read it on their clocks")]
+        let time = SystemTime::now();
+        let line = Line { time, level, version, request, request_id, message: line.into() };
         self.bytes += line.bytes();
         self.lines.push_back(Arc::new(line));
         while self.lines.len() > LINES_MAX || (self.bytes > BYTES_MAX && self.lines.len() > 1) {

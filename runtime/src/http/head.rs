@@ -17,7 +17,8 @@ use crate::outcome::Failure;
 /// [`Failure::BadHead`], with what is wrong.
 pub(super) fn check(head: &mut Parts, has_body: bool) -> Result<(), Failure> {
     let path = head.uri.path();
-    if !path.starts_with('/') && !(path == "*" && head.method == Method::OPTIONS) {
+    let is_known = path.starts_with('/') || path == "*" && head.method == Method::OPTIONS;
+    if !is_known {
         return Err(Failure::BadHead("target_malformed"));
     }
     if has_body && head.version == Version::HTTP_11 {
@@ -87,7 +88,8 @@ fn is_name(name: &[u8]) -> bool {
     let mut bytes = name.iter();
     while let Some(byte) = bytes.next() {
         let is_escaped = |bytes: &mut std::slice::Iter<'_, u8>| (0..2).all(|_| bytes.next().is_some_and(u8::is_ascii_hexdigit));
-        if !is_plain(byte) && !(*byte == b'%' && is_escaped(&mut bytes)) {
+        let is_good = is_plain(byte) || *byte == b'%' && is_escaped(&mut bytes);
+        if !is_good {
             return false;
         }
     }

@@ -75,7 +75,7 @@ fn each_tenant_has_versions_of_its_own() {
     let store = open(&disk);
     let (one, other) = (store.space("one"), store.space("other"));
     assert_eq!(commit(&one, &[], &[put("a", "1")]), committed(1));
-    assert_eq!((1..=3).map(|_| commit(&other, &[], &[put("a", "1")])).last(), Some(committed(3)));
+    assert_eq!((1..=3).map(|_| commit(&other, &[], &[put("a", "1")])).collect::<Vec<_>>().pop(), Some(committed(3)));
     assert_eq!(commit(&one, &[("a", 1)], &[put("a", "2")]), committed(2));
     // They are in the file, and larger than those of keys that are gone.
     assert_eq!(commit(&other, &[], &[(key("a"), Change::Delete)]), committed(4));

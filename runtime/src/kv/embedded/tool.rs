@@ -202,13 +202,13 @@ fn fill(mut file: File, contents: &Contents, floor: u64) -> Result<(), FileError
 }
 
 fn report(contents: &Contents) -> Report {
-    let count = |(tenant, content): (&Box<str>, &super::file::Content)| TenantCount {
+    let count = |(tenant, content): (&str, &super::file::Content)| TenantCount {
         tenant: tenant.to_string(),
         entries: content.entries.len(),
         bytes: super::used(&content.entries),
         version: content.version,
     };
-    let mut tenants: Vec<TenantCount> = contents.iter().map(count).collect();
+    let mut tenants: Vec<TenantCount> = contents.iter().map(|(tenant, content)| count((tenant, content))).collect();
     tenants.sort_by(|one, other| one.tenant.cmp(&other.tenant));
     Report { tenants, ..Report::default() }
 }

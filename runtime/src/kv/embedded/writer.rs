@@ -42,6 +42,9 @@ pub(super) struct Writer {
     pub(super) used: HashMap<Box<str>, u64>,
 }
 
+/// What a commit came to, as it is told.
+type Answer = Result<Outcome, KvError>;
+
 /// Commits that become one transaction.
 #[derive(Default)]
 pub(super) struct Group {
@@ -49,7 +52,7 @@ pub(super) struct Group {
     drafts: HashMap<Box<str>, Draft>,
     total: u64,
     /// Who waits, and what it came to if all goes well.
-    answers: Vec<(oneshot::Sender<Result<Outcome, KvError>>, Result<Outcome, KvError>)>,
+    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     /// Those that change something, in order.
     planned: Vec<Planned>,
 }

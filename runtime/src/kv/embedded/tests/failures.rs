@@ -8,8 +8,11 @@ type Model = BTreeMap<(usize, String), (u64, String)>;
 
 const TENANTS: [&str; 2] = ["one", "two"];
 
+/// Keys, and what they become.
+type Changes = Vec<(String, Option<String>)>;
+
 /// Commits that add, replace, delete, and make the file larger: tenant, and what it changes.
-fn workload() -> Vec<(usize, Vec<(String, Option<String>)>)> {
+fn workload() -> Vec<(usize, Changes)> {
     let name = |index: usize| format!("k{index}");
     let step = |step: usize| {
         let large = "x".repeat(1 + step * 700 % 9_000);
