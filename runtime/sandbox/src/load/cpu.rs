@@ -1,7 +1,5 @@
 //! Whether this processor has the features that an artifact requires, by the names of [`awsm_abi::cpu`].
 
-use std::sync::OnceLock;
-
 use awsm_abi::cpu::Arch;
 
 use crate::error::LoadError;
@@ -45,7 +43,7 @@ macro_rules! detect {
 fn detect(name: &str) -> Option<bool> {
     if name == "sahf" {
         // Which the standard library does not detect: CPUID leaf 8000_0001h, ecx bit 0. Asked once: virtual machines take microseconds to answer.
-        static SAHF: OnceLock<bool> = OnceLock::new();
+        static SAHF: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
         return Some(*SAHF.get_or_init(|| {
             let extended = std::arch::x86_64::__cpuid(0x8000_0000).eax >= 0x8000_0001;
             extended && std::arch::x86_64::__cpuid(0x8000_0001).ecx & 1 != 0

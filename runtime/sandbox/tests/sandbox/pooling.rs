@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use sledge_sandbox::*;
 
 use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, worker};
+#[cfg(target_arch = "x86_64")]
 use crate::syscalls::count;
 
 #[test]
@@ -211,6 +212,7 @@ fn one_bytes() -> u64 {
     budget.bytes_used()
 }
 
+#[cfg(target_arch = "x86_64")] // system calls are counted there only
 /// Takes a sandbox; whether it was idle, so that nothing of the system was needed.
 fn take_counted(take: impl FnOnce() -> Result<Box<Sandbox>, InstantiateError>) -> (Box<Sandbox>, bool) {
     let mut taken = None;
@@ -219,6 +221,7 @@ fn take_counted(take: impl FnOnce() -> Result<Box<Sandbox>, InstantiateError>) -
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")] // system calls are counted there only
 fn those_go_that_were_used_least_recently_of_all_templates() {
     const PLACES: usize = 5;
     const SEED: u64 = 1_404;
@@ -261,6 +264,7 @@ fn those_go_that_were_used_least_recently_of_all_templates() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")] // system calls are counted there only
 fn a_scan_of_many_templates_leaves_the_one_that_is_always_used() {
     let _worker = worker();
     let budget = Budget::new(20 * one_bytes());
