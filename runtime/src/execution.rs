@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, TrapCode, Value};
+use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
 
 use crate::function::{Function, Stage};
 use crate::host::{
@@ -207,9 +207,9 @@ impl Execution {
                 return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
             }
         }
-        let callee = stage.callee(&self.sandbox);
+        let callee = self.function.callee(self.stage, &self.sandbox);
         // Both were checked when the function was loaded.
-        let prepared = callee.map(|callee| self.sandbox.prepare(callee, &[]));
+        let prepared = callee.map(|callee| self.sandbox.prepare_callee(callee));
         if !matches!(prepared, Some(Ok(()))) {
             tracing::error!(function = self.function.name(), ?stage, ?prepared, "a call could not be prepared");
             return Some(Progress::Ended(Err(Failure::Internal)));
@@ -224,10 +224,10 @@ impl Execution {
         let stage = self.function.stages.get(self.stage);
         self.stage += 1;
         if matches!(stage, Some(Stage::Status(_)))
-            && let Some(&Value::I32(status)) = self.sandbox.results().first()
+            && let Some(status) = self.sandbox.result(0).map(Slot::u32)
             && status != 0
         {
-            return Some(Progress::Ended(Err(self.exited(status.cast_unsigned()))));
+            return Some(Progress::Ended(Err(self.exited(status))));
         }
         None
     }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, Weak};
 use std::time::Duration;
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{ExternKind, ImportType, ModuleDescriptor};
 use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
-use sledge_sandbox::{Artifact, Budget, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template};
+use sledge_sandbox::{Artifact, Budget, Callee, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template, prefetch};
 
-use crate::config::{self, FunctionConfig, SecretError, Snapshot};
+use crate::config::{self, CONTENT_TYPE_DEFAULT, FunctionConfig, SecretError, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{self, FunctionLog, ImportError, Imports, Process};
 use crate::kv::Space;
@@ -182,6 +182,8 @@ pub struct Function {
     pub log: Arc<FunctionLog>,
     /// Whether another version has taken its place, or none: it ends what it began, and keeps nothing for later.
     pub retired: AtomicBool,
+    /// What its stages call, found by the first invocation.
+    callees: OnceLock<Box<[Callee]>>,
 }
 
 impl fmt::Display for Stage {
@@ -258,8 +260,7 @@ impl Function {
             imports,
             stages: init,
             process,
-            content_type: HeaderValue::from_str(&config.content_type)
-                .map_err(|_| FunctionError::ContentType(config.content_type.clone()))?,
+            content_type: content_type(&config.content_type)?,
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             tenant: TenantId::default(),
@@ -271,7 +272,24 @@ impl Function {
             labels: Arc::new(labels),
             log: Arc::new(FunctionLog::new(config.log_lines_per_s_max)),
             retired: AtomicBool::new(false),
+            callees: OnceLock::new(),
         })
+    }
+
+    /// Has the caches fetch what an invocation of it reads, while something else is done.
+    pub(crate) fn prefetch(&self) {
+        prefetch(&*self.stages);
+        prefetch(&*self.process);
+        prefetch(&*self.log);
+        prefetch(self.callees.get().map_or(&[][..], |callees| callees));
+        self.imports.prefetch();
+    }
+
+    /// What the stage of that number calls, in any sandbox of its template.
+    pub(crate) fn callee(&self, stage: usize, sandbox: &Sandbox) -> Option<&Callee> {
+        let find = || self.stages.iter().map(|stage| sandbox.callee(stage.callee(sandbox)?).ok()).collect::<Option<_>>();
+        // Where one is not to be found, there are none: stages are checked when the function is made.
+        self.callees.get_or_init(|| find().unwrap_or_default()).get(stage)
     }
 }
 
@@ -297,6 +315,14 @@ impl Function {
         let process = Process { upstream: Some(Arc::new(upstream.with_roots(roots))), ..Process::clone(&self.process) };
         Function { process: Arc::new(process), ..self }
     }
+}
+
+/// The header's value. Functions that keep to the default have it in common: one more thing that is in the caches already.
+fn content_type(text: &str) -> Result<HeaderValue, FunctionError> {
+    if text == CONTENT_TYPE_DEFAULT {
+        return Ok(HeaderValue::from_static(CONTENT_TYPE_DEFAULT));
+    }
+    HeaderValue::from_str(text).map_err(|_| FunctionError::ContentType(text.to_owned()))
 }
 
 /// What an artifact's exports make of it.

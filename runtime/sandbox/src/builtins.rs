@@ -4,7 +4,6 @@
 use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
-use awsm_abi::types::Bounds;
 
 use crate::sandbox::{ELEMENT_BYTES, Refusal, Sandbox};
 use crate::types;
@@ -59,7 +58,7 @@ impl Sandbox {
     /// Makes the segment register lead to the first memory of an instance when the guest goes on, if its code reaches it so.
     pub(crate) fn select_segment(&mut self, instance: u32) {
         let instance = &self.instances[instance as usize];
-        if instance.descriptor().bounds.first() == Some(&Bounds::Segment) {
+        if instance.module().uses_segment {
             self.record.get_mut().segment = self.memories[instance.memories[0] as usize].base() as usize;
         }
     }

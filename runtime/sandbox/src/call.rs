@@ -22,7 +22,7 @@ use crate::context::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRA
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
 use crate::instance::Vmctx;
-use crate::load::{Loaded, Module};
+use crate::load::{Artifact, Entry, Loaded, Module};
 use crate::sandbox::Sandbox;
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
@@ -68,6 +68,20 @@ pub(crate) struct Call {
     slots: Vec<Slot>,
     /// Its function's type: instance, and the type's index in the instance's module.
     ty: (u32, u32),
+    /// How many results it has.
+    results: u32,
+}
+
+/// A function without parameters, found once for all sandboxes of an artifact's templates: calling it reads nothing of the artifact's description.
+#[derive(Clone, Debug)]
+pub struct Callee {
+    artifact: Artifact,
+    instance: u32,
+    code: usize,
+    entry: Entry,
+    results: u32,
+    /// Whether its code reaches memory through the segment register.
+    uses_segment: bool,
 }
 
 impl Call {
@@ -84,6 +98,11 @@ impl Call {
     /// As if there had been no call.
     pub(crate) fn reset(&mut self) {
         self.state = State::Fresh;
+    }
+
+    /// Where its values lie.
+    pub(crate) fn slots_address(&self) -> usize {
+        self.slots.as_ptr().addr()
     }
 
     fn name(&self) -> &'static str {
@@ -119,22 +138,76 @@ impl Sandbox {
         if !are_of(args, &ty.params, instance.module()) {
             return Err(CallError::Types { wanted: ty.clone() });
         }
-        // At least one: an exception that nobody catches comes back there.
-        let (slots, vmctx) = (ty.slots().max(1), instance.vmctx.base());
+        let results = ty.results.len() as u32;
         self.call.slots.clear();
         self.call.slots.extend(args.iter().map(|value| value.to_slot()));
+        let uses_segment = instance.module().uses_segment;
+        self.ready(function.instance, function.code as usize, entry, results, uses_segment);
+        Ok(())
+    }
+
+    /// What [`prepare_callee`](Self::prepare_callee) calls in the place of that function, in this sandbox and in all others of its artifact's templates.
+    ///
+    /// # Errors
+    /// When this sandbox was not made from a template, or the function is another sandbox's, has parameters, or has no entry.
+    pub fn callee(&self, function: FunctionHandle) -> Result<Callee, CallError> {
+        if self.template.is_none() || function.sandbox != self.id() {
+            return Err(CallError::Foreign);
+        }
+        let instance = &self.instances[function.instance as usize];
+        let entry = instance.module().entry(function.type_id);
+        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
+        let ty = &instance.descriptor().types[entry.ty as usize].ty;
+        if !ty.params.is_empty() {
+            return Err(CallError::Types { wanted: ty.clone() });
+        }
+        Ok(Callee {
+            artifact: instance.artifact().clone(),
+            instance: function.instance,
+            code: function.code as usize,
+            entry,
+            results: ty.results.len() as u32,
+            uses_segment: instance.module().uses_segment,
+        })
+    }
+
+    /// As [`prepare`](Self::prepare), without looking anything up.
+    ///
+    /// # Errors
+    /// When a call is in progress, the sandbox was killed, or it was not made from a template of the callee's artifact.
+    pub fn prepare_callee(&mut self, callee: &Callee) -> Result<(), CallError> {
+        if !self.call.is_idle() {
+            return Err(CallError::Busy { state: self.call.name() });
+        }
+        // A sandbox of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
+        let instance = self.instances.get(callee.instance as usize).filter(|_| self.template.is_some());
+        if !instance.is_some_and(|instance| instance.artifact().is(&callee.artifact)) {
+            return Err(CallError::Foreign);
+        }
+        self.call.slots.clear();
+        self.ready(callee.instance, callee.code, callee.entry, callee.results, callee.uses_segment);
+        Ok(())
+    }
+
+    /// Makes the record ready for a call of `code` in an instance, through an entry of its module; the arguments stand in the call's slots.
+    fn ready(&mut self, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
+        // At least one: an exception that nobody catches comes back there.
+        let slots = self.call.slots.len().max(results as usize).max(1);
         self.call.slots.resize(slots, Slot::default());
-        self.call.ty = (function.instance, entry.ty);
+        self.call.ty = (instance, entry.ty);
+        self.call.results = results;
         self.call.state = State::Ready;
-        self.select_segment(function.instance);
+        if uses_segment {
+            self.select_segment(instance);
+        }
+        let vmctx = self.instances[instance as usize].vmctx.base();
         let record = self.record.get_mut();
         record.entry = entry.address;
         record.entry_vmctx = vmctx;
-        record.entry_code = function.code as usize;
+        record.entry_code = code;
         record.entry_slots = self.call.slots.as_mut_ptr();
         // SAFETY: This sandbox's stack; no call is in progress, so nothing is live on it.
         self.record.get_mut().guest_sp = unsafe { sys::prepare_start(self.record.as_ptr(), self.stack.high()) };
-        Ok(())
     }
 
     /// Lets the guest run until it returns, traps, calls the host or is preempted.
@@ -195,15 +268,12 @@ impl Sandbox {
         // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
         let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
         if call & builtin::FLAG == 0 {
-            let ty = self.instances.get(instance.index()).and_then(|instance| instance.import_type(call));
-            let Some((slots, results)) = ty.map(|ty| (ty.slots(), ty.results.len())) else {
+            let import = self.instances.get(instance.index()).and_then(|instance| instance.function_import(call));
+            let Some(import) = import.filter(|import| self.are_guest_slots(import.slots())) else {
                 return Some(self.trapped_in_host_call(TrapCode::Internal));
             };
-            if !self.are_guest_slots(slots) {
-                return Some(self.trapped_in_host_call(TrapCode::Internal));
-            }
             let call = HostCall { instance, import: call };
-            self.call.state = State::HostCall { call, answered: results == 0 };
+            self.call.state = State::HostCall { call, answered: import.results == 0 };
             return Some(Event::HostCall(call));
         }
         let count = builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < self.instances.len());
@@ -344,7 +414,7 @@ impl Sandbox {
     /// Result number `index` of the call that has returned, as it stands.
     #[must_use]
     pub fn result(&self, index: usize) -> Option<Slot> {
-        let known = self.call.state == State::Returned && index < self.call_type().results.len();
+        let known = self.call.state == State::Returned && index < self.call.results as usize;
         known.then(|| self.call.slots[index])
     }
 
@@ -370,9 +440,9 @@ impl Sandbox {
         match self.call.state {
             // The results stand where the arguments stood.
             State::HostCall { answered, call } => {
-                let ty = self.instances[call.instance.index()].import_type(call.import);
-                let params = ty.map_or(0, |ty| if answered && !ty.results.is_empty() { 0 } else { ty.params.len() });
-                self.guest_slots(params)
+                let import = self.instances[call.instance.index()].function_import(call.import);
+                let params = import.map_or(0, |import| if answered && import.results > 0 { 0 } else { import.params });
+                self.guest_slots(params as usize)
             }
             _ => &[],
         }
@@ -396,9 +466,18 @@ impl Sandbox {
         if results.iter().any(|value| value.is_foreign(self.id())) {
             return Err(CallError::Foreign);
         }
-        let ty = self.host_call_type().expect("the call was checked when it came");
-        if !are_of(results, &ty.results, self.instances[call.instance.index()].module()) {
-            return Err(CallError::Types { wanted: ty.clone() });
+        let instance = &self.instances[call.instance.index()];
+        let import = instance.function_import(call.import).expect("the call was checked when it came");
+        let fits = match (results, import.result) {
+            ([value], Some(result)) => value.matches(result),
+            _ => {
+                let ty = &instance.descriptor().types[import.ty as usize].ty;
+                are_of(results, &ty.results, instance.module())
+            }
+        };
+        if !fits {
+            let wanted = instance.descriptor().types[import.ty as usize].ty.clone();
+            return Err(CallError::Types { wanted });
         }
         for (slot, value) in self.guest_slots_mut(results.len()).iter_mut().zip(results) {
             *slot = value.to_slot();

@@ -1,5 +1,6 @@
 //! What memories begin as.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::sys::page::page_bytes;
@@ -9,30 +10,66 @@ use crate::sys::page::page_bytes;
 pub(crate) struct MemoryImage {
     /// Length of the memory in bytes.
     pub(crate) length: u64,
-    /// Where `bytes` begin, at a page's border; everything else is zero.
-    pub(crate) start: usize,
-    pub(crate) bytes: Arc<[u8]>,
+    /// The pages, as offsets of their bytes, behind and before which everything is zero.
+    pages: Range<usize>,
+    /// Where `bytes` begin, within the pages; everything else is zero there, too.
+    start: usize,
+    bytes: Arc<[u8]>,
 }
 
+/// Images begin and end at a multiple of this: a cache line.
+const LINE_BYTES: usize = 64;
+
 impl MemoryImage {
+    /// That of a memory of `length` bytes that is zero but for `bytes`, which are those of its `pages`.
+    pub(crate) fn new(length: u64, pages: Range<usize>, bytes: &[u8]) -> MemoryImage {
+        debug_assert_eq!(bytes.len(), pages.len());
+        let lines = |lines: usize| (lines * LINE_BYTES).min(bytes.len());
+        let is_zero = |line: &&[u8]| is_zero(line);
+        let before = lines(bytes.chunks(LINE_BYTES).take_while(is_zero).count());
+        let bytes = &bytes[before..];
+        let after = bytes.rchunks(LINE_BYTES).take_while(is_zero).count() * LINE_BYTES;
+        let bytes = &bytes[..bytes.len().saturating_sub(after)];
+        MemoryImage { length, start: pages.start + before, pages, bytes: bytes.into() }
+    }
+
     /// Copies it to a memory that is all zero. Pages of zero are not touched.
     pub(crate) fn copy_to_zero(&self, memory: &mut [u8]) {
-        let page = page_bytes();
-        for (i, bytes) in self.bytes.chunks(page).enumerate().filter(|(_, bytes)| !is_zero(bytes)) {
-            memory[self.start + i * page..][..bytes.len()].copy_from_slice(bytes);
+        let mut at = self.start;
+        let mut rest = &self.bytes[..];
+        while !rest.is_empty() {
+            let (bytes, after) = rest.split_at((page_bytes() - at % page_bytes()).min(rest.len()));
+            if !is_zero(bytes) {
+                memory[at..at + bytes.len()].copy_from_slice(bytes);
+            }
+            (at, rest) = (at + bytes.len(), after);
         }
     }
 
-    /// Where what is not zero ends.
+    /// What it has that is not zero.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where the page begins before which everything is zero.
+    pub(crate) fn start(&self) -> usize {
+        self.pages.start
+    }
+
+    /// Where the page ends behind which everything is zero.
     pub(crate) fn end(&self) -> usize {
-        self.start + self.bytes.len()
+        self.pages.end
+    }
+
+    /// What of it lies in `at..end`, as a range of addresses.
+    fn within(&self, at: usize, end: usize) -> Range<usize> {
+        let from = self.start.clamp(at, end);
+        from..(self.start + self.bytes.len()).clamp(from, end)
     }
 
     /// Whether the memory has something else than `found` from `at` on.
     pub(crate) fn differs(&self, at: usize, found: &[u8]) -> bool {
-        let end = at + found.len();
-        let from = self.start.clamp(at, end);
-        let until = self.end().clamp(from, end);
+        let Range { start: from, end: until } = self.within(at, at + found.len());
         if from < until && found[from - at..until - at] != self.bytes[from - self.start..until - self.start] {
             return true;
         }
@@ -41,9 +78,7 @@ impl MemoryImage {
 
     /// Writes what the memory has from `at` on.
     pub(crate) fn write(&self, at: usize, to: &mut [u8]) {
-        let end = at + to.len();
-        let from = self.start.clamp(at, end);
-        let until = (self.start + self.bytes.len()).clamp(from, end);
+        let Range { start: from, end: until } = self.within(at, at + to.len());
         zero(&mut to[..from - at]);
         if from < until {
             to[from - at..until - at].copy_from_slice(&self.bytes[from - self.start..until - self.start]);

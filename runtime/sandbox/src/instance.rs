@@ -4,11 +4,11 @@ use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use awsm_abi::ModuleDescriptor;
-use awsm_abi::descriptor::{ElementItems, ImportType};
+use awsm_abi::descriptor::ElementItems;
 use awsm_abi::types::FuncType;
 use awsm_abi::vmctx::{self, Layout};
 
-use crate::load::{Artifact, Module};
+use crate::load::{Artifact, FunctionImport, Module};
 use crate::value::{FunctionHandle, SandboxId, Slot};
 
 /// An instance.
@@ -95,12 +95,13 @@ impl Instance {
 
     /// Type of the imported function with that index.
     pub(crate) fn import_type(&self, import: u32) -> Option<&FuncType> {
-        let descriptor = self.descriptor();
-        let import = *self.module().function_imports.get(import as usize)?;
-        match descriptor.imports[import as usize].ty {
-            ImportType::Function { ty, .. } => Some(&descriptor.types[ty as usize].ty),
-            _ => None,
-        }
+        let import = self.function_import(import)?;
+        Some(&self.descriptor().types[import.ty as usize].ty)
+    }
+
+    /// What a call of the imported function with that index needs.
+    pub(crate) fn function_import(&self, import: u32) -> Option<FunctionImport> {
+        self.module().function_imports.get(import as usize).copied()
     }
 
     /// Bytes of a data segment; empty once it was dropped.

@@ -156,6 +156,17 @@ impl Memory {
         &raw const *self.record
     }
 
+    /// Where the state of its protection lies.
+    pub(crate) fn writable_address(&self) -> usize {
+        self.writable.get().addr()
+    }
+
+    /// Address of the first byte that a run is known to write to, or else of the first of all.
+    pub(crate) fn first_written(&mut self) -> usize {
+        let first = self.writable.get_mut().spans.as_slice().first().map_or(0, |span| span.start);
+        self.base().addr() + first
+    }
+
     /// Everything that belongs to it, accessible or not, and how its pages are protected.
     pub(crate) fn addresses(&self) -> AddressRange {
         let addresses = self.pages.addresses();
@@ -239,7 +250,7 @@ impl Memory {
             }
         });
         let start = start.min(end);
-        MemoryImage { length: bytes.len() as u64, start, bytes: bytes[start..end].into() }
+        MemoryImage::new(bytes.len() as u64, start..end, &bytes[start..end])
     }
 
     /// Makes a memory that nothing was ever written to what `image` says.
@@ -309,7 +320,7 @@ impl Memory {
     /// Restores a span of which nothing is known but that it may have been written to.
     /// Up to `copy_bytes_max` it is restored as a whole.
     fn restore_span(&mut self, image: &MemoryImage, span: Span, copy_bytes_max: usize, room: &mut usize) -> io::Result<()> {
-        if span.len() <= copy_bytes_max.min(*room) || (image.start <= span.start && span.end <= image.end()) {
+        if span.len() <= copy_bytes_max.min(*room) || (image.start() <= span.start && span.end <= image.end()) {
             image.write(span.start, self.accessible_mut(span.start..span.end));
             // What the image has is resident anyway.
             *room -= span.end.saturating_sub(span.start.max(image.end())).min(*room);

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::error::InstantiateError;
 use crate::memory::Memory;
+use crate::prefetch::{Whereabouts, prefetch};
 use crate::recency::{Place, Recency};
 use crate::sandbox::{Parts, Sandbox};
 use crate::template::Template;
@@ -46,6 +47,8 @@ struct Shelf {
     template: Template,
     /// The one that was used last is at the end, and the next to be taken; the first is the one that was used least recently.
     places: VecDeque<Place>,
+    /// Of the sandbox that was put here last, which is mostly the next to be taken.
+    last: Whereabouts,
 }
 
 #[derive(Debug)]
@@ -101,11 +104,23 @@ impl Pool {
     }
 
     /// Keeps a sandbox that was reset.
-    pub(crate) fn push(&mut self, sandbox: Box<Sandbox>, since: Option<Instant>) {
+    pub(crate) fn push(&mut self, mut sandbox: Box<Sandbox>, since: Option<Instant>) {
+        let last = Whereabouts::of(&mut sandbox);
         let Some(template) = &sandbox.template else { return };
         let key = template.key();
-        let shelf = self.shelves.entry(key).or_insert_with(|| Shelf { template: template.clone(), places: VecDeque::new() });
+        let new = || Shelf { template: template.clone(), places: VecDeque::new(), last };
+        let shelf = self.shelves.entry(key).or_insert_with(new);
+        shelf.last = last;
         shelf.places.push_back(self.idle.add(Idle { sandbox, shelf: key, since, trims: self.trims }));
+    }
+
+    /// Has the caches fetch the sandbox that [`take`](Self::take) would return.
+    pub(crate) fn prefetch(&self, template: &Template) {
+        template.prefetch();
+        if let Some(shelf) = self.shelves.get(&template.key()) {
+            prefetch(shelf.places.as_slices().0);
+            shelf.last.prefetch();
+        }
     }
 
     /// Since when the one is here that was used least recently.

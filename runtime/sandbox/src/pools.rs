@@ -61,6 +61,14 @@ impl Pools {
         made.map(Box::new)
     }
 
+    /// Has the caches fetch the idle sandbox that [`take`](Self::take) would return to this worker, while something else is done.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    pub fn prefetch(&self, worker: usize, template: &Template) {
+        self.pool(worker).prefetch(template);
+    }
+
     /// Takes a sandbox back into a worker's pool, as [`Pool::put`]; it was used until `now`.
     ///
     /// # Panics

@@ -11,6 +11,7 @@ use crate::instance::Dropped;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::link;
 use crate::load::Artifact;
+use crate::prefetch::prefetch;
 use crate::sandbox::{Parts, Sandbox, SandboxLimits, no_memory};
 use crate::sys::room;
 use crate::table::TableImage;
@@ -99,6 +100,16 @@ impl Template {
     #[must_use]
     pub fn limits(&self) -> &SandboxLimits {
         &self.0.limits
+    }
+
+    /// What the first memory of its sandboxes begins with.
+    pub(crate) fn first_image(&self) -> Option<&[u8]> {
+        self.0.memories.first().map(MemoryImage::bytes)
+    }
+
+    /// Has the caches fetch what a reset reads of it.
+    pub(crate) fn prefetch(&self) {
+        prefetch(&*self.0);
     }
 
     /// What tells it from other templates while it exists.

@@ -476,8 +476,11 @@ fn methods_default() -> Vec<String> {
     vec!["GET".to_owned(), "POST".to_owned()]
 }
 
+/// A reply's content type, where nothing else is said.
+pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+
 fn content_type_default() -> String {
-    "application/octet-stream".to_owned()
+    CONTENT_TYPE_DEFAULT.to_owned()
 }
 
 const fn memory_bytes_max_default() -> u64 {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::importable;
 use awsm_abi::types::FuncType;
+use sledge_sandbox::prefetch;
 
 use super::{HostFunction, call, fetch, http, kv, note, wasi};
 
@@ -92,6 +93,13 @@ impl Imports {
             instances.push(functions);
         }
         Ok(Imports { instances })
+    }
+
+    /// Has the caches fetch them.
+    pub(crate) fn prefetch(&self) {
+        if let Some(functions) = self.instances.last() {
+            prefetch(&**functions);
+        }
     }
 
     /// Whether a function of that interface is among them.

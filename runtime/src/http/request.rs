@@ -114,6 +114,7 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
             return Handled::failed(failure, place);
         }
     };
+    sledge_sandbox::prefetch(&*route.function);
     let unanswered = Unanswered(Some((door, &route)));
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
     let asked = || {

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use sledge_sandbox::prefetch;
+
 use super::count::{Count, Histogram, Sum};
 use crate::function::{Function, Labels};
 use crate::outcome::Failure;
@@ -147,6 +149,13 @@ impl Board {
     #[must_use]
     pub fn now(&self, known: Instant) -> Instant {
         if self.counts_functions { Instant::now() } else { known }
+    }
+
+    /// Has the caches fetch the function's row of this thread.
+    pub fn prefetch(&self, function: &Function) {
+        if let Some(Some(row)) = self.rows.borrow().get(function.number.0 as usize) {
+            prefetch(&**row);
+        }
     }
 
     /// Takes note of something in the function's row of this thread.

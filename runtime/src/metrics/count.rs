@@ -31,12 +31,13 @@ const FIRST_NS: u64 = 250;
 /// Buckets with an upper bound: the last is 16.8 s.
 const BUCKETS: usize = 27;
 
-/// How often something took how long; one thread writes.
+/// How often something took how long; one thread writes. The sum and the buckets of the first microseconds share a cache line.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Histogram {
+    sum_ns: Count,
     /// The last one has no upper bound.
     buckets: [Count; BUCKETS + 1],
-    sum_ns: Count,
 }
 
 /// Histograms, added up.

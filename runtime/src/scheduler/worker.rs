@@ -372,6 +372,10 @@ impl Worker {
             tracing::debug!(function = function.name(), "nobody waits for the request any more");
             return failed(self);
         }
+        // Meanwhile the sandbox of the request before is reset.
+        self.crew.pools().prefetch(self.index, &function.template);
+        function.prefetch();
+        self.board.prefetch(&function);
         let clean = self.put_back_at(taken);
         let sandbox = if deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
         let sandbox = match sandbox {

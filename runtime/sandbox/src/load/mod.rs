@@ -29,7 +29,7 @@ use crate::types;
 
 use lines::Lines;
 
-pub(crate) use module::Module;
+pub(crate) use module::{Entry, FunctionImport, Module};
 
 /// A loaded `.so` of `awsm`. Cheap to clone; its code is unmapped after the last clone, template and sandbox that uses it is gone.
 #[derive(Clone)]
@@ -94,6 +94,11 @@ pub(crate) struct CodeOfFunction {
 }
 
 impl Artifact {
+    /// Whether both are one, loaded once.
+    pub(crate) fn is(&self, other: &Artifact) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Parses, checks and maps an artifact. The bytes are not needed afterwards.
     ///
     /// # Errors

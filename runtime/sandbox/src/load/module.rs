@@ -2,7 +2,7 @@
 
 use awsm_abi::ModuleDescriptor;
 use awsm_abi::descriptor::{CodeRef, Export, ExternKind, ImportType};
-use awsm_abi::types::ValType;
+use awsm_abi::types::{Bounds, FuncType, ValType};
 use awsm_abi::vmctx::Layout;
 
 use super::check::Spaces;
@@ -18,9 +18,11 @@ pub(crate) struct Module {
     /// Every function, imports first.
     pub(crate) functions: Vec<FunctionCode>,
     pub(crate) imported_functions: u32,
-    /// Index of each imported function among all imports.
-    pub(crate) function_imports: Vec<u32>,
+    /// Each imported function.
+    pub(crate) function_imports: Vec<FunctionImport>,
     pub(crate) imported_globals: u32,
+    /// Whether its code reaches its first memory through the segment register.
+    pub(crate) uses_segment: bool,
     /// Index of the memory exported as `memory`, or else of the first.
     pub(crate) main_memory: Option<u32>,
     /// The entries of function types that have one, sorted by canonical id.
@@ -34,6 +36,24 @@ pub(crate) struct Module {
 pub(crate) struct FunctionCode {
     pub(crate) ty: u32,
     pub(crate) code: usize,
+}
+
+/// An imported function. What each call of it needs stands here, in one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FunctionImport {
+    /// Index of its type in the module.
+    pub(crate) ty: u32,
+    pub(crate) params: u32,
+    pub(crate) results: u32,
+    /// The canonical type of its result, if it has one.
+    pub(crate) result: Option<ValType>,
+}
+
+impl FunctionImport {
+    /// Number of slots that a call of it needs.
+    pub(crate) fn slots(self) -> usize {
+        self.params.max(self.results) as usize
+    }
 }
 
 /// How the host calls functions of a type.
@@ -52,9 +72,15 @@ impl Module {
         let spaces = Spaces::new(module);
         let mut functions = Vec::with_capacity(spaces.functions.len());
         let mut function_imports = Vec::new();
-        for (i, import) in module.imports.iter().enumerate() {
+        for import in &module.imports {
             if let ImportType::Function { ty, thunk } = import.ty {
-                function_imports.push(i as u32);
+                let FuncType { params, results } = &module.types[ty as usize].ty;
+                let result = match results[..] {
+                    [result] => Some(result.map(|index| type_ids[index as usize])),
+                    _ => None,
+                };
+                let (params, results) = (params.len() as u32, results.len() as u32);
+                function_imports.push(FunctionImport { ty, params, results, result });
                 functions.push(FunctionCode { ty, code: address(thunk) });
             }
         }
@@ -76,6 +102,7 @@ impl Module {
             functions,
             imported_functions,
             function_imports,
+            uses_segment: module.bounds.first() == Some(&Bounds::Segment),
             imported_globals: spaces.imported_globals as u32,
             main_memory,
             entries,

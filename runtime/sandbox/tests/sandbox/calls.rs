@@ -2,7 +2,8 @@
 
 use sledge_sandbox::*;
 
-use crate::guest::{call, prepare, resume, template, worker};
+use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, worker};
+use crate::stores::{echo, nothing};
 
 #[test]
 fn arguments_go_in_and_results_come_out() {
@@ -79,6 +80,42 @@ fn misuse_is_refused() {
     assert_eq!(busy, Err(CallError::Busy { state: "suspended in a host call" }));
     sandbox.kill();
     assert!(matches!(sandbox.prepare(add, &[Value::I32(1), Value::I32(1)]), Err(CallError::Busy { state: "killed" })));
+}
+
+#[test]
+fn a_callee_is_called_in_all_sandboxes_of_its_artifact_s_templates_and_in_no_others() {
+    let _worker = worker();
+    let other = template();
+    let first = other.instantiate().unwrap();
+    let main = first.main_instance().unwrap();
+    let callee = first.callee(first.export_function(main, "call_nothing").unwrap()).unwrap();
+    let add = first.export_function(main, "add").unwrap();
+    assert!(matches!(first.callee(add), Err(CallError::Types { .. })), "it has parameters");
+    drop(first);
+    let mut second = template().instantiate().unwrap();
+    assert_eq!(second.callee(add).unwrap_err(), CallError::Foreign);
+    for _ in 0..2 {
+        second.prepare_callee(&callee).unwrap();
+        assert_eq!(second.result(0), None);
+        assert!(matches!(resume(&mut second), Event::HostCall(HostCall { import: 1, .. })));
+        assert_eq!(second.prepare_callee(&callee), Err(CallError::Busy { state: "suspended in a host call" }));
+        assert_eq!(resume(&mut second), Event::Returned);
+    }
+    // Of the same artifact, but put together by hand; and of the same artifact loaded a second time, whose code lies elsewhere.
+    let mut by_hand = Sandbox::new(&LIMITS).unwrap();
+    let by_hand_main = by_hand.instantiate(artifact(), 0, &[echo(), nothing()]).unwrap();
+    let function = by_hand.export_function(by_hand_main, "call_nothing").unwrap();
+    assert_eq!(by_hand.callee(function).unwrap_err(), CallError::Foreign);
+    assert_eq!(by_hand.prepare_callee(&callee), Err(CallError::Foreign));
+    let mut elsewhere = Template::new(&parts().load(), &LIMITS).unwrap().instantiate().unwrap();
+    assert_eq!(elsewhere.prepare_callee(&callee), Err(CallError::Foreign));
+    // Where another instance was, a callee's instance could be another one.
+    assert!(
+        second.instantiate(artifact(), 0, &[echo(), nothing()]).is_err(),
+        "a sandbox of a template has room for its plan alone"
+    );
+    second.kill();
+    assert_eq!(second.prepare_callee(&callee), Err(CallError::Busy { state: "killed" }));
 }
 
 #[test]

@@ -9,11 +9,11 @@ fn host(params: &[ValType], results: &[ValType]) -> Extern {
     Extern::HostFunction(FuncType { params: params.to_vec(), results: results.to_vec() })
 }
 
-fn echo() -> Extern {
+pub(crate) fn echo() -> Extern {
     host(&[ValType::I32], &[ValType::I32])
 }
 
-fn nothing() -> Extern {
+pub(crate) fn nothing() -> Extern {
     host(&[], &[])
 }
 
