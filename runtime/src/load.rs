@@ -103,21 +103,25 @@ pub fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
 /// # Errors
 /// Names the file, what is wrong and what to do.
 pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
-    function_of(&read(&config.path)?, config, compiler)
+    function_of(&read(&config.path)?, config, compiler).map(|(function, _)| function)
 }
 
-/// The same of a file that was read already.
+/// The same of a file that was read already; of a module also whether it was in the cache.
 ///
 /// # Errors
 /// As for [`function`].
-pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
+pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<(Function, Option<bool>), OpenError> {
     let path = &config.path;
+    let mut cached = None;
     let artifact = if bytes.starts_with(MODULE_MAGIC) {
         check_imports(path, bytes)?;
         let name = path.file_name().unwrap_or(config.name.as_ref()).to_string_lossy();
         let compiled = compiler.compile(&name, bytes, &config.target());
         let compiled = compiled.map_err(|source| OpenError::Compile { path: path.clone(), source })?;
-        tracing::info!(function = config.name, cached = compiled.cached, took = ?compiled.took, "compiled");
+        if !compiled.cached {
+            tracing::info!(function = config.name, took = ?compiled.took, "compiled");
+        }
+        cached = Some(compiled.cached);
         load(&compiled.artifact, path, config.allow_unchecked)?
     } else if bytes.starts_with(ELF_MAGIC) || path.extension().is_some_and(|extension| extension == "so") {
         // A damaged artifact gets the loader's own words.
@@ -125,7 +129,8 @@ pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -
     } else {
         return Err(no_function(path));
     };
-    Function::new(&artifact, config).map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })
+    let function = Function::new(&artifact, config);
+    Ok((function.map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })?, cached))
 }
 
 /// Says what is wrong with what is to be deployed, as far as that is known without a compiler.

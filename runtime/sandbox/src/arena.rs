@@ -31,9 +31,25 @@ pub(crate) fn contains(address: usize) -> bool {
 
 struct Arena {
     pages: Pages,
-    /// Free ranges by start, in bytes from the base; neighbours are merged.
-    free: Mutex<BTreeMap<usize, usize>>,
+    room: Mutex<Room>,
 }
+
+/// What of the arena is free.
+struct Room {
+    /// Free ranges by start, in bytes from the base; neighbours are merged.
+    free: BTreeMap<usize, usize>,
+    /// From here on nothing was ever taken.
+    fresh: usize,
+    /// Up to here what is fresh can be written to: there is nothing there yet. It is opened [`OPENED_BYTES`] at a time, since the first of three
+    /// changes of protection that an artifact needs is so saved, and a change costs 3 us.
+    opened: usize,
+}
+
+/// From this size on, a part's pages are made all at once. A call for that costs as much as two first writes.
+const POPULATED_BYTES_MIN: usize = 64 << 10;
+
+/// What of a fresh arena is made writable at a time.
+const OPENED_BYTES: usize = 1 << 20;
 
 impl Arena {
     fn get() -> io::Result<&'static Arena> {
@@ -57,27 +73,48 @@ impl Arena {
         let Range { start, end } = pages.addresses();
         START.store(start, Ordering::Relaxed);
         END.store(end, Ordering::Relaxed);
-        let free = Mutex::new(BTreeMap::from([(0, pages.bytes())]));
-        Ok(ARENA.get_or_init(|| Arena { pages, free }))
+        let room = Mutex::new(Room { free: BTreeMap::from([(0, pages.bytes())]), fresh: 0, opened: 0 });
+        Ok(ARENA.get_or_init(|| Arena { pages, room }))
     }
 
-    fn free(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
-        // Nothing between lock and unlock leaves the map half changed.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn room(&self) -> MutexGuard<'_, Room> {
+        // Nothing between lock and unlock leaves the room half changed.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, bytes: usize) -> Option<Range<usize>> {
-        let mut free = self.free();
-        let (&start, &end) = free.iter().find(|&(start, end)| end - start >= bytes)?;
-        free.remove(&start);
-        if end - start > bytes {
-            free.insert(start + bytes, end);
+    /// A free range of that size; whether all of it can be written to.
+    fn take(&self, bytes: usize) -> Option<(Range<usize>, bool)> {
+        let mut room = self.room();
+        let (&start, &end) = room.free.iter().find(|&(start, end)| end - start >= bytes)?;
+        let range = start..start + bytes;
+        // Before what is used already is changed.
+        let writable = self.open(&mut room, &range);
+        room.free.remove(&start);
+        if end > range.end {
+            room.free.insert(range.end, end);
         }
-        Some(start..start + bytes)
+        room.fresh = room.fresh.max(range.end);
+        Some((range, writable))
+    }
+
+    /// Whether `range`, which is free, can be written to; if it is fresh, it is opened with what follows.
+    fn open(&self, room: &mut Room, range: &Range<usize>) -> bool {
+        if range.start < room.fresh {
+            return false;
+        }
+        if range.end > room.opened {
+            let end = range.end.next_multiple_of(OPENED_BYTES).min(self.pages.bytes());
+            // SAFETY: All of it is fresh: nothing refers to it.
+            if unsafe { self.pages.protect(range.start..end, Access::ReadWrite) }.is_err() {
+                return false;
+            }
+            room.opened = end;
+        }
+        true
     }
 
     fn give_back(&self, range: Range<usize>) {
-        let mut free = self.free();
+        let free = &mut self.room().free;
         let Range { mut start, mut end } = range;
         if let Some((&before, &before_end)) = free.range(..start).next_back()
             && before_end == start
@@ -111,26 +148,45 @@ impl CodeRange {
         let arena = Arena::get()?;
         let page = page_bytes();
         let bytes = bytes.max(1).checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
-        let range = arena.take(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (range, writable) = arena.take(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         // What is between the parts, too. Sandboxes give way to code, as soon as they want more.
         let mappings = 2 * parts.len();
         room::MAPPINGS.add(mappings);
         let code = CodeRange { arena, range, mappings };
-        for part in parts {
+        let pages = |part: &Part<'_>| {
             let end = part.start.checked_add(part.bytes.len()).filter(|&end| end <= bytes).expect("parts lie within the range");
-            let pages = code.range.start + part.start / page * page..code.range.start + end.next_multiple_of(page);
+            code.range.start + part.start / page * page..code.range.start + end.next_multiple_of(page)
+        };
+        if !writable {
+            // With what is between the parts, which is made inaccessible again.
             // SAFETY: The range is ours, and nothing refers to it yet.
-            unsafe { arena.pages.protect(pages.clone(), Access::ReadWrite)? };
-            // SAFETY: Just made writable; the source is another allocation.
+            unsafe { arena.pages.protect(code.range.clone(), Access::ReadWrite)? };
+        }
+        let mut parts: Vec<&Part<'_>> = parts.iter().collect();
+        parts.sort_by_key(|part| part.start);
+        let mut rest = code.range.start;
+        for part in parts {
+            let pages = pages(part);
+            if pages.len() >= POPULATED_BYTES_MIN {
+                arena.pages.populate(pages.clone());
+            }
+            // SAFETY: Made writable above or by `take`; the source is another allocation.
             unsafe { code.at(part.start).copy_from_nonoverlapping(NonNull::from(part.bytes).cast(), part.bytes.len()) };
             let access = if part.executable { Access::ReadExecute } else { Access::Read };
+            let before = rest..pages.start;
+            rest = pages.end;
             // SAFETY: As above.
-            unsafe { arena.pages.protect(pages, access)? };
+            unsafe {
+                arena.pages.protect(before, Access::None)?;
+                arena.pages.protect(pages, access)?;
+            }
             if part.executable {
                 let address = code.address() + part.start;
                 sys::code_written(address..address + part.bytes.len());
             }
         }
+        // SAFETY: As above.
+        unsafe { arena.pages.protect(rest..code.range.end, Access::None)? };
         Ok(code)
     }
 
@@ -194,11 +250,42 @@ mod tests {
         let range = first.range.clone();
         drop(first);
         let arena = Arena::get().unwrap();
-        let free = arena.free();
+        let free = &arena.room().free;
         let holds = free.iter().any(|(&start, &end)| start <= range.start && range.end <= end);
         assert!(holds || !free.is_empty(), "the range is free again, or already used by another test");
         for (before, after) in free.iter().zip(free.iter().skip(1)) {
             assert!(before.1 < after.0, "neighbours are merged");
         }
+    }
+
+    /// Whether each page of a range may be read, written to and executed, as `/proc/self/maps` says.
+    fn protection(range: Range<usize>) -> Vec<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let at = |address: usize| {
+            let line = maps.lines().find(|line| {
+                let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+                let parse = |text| usize::from_str_radix(text, 16).unwrap();
+                (parse(start)..parse(end)).contains(&address)
+            });
+            line.map_or("none", |line| &line.split_once(' ').unwrap().1[..3]).to_owned()
+        };
+        range.step_by(page_bytes()).map(at).collect()
+    }
+
+    #[test]
+    fn a_part_is_as_accessible_as_it_says_and_what_lies_between_is_not() {
+        let page = page_bytes();
+        let part = |start, executable| Part { start, bytes: b"hello", executable };
+        // Fresh ranges, and those that were used before, in whichever order.
+        let mut earlier = None;
+        for _ in 0..4 {
+            let code = CodeRange::map(6 * page, &[part(4 * page, true), part(page, false), part(2 * page, true)]).unwrap();
+            let range = code.address()..code.address() + code.bytes();
+            assert_eq!(protection(range), ["---", "r--", "r-x", "---", "r-x", "---"]);
+            drop(earlier.replace(code));
+        }
+        let range = earlier.as_ref().map(|code| code.range.clone()).unwrap();
+        drop(earlier);
+        assert!(Arena::get().unwrap().room().fresh >= range.end);
     }
 }

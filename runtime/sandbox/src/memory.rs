@@ -13,6 +13,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
@@ -54,12 +55,47 @@ impl Reservation {
     }
 }
 
+/// Pages that are zero, for the next memory of which an image is taken: many functions are mostly loaded one after the other, and new pages cost 7 us.
+static SCRATCH: Mutex<Option<Pages>> = Mutex::new(None);
+/// The size of those.
+const SCRATCH_BYTES: usize = 2 << 20;
+
+fn scratch() -> MutexGuard<'static, Option<Pages>> {
+    SCRATCH.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How large a memory may become, and the address space for that.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    reservation: Reservation,
+    bytes_max: u64,
+    reserved: usize,
+}
+
+impl Size {
+    fn of(ty: MemoryType, reservation: Reservation, limit: u64) -> io::Result<Size> {
+        // No guard is wide enough for 64-bit addresses: code that uses such a memory checks them.
+        let (reservation, most) =
+            if ty.memory64 { (Reservation::Checked, MEMORY64_BYTES_MAX / PAGE_BYTES) } else { (reservation, MEMORY32_PAGES_MAX) };
+        let pages_max = ty.pages_max.unwrap_or(u64::MAX).min(most);
+        let bytes_max = pages_max.saturating_mul(PAGE_BYTES).min(limit / PAGE_BYTES * PAGE_BYTES);
+        let reserved = match reservation {
+            Reservation::Guard => GUARD_RESERVATION_BYTES,
+            Reservation::Checked => bytes_max.checked_add(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?,
+        };
+        let reserved = usize::try_from(reserved).ok().and_then(|reserved| reserved.checked_next_multiple_of(page_bytes()));
+        Ok(Size { reservation, bytes_max, reserved: reserved.ok_or(io::ErrorKind::OutOfMemory)? })
+    }
+}
+
 /// A linear memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pages: Pages,
     ty: MemoryType,
     reservation: Reservation,
+    /// Bytes of address space that code needs which uses it.
+    reserved: usize,
     /// Most bytes it may ever have: by its type and by its address space.
     bytes_max: u64,
     /// What generated code reads: the length in bytes ([`awsm_abi::vmctx::memory`]). At a fixed address.
@@ -77,32 +113,50 @@ impl Memory {
     /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in address space of `spare`, if that has what it
     /// needs.
     pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Parts) -> io::Result<Memory> {
-        // No guard is wide enough for 64-bit addresses: code that uses such a memory checks them.
-        let (reservation, most) =
-            if ty.memory64 { (Reservation::Checked, MEMORY64_BYTES_MAX / PAGE_BYTES) } else { (reservation, MEMORY32_PAGES_MAX) };
-        let pages_max = ty.pages_max.unwrap_or(u64::MAX).min(most);
-        let bytes_max = pages_max.saturating_mul(PAGE_BYTES).min(limit / PAGE_BYTES * PAGE_BYTES);
-        let reserved = match reservation {
-            Reservation::Guard => GUARD_RESERVATION_BYTES,
-            Reservation::Checked => bytes_max.checked_add(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?,
-        };
-        let reserved = usize::try_from(reserved).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let pages = match spare.memory(reserved.next_multiple_of(page_bytes())) {
+        let size = Size::of(ty, reservation, limit)?;
+        let pages = match spare.memory(size.reserved) {
             Some(pages) => pages,
             None => {
-                let pages = Pages::reserve(reserved, Access::None)?;
+                let pages = Pages::reserve(size.reserved, Access::None)?;
                 pages.refuse_huge_pages();
                 pages
             }
         };
+        Memory::in_pages(ty, size, pages, 0)
+    }
+
+    /// The same of which no code is ever to run: it has address space for its first pages alone, and is not to grow.
+    pub(crate) fn for_image(ty: MemoryType, reservation: Reservation, limit: u64) -> io::Result<Memory> {
+        let size = Size::of(ty, reservation, limit)?;
+        let bytes = ty.pages_min.checked_mul(PAGE_BYTES).and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.ok_or(io::ErrorKind::OutOfMemory)?;
+        let spare = if bytes <= SCRATCH_BYTES { scratch().take() } else { None };
+        let pages = spare.map_or_else(|| Pages::reserve(bytes.max(SCRATCH_BYTES), Access::ReadWrite), Ok)?;
+        pages.refuse_huge_pages();
+        Memory::in_pages(ty, size, pages, bytes)
+    }
+
+    /// Ends one that was made [for an image](Self::for_image), and keeps its pages for the next.
+    pub(crate) fn keep_scratch(self) {
+        let pages = self.pages;
+        // SAFETY: Nobody has a reference into a memory that is being taken apart.
+        if pages.bytes() == SCRATCH_BYTES && unsafe { pages.discard(0..SCRATCH_BYTES) }.is_ok() {
+            scratch().get_or_insert(pages);
+        }
+    }
+
+    /// In pages of which the first `accessible` bytes can be written to.
+    fn in_pages(ty: MemoryType, size: Size, pages: Pages, accessible: usize) -> io::Result<Memory> {
+        let Size { reservation, bytes_max, reserved } = size;
         let base = pages.base().as_ptr() as usize;
         let mut memory = Memory {
             pages,
             ty,
             reservation,
+            reserved,
             bytes_max,
             record: Box::new(AtomicU64::new(0)),
-            writable: Box::new(UnsafeCell::new(Writable::new(base))),
+            writable: Box::new(UnsafeCell::new(Writable::new(base, accessible))),
             resets: 0,
             learn_at: 0,
             learn_every: LEARN_EVERY_MIN,
@@ -120,9 +174,14 @@ impl Memory {
         emptied.is_ok().then_some(self.pages)
     }
 
-    /// What it takes of the process's room.
+    /// What it is, for the message that there is none.
+    pub(crate) fn what(&self) -> &'static str {
+        self.reservation.what()
+    }
+
+    /// What it takes of the process's room, once code is to run.
     pub(crate) fn room(&self) -> [usize; 2] {
-        self.pages.room()
+        [self.reserved, Pages::MAPPINGS]
     }
 
     /// Its type as declared.

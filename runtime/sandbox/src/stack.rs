@@ -1,6 +1,7 @@
 //! A guest's stack with an inaccessible guard below it.
 
 use std::io;
+use std::ops::Range;
 
 use crate::limits::{STACK_BYTES_MAX, STACK_BYTES_MIN, STACK_GUARD_BYTES};
 use crate::sys::page::{Access, Pages, page_bytes};
@@ -13,7 +14,8 @@ use crate::sys::page::{Access, Pages, page_bytes};
 /// ```
 #[derive(Debug)]
 pub(crate) struct Stack {
-    pages: Pages,
+    /// None of one on which nothing ever runs.
+    pages: Option<Pages>,
     guard_bytes: usize,
 }
 
@@ -25,7 +27,22 @@ impl Stack {
         let pages = Pages::reserve(guard_bytes + bytes, Access::None)?;
         // SAFETY: Fresh pages, to which no reference exists.
         unsafe { pages.protect(guard_bytes..guard_bytes + bytes, Access::ReadWrite)? };
-        Ok(Stack { pages, guard_bytes })
+        Ok(Stack { pages: Some(pages), guard_bytes })
+    }
+
+    /// One of no bytes, of a sandbox in which nothing ever runs.
+    pub(crate) fn none() -> Stack {
+        Stack { pages: None, guard_bytes: 0 }
+    }
+
+    /// Whether it is such a one.
+    pub(crate) fn is_none(&self) -> bool {
+        self.pages.is_none()
+    }
+
+    /// What one of about `bytes` takes of the process's room.
+    pub(crate) fn room_of(bytes: usize) -> [usize; 2] {
+        [STACK_GUARD_BYTES.next_multiple_of(page_bytes()) + Stack::size(bytes), Pages::MAPPINGS]
     }
 
     /// The size that a stack of about `bytes` has.
@@ -35,19 +52,23 @@ impl Stack {
 
     /// The same with nothing on it; none when the system refuses.
     pub(crate) fn emptied(self) -> Option<Stack> {
-        let end = self.pages.bytes();
+        let pages = self.pages.as_ref()?;
         // SAFETY: Nothing refers to a stack that is given away, and nothing runs on it.
-        unsafe { self.pages.discard(self.guard_bytes..end) }.is_ok().then_some(self)
+        unsafe { pages.discard(self.guard_bytes..pages.bytes()) }.is_ok().then_some(self)
     }
 
     /// What it takes of the process's room.
     pub(crate) fn room(&self) -> [usize; 2] {
-        self.pages.room()
+        self.pages.as_ref().map_or([0, 0], Pages::room)
+    }
+
+    fn addresses(&self) -> Range<usize> {
+        self.pages.as_ref().map_or(0..0, Pages::addresses)
     }
 
     /// Lowest address of the guard.
     pub(crate) fn guard_low(&self) -> usize {
-        self.pages.addresses().start
+        self.addresses().start
     }
 
     /// Lowest accessible address.
@@ -57,7 +78,7 @@ impl Stack {
 
     /// Where the stack begins; a page border.
     pub(crate) fn high(&self) -> usize {
-        self.pages.addresses().end
+        self.addresses().end
     }
 
     /// The word at an address of the stack; none when the address lies elsewhere or is not aligned.

@@ -11,6 +11,7 @@ use crate::instance::Dropped;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::link;
 use crate::load::Artifact;
+use crate::memory::Memory;
 use crate::prefetch::prefetch;
 use crate::sandbox::{Parts, Sandbox, SandboxLimits, no_memory};
 use crate::sys::room;
@@ -48,9 +49,15 @@ impl Template {
     /// # Errors
     /// When the limits do not suffice, an active segment does not fit, or the host is asked for something other than functions.
     pub fn new(artifact: &Artifact, limits: &SandboxLimits) -> Result<Template, InstantiateError> {
-        let mut sandbox = Sandbox::with_capacity(limits, artifact.descriptor().plan.len())?;
+        let mut sandbox = Sandbox::for_images(limits, artifact.descriptor().plan.len());
         instantiate_plan(&mut sandbox, artifact, Sandbox::instantiate)?;
-        Ok(Template::of(artifact, limits, None, &sandbox))
+        let template = Template::of(artifact, limits, None, &sandbox);
+        if room::never_has(template.0.room) {
+            let what = sandbox.memories.iter().map(Memory::what).next().unwrap_or("a sandbox");
+            return Err(no_memory(what));
+        }
+        sandbox.memories.into_iter().for_each(Memory::keep_scratch);
+        Ok(template)
     }
 
     /// The same, with sandboxes that use no more than `budget` has: making one fails, and memory does not grow, when nothing is left.

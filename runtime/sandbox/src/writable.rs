@@ -44,8 +44,9 @@ pub(crate) struct Writable {
 const SPAN_MAPPINGS: usize = 2;
 
 impl Writable {
-    pub(crate) fn new(base: usize) -> Writable {
-        Writable { base, accessible: 0, protected: false, spans: Spans::default(), added: 0, granted: 0 }
+    /// That of a memory of which the first `accessible` bytes can be written to.
+    pub(crate) fn new(base: usize, accessible: usize) -> Writable {
+        Writable { base, accessible, protected: false, spans: Spans::default(), added: 0, granted: 0 }
     }
 
     /// Takes mappings for so many spans; false, and nothing changed, when the process has too many already.

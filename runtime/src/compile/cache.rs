@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 
@@ -20,6 +20,9 @@ use super::read_to_end;
 
 const KEY_FILE: &str = "key";
 const EXTENSION: &str = "artifact";
+
+/// How old a file's time may be, by which those that were used last are known.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(3_600);
 
 /// What an artifact was made of, as a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +90,8 @@ impl Cache {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(read(error)),
         };
-        let mut bytes = read_to_end(&file, ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64).map_err(read)?;
+        let metadata = file.metadata().map_err(read)?;
+        let mut bytes = read_to_end(&file, metadata.len(), ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64).map_err(read)?;
         let right = bytes.first_chunk::<{ blake3::OUT_LEN }>().is_some_and(|digest| {
             // Compared in constant time.
             blake3::Hash::from_bytes(*digest) == self.digest(id, &bytes[blake3::OUT_LEN..])
@@ -96,9 +100,7 @@ impl Cache {
             let _ = fs::remove_file(&path);
             return Err(CacheError::Tampered { path });
         }
-        // It was used: so it goes last. Not worth failing for.
-        #[expect(clippy::disallowed_methods, reason = "a file's time is that of the wall; only order among files comes of it")]
-        let _ = file.set_modified(SystemTime::now());
+        note_used(&file, &metadata);
         bytes.drain(..blake3::OUT_LEN);
         Ok(Some(bytes))
     }
@@ -124,7 +126,8 @@ impl Cache {
     }
 
     fn digest(&self, id: &Id, artifact: &[u8]) -> blake3::Hash {
-        blake3::Hasher::new_keyed(&self.key).update(id.0.as_bytes()).update(artifact).finalize()
+        // The artifact first: BLAKE3 hashes eight of its chunks at a time only from where it begins.
+        blake3::Hasher::new_keyed(&self.key).update(artifact).update(id.0.as_bytes()).finalize()
     }
 
     /// Removes those that were not used for longest until the others have at most `bytes_max`.
@@ -150,6 +153,16 @@ impl Cache {
             total -= bytes;
         }
         Ok(())
+    }
+}
+
+/// Notes that an artifact was used: so it goes last. Not worth failing for, nor a change of every file at every start of a server.
+fn note_used(file: &File, metadata: &fs::Metadata) {
+    #[expect(clippy::disallowed_methods, reason = "a file's time is that of the wall; only order among files comes of it")]
+    let now = SystemTime::now();
+    let is_noted = metadata.modified().is_ok_and(|noted| now.duration_since(noted).is_ok_and(|age| age < USE_NOTED_EVERY));
+    if !is_noted {
+        let _ = file.set_modified(now);
     }
 }
 
@@ -247,7 +260,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path(), 3_200).unwrap();
         #[expect(clippy::disallowed_methods, reason = "a file's time")]
-        let old = SystemTime::now() - std::time::Duration::from_secs(60);
+        let old = SystemTime::now() - 2 * USE_NOTED_EVERY;
         for number in 0..3 {
             cache.put(&id(number), &[0; 1_000]).unwrap();
             File::options().write(true).open(cache.path(&id(number))).unwrap().set_modified(old).unwrap();

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, MODULE_BYTES_MAX};
 use awsm_abi::types::Bounds;
+use rustix::buffer::spare_capacity;
+use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::count::Sum;
@@ -206,15 +208,14 @@ impl Compiler {
                 let start = |source| CompileError::Start { compiler: program.to_owned(), source };
                 let mut hasher = blake3::Hasher::new();
                 fs::File::open(program).and_then(|file| hasher.update_reader(file).map(drop)).map_err(start)?;
+                sledge_sandbox::cpu_features().for_each(|feature| add_text(&mut hasher, feature));
                 *self.identity.get_or_init(|| hasher.finalize())
             }
         };
-        let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11 cache of artifacts: module, compiler, processor");
+        let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11-22 cache of artifacts: module, compiler with processor");
         hasher.update(blake3::hash(module).as_bytes()).update(identity.as_bytes()).update(&ABI_VERSION.to_le_bytes());
-        let features: Vec<&str> = sledge_sandbox::cpu_features().collect();
-        for text in [&[target.bounds.name(), &*target.cpu], self.purpose.arguments(), &features].concat() {
-            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-        }
+        let texts = [target.bounds.name(), &*target.cpu].into_iter().chain(self.purpose.arguments().iter().copied());
+        texts.for_each(|text| add_text(&mut hasher, text));
         Ok(Id::from(hasher.finalize()))
     }
 
@@ -261,18 +262,37 @@ pub const MODULE_MAGIC: &[u8] = b"\0asm";
 
 /// Reads a file that is at most so large.
 pub(crate) fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let bytes = read_to_end(&fs::File::open(path)?, bytes_max + 1)?;
+    let file = fs::File::open(path)?;
+    let bytes = read_to_end(&file, file.metadata()?.len(), bytes_max + 1)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::other(format!("larger than {bytes_max} bytes")));
     }
     Ok(bytes)
 }
 
-/// Reads a file, as far as `bytes_max`; in one go, if it does not grow meanwhile.
-fn read_to_end(file: &fs::File, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let wanted = file.metadata()?.len().saturating_add(1).min(bytes_max);
+/// Adds a text and where it ends.
+fn add_text(hasher: &mut blake3::Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+}
+
+/// Reads a file that had `length` bytes, as far as `bytes_max`; in one go, if it did not grow meanwhile.
+fn read_to_end(file: &fs::File, length: u64, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(usize::try_from(wanted).unwrap_or(usize::MAX)).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    file.take(bytes_max).read_to_end(&mut bytes)?;
+    // One more than there are, so that the end is found by what is read nowhere.
+    let mut wanted = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1);
+    while bytes.len() < bytes_max {
+        if bytes.len() == bytes.capacity() {
+            bytes.try_reserve_exact(wanted.min(bytes_max - bytes.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            wanted = GROWN_BYTES;
+        }
+        if retry_on_intr(|| rustix::io::read(file, spare_capacity(&mut bytes)))? == 0 {
+            break;
+        }
+    }
+    bytes.truncate(bytes_max);
     Ok(bytes)
 }
+
+/// How much more is read at a time of a file that grows.
+const GROWN_BYTES: usize = 64 << 10;

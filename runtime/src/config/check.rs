@@ -63,6 +63,22 @@ pub fn check_usable(at: &str, function: &FunctionConfig) -> Result<(), ConfigErr
         Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
         Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", function.path.display())),
     }
+    granted(at, function, &mut problems);
+    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
+}
+
+/// The same without the function's file, for a caller that is about to read that anyway.
+///
+/// # Errors
+/// As for [`check_usable`].
+pub fn check_granted(at: &str, function: &FunctionConfig) -> Result<(), ConfigError> {
+    let mut problems = Problems { file: None, list: Vec::new() };
+    granted(at, function, &mut problems);
+    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
+}
+
+/// Checks the folders and hosts that a function may use.
+fn granted(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     for (index, dir) in function.dirs.iter().enumerate() {
         let key = format!("{at}.dirs[{index}].host");
         match dir.host.metadata() {
@@ -74,7 +90,6 @@ pub fn check_usable(at: &str, function: &FunctionConfig) -> Result<(), ConfigErr
     if let Err(error) = Allowed::new(&function.http_hosts) {
         problems.push(format!("{at}.http_hosts"), error.to_string());
     }
-    if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
 /// Checks one function by itself; `at` is the key under which problems are reported.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Target;
 use crate::kv::KvLimits;
 
-pub use check::{check, check_function, check_usable, stem_name};
+pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
 pub use secret::{Secret, SecretError};

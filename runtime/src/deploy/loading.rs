@@ -16,15 +16,21 @@ pub(super) type Stored = Result<Candidate, Box<Unusable>>;
 /// A function of which the module was read already.
 pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
     let began = Instant::now();
-    let function = load::function_of(bytes, config, compiler)?;
-    tracing::info!(function = config.name, route = config.route(), took = ?began.elapsed(), "loaded");
+    let (function, cached) = load::function_of(bytes, config, compiler)?;
+    tracing::info!(function = config.name, route = config.route(), cached, took = ?began.elapsed(), "loaded");
     Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), function })
 }
 
 /// A function of the configuration, which stands there at that place.
 pub(super) fn configured(index: usize, config: &FunctionConfig, compiler: &Compiler) -> Result<Candidate, Box<Unusable>> {
-    config::check_usable(&format!("functions[{index}]"), config).map_err(|error| unusable(config, &error))?;
-    read(config, compiler).map_err(|error| unusable(config, &error))
+    let at = format!("functions[{index}]");
+    config::check_granted(&at, config).map_err(|error| unusable(config, &error))?;
+    // Why a file cannot be read is said as for any other key.
+    let better = |error: OpenError| match config::check_usable(&at, config) {
+        Ok(()) => unusable(config, &error),
+        Err(better) => unusable(config, &better),
+    };
+    read(config, compiler).map_err(better)
 }
 
 /// A deployed function, which is not loaded where it is in the shadow of one of the configuration; none where there is none.

@@ -93,6 +93,9 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// Mappings of pages of which a part is made accessible: that part and the rest.
+    pub(crate) const MAPPINGS: usize = 2;
+
     /// Reserves at least `bytes`, accessible as `access` says.
     pub(crate) fn reserve(bytes: usize, access: Access) -> io::Result<Pages> {
         let bytes = bytes.max(1).checked_next_multiple_of(page_bytes()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -102,8 +105,7 @@ impl Pages {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
             Access::ReadExecute => ProtFlags::READ | ProtFlags::EXEC,
         };
-        // What becomes accessible of it, and what does not.
-        let taken = Taken::new(bytes, if access == Access::None { 2 } else { 1 });
+        let taken = Taken::new(bytes, if access == Access::None { Pages::MAPPINGS } else { 1 });
         if access == Access::None
             && let Some(base) = space::take(bytes)
         {
@@ -171,6 +173,13 @@ impl Pages {
             // SAFETY: The pages are ours, and it changes nothing that can be seen. Where it is refused, more memory is used.
             let _ = unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxNoHugepage) };
         }
+    }
+
+    /// Has the system make the pages of `range`, which can be written to and will be, all at once instead of at the first write to each.
+    pub(crate) fn populate(&self, range: Range<usize>) {
+        let start = self.part(&range);
+        // SAFETY: The pages are ours, and it changes nothing that can be seen. Systems before Linux 5.14 refuse it; then writing makes them.
+        let _ = unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxPopulateWrite) };
     }
 
     /// Gives the pages of `range`, which can be written to, back: they are zero when next touched.

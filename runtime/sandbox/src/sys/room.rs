@@ -72,6 +72,11 @@ pub(crate) fn has(wanted: [usize; 2], freed: [usize; 2]) -> bool {
     ADDRESSES.has(wanted[0], freed[0]) && MAPPINGS.has(wanted[1], freed[1])
 }
 
+/// Whether there would not be so many even if nothing else had any.
+pub(crate) fn never_has(wanted: [usize; 2]) -> bool {
+    wanted[0] > ADDRESSES.max() || wanted[1] > MAPPINGS.max()
+}
+
 /// Addresses and mappings of several together.
 pub(crate) fn sum(rooms: impl Iterator<Item = [usize; 2]>) -> [usize; 2] {
     rooms.fold([0, 0], |sum, room| [sum[0] + room[0], sum[1] + room[1]])

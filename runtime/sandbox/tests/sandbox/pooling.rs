@@ -102,6 +102,28 @@ fn a_sandbox_is_only_used_again_by_its_own_template() {
 }
 
 #[test]
+fn a_template_begins_with_nothing_of_the_one_that_was_made_before() {
+    use awsm_abi::descriptor::{ConstOp, SegmentMode};
+    let mut low = parts();
+    low.descriptor.modules[0].data[1].mode = SegmentMode::Active { target: 0, offset: vec![ConstOp::I32Const(0)] };
+    low.blob = b"lowslows".to_vec();
+    // Where a template has failed half-way, too.
+    let mut failing = parts();
+    failing.descriptor.modules[0].data[1].mode = SegmentMode::Active { target: 0, offset: vec![ConstOp::I32Const(0x1_fffd)] };
+    let (low, failing) = (low.load(), failing.load());
+    for _ in 0..3 {
+        for before in [&low, &failing] {
+            assert_eq!(Template::new(before, &LIMITS).is_ok(), std::ptr::eq(before, &raw const low));
+            let mut sandbox = template().instantiate().unwrap();
+            let main = sandbox.main_instance().unwrap();
+            let memory = sandbox.memory(main).unwrap();
+            let written: Vec<usize> = (0..memory.len() as usize).filter(|&at| memory.slice(at as u64, 1) != Ok(&[0])).collect();
+            assert_eq!(written, [16, 17, 18, 19]);
+        }
+    }
+}
+
+#[test]
 fn two_threads_with_a_pool_each_do_not_disturb_each_other() {
     let template = template();
     std::thread::scope(|scope| {
