@@ -2,7 +2,8 @@
 //
 // LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
 // runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody and reads or writes
-// several, or when they write a row of narrow ones. A row of 64-bit integers is hardly more than somebody's stack frame.
+// several, or when they write a row of narrow ones that they compute there. A row of 64-bit integers is hardly more than somebody's stack frame,
+// and so is a row of values from other blocks: Asyncify writes all variables of a function so.
 
 #include "passes.h"
 
@@ -24,9 +25,13 @@ static bool isFractionOrVector(const Instruction &instruction) {
     return type->isFPOrFPVectorTy() || type->isVectorTy();
 }
 
+// Whether a narrow integer is written that is constant, or computed in the same block.
 static bool isNarrowStore(const Instruction &instruction) {
     auto *type = isa<StoreInst>(instruction) ? dyn_cast<IntegerType>(instruction.getOperand(0)->getType()) : nullptr;
-    return type && type->getBitWidth() < 64;
+    if (!type || type->getBitWidth() >= 64)
+        return false;
+    const auto *value = dyn_cast<Instruction>(instruction.getOperand(0));
+    return value ? value->getParent() == instruction.getParent() && !isa<PHINode>(value) : isa<Constant>(instruction.getOperand(0));
 }
 
 // Whether an iteration calls nobody, and reads or writes enough that some of it may be done together.
