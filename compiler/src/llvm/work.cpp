@@ -12,10 +12,9 @@
 
 using namespace llvm;
 
-// Basic blocks up to which a function is vectorised in straight lines.
-static constexpr unsigned slpBlocksMax = 512;
-// Basic blocks up to which memory is numbered, loops are unswitched and unrolled, and values are followed through branches.
-static constexpr unsigned thoroughBlocksMax = 4096;
+// Basic blocks up to which a function is vectorised in straight lines, its memory is numbered, its loops are unswitched and unrolled, and values
+// and jumps are followed through its branches.
+static constexpr unsigned thoroughBlocksMax = 512;
 
 // Where this thread says the function's index, if somebody wants to know.
 static thread_local std::atomic<uint32_t> *place = nullptr;
@@ -45,8 +44,8 @@ static const Function *functionOf(const Any &unit) {
 
 static unsigned blocksMaxOf(StringRef pass) {
     return StringSwitch<unsigned>(pass)
-        .Case("awsm::SlpPass", slpBlocksMax)
-        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "SimpleLoopUnswitchPass", "LoopFullUnrollPass"}, thoroughBlocksMax)
+        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "JumpThreadingPass"}, thoroughBlocksMax)
+        .Cases({"SimpleLoopUnswitchPass", "LoopFullUnrollPass", "LoopUnrollPass", "awsm::SlpPass"}, thoroughBlocksMax)
         .Default(0);
 }
 
