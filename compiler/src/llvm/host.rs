@@ -7,8 +7,9 @@ use inkwell::llvm_sys::support::LLVMParseCommandLineOptions;
 use inkwell::targets::{InitializationConfig, Target, TargetMachine};
 
 /// Options that LLVM offers nowhere else. Most keep an access from losing its trap (see [`super::keep`]):
-/// sinking moves a load behind a branch that may not be taken, narrowing makes it touch fewer bytes.
-const OPTIONS: [&str; 10] = [
+/// sinking moves a load behind a branch that may not be taken, narrowing makes it touch fewer bytes. The last three bound the time that functions with
+/// thousands of basic blocks take (NOTES.md).
+const OPTIONS: [&str; 13] = [
     "awsm",
     "-instcombine-code-sinking=false",
     "-disable-select-optimize",
@@ -19,6 +20,9 @@ const OPTIONS: [&str; 10] = [
     "-aarch64-enable-global-isel-at-O=-1", // loses parameters of tail calls in functions that are not optimised
     "-disable-mergeicmps",          // would call memcmp
     "-simplifycfg-hoist-loads-stores-with-cond-faulting=false",
+    "-grow-region-complexity-budget=5000", // blocks and edges that register allocation looks at to split a value's life; LLVM's is 10,000
+    "-late-remat-update-threshold=16", // copies of a constant that become constants before its life is found anew; LLVM's is 100
+    "-cgpp-huge-func=1000",            // blocks from which addresses and extensions are prepared once, not until nothing changes
 ];
 
 /// Makes LLVM ready. Cheap when it was called before.
