@@ -15,6 +15,7 @@ use crate::http::tls;
 use crate::kernel;
 use crate::server::Plan;
 use crate::telemetry::Settings;
+use crate::upstream;
 
 /// What a server starts with.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub fn prepare(
     let tls = problems.each(pair.map(|(certificate, key)| tls::Pair::read(certificate, key)).transpose());
     let token = problems.one(config.admin_token.as_ref().map(Token::read).transpose());
     let telemetry = problems.each(Settings::read(config));
+    // Read once more with the functions; a file that cannot be read is told with all that is wrong.
+    problems.one(upstream::roots(config.http_ca_file.as_deref()));
     if let Some(Err(why)) = config.admin.as_deref().and_then(Address::parse).map(|address| address.check()) {
         problems.push("admin", why);
     }

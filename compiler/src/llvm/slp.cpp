@@ -2,7 +2,7 @@
 //
 // LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
 // runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody and reads or writes
-// several, or when they write a row of narrow ones that they compute there. A row of 64-bit integers is hardly more than somebody's stack frame,
+// several, or when they write a row of narrow ones that they compute there. A row of 64-bit integers is hardly more than a stack frame,
 // and so is a row of values from other blocks: Asyncify writes all variables of a function so.
 
 #include "passes.h"
