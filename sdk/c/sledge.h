@@ -215,7 +215,7 @@ int32_t sledge_kv_commit(int32_t bucket, const sledge_kv_expected *expected, siz
  * something is wrong with it that an operator has to put right), SLEDGE_ETIMEDOUT. */
 SLEDGE_IMPORT("sledge:call", "invoke")
 int32_t sledge_invoke(const char *name, size_t name_length, const void *input, size_t length, void *reply, size_t capacity);
-/* The same in two parts, of which the first does not wait: a handle. What nobody waits for ends with the caller. */
+/* The same in two parts, of which the first does not wait: a handle. A call that is not waited for ends with the caller. */
 SLEDGE_IMPORT("sledge:call", "start") int32_t sledge_start(const char *name, size_t name_length, const void *input, size_t length);
 SLEDGE_IMPORT("sledge:call", "wait") int32_t sledge_wait(int32_t call, void *reply, size_t capacity);
 /* What of the last reply did not fit: its length, of which as much is written as fits. */

@@ -174,7 +174,8 @@ fn admin(config: &Config, problems: &mut Problems<'_>) {
         problems.push("admin", format!("`{admin}` is neither a path with a `/`, nor IP:PORT, nor `{ADMIN_NONE}`"));
     }
     if is_address && config.admin_token.is_none() {
-        let why = "whoever reaches this address could change the server; give `admin_token`, or the path of a Unix socket";
+        let why =
+            "any client that reaches this address could change the server; give `admin_token`, or the path of a Unix socket";
         problems.push("admin", format!("{admin}: {why}"));
     }
 }
@@ -266,7 +267,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     match function.queue_max {
         Some(_) if function.concurrency_max.is_none() => {
-            problems.push(key("queue_max"), "counts who waits while `concurrency_max` run; give that too");
+            problems.push(key("queue_max"), "counts requests that wait while `concurrency_max` run; give that too");
         }
         Some(queue_max) => problems.range(key("queue_max"), queue_max as u64, 0, u64::from(u32::MAX)),
         None => {}

@@ -58,7 +58,7 @@ impl ClientSpan {
                     }
                 }
                 Some(Err(failure)) => span.fail(kind(failure), short(&failure.to_string())),
-                None => span.fail("cancelled", "nobody waited for it any more"),
+                None => span.fail("cancelled", "the caller has gone"),
             }
         });
     }

@@ -209,7 +209,10 @@ impl Collected {
         let mut metric =
             encoder.encode_descriptor("compile", "Compiling a module", Some(&Unit::Seconds), MetricType::Histogram)?;
         metric.encode_histogram::<[(&str, &str); 0]>(compile.seconds(), compile.count(), &compile.buckets(), None)?;
-        let (name, help) = ("server_log_lines_dropped", "Lines of the log that were dropped, because nobody took them");
+        let (name, help) = (
+            "server_log_lines_dropped",
+            "Lines of the log that were dropped, because they were written faster than they could be passed on",
+        );
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
         ConstCounter::new(*server_log_lines_dropped).encode(metric)?;
         if let Some(commits) = kv_commits {

@@ -369,7 +369,7 @@ impl Worker {
             Event::Ended { ran: Duration::ZERO }
         };
         if reply.is_closed() {
-            tracing::debug!(function = function.name(), "nobody waits for the request any more");
+            tracing::debug!(function = function.name(), "the client has gone");
             return failed(self);
         }
         // Meanwhile the sandbox of the request before is reset.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::sys;
 
-/// A call that was begun. What nobody waits for ends with the caller.
+/// A call that was begun. A call that is not waited for ends with the caller.
 #[derive(Debug)]
-#[must_use = "what nobody waits for ends with the caller"]
+#[must_use = "a call that is not waited for ends with the caller"]
 pub struct Pending(u32);
 
 /// Why a call has no reply.

@@ -47,10 +47,10 @@ fn check(function: &ItemFn) -> Result<()> {
         return refuse(token.span(), "is not async: each request has a sandbox of its own, and what waits lets others run");
     }
     if let Safety::Unsafe(token) = &signature.safety {
-        return refuse(token.span(), "is not unsafe: nobody could promise anything to it");
+        return refuse(token.span(), "is not unsafe: the runtime calls it, and can promise nothing");
     }
     if signature.generics.type_params().next().is_some() || signature.generics.const_params().next().is_some() {
-        return refuse(signature.generics.span(), "is not generic: nobody could say of what");
+        return refuse(signature.generics.span(), "is not generic: the runtime calls it, and can name no types");
     }
     if let Some(second) = signature.inputs.iter().nth(1) {
         return refuse(second.span(), "has at most one parameter: a request, its body as bytes, text or `Json`");
