@@ -12,7 +12,6 @@ use inkwell::context::Context;
 use crate::artifact::{self, CodeObject, DefaultRow, Parts};
 use crate::error::CompileError;
 use crate::helpers;
-use crate::isolated::Watch;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
 use crate::module::{self, FuncIdx, Module};
 use crate::options::{CompileOptions, Effort, Emit};
@@ -20,6 +19,7 @@ use crate::parallel;
 use crate::partition::{self, Part, Plan};
 use crate::progress::{Phase, Progress};
 use crate::translate::{self, Unit};
+use crate::watch::Watch;
 
 /// Compiles a WebAssembly module, given in the binary format, to what [`CompileOptions::emit`] asks for.
 ///

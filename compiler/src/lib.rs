@@ -21,6 +21,7 @@ mod parallel;
 mod partition;
 mod progress;
 mod translate;
+mod watch;
 
 pub use compile::{check, compile};
 pub use error::{CompileError, LinkerError};

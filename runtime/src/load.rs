@@ -11,7 +11,7 @@ use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
 use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, cache_folder_default};
 use crate::config::{Config, FunctionConfig};
-use crate::function::{Function, FunctionError};
+use crate::invoke::function::{Function, FunctionError};
 use crate::symbols;
 
 /// The first bytes of an artifact, among others.

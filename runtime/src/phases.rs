@@ -8,12 +8,33 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use crate::config::PhaseConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a phase is called in which a request begins, where that is not declared. Its id is 0.
 pub const BEGIN: &str = "begin";
+
+/// A part of a function's work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseConfig {
+    /// By which the function says that it begins. A request begins in phase 0, which need not be declared.
+    pub id: u32,
+    /// Its name, in records and metrics: letters, digits, `.`, `-` and `_`.
+    #[schemars(length(min = 1, max = 64))]
+    pub name: String,
+    /// Processor time that a request is expected to use in it, in microseconds.
+    #[schemars(range(min = 1, max = 86_400_000_000_u64))]
+    pub cpu_us: u64,
+    /// The part of a core that it uses while it lasts, waiting included: 100 for one that only computes, less for one that mostly waits.
+    #[serde(default = "cpu_percent_default")]
+    #[schemars(range(min = 1, max = 100))]
+    pub cpu_percent: u32,
+}
+
+const fn cpu_percent_default() -> u32 {
+    100
+}
 
 /// A phase that a function declares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

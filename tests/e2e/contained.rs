@@ -5,11 +5,11 @@
 use crate::assert_failure;
 use sledge::config::{Config, FunctionConfig};
 use sledge::deploy::{Candidate, Deployer};
-use sledge::function::Function;
 use sledge::host::{Code, Effect, HostFunction, Imports, Offer, wasi};
+use sledge::invoke::function::Function;
 use sledge::load;
-use sledge::prepare::prepare;
 use sledge::server;
+use sledge::server::prepare::prepare;
 use sledge_sandbox::{Artifact, LoadPolicy};
 use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::programs;

@@ -4,7 +4,8 @@
 
 use crate::{assert_failure, contained};
 use awsm_abi::types::ValType::I32;
-use sledge::host::{Call, Code, Effect, HostFunction, Stop, blocking, wasi};
+use sledge::blocking;
+use sledge::host::{Call, Code, Effect, HostFunction, Stop, wasi};
 use sledge_tests::http::{Client, Raw, Reply, TIME_MAX, post_bytes};
 use std::future::{pending, ready};
 use std::sync::atomic::{AtomicU32, Ordering};

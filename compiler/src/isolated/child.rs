@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::ClockId;
 
-use super::watch::{self, Watch};
 use super::{Limits, Message, Request};
 use crate::compile::{self, Supervisor, Surroundings};
 use crate::llvm;
 use crate::module::FuncIdx;
 use crate::progress::{Phase, Progress};
+use crate::watch::{self, Watch};
 
 /// Between reports of how far a phase has come.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);

@@ -10,13 +10,12 @@
 //! parent <--stderr-- what LLVM says when it fails, with the pass and the function
 //! ```
 //!
-//! A function that takes more than its share of the time (`watch.rs`) ends the process, too: the parent starts another, with what was finished and
+//! A function that takes more than its share of the time (`crate::watch`) ends the process, too: the parent starts another, with what was finished and
 //! what is left of the time, in which that function is compiled with less effort.
 
 mod child;
 mod parent;
 mod verdict;
-mod watch;
 
 use std::time::Duration;
 
@@ -27,7 +26,6 @@ use crate::progress::Phase;
 
 pub use child::serve;
 pub use parent::compile;
-pub(crate) use watch::Watch;
 
 /// What a compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -34,11 +34,11 @@ use tokio::sync::Semaphore;
 use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
+use crate::invoke::{Dispatcher, Phase};
 use crate::load::OpenError;
 use crate::logging;
 use crate::metrics::text::Gauges;
 use crate::metrics::{self, Metrics};
-use crate::scheduler::{Crew, Phase};
 use crate::telemetry::Tracer;
 
 /// The header with a function's settings.
@@ -60,7 +60,7 @@ const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Api {
     deployer: Arc<Deployer>,
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     metrics: Arc<Metrics>,
     tracer: Option<Arc<Tracer>>,
     listen: SocketAddr,
@@ -82,7 +82,7 @@ impl Api {
     #[must_use]
     pub fn new(
         deployer: Arc<Deployer>,
-        crew: Arc<Crew>,
+        dispatcher: Arc<Dispatcher>,
         metrics: Arc<Metrics>,
         tracer: Option<Arc<Tracer>>,
         listen: SocketAddr,
@@ -91,7 +91,7 @@ impl Api {
     ) -> Api {
         let (deployments, followers) = (Arc::new(Semaphore::new(DEPLOYMENTS_MAX)), Arc::new(Semaphore::new(FOLLOWERS_MAX)));
         let started = Instant::now();
-        Api { deployer, crew, metrics, tracer, listen, workers, ready_when_degraded, started, deployments, followers }
+        Api { deployer, dispatcher, metrics, tracer, listen, workers, ready_when_degraded, started, deployments, followers }
     }
 
     /// Answers a request; `may_enter`: whether it carries the token, if there is one.
@@ -136,13 +136,13 @@ impl Api {
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
             "uptime_s": self.started.elapsed().as_secs(),
-            "phase": phase(self.crew.phase()),
+            "phase": phase(self.dispatcher.phase()),
             "listen": self.listen.to_string(),
             "workers": self.workers,
             "functions": functions.len() - quarantined,
             "quarantined": quarantined,
             "retired_versions": self.deployer.retired(),
-            "requests": self.crew.requests(),
+            "requests": self.dispatcher.requests(),
             "memory_bytes_used": budget.bytes_used(),
             "memory_bytes_max": budget.bytes_max(),
             "deployments_last": self.deployer.is_lasting(),
@@ -151,7 +151,7 @@ impl Api {
     }
 
     fn readiness(&self) -> Answer {
-        let problems = match self.crew.phase() {
+        let problems = match self.dispatcher.phase() {
             Phase::Serving => self.deployer.health().problems_now(),
             Phase::Draining | Phase::Killing => return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "stopping\n"),
         };
@@ -165,8 +165,8 @@ impl Api {
 
     fn metrics(&self) -> Answer {
         let gauges = Gauges {
-            requests: self.crew.requests() as u64,
-            idle: (0..self.workers).map(|worker| self.crew.pools().idle(worker) as u64).sum(),
+            requests: self.dispatcher.requests() as u64,
+            idle: (0..self.workers).map(|worker| self.dispatcher.pools().idle(worker) as u64).sum(),
             server_log_lines_dropped: logging::dropped(),
             spans: self.tracer.as_ref().map(|tracer| tracer.counts()),
             ..self.deployer.gauges()

@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Address, Api};
-use crate::config::{Secret, SecretError};
+use crate::secret::{Secret, SecretError};
 
 /// After how long without a word it is asked whether a client on TCP is still there.
 const KEEPALIVE: Duration = Duration::from_secs(60);

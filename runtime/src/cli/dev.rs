@@ -22,7 +22,7 @@ use crate::compile::Purpose;
 use crate::config::{self, Config, ConfigError, FunctionConfig};
 use crate::deploy::Deployer;
 use crate::notice::{self, To};
-use crate::prepare::{Prepared, prepare};
+use crate::server::prepare::{Prepared, prepare};
 use crate::{load, logging, server};
 
 /// Builds in a row because of files that change meanwhile; what still changes in the last one is made by it.

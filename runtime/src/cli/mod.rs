@@ -18,14 +18,15 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::compile;
-use crate::config::{self, KV_MEMORY};
+use crate::config;
 use crate::deploy::Deployer;
 use crate::health::Subject;
+use crate::kv::KV_MEMORY;
 use crate::kv::embedded::tool::{self, ToolError};
 use crate::kv::file as kv_file;
 use crate::load;
 use crate::notice::To;
-use crate::prepare::prepare;
+use crate::server::prepare::prepare;
 
 /// Status of a command that failed.
 const FAILURE: u8 = 1;

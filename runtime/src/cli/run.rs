@@ -13,12 +13,13 @@ use sledge_sandbox::WorkerThread;
 use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
-use crate::config::{self, Config, DirConfig, FunctionConfig, Secret, Variable};
-use crate::execution::{Execution, Progress};
-use crate::function::Function;
+use crate::config::{self, Config, DirConfig, FunctionConfig};
 use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
+use crate::invoke::driver::{Execution, Progress};
+use crate::invoke::function::Function;
 use crate::notice::To;
 use crate::outcome::Failure;
+use crate::secret::{Secret, Variable};
 use crate::{load, logging, symbols};
 
 /// Exit status after a trap, as after SIGABRT.

@@ -13,8 +13,8 @@ use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionCo
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
-use crate::prepare::prepare;
 use crate::server;
+use crate::server::prepare::prepare;
 use crate::symbols;
 
 /// Serve functions over HTTP.

@@ -26,8 +26,7 @@ use rustix::buffer::spare_capacity;
 use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::count::Sum;
-use crate::metrics::{Count, Histogram};
+use crate::counters::{Count, Histogram, Sum};
 use crate::notice::{self, To};
 
 pub use broker::{BROKER_COMMAND, Broker, serve as serve_broker};

@@ -11,9 +11,10 @@ use hyper::header::HeaderValue;
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX,
-    KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, PhaseConfig, Problem, Variable,
+    KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem,
 };
-use crate::phases::BEGIN;
+use crate::phases::{BEGIN, PhaseConfig};
+use crate::secret::Variable;
 use crate::telemetry;
 use crate::upstream::Allowed;
 

@@ -6,10 +6,7 @@
 mod check;
 mod error;
 mod read;
-mod secret;
 mod settings;
-mod telemetry;
-mod variable;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,14 +18,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::Target;
 use crate::kv::KvLimits;
+use crate::phases::PhaseConfig;
+use crate::schedule::Policy;
+use crate::secret::{Secret, Variable};
+use crate::telemetry::TelemetryConfig;
 
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
-pub use secret::{Secret, SecretError};
 pub use settings::{SettingChange, differences, merged, settings};
-pub use telemetry::TelemetryConfig;
-pub use variable::{Variable, environment};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -57,8 +55,6 @@ pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
 pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
-/// What `kv` says where entries are to be kept in memory only.
-pub const KV_MEMORY: &str = "memory";
 /// The smallest `kv_bytes_max` and `kv_tenant_bytes_max`.
 pub const KV_BYTES_MIN: u64 = 64 << 10;
 /// What `admin` says where there is to be no admin door.
@@ -180,19 +176,6 @@ pub enum Listeners {
     Dedicated,
 }
 
-/// Who runs next on a worker, of the requests of one tenant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// New requests first, as long as they leave half of the time to those that have begun; of those each in turn, for a quantum.
-    #[default]
-    RoundRobin,
-    /// In the order of arrival, each to its end.
-    Fifo,
-    /// Whose deadline is earliest, also in place of one that has begun.
-    Edf,
-}
-
 /// Which requests are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -306,24 +289,6 @@ pub struct DirConfig {
     /// Whether the function may change what is in it.
     #[serde(default)]
     pub write: bool,
-}
-
-/// A part of a function's work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PhaseConfig {
-    /// By which the function says that it begins. A request begins in phase 0, which need not be declared.
-    pub id: u32,
-    /// Its name, in records and metrics: letters, digits, `.`, `-` and `_`.
-    #[schemars(length(min = 1, max = 64))]
-    pub name: String,
-    /// Processor time that a request is expected to use in it, in microseconds.
-    #[schemars(range(min = 1, max = 86_400_000_000_u64))]
-    pub cpu_us: u64,
-    /// The part of a core that it uses while it lasts, waiting included: 100 for one that only computes, less for one that mostly waits.
-    #[serde(default = "cpu_percent_default")]
-    #[schemars(range(min = 1, max = 100))]
-    pub cpu_percent: u32,
 }
 
 /// How a module is compiled to keep accesses inside its memory.
@@ -489,10 +454,6 @@ const fn memory_bytes_max_default() -> u64 {
 
 const fn deadline_ms_default() -> u64 {
     30_000
-}
-
-const fn cpu_percent_default() -> u32 {
-    100
 }
 
 const fn log_lines_per_s_max_default() -> u64 {

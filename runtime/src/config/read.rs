@@ -10,8 +10,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::settings::NO_SETTINGS;
-use super::{Config, ConfigError, FunctionConfig, KV_MEMORY, Problem, Variable};
-use crate::kv::is_redis;
+use super::{Config, ConfigError, FunctionConfig, Problem};
+use crate::kv::{KV_MEMORY, is_redis};
+use crate::secret::Variable;
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;

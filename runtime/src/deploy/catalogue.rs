@@ -11,13 +11,14 @@ use sledge_sandbox::Budget;
 
 use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
-use crate::function::{Function, Labels, Neighbours};
 use crate::health::Subject;
 use crate::host::Strings;
 use crate::http::{Held, Place, Route, Router};
+use crate::invoke::function::{Function, Labels, Neighbours};
 use crate::kv::Store;
 use crate::phases::Phase;
-use crate::scheduler::{FunctionId, TenantId};
+use crate::schedule::{FunctionId, TenantId};
+use crate::secret;
 use crate::upstream::Roots;
 
 /// Who says what a function is: nobody else may change it.
@@ -133,7 +134,7 @@ pub struct Entry {
 impl Entry {
     /// Whether secrets are still what they were when this was loaded.
     pub fn has_the_secrets_of(&self, config: &FunctionConfig) -> bool {
-        let env = config::environment(&config.env).map(Strings::from_iter);
+        let env = secret::environment(&config.env).map(Strings::from_iter);
         env.is_ok_and(|env| env == self.route.function.process.env)
     }
 }

@@ -11,7 +11,7 @@
 //! * [`publish`]: how threads come to use new routes, and how it is known that all do;
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
-//! * [`reload`]: SIGHUP; [`store`]: deployed functions on disk.
+//! * [`store`]: deployed functions on disk.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
 //! sandboxes are given back, and with its last request everything of it is unmapped.
@@ -22,7 +22,6 @@ mod loading;
 pub mod publish;
 pub mod quarantine;
 mod reconfigure;
-pub mod reload;
 pub mod store;
 
 pub use catalogue::{Candidate, Info, Origin};

@@ -9,7 +9,7 @@ use super::deployer::Change;
 use super::loading::{self, Stored};
 use super::quarantine::Unusable;
 use crate::config::FunctionConfig;
-use crate::function::Function;
+use crate::invoke::function::Function;
 
 /// A change that is being made.
 pub(super) struct Reload<'a> {

@@ -8,7 +8,6 @@
 //! guest only through checked [`GuestMemory`], and what it touches of the outside through a [`Context`], which belongs to one
 //! invocation. Host functions know neither HTTP nor the scheduler.
 
-pub mod blocking;
 mod call;
 mod context;
 mod fetch;

@@ -25,9 +25,9 @@ use super::connections::{Activity, Order, UnderWay};
 use super::framing::Framing;
 use super::linger::{Lingering, Watch};
 use super::response::Answer;
-use super::tls::{self, Stream};
 use super::{Door, Open, Site, request};
-use crate::scheduler::Phase;
+use crate::invoke::Phase;
+use crate::tls::{self, Stream};
 
 /// What is kept of a connection that has not been read: a request's head has to fit.
 const BUFFER_BYTES_MAX: usize = 128 << 10;
@@ -214,7 +214,7 @@ async fn answer(door: &Door, site: Site, activity: &Rc<Activity>, request: Reque
         response.headers_mut().remove(CONNECTION);
         return response;
     }
-    if door.crew.phase() != Phase::Serving {
+    if door.dispatcher.phase() != Phase::Serving {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // Perhaps the body was not read: then hyper closes the connection while the client still sends.

@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 use super::calm::Calm;
 use super::connections::Activity;
 use super::framing::Framing;
-use super::tls::Stream;
+use crate::tls::Stream;
 
 /// How long a client may go on sending after it was answered.
 const TIME_MAX: Duration = Duration::from_secs(2);

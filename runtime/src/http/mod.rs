@@ -26,7 +26,6 @@ pub mod response;
 pub mod router;
 mod span;
 mod streamed;
-pub mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -36,9 +35,11 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use crate::invoke::{Admission, Dispatcher, Job};
 use crate::metrics::Board;
-use crate::scheduler::{Admission, Crew, Job, Local};
 use crate::telemetry::Tracer;
+use crate::tls;
+use crate::worker::Local;
 
 use connections::Connections;
 pub use router::{Held, Place, Route, Router, Site};
@@ -48,7 +49,7 @@ pub struct Door {
     /// Where requests go; never borrowed while something is waited for.
     pub router: RefCell<Arc<Router>>,
     /// Who runs them.
-    pub crew: Arc<Crew>,
+    pub dispatcher: Arc<Dispatcher>,
     /// This thread's worker, if it is one.
     pub local: Option<Rc<Local>>,
     /// The largest request body.
@@ -121,13 +122,19 @@ impl fmt::Debug for Door {
 impl Door {
     /// A door without connections.
     #[must_use]
-    pub fn new(router: Arc<Router>, crew: Arc<Crew>, local: Option<Rc<Local>>, board: Board, manners: Manners) -> Door {
+    pub fn new(
+        router: Arc<Router>,
+        dispatcher: Arc<Dispatcher>,
+        local: Option<Rc<Local>>,
+        board: Board,
+        manners: Manners,
+    ) -> Door {
         let router = RefCell::new(router);
         let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer } = manners;
         let (open, closed) = (Cell::new(0), Notify::new());
         Door {
             router,
-            crew,
+            dispatcher,
             local,
             body_bytes_max,
             timeouts,
@@ -164,7 +171,7 @@ impl Door {
             Some(local) => local.submit(job),
             None => {
                 if let Some(job) = Admission::enter(job) {
-                    self.crew.inject(job);
+                    self.dispatcher.inject(job);
                 }
             }
         }
@@ -198,7 +205,7 @@ impl Drop for Open {
         let door = &self.door;
         door.open.set(door.open.get() - 1);
         if door.open.get() == 0 {
-            door.crew.close_door();
+            door.dispatcher.close_door();
             door.closed.notify_one();
         }
     }

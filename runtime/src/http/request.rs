@@ -17,8 +17,8 @@ use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
+use crate::invoke::{Content, Job, Reply, ReplyTo};
 use crate::outcome::Failure;
-use crate::scheduler::{Content, Job, Reply, ReplyTo};
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -188,7 +188,7 @@ async fn run(
     if body::is_declared_too_large(&incoming, door.body_bytes_max) || activity.is_refused() {
         return Err(Failure::BodyTooLarge);
     }
-    let admission = door.crew.admit(&route.function)?;
+    let admission = door.dispatcher.admit(&route.function)?;
     let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await;
     let body = match body {
         // What was cut off by us is not broken.

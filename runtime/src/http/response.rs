@@ -10,8 +10,8 @@ use hyper::{Response, StatusCode};
 use super::router::Place;
 use super::streamed::Streamed;
 use crate::host::ReplyHead;
+use crate::invoke::{Content, Reply};
 use crate::outcome::Failure;
-use crate::scheduler::{Content, Reply};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
@@ -92,7 +92,7 @@ pub fn add_timing(response: &mut Response<Answer>, reply: &Reply) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::Record;
+    use crate::invoke::Record;
     use std::time::Duration;
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
-use crate::function::{Function, Labels};
+use crate::invoke::function::{Function, Labels};
 use crate::outcome::Failure;
-use crate::scheduler::FunctionId;
+use crate::schedule::FunctionId;
 
 /// Slashes of a path at which a route may end: a path of nothing else costs no more than this many looks.
 pub const PREFIX_SLASHES_MAX: usize = 64;

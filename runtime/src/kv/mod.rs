@@ -23,13 +23,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::config::KV_MEMORY;
 use crate::health::Health;
 
 pub use self::redis::Redis;
 pub use count::Commits;
 pub use embedded::{Embedded, OpenError};
 
+/// What stands in place of a path where entries are to be kept in memory only.
+pub const KV_MEMORY: &str = "memory";
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 1 << 10;
 /// The largest value.

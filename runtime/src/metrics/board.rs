@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use sledge_sandbox::prefetch;
 
-use super::count::{Count, Histogram, Sum};
-use crate::function::{Function, Labels};
+use crate::counters::{Count, Histogram, Sum};
+use crate::invoke::function::{Function, Labels};
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
-use crate::scheduler::FunctionId;
+use crate::schedule::FunctionId;
 
 /// How requests end: success, and every [code](Failure::code) of a failure.
 pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {

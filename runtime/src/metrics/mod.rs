@@ -6,13 +6,11 @@
 //!
 //! Every thread that serves counts in rows of its own, so that no two cores write to the same cache line; whoever asks adds them up.
 //!
-//! * [`count`]: numbers with one writer; [`board`]: a thread's rows; [`text`]: all of it in the OpenMetrics format;
+//! * [`board`]: a thread's rows; [`text`]: all of it in the OpenMetrics format;
 //! * [`process`]: what the system says of this process.
 
 pub mod board;
-pub mod count;
 pub mod process;
 pub mod text;
 
 pub use board::{Board, Metrics};
-pub use count::{Count, Histogram};

@@ -9,8 +9,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use super::board::{Metrics, OUTCOMES, Totals};
-use super::count::{Count, Sum};
 use super::process;
+use crate::counters::{Count, Sum};
 
 /// What comes from elsewhere.
 #[derive(Clone, Debug, Default)]

@@ -12,6 +12,7 @@
 //! Nobody waits for the collector: what does not fit into the queue is dropped and counted. A request whose spans nobody wants still has a place in
 //! its trace, so that the servers that it asks leave theirs out, too. Knows neither HTTP's nor the scheduler's side of a request.
 
+mod config;
 pub mod context;
 pub mod export;
 pub mod otlp;
@@ -20,6 +21,7 @@ pub mod span;
 pub mod trace;
 pub mod tracer;
 
+pub use config::TelemetryConfig;
 pub use context::{SpanContext, SpanId, TraceId};
 pub use export::Telemetry;
 pub use settings::{Settings, TelemetryError};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use hyper::header::{
 };
 use hyper::http::uri::{PathAndQuery, Scheme};
 
-use crate::config::{self, Config, SecretError, Variable};
+use super::TelemetryConfig;
+use crate::secret::{SecretError, Variable};
 use crate::upstream::{self, Allowed, Roots, RootsError};
 
 /// Where collectors take spans, below their address (OTLP 1.x, "OTLP/HTTP request").
@@ -62,12 +64,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads what a configuration says, secrets included; none where it wants no spans.
+    /// Reads what a configuration says, secrets included; `http_ca_file` has authorities besides the system's.
     ///
     /// # Errors
     /// When that cannot work: everything that is wrong.
-    pub fn read(config: &Config) -> Result<Option<Settings>, Vec<TelemetryError>> {
-        let Some(telemetry) = &config.telemetry else { return Ok(None) };
+    pub fn read(telemetry: &TelemetryConfig, http_ca_file: Option<&Path>) -> Result<Settings, Vec<TelemetryError>> {
         let mut errors = Vec::new();
         let mut headers = HeaderMap::new();
         for (name, variable) in &telemetry.headers {
@@ -77,9 +78,9 @@ impl Settings {
             }
         }
         let collector = collector(&telemetry.endpoint).map_err(|error| errors.push(error));
-        let roots = upstream::roots(config.http_ca_file.as_deref()).map_err(|error| errors.push(error.into()));
+        let roots = upstream::roots(http_ca_file).map_err(|error| errors.push(error.into()));
         let (Ok((target, allowed)), Ok(roots), true) = (collector, roots, errors.is_empty()) else { return Err(errors) };
-        Ok(Some(Settings {
+        Ok(Settings {
             target,
             allowed,
             roots,
@@ -88,7 +89,7 @@ impl Settings {
             resource: telemetry.resource.clone(),
             sample_ratio: telemetry.sample_ratio,
             timeout: Duration::from_millis(telemetry.timeout_ms),
-        }))
+        })
     }
 }
 
@@ -155,7 +156,7 @@ pub fn header_name(name: &str) -> Result<HeaderName, String> {
 }
 
 /// Checks a configuration as far as that needs no secrets; all problems, each with its key.
-pub(crate) fn problems(telemetry: &config::TelemetryConfig) -> Vec<(String, String)> {
+pub(crate) fn problems(telemetry: &TelemetryConfig) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     problems.extend(target(&telemetry.endpoint).err().map(|why| ("endpoint".to_owned(), why)));
     for name in telemetry.headers.keys() {

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use super::{Allowed, names};
-use crate::http::tls::MaybeTls;
+use crate::tls::MaybeTls;
 
 /// A connection to a server.
 type Stream = MaybeTls<TlsStream<TcpStream>>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::host::blocking;
+use crate::blocking;
 
 /// Lookups of one worker at a time: a quarter of the threads that may block, so that files have theirs when no name server answers.
 const LOOKUPS_MAX: usize = blocking::THREADS_MAX / 4;

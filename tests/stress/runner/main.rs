@@ -8,7 +8,7 @@ mod subjects;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
-use sledge::execution::{Execution, Progress};
+use sledge::invoke::driver::{Execution, Progress};
 use sledge::outcome::Failure;
 use sledge_sandbox::{Budget, Pools, WorkerThread};
 use sledge_tests::random::Random;

@@ -3,9 +3,9 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
-use sledge::execution::{Execution, Progress};
-use sledge::function::Function;
 use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
+use sledge::invoke::driver::{Execution, Progress};
+use sledge::invoke::function::Function;
 use sledge::load;
 use sledge_sandbox::{Budget, Sandbox, WorkerThread};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! What may wait for a disk.
 
 use super::Errno;
-use crate::host::{Call, Stop, blocking};
+use crate::blocking;
+use crate::host::{Call, Stop};
 
 /// Does `work`, which may wait for a disk and knows nothing of the guest, while others run; then, with the guest's memory and context,
 /// `finish` with what came of it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Variable;
+use crate::secret::Variable;
 
 /// Where spans of requests go, and how: to a collector that speaks OTLP over HTTP (protocol buffers).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,16 +7,16 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::Deployer;
+use super::error::{ServerError, thread_error};
 use crate::config::{Config, ConfigError};
+use crate::deploy::Deployer;
 use crate::health::{Health, Subject};
-use crate::http::tls::{Current, Pair};
-use crate::server::{ServerError, thread_error};
 use crate::systemd;
+use crate::tls::{Current, Pair};
 
 /// The thread that reads configurations anew.
 #[derive(Debug)]
-pub struct Reloader {
+pub(super) struct Reloader {
     wanted: SyncSender<()>,
 }
 
@@ -25,7 +25,7 @@ impl Reloader {
     ///
     /// # Errors
     /// When the system has no thread.
-    pub fn start(
+    pub(super) fn start(
         config: Config,
         address: SocketAddr,
         deployer: Arc<Deployer>,
@@ -47,7 +47,7 @@ impl Reloader {
     }
 
     /// Has it done, soon.
-    pub fn reload(&self) {
+    pub(super) fn reload(&self) {
         let _ = self.wanted.try_send(());
     }
 }

@@ -9,11 +9,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
 
-use crate::function::{Function, Stage};
 use crate::host::{
     self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Pipe, ReplyHead,
     Stop, Stream,
 };
+use crate::invoke::function::{Function, Stage};
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;

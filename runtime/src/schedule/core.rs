@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::blocked::Blocked;
+use super::policy::Policy;
 use super::shares::{Has, Shares, TenantId};
-use crate::config::Policy;
 
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);

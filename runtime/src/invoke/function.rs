@@ -12,14 +12,16 @@ use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, Budget, Callee, FunctionHandle, InstantiateError, Sandbox, SandboxLimits, Template, prefetch};
 
-use crate::config::{self, CONTENT_TYPE_DEFAULT, FunctionConfig, SecretError, Snapshot};
+use crate::config::{CONTENT_TYPE_DEFAULT, FunctionConfig, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{self, FunctionLog, ImportError, Imports, Process};
+use crate::invoke::Gate;
+use crate::invoke::snapshot::{self, InitError};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::phases::Phases;
-use crate::scheduler::{FunctionId, Gate, TenantId};
-use crate::snapshot::{self, InitError};
+use crate::schedule::{FunctionId, TenantId};
+use crate::secret::{self, SecretError};
 use crate::upstream::{AllowError, Allowed, Roots, Upstream};
 
 /// The export that runs a command from its start.
@@ -240,7 +242,7 @@ impl Function {
             ..SandboxLimits::default()
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
-        let env = config::environment(&config.env)?.into_iter().collect();
+        let env = secret::environment(&config.env)?.into_iter().collect();
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
         let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Admission;
-use super::core::{Task, TaskId};
 use super::record::{Caller, Parent, Record};
-use crate::execution::Execution;
-use crate::function::Function;
 use crate::host::{Body, CallAnswer, CallFailure, Pipe, ReplyHead, RequestHead, Stream};
+use crate::invoke::driver::Execution;
+use crate::invoke::function::Function;
 use crate::outcome::Failure;
+use crate::schedule::core::{Task, TaskId};
 use crate::telemetry::Trace;
 
 /// A request that waits to be run.
@@ -98,7 +98,7 @@ impl ReplyTo {
     }
 
     /// The invocation is over. Whether it is counted here how; where clients are answered, it is counted there.
-    pub(super) fn counts_end(&self, result: &Result<(), Failure>) -> bool {
+    pub(crate) fn counts_end(&self, result: &Result<(), Failure>) -> bool {
         match self {
             ReplyTo::Client(_) => false,
             ReplyTo::Stream(pipe) => pipe.end(result.clone()),
@@ -109,7 +109,7 @@ impl ReplyTo {
 
 impl Job {
     /// What the scheduler's core needs to know, under a number of the worker's.
-    pub(super) fn task(&self, id: TaskId) -> Task {
+    pub(crate) fn task(&self, id: TaskId) -> Task {
         let Job { function, arrived, deadline, .. } = self;
         let (tenant, function, cpu_max) = (function.tenant, function.number, function.cpu_max);
         Task { id, tenant, function, arrived: *arrived, deadline: *deadline, cpu_max, cpu: Duration::ZERO, started: false }
@@ -119,28 +119,28 @@ impl Job {
 /// A job whose sandbox has run.
 #[derive(Debug)]
 pub struct Started {
-    pub(super) execution: Execution,
-    pub(super) reply: ReplyTo,
-    pub(super) admission: Admission,
-    pub(super) arrived: Instant,
-    pub(super) taken: Instant,
+    pub(crate) execution: Execution,
+    pub(crate) reply: ReplyTo,
+    pub(crate) admission: Admission,
+    pub(crate) arrived: Instant,
+    pub(crate) taken: Instant,
     /// When it had its sandbox, and how long getting that took.
-    pub(super) ready: Instant,
-    pub(super) instantiated: Duration,
-    pub(super) deadline: Instant,
+    pub(crate) ready: Instant,
+    pub(crate) instantiated: Duration,
+    pub(crate) deadline: Instant,
     /// Processor time used so far.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Time blocked so far.
-    pub(super) blocked: Duration,
+    pub(crate) blocked: Duration,
     /// Who called it, if that was a function.
-    pub(super) caller: Option<(Arc<Caller>, Parent)>,
+    pub(crate) caller: Option<(Arc<Caller>, Parent)>,
     /// What it is to those that it calls; made at the first call.
-    pub(super) calls_as: Option<Arc<Caller>>,
+    pub(crate) calls_as: Option<Arc<Caller>>,
 }
 
 impl Started {
     /// As [`Job::task`].
-    pub(super) fn task(&self, id: TaskId) -> Task {
+    pub(crate) fn task(&self, id: TaskId) -> Task {
         let function = self.execution.function();
         let Started { arrived, deadline, cpu, .. } = *self;
         Task {
@@ -166,7 +166,7 @@ pub enum Work {
 }
 
 impl Work {
-    pub(super) fn task(&self, id: TaskId) -> Task {
+    pub(crate) fn task(&self, id: TaskId) -> Task {
         match self {
             Work::Job(job) => job.task(id),
             Work::Started(started) => started.task(id),

@@ -19,7 +19,7 @@ use rustix::thread::Pid;
 use crate::llvm::saying_function;
 
 /// Between looks.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a function may take in any case, or an eighth of all the time if that is less.
 const LEAST_SHARE: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Watch {
     }
 
     /// Looks, and returns a function that has to be given up, with what it took; `time_max` is all the time that there is.
-    pub(super) fn look(&self, time_max: Duration) -> Option<(u32, Duration)> {
+    pub(crate) fn look(&self, time_max: Duration) -> Option<(u32, Duration)> {
         let state = &mut *self.state();
         for worker in state.workers.values_mut() {
             let Some(time) = time_of(worker.thread) else { continue };

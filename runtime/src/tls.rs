@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-use crate::config::{Secret, SecretError};
+use crate::secret::{Secret, SecretError};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
@@ -127,18 +127,18 @@ impl Current {
     }
 
     /// What makes a connection with it.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         self.0.read().unwrap_or_else(PoisonError::into_inner).acceptor.clone()
     }
 }
 
 /// Whether both sides agreed to speak HTTP/2.
-pub(super) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
+pub(crate) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(HTTP2)
 }
 
 /// A client's connection.
-pub(super) type Stream = MaybeTls<TlsStream<TcpStream>>;
+pub(crate) type Stream = MaybeTls<TlsStream<TcpStream>>;
 
 /// A connection's stream, with TLS or without. One type for both kinds, so that there is one HTTP for both.
 #[derive(Debug)]

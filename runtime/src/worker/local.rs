@@ -4,7 +4,7 @@
 //!
 //! * In the task of the connection that brought a request, if it would be next anyway: the request runs there and then, and the reply is
 //!   written in the same breath ([`Local::submit`]).
-//! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](super::core::IO_INTERVAL) or one
+//! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](crate::schedule::core::IO_INTERVAL) or one
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
 //!
@@ -27,21 +27,21 @@ use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
-use super::core::{Action, Core, Event, TaskId, Why};
-use super::job::{Content, Started, Work};
 use super::pause::Pause;
-use super::record::{Caller, Parent, Record};
 use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
-use super::{Admission, Crew, Job, Phase, Reply, ReplyTo};
 use crate::abort::AbortOnPanic;
-use crate::config::Policy;
-use crate::execution::{Execution, Progress};
-use crate::function::Function;
 use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
+use crate::invoke::driver::{Execution, Progress};
+use crate::invoke::function::Function;
+use crate::invoke::job::{Content, Started, Work};
+use crate::invoke::record::{Caller, Parent, Record};
+use crate::invoke::{Admission, Dispatcher, Job, Phase, Reply, ReplyTo};
 use crate::metrics::Board;
 use crate::outcome::Failure;
+use crate::schedule::Policy;
+use crate::schedule::core::{Action, Core, Event, TaskId, Why};
 
 /// How long what was given away may wait for another worker: longer than one takes to wake up.
 const GIVEN_TIME_MIN: Duration = Duration::from_micros(200);
@@ -65,14 +65,14 @@ pub struct WorkerSettings {
 /// A worker, as the other tasks of its thread see it.
 pub struct Local {
     worker: RefCell<Worker>,
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     index: usize,
 }
 
 struct Worker {
     core: Core,
     deque: Deque<Work>,
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     index: usize,
     /// By the number under which the core knows them.
     tasks: Vec<Option<Work>>,
@@ -106,12 +106,12 @@ impl fmt::Debug for Local {
 }
 
 impl Local {
-    /// Makes this thread the crew's worker with that index, which owns `deque`.
+    /// Makes this thread the dispatcher's worker with that index, which owns `deque`.
     ///
     /// # Errors
     /// When the system refuses the timer or the signal stack.
     pub fn new(
-        crew: Arc<Crew>,
+        dispatcher: Arc<Dispatcher>,
         index: usize,
         deque: Deque<Work>,
         settings: WorkerSettings,
@@ -120,10 +120,10 @@ impl Local {
         let worker = Worker {
             core: Core::new(settings.policy, settings.quantum, Instant::now()),
             deque,
-            crew: Arc::clone(&crew),
+            dispatcher: Arc::clone(&dispatcher),
             index,
             tasks: Vec::new(),
-            waits: Waits::new(Arc::clone(&crew), index),
+            waits: Waits::new(Arc::clone(&dispatcher), index),
             free: Vec::new(),
             gave: None,
             spin: Spin::default(),
@@ -135,7 +135,7 @@ impl Local {
             finished: None,
             board,
         };
-        let local = Rc::new(Local { worker: RefCell::new(worker), crew, index });
+        let local = Rc::new(Local { worker: RefCell::new(worker), dispatcher, index });
         LOCAL.set(Some(Rc::clone(&local)));
         Ok(local)
     }
@@ -146,10 +146,10 @@ impl Local {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
-        let alone = worker.deque.is_empty() && !self.crew.has_injected();
+        let alone = worker.deque.is_empty() && !self.dispatcher.exchange().has_injected();
         let id = worker.vacant();
         if alone && worker.core.may_run_at_once(job.task(id)) {
-            self.crew.busy(self.index);
+            self.dispatcher.exchange().busy(self.index);
             // A turn comes anyway.
             let is_due = worker.core.waiting() > 0;
             // It has arrived just now.
@@ -162,7 +162,7 @@ impl Local {
                 return;
             }
         } else {
-            self.crew.busy(self.index);
+            self.dispatcher.exchange().busy(self.index);
             worker.add(id, Work::Job(Box::new(job)));
         }
         self.wake();
@@ -170,13 +170,13 @@ impl Local {
 
     /// Makes the worker take a turn.
     fn wake(&self) {
-        self.crew.wake(self.index);
+        self.dispatcher.exchange().wake(self.index);
     }
 
     /// Works until the server has stopped.
     pub async fn work(&self) {
         poll_fn(|task| {
-            self.crew.seat(self.index, task.waker());
+            self.dispatcher.exchange().register(self.index, task.waker());
             Poll::Ready(())
         })
         .await;
@@ -200,14 +200,14 @@ impl Local {
     pub fn forget(&self, templates: &[Template]) {
         let mut worker = self.worker.borrow_mut();
         worker.put_back();
-        templates.iter().for_each(|template| self.crew.pools().forget(self.index, template));
-        self.crew.stir();
+        templates.iter().for_each(|template| self.dispatcher.pools().forget(self.index, template));
+        self.dispatcher.stir();
     }
 
     /// Gives back everything that is kept.
     pub fn forget_all(&self) {
-        self.crew.pools().clear(self.index);
-        self.crew.stir();
+        self.dispatcher.pools().clear(self.index);
+        self.dispatcher.stir();
     }
 
     /// Waits until it is woken, or until `alarm`, or idle memory is to be given back. Whichever it was, the next turn finds out.
@@ -222,7 +222,7 @@ impl Local {
     }
 
     fn is_look_worth_it(&self) -> bool {
-        self.crew.phase() == Phase::Serving && self.worker.borrow_mut().spin.is_worth_it()
+        self.dispatcher.phase() == Phase::Serving && self.worker.borrow_mut().spin.is_worth_it()
     }
 
     /// Looks for a while whether anything comes.
@@ -232,7 +232,7 @@ impl Local {
         while !found && Instant::now() < until {
             tokio::task::yield_now().await;
             // A connection's task has run something, another worker has something to give, or what a guest waits for has happened.
-            found = !self.crew.is_idle(self.index) || self.worker.borrow().waits.has_woken();
+            found = !self.dispatcher.exchange().is_idle(self.index) || self.worker.borrow().waits.has_woken();
         }
         self.worker.borrow_mut().spin.looked(found);
         found
@@ -257,7 +257,7 @@ pub fn before_wait() {
             worker.put_back();
             worker.core.rest();
             let trim = worker.set_trim();
-            if trim || !local.crew.try_idle(local.index) {
+            if trim || !local.dispatcher.exchange().try_idle(local.index) {
                 local.wake();
             }
             // A tick that comes while nobody runs also ends the wait, so that this is called again.
@@ -271,15 +271,15 @@ pub fn before_wait() {
 
 impl Worker {
     fn turn(&mut self) -> Next {
-        let (crew, index) = (Arc::clone(&self.crew), self.index);
-        crew.busy(index);
+        let (dispatcher, index) = (Arc::clone(&self.dispatcher), self.index);
+        dispatcher.exchange().busy(index);
         self.put_back();
         self.trim();
-        if crew.phase() == Phase::Killing {
+        if dispatcher.phase() == Phase::Killing {
             self.kill_all();
         }
         self.take_back();
-        if crew.has_injected() {
+        if dispatcher.exchange().has_injected() {
             self.take_injected();
         }
         let mut asked = false;
@@ -299,15 +299,15 @@ impl Worker {
                 Action::Kill(id, Why::Cpu) => self.kill(id, Failure::CpuLimit),
                 Action::Give(id) => self.give(id),
                 Action::Look => self.look(),
-                Action::Io if !asked && self.core.waiting() > 1 && crew.others_are_idle(index) => {
+                Action::Io if !asked && self.core.waiting() > 1 && dispatcher.exchange().others_are_idle(index) => {
                     asked = true;
                     Event::Wanted
                 }
                 Action::Io => return Next::Turn,
                 // Given away, and nobody took it.
                 Action::Wait if !self.deque.is_empty() => self.look(),
-                Action::Wait if !crew.try_idle(index) => return Next::Turn,
-                Action::Wait if crew.is_over() => return Next::Leave,
+                Action::Wait if !dispatcher.exchange().try_idle(index) => return Next::Turn,
+                Action::Wait if dispatcher.is_over() => return Next::Leave,
                 Action::Wait => return Next::Wait { alarm: self.core.alarm() },
             };
         }
@@ -315,11 +315,11 @@ impl Worker {
 
     /// Looks for work elsewhere, and takes in what there is.
     fn look(&mut self) -> Event {
-        let crew = Arc::clone(&self.crew);
+        let dispatcher = Arc::clone(&self.dispatcher);
         self.take_queue();
         self.take_injected();
         if self.core.waiting() == 0 {
-            crew.steal(self.index, &self.deque);
+            dispatcher.exchange().steal(self.index, &self.deque);
             self.board.thread().stolen.add(self.deque.len() as u64);
             self.take_queue();
         }
@@ -340,11 +340,11 @@ impl Worker {
             self.add(id, work);
         }
         self.gave = None;
-        self.crew.set_backlog(self.index, false);
+        self.dispatcher.exchange().set_backlog(self.index, false);
     }
 
     fn take_injected(&mut self) {
-        for work in self.crew.take_injected() {
+        for work in self.dispatcher.exchange().take_injected() {
             let id = self.vacant();
             self.add(id, work);
         }
@@ -355,7 +355,7 @@ impl Worker {
             self.release(id);
             self.deque.push(work);
             self.gave.get_or_insert_with(Instant::now);
-            self.crew.set_backlog(self.index, true);
+            self.dispatcher.exchange().set_backlog(self.index, true);
         }
         Event::Given
     }
@@ -373,7 +373,7 @@ impl Worker {
             return failed(self);
         }
         // Meanwhile the sandbox of the request before is reset.
-        self.crew.pools().prefetch(self.index, &function.template);
+        self.dispatcher.pools().prefetch(self.index, &function.template);
         function.prefetch();
         self.board.prefetch(&function);
         let clean = self.put_back_at(taken);
@@ -419,7 +419,7 @@ impl Worker {
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
-        self.crew.pools().take(self.index, &function.template).map_err(|error| {
+        self.dispatcher.pools().take(self.index, &function.template).map_err(|error| {
             tracing::error!(function = function.name(), %error, "no sandbox");
             Failure::NoMemory
         })
@@ -553,7 +553,7 @@ impl Worker {
         if !caller.may_call(function.number) {
             return Err(CallFailure::TooDeep);
         }
-        let admission = self.crew.admit(&function).map_err(CallFailure::Failed)?;
+        let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
         Ok((function, Arc::clone(caller), admission))
     }
 
@@ -579,7 +579,7 @@ impl Worker {
                 row.ended(result.as_ref().err());
             }
         });
-        if self.crew.keeps_promises() {
+        if self.dispatcher.keeps_promises() {
             execution.function().gate.observe(cpu);
         }
         if let Err(failure) = &result {
@@ -625,7 +625,7 @@ impl Worker {
     /// The same at that time; returns when it is done.
     fn put_back_at(&mut self, begin: Instant) -> Instant {
         let Some((sandbox, function)) = self.finished.take() else { return begin };
-        self.crew.pools().put(self.index, sandbox, begin);
+        self.dispatcher.pools().put(self.index, sandbox, begin);
         let end = self.board.now(begin);
         self.board.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
         end
@@ -635,12 +635,12 @@ impl Worker {
     fn trim(&mut self) {
         if self.trim_at.is_some_and(|at| at <= Instant::now()) {
             // The rest with the next turn, before which connections are looked after.
-            if !self.crew.pools().trim(self.index, TRIM_COUNT_MAX) {
+            if !self.dispatcher.pools().trim(self.index, TRIM_COUNT_MAX) {
                 return;
             }
             self.trim_at = None;
             self.buffers.clear();
-            if self.crew.comes_to_rest() {
+            if self.dispatcher.comes_to_rest() {
                 sledge_sandbox::release_heap();
             }
         }
@@ -649,7 +649,7 @@ impl Worker {
     /// Sets the time for that, if there may be something and none is set; whether it did.
     fn set_trim(&mut self) -> bool {
         let Some(idle_memory) = self.settings.idle_memory.filter(|_| self.trim_at.is_none()) else { return false };
-        if self.crew.pools().idle(self.index) == 0 && self.buffers.is_empty() && !self.crew.is_stirred() {
+        if self.dispatcher.pools().idle(self.index) == 0 && self.buffers.is_empty() && !self.dispatcher.is_stirred() {
             return false;
         }
         self.trim_at = Some(Instant::now() + idle_memory);

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::Crew;
-use super::core::TaskId;
-use super::job::Started;
 use crate::host::Pending;
+use crate::invoke::Dispatcher;
+use crate::invoke::job::Started;
+use crate::schedule::core::TaskId;
 
 /// The blocked tasks of one worker.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ struct Woken {
     ids: Mutex<Vec<TaskId>>,
     /// Whether there are any.
     some: AtomicBool,
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     /// The worker's.
     index: usize,
 }
@@ -68,16 +68,19 @@ impl Wake for Wakeup {
         if !self.noted.swap(true, Ordering::AcqRel) {
             self.woken.ids.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
             self.woken.some.store(true, Ordering::Release);
-            self.woken.crew.wake(self.woken.index);
+            self.woken.dispatcher.exchange().wake(self.woken.index);
         }
     }
 }
 
 impl Waits {
-    /// None yet, of the crew's worker with that index.
+    /// None yet, of the dispatcher's worker with that index.
     #[must_use]
-    pub fn new(crew: Arc<Crew>, index: usize) -> Waits {
-        Waits { places: Vec::new(), woken: Arc::new(Woken { ids: Mutex::default(), some: AtomicBool::new(false), crew, index }) }
+    pub fn new(dispatcher: Arc<Dispatcher>, index: usize) -> Waits {
+        Waits {
+            places: Vec::new(),
+            woken: Arc::new(Woken { ids: Mutex::default(), some: AtomicBool::new(false), dispatcher, index }),
+        }
     }
 
     /// A task blocks: until that time, or until `pending` is done; and in any case until its client has gone. False when it need not.

@@ -65,7 +65,7 @@ impl Gate {
     }
 
     /// Takes one more request, if there is room; what it says it took has to be given back with [`Gate::leave`].
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         let Some(taken_max) = self.taken_max else { return true };
         // Relaxed, here and below: a number to compare with a limit; it orders nothing else.
         if self.taken.fetch_add(1, Ordering::Relaxed) < taken_max {
@@ -83,7 +83,7 @@ impl Gate {
     }
 
     /// Lets a complete request run, or keeps it until it may.
-    pub(super) fn enter(&self, mut job: Job) -> Option<Job> {
+    pub(crate) fn enter(&self, mut job: Job) -> Option<Job> {
         if let Some(concurrency_max) = self.concurrency_max {
             let mut line = self.line();
             if line.running >= concurrency_max {
@@ -97,7 +97,7 @@ impl Gate {
     }
 
     /// A request is over; `ran` says whether it was let in. The next one that may run now, if there is one.
-    pub(super) fn leave(&self, ran: bool) -> Option<Job> {
+    pub(crate) fn leave(&self, ran: bool) -> Option<Job> {
         if self.taken_max.is_some() {
             self.taken.fetch_sub(1, Ordering::Relaxed);
         }

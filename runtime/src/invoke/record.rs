@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::FunctionId;
 use crate::phases::PhaseClock;
+use crate::schedule::FunctionId;
 
 /// Functions that wait for each other, one calling the next.
 pub const DEPTH_MAX: u32 = 16;

@@ -12,11 +12,11 @@ use std::{io, thread};
 use sledge_sandbox::Backtrace as GuestBacktrace;
 use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Template, TrapCode, WorkerThread};
 
-use crate::function::Stage;
 use crate::host::{
     self, Answer, Args, Body, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process, ReplyBytes,
     Stop, Waiter, Writer, wasi,
 };
+use crate::invoke::function::Stage;
 
 /// How long all of it may take.
 pub const INIT_TIME_MAX: Duration = Duration::from_secs(10);

@@ -7,14 +7,14 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::plan::Plan;
 use crate::admin::Address;
 use crate::admin::door::Token;
 use crate::config::{self, Config, ConfigError, Problem};
 use crate::deploy::{DeployError, Deployer};
-use crate::http::tls;
 use crate::kernel;
-use crate::server::Plan;
 use crate::telemetry::Settings;
+use crate::tls;
 use crate::upstream;
 
 /// What a server starts with.
@@ -58,7 +58,8 @@ pub fn prepare(
     let pair = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
     let tls = problems.each(pair.map(|(certificate, key)| tls::Pair::read(certificate, key)).transpose());
     let token = problems.one(config.admin_token.as_ref().map(Token::read).transpose());
-    let telemetry = problems.each(Settings::read(config));
+    let telemetry = problems
+        .each(config.telemetry.as_ref().map(|telemetry| Settings::read(telemetry, config.http_ca_file.as_deref())).transpose());
     // Read once more with the functions; a file that cannot be read is told with all that is wrong.
     problems.one(upstream::roots(config.http_ca_file.as_deref()));
     if let Some(Err(why)) = config.admin.as_deref().and_then(Address::parse).map(|address| address.check()) {

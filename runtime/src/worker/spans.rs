@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::record::Record;
-use crate::function::Function;
 use crate::host::CallFailure;
+use crate::invoke::function::Function;
+use crate::invoke::record::Record;
 use crate::outcome::Failure;
 use crate::telemetry::{Kind, Span, Trace};
 

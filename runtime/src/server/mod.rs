@@ -1,6 +1,13 @@
 //! A server's life: sockets, threads, readiness, draining, the end.
 //!
 //! The main thread starts everything and then waits for signals; it runs no guest and serves no connection.
+//!
+//! * [`prepare`]: what it needs before it serves; `plan`: its threads; `reload`: SIGHUP.
+
+mod error;
+mod plan;
+pub mod prepare;
+mod reload;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,27 +23,29 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 
+pub use self::error::ServerError;
+use self::error::thread_error;
+use self::plan::Plan;
+use self::prepare::Prepared;
+use self::reload::Reloader;
 use crate::abort::{AbortOnPanic, vital};
 use crate::admin::door::{Door, DoorError, SocketFile, Token};
 use crate::admin::{Address, Api};
-use crate::config::{Admission, Config, ConfigError, Listeners};
+use crate::blocking;
+use crate::config::{Admission, Config, ConfigError};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
-use crate::deploy::reload::Reloader;
-use crate::host::blocking;
-use crate::http::tls;
 use crate::http::{Access, Door as HttpDoor, Manners, Site, Timeouts, listener};
-use crate::kernel::Need;
+use crate::invoke::{Dispatcher, Phase, WorkDeque};
 use crate::logging;
-use crate::memory;
 use crate::metrics::board::Thread as ThreadCounts;
 use crate::metrics::{Board, Metrics};
-use crate::prepare::Prepared;
-use crate::scheduler::worker::before_wait;
-use crate::scheduler::{Crew, Local, Phase, STARTED_MAX, WorkDeque, WorkerSettings};
 use crate::systemd;
-use crate::telemetry::{Telemetry, TelemetryError};
+use crate::telemetry::Telemetry;
+use crate::tls;
+use crate::worker::before_wait;
+use crate::worker::{Local, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -46,45 +55,6 @@ const CONNECTIONS_MAX: usize = 65_536;
 const FILES_RESERVED: u64 = 256;
 /// How long workers get to end what they run, after the time for draining is over.
 const KILL_TIME: Duration = Duration::from_secs(1);
-
-/// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerError {
-    /// Spans cannot be exported.
-    #[error(transparent)]
-    Telemetry(#[from] TelemetryError),
-    /// There is no admin door.
-    #[error(transparent)]
-    Door(#[from] DoorError),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}{}", hint(source))]
-    Listen {
-        /// The address.
-        address: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The socket that was passed is none.
-    #[error("the socket passed by the service manager (LISTEN_FDS) is no TCP socket that listens: {0}")]
-    Inherited(#[source] io::Error),
-    /// A thread did not start.
-    #[error("cannot start {what}: {source}")]
-    Thread {
-        /// Which one.
-        what: String,
-        /// Why not.
-        source: io::Error,
-    },
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "; stop what listens there, or give another address with --listen",
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege, give another with --listen",
-        _ => "",
-    }
-}
 
 /// Serves until a signal says to stop; `ready` is called with the address once requests are answered. At SIGHUP functions become what `reread`
 /// says.
@@ -139,8 +109,8 @@ pub fn serve(
     let metrics = Arc::new(Metrics::default());
     let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), certificate, reread)?;
-    let (crew, ready_when_degraded) = (Arc::clone(&running.crew), config.ready_when_degraded);
-    let api = Api::new(Arc::clone(&deployer), crew, metrics, manners.tracer, address, plan.workers, ready_when_degraded);
+    let (dispatcher, ready_when_degraded) = (Arc::clone(&running.dispatcher), config.ready_when_degraded);
+    let api = Api::new(Arc::clone(&deployer), dispatcher, metrics, manners.tracer, address, plan.workers, ready_when_degraded);
     let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
     if config.confined
         && let Err(error) = confine::filter_calls()
@@ -159,11 +129,11 @@ pub fn serve(
             signal => break signal,
         }
     };
-    tracing::info!(signal = signal.as_str(), requests = running.crew.requests(), "stopping");
+    tracing::info!(signal = signal.as_str(), requests = running.dispatcher.requests(), "stopping");
     systemd::stopping();
     exit_at_second_signal();
     deployer.stop();
-    running.crew.advance(Phase::Draining);
+    running.dispatcher.advance(Phase::Draining);
     let _ = stop.send(true);
     running.drain(Duration::from_millis(config.drain_timeout_ms));
     // What the last requests were is known only now.
@@ -223,52 +193,9 @@ fn serve_door(door: Door, api: Api) -> Result<SocketFile, ServerError> {
     Ok(file)
 }
 
-/// Which threads there are, and where they run.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    cores: Vec<usize>,
-    workers: usize,
-    dedicated: bool,
-}
-
-impl Plan {
-    pub(crate) fn new(config: &Config) -> Result<Plan, ServerError> {
-        let cores = sledge_sandbox::affinity().map_err(|error| thread_error("the workers", error))?;
-        let dedicated = config.listeners == Listeners::Dedicated;
-        // Besides the affinity mask this knows a control group's quota.
-        let usable = thread::available_parallelism().map_or(1, usize::from);
-        let free = if dedicated { usable.saturating_sub(1) } else { usable };
-        Ok(Plan { cores, workers: config.workers.unwrap_or(free.max(1)), dedicated })
-    }
-
-    /// What the kernel has to allow.
-    pub(crate) fn need(&self, config: &Config) -> Need {
-        let begun_max = config.requests_max.min(self.workers.saturating_mul(STARTED_MAX));
-        Need {
-            memory_bytes: config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default),
-            workers: self.workers as u64,
-            sandboxes_max: begun_max as u64,
-        }
-    }
-
-    const fn listeners(&self) -> usize {
-        if self.dedicated { 1 } else { self.workers }
-    }
-
-    /// The core of a thread: the listener's is the first, if it has one of its own.
-    fn core(&self, thread: usize) -> Option<usize> {
-        let count = self.cores.len();
-        (count > 0).then(|| self.cores[thread % count])
-    }
-
-    fn worker_core(&self, index: usize) -> Option<usize> {
-        self.core(if self.dedicated { index + 1 } else { index })
-    }
-}
-
 /// A server whose threads run.
 struct Running {
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     threads: usize,
     ended: Receiver<()>,
 }
@@ -287,8 +214,8 @@ impl Running {
             tracing::info!("stopped");
             return;
         }
-        tracing::warn!(requests = self.crew.requests(), "not finished within drain_timeout_ms; killing what still runs");
-        self.crew.advance(Phase::Killing);
+        tracing::warn!(requests = self.dispatcher.requests(), "not finished within drain_timeout_ms; killing what still runs");
+        self.dispatcher.advance(Phase::Killing);
         if !wait_until(Instant::now() + KILL_TIME) {
             tracing::warn!("connections are still open; closing them");
         }
@@ -304,9 +231,9 @@ fn start(
     listeners: Vec<Listening>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
-    let (crew, deques) =
-        Crew::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
-    crew.pools().lend_to(&deployer.budget());
+    let (dispatcher, deques) =
+        Dispatcher::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
+    dispatcher.pools().lend_to(&deployer.budget());
     let settings = WorkerSettings {
         policy: config.policy,
         quantum: Duration::from_micros(config.quantum_us),
@@ -321,7 +248,7 @@ fn start(
         counts: metrics.thread(name),
         counts_functions: config.metrics,
         manners: manners.clone(),
-        crew: Arc::clone(&crew),
+        dispatcher: Arc::clone(&dispatcher),
         routes: deployer.subscribe(),
         listeners: listeners.unwrap_or_default(),
         stopped: stopped.clone(),
@@ -349,7 +276,7 @@ fn start(
             ready.recv().unwrap_or_else(|_| Err(("a thread".to_owned(), io::Error::other("it ended at once"))));
         ready.map_err(|(what, source)| ServerError::Thread { what, source })?;
     }
-    Ok(Running { crew, threads, ended })
+    Ok(Running { dispatcher, threads, ended })
 }
 
 /// The sockets on which a thread accepts.
@@ -357,7 +284,7 @@ type Listening = Vec<(Site, TcpListener)>;
 
 /// What a thread is given.
 struct Thread {
-    crew: Arc<Crew>,
+    dispatcher: Arc<Dispatcher>,
     routes: Subscription,
     counts: Arc<ThreadCounts>,
     counts_functions: bool,
@@ -384,10 +311,11 @@ impl Thread {
 
     fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime(self.cores.clone())?;
-        let crew = || Arc::clone(&self.crew);
+        let dispatcher = || Arc::clone(&self.dispatcher);
         let board = Board::new(self.counts, self.counts_functions);
-        let local = work.map(|(index, deque, settings)| Local::new(crew(), index, deque, settings, board.clone())).transpose()?;
-        let door = Rc::new(HttpDoor::new(self.routes.router(), crew(), local.clone(), board, self.manners));
+        let local =
+            work.map(|(index, deque, settings)| Local::new(dispatcher(), index, deque, settings, board.clone())).transpose()?;
+        let door = Rc::new(HttpDoor::new(self.routes.router(), dispatcher(), local.clone(), board, self.manners));
         pin(core.as_slice());
         runtime.spawn_local(vital(self.routes.follow(Rc::clone(&door))));
         if !self.listeners.is_empty() {
@@ -455,8 +383,4 @@ fn exit_at_second_signal() {
     if let Err(error) = waiting {
         tracing::warn!(%error, "a second signal will not be noticed");
     }
-}
-
-pub(crate) fn thread_error(what: &str, source: io::Error) -> ServerError {
-    ServerError::Thread { what: what.to_owned(), source }
 }

@@ -1,5 +1,7 @@
 //! Secrets: a configuration says where they are, never what they are, so that it can be shown, kept and sent like any other file.
 
+mod variable;
+
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -10,6 +12,8 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+pub use variable::{Variable, environment};
 
 /// The largest secret.
 const BYTES_MAX: u64 = 1 << 20;

@@ -1,0 +1,271 @@
+//! What requests share until they are over: how many there are, what they are expected to take, and whether the server is stopping.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_deque::Worker as Deque;
+use sledge_sandbox::Pools;
+
+use super::function::Function;
+use super::gate::Gate;
+use super::job::{Job, Work};
+use crate::outcome::Failure;
+use crate::schedule::Exchange;
+
+/// How far a server is with stopping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// It is not.
+    Serving,
+    /// It takes no new connection and finishes what it has.
+    Draining,
+    /// It ends what still runs.
+    Killing,
+}
+
+/// Admits requests and hands them to workers.
+pub struct Dispatcher {
+    exchange: Exchange<Work>,
+    /// Requests admitted and not over.
+    requests: AtomicUsize,
+    requests_max: usize,
+    /// Requests admitted so far.
+    sequence: AtomicU64,
+    /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if nobody asks.
+    /// In millionths of a worker.
+    load: AtomicU64,
+    load_max: Option<u64>,
+    /// Threads through which requests may still come.
+    doors: AtomicUsize,
+    phase: AtomicU8,
+    /// Every worker's idle sandboxes.
+    pools: Arc<Pools>,
+    /// Whether there was a request or a change of what is served since the server last came to rest.
+    stirred: AtomicBool,
+}
+
+impl fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dispatcher { exchange, requests, .. } = self;
+        f.debug_struct("Dispatcher").field("exchange", exchange).field("requests", requests).finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    /// The dispatcher of so many workers, with the queue of each, in order; requests come through as many threads as `doors` says. `keeps_promises`
+    /// says whether it takes only as many requests as it can be expected to answer by their deadlines.
+    #[must_use]
+    pub fn new(workers: usize, doors: usize, requests_max: usize, keeps_promises: bool) -> (Arc<Dispatcher>, Vec<Deque<Work>>) {
+        let (exchange, deques) = Exchange::new(workers);
+        let dispatcher = Dispatcher {
+            exchange,
+            requests: AtomicUsize::new(0),
+            requests_max,
+            sequence: AtomicU64::new(0),
+            load: AtomicU64::new(0),
+            load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
+            doors: AtomicUsize::new(doors),
+            phase: AtomicU8::new(Phase::Serving as u8),
+            pools: Pools::new(workers),
+            stirred: AtomicBool::new(false),
+        };
+        (Arc::new(dispatcher), deques)
+    }
+
+    /// The queues between workers.
+    #[must_use]
+    pub fn exchange(&self) -> &Exchange<Work> {
+        &self.exchange
+    }
+
+    /// Every worker's idle sandboxes.
+    #[must_use]
+    pub fn pools(&self) -> &Arc<Pools> {
+        &self.pools
+    }
+
+    /// A place for one more request of `function`.
+    ///
+    /// # Errors
+    /// When the function or the server has as many as it takes, or is expected not to be done in time.
+    pub fn admit(self: &Arc<Dispatcher>, function: &Function) -> Result<Admission, Failure> {
+        if function.kv.as_ref().is_some_and(|kv| !kv.is_open()) {
+            return Err(Failure::NoStore);
+        }
+        let gate = &function.gate;
+        if !gate.take() {
+            return Err(Failure::FunctionBusy);
+        }
+        // From here on, dropping this gives back what was taken.
+        let gate = gate.is_limited().then(|| Arc::clone(gate));
+        let mut admission = Admission { dispatcher: Arc::clone(self), gate, runs: false, load: 0, sequence: 0 };
+        // Relaxed: numbers to compare with limits; they order nothing else.
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
+            return Err(Failure::Busy);
+        }
+        admission.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(load_max) = self.load_max {
+            admission.load = load(function);
+            if self.load.fetch_add(admission.load, Ordering::Relaxed) + admission.load > load_max {
+                return Err(Failure::Overload);
+            }
+        }
+        Ok(admission)
+    }
+
+    /// Requests admitted and not over.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Says that something was done.
+    pub(crate) fn stir(&self) {
+        // Relaxed, here and below: whoever comes to rest looks only long after. Written only where it changes, since all workers do.
+        if !self.is_stirred() {
+            self.stirred.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the server has still to come to rest.
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.stirred.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is to be done and nothing idle is kept any more: true once for each time that it comes to that.
+    pub(crate) fn comes_to_rest(&self) -> bool {
+        let is_at_rest = self.requests() == 0 && (0..self.exchange.workers()).all(|worker| self.pools.idle(worker) == 0);
+        is_at_rest && self.stirred.swap(false, Ordering::Relaxed)
+    }
+
+    /// Says that through one of the doors no more requests will come.
+    pub fn close_door(&self) {
+        // Release, with the Acquire of is_over: who sees the last door closed sees all requests that came through it.
+        if self.doors.fetch_sub(1, Ordering::Release) == 1 {
+            self.exchange.wake_all();
+        }
+    }
+
+    /// Whether there is nothing more to do, now and ever.
+    pub(crate) fn is_over(&self) -> bool {
+        self.doors.load(Ordering::Acquire) == 0 && self.requests.load(Ordering::Acquire) == 0
+    }
+
+    /// How far the server is with stopping.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Serving,
+            1 => Phase::Draining,
+            _ => Phase::Killing,
+        }
+    }
+
+    /// Goes on with stopping, and tells every worker.
+    pub fn advance(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.exchange.wake_all();
+    }
+
+    /// Queues a job for whichever worker has time first.
+    pub fn inject(&self, job: Job) {
+        self.exchange.inject(Work::Job(Box::new(job)));
+    }
+
+    /// Whether it is asked what requests can be expected to take.
+    pub(crate) fn keeps_promises(&self) -> bool {
+        self.load_max.is_some()
+    }
+}
+
+/// One worker's time, in the units in which load is counted.
+const LOAD_UNIT: u64 = 1_000_000;
+
+/// The part of a worker's time until its deadline that a request is expected to need.
+fn load(function: &Function) -> u64 {
+    let part = function.gate.expected().as_secs_f64() / function.deadline.as_secs_f64();
+    // What needs all of it or more is taken by a worker that has nothing else.
+    (part.min(1.0) * LOAD_UNIT as f64) as u64
+}
+
+/// A request's place among those that the server and its function take; given back when it is dropped.
+#[derive(Debug)]
+pub struct Admission {
+    dispatcher: Arc<Dispatcher>,
+    /// Of functions with limits.
+    gate: Option<Arc<Gate>>,
+    /// Whether the gate has let it in.
+    pub(crate) runs: bool,
+    load: u64,
+    /// Its number among all that were admitted.
+    pub(crate) sequence: u64,
+}
+
+impl Admission {
+    /// Lets a complete request run, or keeps it until it may.
+    #[must_use]
+    pub fn enter(job: Job) -> Option<Job> {
+        match job.admission.gate.clone() {
+            Some(gate) => gate.enter(job),
+            None => Some(job),
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let dispatcher = &self.dispatcher;
+        if let Some(job) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
+            dispatcher.inject(job);
+        }
+        if self.load > 0 {
+            dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);
+        }
+        dispatcher.stir();
+        // Release, with the Acquire of is_over.
+        if dispatcher.requests.fetch_sub(1, Ordering::Release) == 1 && dispatcher.phase() != Phase::Serving {
+            // Workers may be waiting for exactly this to leave.
+            dispatcher.exchange.wake_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopping_goes_forward_only() {
+        let (dispatcher, _deques) = Dispatcher::new(2, 2, 2, false);
+        dispatcher.advance(Phase::Killing);
+        dispatcher.advance(Phase::Draining);
+        assert_eq!(dispatcher.phase(), Phase::Killing);
+    }
+
+    #[test]
+    fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
+        let (dispatcher, _deques) = Dispatcher::new(1, 2, 2, false);
+        dispatcher.requests.store(1, Ordering::Relaxed);
+        let request = Admission { dispatcher: Arc::clone(&dispatcher), gate: None, runs: false, load: 0, sequence: 0 };
+        dispatcher.close_door();
+        assert!(!dispatcher.is_over());
+        dispatcher.close_door();
+        assert!(!dispatcher.is_over());
+        drop(request);
+        assert!(dispatcher.is_over());
+    }
+
+    #[test]
+    fn it_comes_to_rest_once_each_time() {
+        let (dispatcher, _deques) = Dispatcher::new(1, 1, 1, false);
+        assert!(!dispatcher.comes_to_rest(), "nothing was done");
+        dispatcher.stir();
+        dispatcher.requests.store(1, Ordering::Relaxed);
+        assert!(!dispatcher.comes_to_rest(), "there is a request");
+        dispatcher.requests.store(0, Ordering::Relaxed);
+        assert!(dispatcher.comes_to_rest());
+        assert!(!dispatcher.comes_to_rest(), "nothing was done since");
+    }
+}

@@ -1,0 +1,19 @@
+//! One worker thread: it carries out what the order decides.
+//!
+//! ```text
+//!   http --admitted--> Local: Core decides, Execution runs --Reply--> http
+//!      \----> injector (dedicated) --/  \--> its queue: what it gives to idle workers, begun or not
+//! ```
+//!
+//! * [`local`]: the worker's loop; [`waits`]: what its blocked sandboxes wait for;
+//! * [`spin`]: whether it looks for more before it sleeps, and [`pause`] whether it stops the timer then;
+//! * `spans`: what a collector learns of a request on its way; [`interleavings`]: what can happen in which state, and the test of each.
+
+pub mod interleavings;
+pub mod local;
+pub mod pause;
+mod spans;
+pub mod spin;
+pub mod waits;
+
+pub use local::{Local, WorkerSettings, before_wait};
