@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
 use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
-use sledge::invoke::driver::{Execution, Progress};
-use sledge::invoke::function::Function;
+use sledge::invoke::driver::{Driver, Progress};
+use sledge::invoke::function::{Function, Home};
 use sledge::load;
 use sledge::outcome::Failure;
 use sledge_sandbox::{Pool, WorkerThread, affinity};
@@ -51,7 +51,8 @@ pub fn worker() -> Result<WorkerThread> {
 ///
 /// If it is no artifact.
 pub fn load(artifact: &Path) -> Result<Function> {
-    Ok(load::function(&FunctionConfig::new("measured", artifact), &load::compiler(&Config::default()))?)
+    let loaded = load::function(&FunctionConfig::new("measured", artifact), &load::compiler(&Config::default()))?;
+    Ok(Function::new(loaded, Home::alone()))
 }
 
 impl Warm {
@@ -76,9 +77,9 @@ impl Warm {
             Output::Log(LogLines::new(Arc::clone(&self.function.process), Arc::clone(&self.function.log), Writer::default()));
         let input = Input::Body(Body::from(body.clone()));
         let context = Context::new(Arc::clone(&self.function.process), input, output, errors);
-        let mut execution = Execution::new(Arc::clone(&self.function), sandbox, context);
-        let progress = execution.run();
-        let remains = execution.finish();
+        let mut driver = Driver::new(sandbox, context);
+        let progress = driver.run(&self.function.program);
+        let remains = driver.finish();
         self.pool.put(remains.sandbox);
         match progress {
             Progress::Ended(outcome) => Ok(Ended { outcome, reply: remains.reply }),

@@ -1,4 +1,4 @@
-//! From a file, or from bytes that were sent, to a [`Function`]: a `.so` directly, a `.wasm` through the [compiler](crate::compile).
+//! From a file, or from bytes that were sent, to a function that can be [served](Loaded): a `.so` directly, a `.wasm` through the [compiler](crate::compile).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
 
 use crate::compile::{self, Cache, CompileError, Compiler, Limits, MODULE_MAGIC, cache_folder_default};
 use crate::config::{Config, FunctionConfig};
-use crate::invoke::function::{Function, FunctionError};
+use crate::invoke::loaded::{FunctionError, Loaded};
 use crate::symbols;
 
 /// The first bytes of an artifact, among others.
@@ -102,15 +102,15 @@ pub fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
 ///
 /// # Errors
 /// Names the file, what is wrong and what to do.
-pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Function, OpenError> {
-    function_of(&read(&config.path)?, config, compiler).map(|(function, _)| function)
+pub fn function(config: &FunctionConfig, compiler: &Compiler) -> Result<Loaded, OpenError> {
+    function_of(&read(&config.path)?, config, compiler).map(|(loaded, _)| loaded)
 }
 
 /// The same of a file that was read already; of a module also whether it was in the cache.
 ///
 /// # Errors
 /// As for [`function`].
-pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<(Function, Option<bool>), OpenError> {
+pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -> Result<(Loaded, Option<bool>), OpenError> {
     let path = &config.path;
     let mut cached = None;
     let artifact = if bytes.starts_with(MODULE_MAGIC) {
@@ -129,8 +129,8 @@ pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -
     } else {
         return Err(no_function(path));
     };
-    let function = Function::new(&artifact, config);
-    Ok((function.map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })?, cached))
+    let loaded = Loaded::new(&artifact, config);
+    Ok((loaded.map_err(|error| OpenError::Function { path: path.clone(), source: Box::new(error) })?, cached))
 }
 
 /// Says what is wrong with what is to be deployed, as far as that is known without a compiler.

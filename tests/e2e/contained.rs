@@ -6,7 +6,7 @@ use crate::assert_failure;
 use sledge::config::{Config, FunctionConfig};
 use sledge::deploy::{Candidate, Deployer};
 use sledge::host::{Code, Effect, HostFunction, Imports, Offer, wasi};
-use sledge::invoke::function::Function;
+use sledge::invoke::loaded::Loaded;
 use sledge::load;
 use sledge::server;
 use sledge::server::prepare::prepare;
@@ -21,7 +21,7 @@ static PANICS: [HostFunction; 1] = [HostFunction {
     name: "panic",
     params: &[],
     results: &[],
-    effect: Effect::Local,
+    effect: Effect::Stream,
     code: Code::Wasi(|_| panic!("a host function that panics, as the test wants")),
 }];
 
@@ -39,8 +39,8 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     config.confined = false;
     let artifact = Artifact::open(&path, &LoadPolicy::default()).expect("it loads");
     let imports = Imports::resolve_with(artifact.descriptor(), offered).expect("all are on offer");
-    let function = Function::with_imports(&artifact, &config.functions[0], imports).expect("a function");
-    let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), function };
+    let loaded = Loaded::with_imports(&artifact, &config.functions[0], imports).expect("a function");
+    let candidate = Candidate { config: config.functions[0].clone(), digest: [0; 32].into(), loaded };
     let load = || Deployer::with_functions(&config, load::compiler(&config), |_| vec![Ok(candidate)]);
     let prepared = prepare(&config, None, load).expect("a function");
     let (ready, address) = mpsc::channel();

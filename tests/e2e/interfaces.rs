@@ -90,7 +90,10 @@ fn effects_are_documented_as_they_are() {
     for function in host::offered() {
         let effect = match function.effect {
             Effect::Safe => "safe",
-            Effect::Local => "local",
+            Effect::Stream => "stream",
+            Effect::Head => "head",
+            Effect::Entropy => "entropy",
+            Effect::Log => "log",
             Effect::KvRead => "kv-read",
             Effect::KvWrite => "kv-write",
             Effect::Call => "call",

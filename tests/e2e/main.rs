@@ -16,6 +16,7 @@ mod confined;
 mod contained;
 mod deploy;
 mod disk;
+mod effects;
 mod examples;
 mod exceptions;
 mod expected;

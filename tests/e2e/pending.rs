@@ -118,7 +118,7 @@ static PEND: [HostFunction; 1] = [HostFunction {
     name: "pend",
     params: &[I32, I32, I32],
     results: &[I32],
-    effect: Effect::Local,
+    effect: Effect::Stream,
     code: Code::Own(pend),
 }];
 

@@ -14,9 +14,10 @@ use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
 use crate::config::{self, Config, DirConfig, FunctionConfig};
-use crate::host::{Context, Input, Outgoing, Output, Pending, Waiter};
-use crate::invoke::driver::{Execution, Progress};
-use crate::invoke::function::Function;
+use crate::host::{Context, Input, Output};
+use crate::invoke::alone;
+use crate::invoke::driver::Driver;
+use crate::invoke::function::{Function, Home};
 use crate::notice::To;
 use crate::outcome::Failure;
 use crate::secret::{Secret, Variable};
@@ -95,7 +96,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     }
     let compiler = load::compiler(&Config::default()).telling(To::Caller);
     let function = match load::function(&config, &compiler) {
-        Ok(function) => Arc::new(function),
+        Ok(loaded) => Function::new(loaded, Home::alone()),
         Err(error) => return fail(error),
     };
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
@@ -107,7 +108,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
 }
 
 /// Runs it to its end; how it ended, and the backtrace if that says something.
-fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Result<(), Failure>, String)> {
+fn invoke(function: &Function, deadline: Option<Instant>) -> io::Result<(Result<(), Failure>, String)> {
     let file = |stream: &dyn Stream| stream.duplicate().map(File::from);
     let input = Input::File { file: file(&io::stdin())?, deadline };
     let output = Output::File(file(&io::stdout())?);
@@ -116,59 +117,15 @@ fn invoke(function: &Arc<Function>, deadline: Option<Instant>) -> io::Result<(Re
 
     let thread = WorkerThread::enter(QUANTUM)?;
     let sandbox = function.template.instantiate().map_err(io::Error::other)?;
-    let mut execution = Execution::new(Arc::clone(function), Box::new(sandbox), context);
+    let mut driver = Driver::new(Box::new(sandbox), context);
     if deadline.is_some() {
         thread.arm();
     }
-    let mut waiter = Waiter::default();
-    let result = loop {
-        let progress = execution.run();
-        // There is nobody to be called.
-        execution.take_outgoing().into_iter().for_each(Outgoing::refuse);
-        match progress {
-            Progress::Ended(result) => break result,
-            Progress::Preempted if deadline.is_some_and(|deadline| deadline <= Instant::now()) => break Err(Failure::Deadline),
-            Progress::Preempted => {}
-            Progress::Waits { until } => {
-                if !pause(until, deadline) {
-                    break Err(Failure::Deadline);
-                }
-            }
-            Progress::Pends(pending) => {
-                if !wait(&mut execution, pending, &mut waiter, deadline) {
-                    break Err(Failure::Deadline);
-                }
-            }
-        }
-    };
+    let result = alone::run(&mut driver, &function.program, deadline);
     thread.disarm();
-    let backtrace = execution.backtrace().to_string();
-    drop(execution);
+    let backtrace = driver.backtrace().to_string();
+    drop(driver);
     Ok((result, backtrace))
-}
-
-/// Waits for a host call; false when the deadline came first.
-fn wait(execution: &mut Execution, pending: Pending, waiter: &mut Waiter, deadline: Option<Instant>) -> bool {
-    let mut next = Some(pending);
-    while let Some(pending) = next {
-        next = match waiter.wait(pending, deadline) {
-            Ok(None) => return false,
-            Ok(Some(completion)) => execution.complete(Ok(completion)),
-            Err(panicked) => execution.complete(Err(panicked)),
-        };
-    }
-    true
-}
-
-/// Waits until a time, or for ever; false when the deadline came first.
-fn pause(until: Option<Instant>, deadline: Option<Instant>) -> bool {
-    let Some(end) = until.into_iter().chain(deadline).min() else {
-        loop {
-            std::thread::park();
-        }
-    };
-    std::thread::sleep(end.saturating_duration_since(Instant::now()));
-    until == Some(end)
 }
 
 fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {

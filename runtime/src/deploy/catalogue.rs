@@ -14,7 +14,8 @@ use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
 use crate::health::Subject;
 use crate::host::Strings;
 use crate::http::{Held, Place, Route, Router};
-use crate::invoke::function::{Function, Labels, Neighbours};
+use crate::invoke::function::{Before, Function, Home, Neighbours};
+use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
 use crate::phases::Phase;
 use crate::schedule::{FunctionId, TenantId};
@@ -139,6 +140,20 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// What a next version with those settings keeps of this one.
+    fn kept_by(&self, config: &FunctionConfig, next: &Loaded) -> Before {
+        let function = &self.route.function;
+        let limits = |config: &FunctionConfig| (config.concurrency_max, config.queue_max);
+        let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max;
+        Before {
+            gate: (limits(&self.config) == limits(config)).then(|| Arc::clone(&function.gate)),
+            log: has_same_log.then(|| Arc::clone(&function.log)),
+            labels: (*function.labels == next.labels).then(|| Arc::clone(&function.labels)),
+        }
+    }
+}
+
 /// All of them.
 #[derive(Debug)]
 pub struct Catalogue {
@@ -173,7 +188,7 @@ pub struct Candidate {
     /// Hash of the file it was made from.
     pub digest: blake3::Hash,
     /// What it was made to.
-    pub function: Function,
+    pub loaded: Loaded,
 }
 
 impl Catalogue {
@@ -285,32 +300,21 @@ impl Catalogue {
 
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
-        let Candidate { config, digest, mut function } = candidate;
+        let Candidate { config, digest, loaded } = candidate;
         self.release(&config.name, origin);
         self.version += 1;
-        function.version = self.version;
-        function.number = FunctionId(self.functions.number(&config.name));
-        function.tenant = TenantId(self.tenants.number(&config.tenant));
-        // Old and new version together keep the limits, if these are the same.
-        if let Some(before) = self.entries.get(&config.name).filter(|before| {
-            (before.config.concurrency_max, before.config.queue_max) == (config.concurrency_max, config.queue_max)
-        }) {
-            function.gate = Arc::clone(&before.route.function.gate);
-        }
-        if let Some(before) =
-            self.entries.get(&config.name).filter(|before| before.config.log_lines_per_s_max == config.log_lines_per_s_max)
-        {
-            function.log = Arc::clone(&before.route.function.log);
-        }
-        if let Some(before) = self.entries.get(&config.name).filter(|before| before.route.function.labels == function.labels) {
-            function.labels = Arc::clone(&before.route.function.labels);
-        }
-        let mut function = function.within(&self.budget).with_roots(&self.roots);
-        if let Some(kv) = &self.kv {
-            function = function.with_kv(kv.space(&config.tenant));
-        }
-        function.neighbours = Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default());
-        let function = Arc::new(function);
+        let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
+        let home = Home {
+            tenant: TenantId(self.tenants.number(&config.tenant)),
+            number: FunctionId(self.functions.number(&config.name)),
+            version: self.version,
+            neighbours: Arc::clone(neighbours),
+            budget: Some(Arc::clone(&self.budget)),
+            kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
+            roots: Some(Arc::clone(&self.roots)),
+            before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
+        };
+        let function = Arc::new(Function::new(loaded, home));
         function.neighbours.put(&function);
         let route = Arc::new(Route::new(&config.route(), &config.methods, function));
         let entry = Entry { config, digest, origin, version: self.version, route };

@@ -16,9 +16,9 @@ pub(super) type Stored = Result<Candidate, Box<Unusable>>;
 /// A function of which the module was read already.
 pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
     let began = Instant::now();
-    let (function, cached) = load::function_of(bytes, config, compiler)?;
+    let (loaded, cached) = load::function_of(bytes, config, compiler)?;
     tracing::info!(function = config.name, route = config.route(), cached, took = ?began.elapsed(), "loaded");
-    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), function })
+    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), loaded })
 }
 
 /// A function of the configuration, which stands there at that place.

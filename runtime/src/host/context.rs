@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sledge_sandbox::Share;
 
 use super::call::{Calls, Outgoing};
+use super::effect::{EffectTrace, Watch};
 use super::fetch::Fetches;
 use super::http::{ReplyHead, RequestHead};
 use super::reply::ReplyBytes;
@@ -98,6 +99,8 @@ pub struct Context {
     pub phase: u32,
     /// How long it was in which phase, if it declares any.
     pub phases: Option<Box<PhaseClock>>,
+    /// What watches it, if anything does.
+    pub watch: Option<Box<Watch>>,
 }
 
 impl Context {
@@ -125,7 +128,13 @@ impl Context {
             host_calls: 0,
             phase: 0,
             phases,
+            watch: None,
         }
+    }
+
+    /// Where what it does is noted, if it is watched.
+    pub(super) fn trace_effects(&mut self) -> Option<&mut EffectTrace> {
+        self.watch.as_mut().map(|watch| &mut watch.trace)
     }
 
     /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds.

@@ -9,9 +9,10 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode, Uri};
 
+use super::Effect::{External, Head, Stream};
 use super::stream::Writer;
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HostFunction, Output, Stop, ValType};
+use super::{Call, Code, Effect, HeadField, HostFunction, Output, Stop, ValType};
 
 /// Module name of the imports.
 pub const MODULE: &str = "sledge:http";
@@ -45,24 +46,33 @@ pub struct ReplyHead {
     bytes: usize,
 }
 
-const fn own(name: &'static str, params: &'static [ValType], code: fn(&mut Call<'_>) -> Result<i32, Stop>) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect: Effect::Local, code: Code::Own(code) }
+const fn own(
+    name: &'static str,
+    params: &'static [ValType],
+    effect: Effect,
+    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
+) -> HostFunction {
+    HostFunction { module: MODULE, name, params, results: &[I32], effect, code: Code::Own(code) }
 }
 
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("method", &[I32, I32], method),
-    own("target", &[I32, I32], target),
-    own("header", &[I32, I32, I32, I32], header),
-    own("headers", &[I32, I32], headers),
-    own("status", &[I32], status),
-    own("set-header", &[I32, I32, I32, I32], |call| put_header(call, false)),
-    own("add-header", &[I32, I32, I32, I32], |call| put_header(call, true)),
+    own("method", &[I32, I32], Head, method),
+    own("target", &[I32, I32], Head, target),
+    own("header", &[I32, I32, I32, I32], Head, header),
+    own("headers", &[I32, I32], Head, headers),
+    own("status", &[I32], Stream, status),
+    own("set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
+    own("add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
     // What the client has been sent nobody takes back, and what is written to the reply from then on neither.
-    HostFunction { effect: Effect::External, ..own("stream", &[I64], stream) },
+    own("stream", &[I64], External, stream),
 ];
 
-fn request<'a>(call: &'a Call<'_>) -> Result<&'a RequestHead, Stop> {
+/// The request, of which that field is read.
+fn request<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Result<&'a RequestHead, Stop> {
+    if let Some(trace) = call.context.trace_effects() {
+        trace.head.insert(field());
+    }
     call.context.request.as_deref().ok_or(Stop::Errno(Errno::NOTSUP))
 }
 
@@ -77,13 +87,13 @@ fn put(call: &mut Call<'_>, index: usize, text: &[u8]) -> Result<i32, Stop> {
 
 /// `method(text, text_bytes) -> bytes`
 fn method(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let method = request(call)?.method.clone();
+    let method = request(call, || HeadField::Method)?.method.clone();
     put(call, 0, method.as_str().as_bytes())
 }
 
 /// `target(text, text_bytes) -> bytes`: path and query, as they were sent.
 fn target(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let target = request(call)?.target.clone();
+    let target = request(call, || HeadField::Target)?.target.clone();
     put(call, 0, target.path_and_query().map_or("/", |target| target.as_str()).as_bytes())
 }
 
@@ -100,7 +110,8 @@ fn name(call: &Call<'_>) -> Result<HeaderName, Stop> {
 /// `header(name, name_bytes, text, text_bytes) -> bytes`: several of one name are joined by commas (RFC 9110, 5.3).
 fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
     let name = name(call)?;
-    let values: Vec<&[u8]> = request(call)?.headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+    let values: Vec<&[u8]> =
+        request(call, || HeadField::Header(name.to_string()))?.headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
     if values.is_empty() {
         return Err(Errno::NOENT.into());
     }
@@ -111,7 +122,7 @@ fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// `headers(rows, rows_bytes) -> bytes`: of each its name's length (u32), its name, its value's length (u32), its value.
 fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
     let mut rows = Vec::new();
-    for (name, value) in &request(call)?.headers {
+    for (name, value) in &request(call, || HeadField::Headers)?.headers {
         for text in [name.as_str().as_bytes(), value.as_bytes()] {
             rows.extend_from_slice(&(text.len() as u32).to_le_bytes());
             rows.extend_from_slice(text);

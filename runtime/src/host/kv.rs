@@ -114,13 +114,38 @@ fn find(
     match space(call.context)? {
         Space::Embedded(space) => {
             let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?, |entry| entry.cloned())?;
+            note_find(call, entry.as_ref());
             then(call, entry)
         }
         Space::Redis(space) => {
             let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?)?;
-            Err(call.wait(entry, move |call, entry| then(call, entry?)))
+            Err(call.wait(entry, move |call, entry| {
+                let entry = entry?;
+                note_find(call, entry.as_ref());
+                then(call, entry)
+            }))
         }
     }
+}
+
+/// Notes, for what watches the invocation, that it read the entry that arguments 0 to 2 name.
+fn note_find(call: &mut Call<'_>, entry: Option<&Entry>) {
+    if call.context.watch.is_some()
+        && let Ok(key) = bucket_key(call, 1)
+    {
+        note_reads(call.context, [(key, version(entry))]);
+    }
+}
+
+fn note_reads(context: &mut Context, reads: impl IntoIterator<Item = (BucketKey, u64)>) {
+    if let Some(trace) = context.trace_effects() {
+        trace.read.extend(reads);
+    }
+}
+
+/// That of an entry; zero where there is none.
+fn version(entry: Option<&Entry>) -> u64 {
+    entry.map_or(0, |entry| entry.version)
 }
 
 /// `get(bucket, key, key_bytes, value, value_bytes, version: *u64) -> bytes`: the value's length, of which as much is written as fits.
@@ -145,6 +170,12 @@ fn exists(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// `list-keys(bucket, prefix, prefix_bytes, after, after_bytes, keys, keys_bytes) -> count`: each key as its length (u32) and its bytes.
 fn list_keys(call: &mut Call<'_>) -> Result<i32, Stop> {
     let mut list = KeyList { room: (call.args.u32(6) as usize).min(COMMIT_BYTES_MAX), ..KeyList::default() };
+    if call.context.watch.is_some() {
+        let listed = (bucket(call.context, call.args.u32(0))?.clone(), key(call, 1)?.into());
+        if let Some(trace) = call.context.trace_effects() {
+            trace.listed.push(listed);
+        }
+    }
     let bucket = bucket(call.context, call.args.u32(0))?;
     let after = (call.args.u32(4) > 0).then(|| key(call, 3)).transpose()?;
     match space(call.context)? {
@@ -203,16 +234,18 @@ fn get_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     match space(call.context)? {
         Space::Embedded(space) => {
             let entries = space.get_many(&keys)?;
-            put_many(call, &entries)
+            put_many(call, &entries, keys)
         }
         Space::Redis(space) => {
+            let noted = if call.context.watch.is_some() { keys.clone() } else { Vec::new() };
             let entries = space.clone().get_many(keys);
-            Err(call.wait(entries, |call, entries| put_many(call, &entries?)))
+            Err(call.wait(entries, |call, entries| put_many(call, &entries?, noted)))
         }
     }
 }
 
-fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>]) -> Result<i32, Stop> {
+fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>], keys: Vec<BucketKey>) -> Result<i32, Stop> {
+    note_reads(call.context, keys.into_iter().zip(entries.iter().map(|entry| version(entry.as_ref()))));
     let (results, at, room) = (call.args.address(3), call.args.address(4), u64::from(call.args.u32(5)));
     let (memory, _) = call.split()?;
     memory.slice(at, room)?;
@@ -352,6 +385,8 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
         }
     }
     let space = space(call.context)?.clone();
+    // What was expected and found is as good as read; what was not found so is not known.
+    let noted = call.context.watch.is_some().then(|| commit.clone());
     call.context.waiting_bytes = commit.bytes();
     Err(call.wait(space.commit(commit), move |call, outcome| {
         let (memory, context) = call.split()?;
@@ -360,6 +395,10 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
             Outcome::Committed { version, sum } => {
                 write_u64(memory, version_at, version)?;
                 write_u64(memory, sum_at, sum.cast_unsigned())?;
+                if let Some((trace, commit)) = context.trace_effects().zip(noted) {
+                    trace.read.extend(commit.expected);
+                    trace.written.extend(commit.changes.into_iter().map(|(key, _)| key));
+                }
                 true
             }
             Outcome::Conflict { version } => {

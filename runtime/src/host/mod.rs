@@ -10,6 +10,7 @@
 
 mod call;
 mod context;
+mod effect;
 mod fetch;
 mod fetch_span;
 mod http;
@@ -31,6 +32,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value}
 
 pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
 pub use context::{Context, Process, Strings};
+pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
 pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
 pub use kv::MODULE as KV;
@@ -45,24 +47,6 @@ use wasi::Errno;
 
 /// The most parameters that a host function has.
 pub const PARAMS_MAX: usize = 12;
-
-/// What a host function can do to the world, for whoever wants to run, repeat, snapshot or merge invocations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The same answer to every invocation of a function, and nothing changes.
-    Safe,
-    /// Reads or changes what belongs to this invocation and this moment: its streams, the clock, random numbers. Files are streams too, once
-    /// they are open: a call that is [`External`](Effect::External) came before.
-    Local,
-    /// Reads the key-value store.
-    KvRead,
-    /// Writes the key-value store.
-    KvWrite,
-    /// Calls another function.
-    Call,
-    /// Reaches something outside that nobody can take back: files, sockets, signals.
-    External,
-}
 
 /// A function that guests may import.
 #[derive(Debug)]
@@ -105,6 +89,8 @@ pub enum Stop {
     ReplyTooLarge,
     /// The deadline passed while the host waited.
     Deadline,
+    /// What [watches](Watch) the invocation has objected to the call.
+    Refused,
 }
 
 impl From<Errno> for Stop {
@@ -235,6 +221,11 @@ pub enum Answer {
 /// Carries out the pending host call of `sandbox`, which is one of `imported`, and hands its result to the guest.
 pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut Sandbox, context: &mut Context) -> Answer {
     let args = Args::new(sandbox.host_args());
+    if let Some(watch) = &mut context.watch
+        && !watch.admits(imported.function, &args)
+    {
+        return Answer::Ended(Stop::Refused);
+    }
     let mut call = Call::new(args, sandbox.memory(instance), context);
     let result = match imported.function.code {
         Code::Wasi(function) => function(&mut call).map(Answered::answer),

@@ -2,7 +2,7 @@
 
 use awsm_abi::types::ValType::I32;
 
-use super::Effect::Local;
+use super::Effect::Log;
 use super::log::level;
 use super::wasi::Errno;
 use super::{Call, Code, HostFunction, Output, Stop};
@@ -12,8 +12,8 @@ const MODULE: &str = "sledge:note";
 
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    HostFunction { module: MODULE, name: "log", params: &[I32, I32, I32], results: &[I32], effect: Local, code: Code::Own(log) },
-    HostFunction { module: MODULE, name: "phase", params: &[I32], results: &[I32], effect: Local, code: Code::Own(phase) },
+    HostFunction { module: MODULE, name: "log", params: &[I32, I32, I32], results: &[I32], effect: Log, code: Code::Own(log) },
+    HostFunction { module: MODULE, name: "phase", params: &[I32], results: &[I32], effect: Log, code: Code::Own(phase) },
 ];
 
 /// `log(level, message, message_bytes) -> 0`: 0 trace, 1 debug, 2 info, 3 warning, 4 error.

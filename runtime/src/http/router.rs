@@ -7,7 +7,8 @@ use std::sync::Arc;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
-use crate::invoke::function::{Function, Labels};
+use crate::invoke::function::Function;
+use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
 use crate::schedule::FunctionId;
 

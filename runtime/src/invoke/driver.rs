@@ -1,6 +1,6 @@
-//! One invocation in its sandbox: the calls that make it up, the host calls in between, and how it ends.
+//! The one loop that runs an invocation in its sandbox: resume the guest, look what it stopped for, answer, resume.
 //!
-//! Knows neither HTTP nor the scheduler: whoever holds an [`Execution`] runs it a quantum at a time.
+//! Knows neither HTTP nor the order: a worker runs a [`Driver`] a quantum at a time; [`alone`](super::alone) runs one to its end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,23 +9,24 @@ use std::time::Instant;
 use bytes::Bytes;
 use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
 
+use super::program::{Program, Stage};
 use crate::host::{
     self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Pipe, ReplyHead,
-    Stop, Stream,
+    Stop, Stream, Watch,
 };
-use crate::invoke::function::{Function, Stage};
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
 
 /// An invocation that has begun.
 #[derive(Debug)]
-pub struct Execution {
-    function: Arc<Function>,
+pub struct Driver {
     sandbox: Box<Sandbox>,
     context: Context,
-    /// Index of the call to begin next.
+    /// Index of the call that runs, or is to begin next.
     stage: usize,
+    /// The host call that was last begun.
+    call: Option<HostCall>,
     next: Next,
 }
 
@@ -37,9 +38,9 @@ enum Next {
     /// Let the guest run.
     Guest,
     /// Call the host again, before the guest goes on.
-    Again(HostCall),
-    /// [Complete](Execution::complete) that host call.
-    Completion(HostCall),
+    Again,
+    /// [Complete](Driver::complete) the host call.
+    Completion,
     /// Nothing: it is over.
     End(Result<(), Failure>),
 }
@@ -54,7 +55,7 @@ pub enum Progress {
         /// When it goes on.
         until: Option<Instant>,
     },
-    /// A host call waits: [complete](Execution::complete) it when this is done, and only then run it.
+    /// A host call waits: [complete](Driver::complete) it when this is done, and only then run it.
     Pends(Pending),
     /// The invocation is over.
     Ended(Result<(), Failure>),
@@ -63,8 +64,6 @@ pub enum Progress {
 /// What is left of an invocation that is over.
 #[derive(Debug)]
 pub struct Remains {
-    /// Whose invocation it was.
-    pub function: Arc<Function>,
     /// The sandbox, to be put back to its pool (which keeps it only if it ended in good order).
     pub sandbox: Box<Sandbox>,
     /// What the guest wrote to its standard output.
@@ -73,31 +72,31 @@ pub struct Remains {
     pub head: Option<Box<ReplyHead>>,
 }
 
-impl Execution {
-    /// An invocation of `function` in a fresh sandbox.
+impl Driver {
+    /// An invocation in a fresh sandbox.
     #[must_use]
-    pub fn new(function: Arc<Function>, sandbox: Box<Sandbox>, context: Context) -> Execution {
-        Execution { function, sandbox, context, stage: 0, next: Next::Stage }
+    pub const fn new(sandbox: Box<Sandbox>, context: Context) -> Driver {
+        Driver { sandbox, context, stage: 0, call: None, next: Next::Stage }
     }
 
-    /// Runs until the quantum is over or the invocation is. The thread must be a worker.
-    pub fn run(&mut self) -> Progress {
+    /// Runs until the quantum is over or the invocation is. The thread must be a worker, and `program` always the same: that of the sandbox's template.
+    pub fn run(&mut self, program: &Program) -> Progress {
         loop {
             let next = match &self.next {
                 Next::Guest => match self.sandbox.resume() {
-                    Event::HostCall(call) => self.host_call(call),
-                    Event::Returned => self.returned(),
+                    Event::HostCall(call) => self.host_call(program, call),
+                    Event::Returned => self.returned(program),
                     Event::Trapped(trap) => Some(Progress::Ended(Err(self.trapped(trap.code)))),
                     Event::Preempted => Some(Progress::Preempted),
                     Event::Waits { time } => Some(Progress::Waits { until: time.map(|time| Instant::now() + time) }),
                 },
-                Next::Stage => self.begin(),
-                &Next::Again(call) => {
+                Next::Stage => self.begin(program),
+                Next::Again => {
                     self.next = Next::Guest;
-                    self.carry_out(call, host::call)
+                    self.carry_out(program, host::call)
                 }
                 // Whoever runs it has not kept to the rules.
-                Next::Completion(_) => Some(Progress::Ended(Err(Failure::Internal))),
+                Next::Completion => Some(Progress::Ended(Err(Failure::Internal))),
                 Next::End(result) => Some(Progress::Ended(result.clone())),
             };
             if let Some(progress) = next {
@@ -110,14 +109,14 @@ impl Execution {
     }
 
     /// Goes on with the host call that pended. Then it is to be run, unless it waits for something else.
-    pub fn complete(&mut self, completion: Result<Completion, Panicked>) -> Option<Pending> {
-        let Next::Completion(call) = self.next else { return None };
+    pub fn complete(&mut self, program: &Program, completion: Result<Completion, Panicked>) -> Option<Pending> {
+        let Next::Completion = self.next else { return None };
         self.next = Next::Guest;
         let progress = match completion {
-            Ok(completion) => self.carry_out(call, |imported, instance, sandbox, context| {
+            Ok(completion) => self.carry_out(program, |imported, instance, sandbox, context| {
                 host::complete(imported, instance, sandbox, context, completion)
             }),
-            Err(Panicked) => Some(self.failed(call)),
+            Err(Panicked) => Some(self.failed(program)),
         };
         match progress {
             Some(Progress::Pends(pending)) => return Some(pending),
@@ -153,6 +152,11 @@ impl Execution {
         self.context.phases.take()
     }
 
+    /// What watches it, with what it did so far.
+    pub const fn take_watch(&mut self) -> Option<Box<Watch>> {
+        self.context.watch.take()
+    }
+
     /// The calls of other functions that it has made since that was last asked.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         self.context.take_outgoing()
@@ -171,7 +175,7 @@ impl Execution {
     /// Takes it apart.
     #[must_use]
     pub fn finish(self) -> Remains {
-        let Execution { function, mut sandbox, mut context, .. } = self;
+        let Driver { mut sandbox, mut context, .. } = self;
         let head = context.reply_head.take();
         if let Output::Stream(writer) = &context.output {
             let bytes = writer.memory_bytes();
@@ -181,7 +185,7 @@ impl Execution {
         // It stays in memory until the client has taken it.
         let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;
         let share = if counts { sandbox.split_share(reply.memory_bytes() as u64) } else { None };
-        Remains { function, sandbox, reply: reply.into_bytes(share), head }
+        Remains { sandbox, reply: reply.into_bytes(share), head }
     }
 
     /// How the guest came to where it is.
@@ -190,15 +194,28 @@ impl Execution {
         self.sandbox.backtrace()
     }
 
-    /// Whose invocation this is.
+    /// The call that runs, or ran when it ended.
     #[must_use]
-    pub const fn function(&self) -> &Arc<Function> {
-        &self.function
+    pub fn stage<'a>(&self, program: &'a Program) -> Option<&'a Stage> {
+        program.stages.get(self.stage)
+    }
+
+    /// The name of the host function that was called last.
+    #[must_use]
+    pub fn host_function(&self, program: &Program) -> Option<&'static str> {
+        let call = self.call?;
+        program.imports.get(call.instance.index(), call.import).map(|imported| imported.function.name)
+    }
+
+    /// The sandbox.
+    #[must_use]
+    pub const fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
     }
 
     /// Prepares the next call, or ends the invocation when there is none.
-    fn begin(&mut self) -> Option<Progress> {
-        let Some(stage) = self.function.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
+    fn begin(&mut self, program: &Program) -> Option<Progress> {
+        let Some(stage) = program.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
         if self.stage == 0 {
             if let Some(share) = self.context.take_body_share() {
                 self.sandbox.join_share(share);
@@ -207,11 +224,11 @@ impl Execution {
                 return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
             }
         }
-        let callee = self.function.callee(self.stage, &self.sandbox);
+        let callee = program.callee(self.stage, &self.sandbox);
         // Both were checked when the function was loaded.
         let prepared = callee.map(|callee| self.sandbox.prepare_callee(callee));
         if !matches!(prepared, Some(Ok(()))) {
-            tracing::error!(function = self.function.name(), ?stage, ?prepared, "a call could not be prepared");
+            tracing::error!(function = self.context.process.name, ?stage, ?prepared, "a call could not be prepared");
             return Some(Progress::Ended(Err(Failure::Internal)));
         }
         self.next = Next::Guest;
@@ -219,9 +236,9 @@ impl Execution {
     }
 
     /// A call returned.
-    fn returned(&mut self) -> Option<Progress> {
+    fn returned(&mut self, program: &Program) -> Option<Progress> {
         self.next = Next::Stage;
-        let stage = self.function.stages.get(self.stage);
+        let stage = program.stages.get(self.stage);
         self.stage += 1;
         if matches!(stage, Some(Stage::Status(_)))
             && let Some(status) = self.sandbox.result(0).map(Slot::u32)
@@ -232,19 +249,22 @@ impl Execution {
         None
     }
 
-    fn host_call(&mut self, call: HostCall) -> Option<Progress> {
+    fn host_call(&mut self, program: &Program, call: HostCall) -> Option<Progress> {
         self.context.host_calls = self.context.host_calls.saturating_add(1);
-        self.carry_out(call, host::call)
+        self.call = Some(call);
+        self.carry_out(program, host::call)
     }
 
-    /// Does `work` for a host call. A panic in it is a bug of the host, and ends this invocation only.
+    /// Does `work` for the host call. A panic in it is a bug of the host, and ends this invocation only.
     fn carry_out(
         &mut self,
-        call: HostCall,
+        program: &Program,
         work: impl FnOnce(&ImportedFunction, InstanceId, &mut Sandbox, &mut Context) -> Answer,
     ) -> Option<Progress> {
-        let Some(imported) = self.function.imports.get(call.instance.index(), call.import) else {
-            tracing::error!(function = self.function.name(), ?call, "a host call of nothing that the host provides");
+        let found = self.call.and_then(|call| Some((call, program.imports.get(call.instance.index(), call.import)?)));
+        let Some((call, imported)) = found else {
+            let (function, call) = (&self.context.process.name, self.call);
+            tracing::error!(function, ?call, "a host call of nothing that the host provides");
             return Some(Progress::Ended(Err(Failure::Internal)));
         };
         let (sandbox, context) = (&mut self.sandbox, &mut self.context);
@@ -256,11 +276,11 @@ impl Execution {
         match answer {
             Ok(Answer::Done) => None,
             Ok(Answer::Again) => {
-                self.next = Next::Again(call);
+                self.next = Next::Again;
                 Some(Progress::Preempted)
             }
             Ok(Answer::Waits(pending)) => {
-                self.next = Next::Completion(call);
+                self.next = Next::Completion;
                 Some(Progress::Pends(pending))
             }
             Ok(Answer::Ended(Stop::Exit(status))) => {
@@ -269,13 +289,15 @@ impl Execution {
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
-            Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(call)),
+            // What watches it knows why.
+            Ok(Answer::Ended(Stop::Refused)) => Some(Progress::Ended(Err(Failure::Internal))),
+            Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(program)),
         }
     }
 
-    fn failed(&self, call: HostCall) -> Progress {
-        let import = self.function.imports.get(call.instance.index(), call.import).map_or("", |imported| imported.function.name);
-        tracing::error!(function = self.function.name(), import, "the host failed in a host call");
+    fn failed(&self, program: &Program) -> Progress {
+        let import = self.host_function(program);
+        tracing::error!(function = self.context.process.name, import, "the host failed in a host call");
         Progress::Ended(Err(Failure::Internal))
     }
 

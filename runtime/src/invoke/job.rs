@@ -8,10 +8,10 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Admission;
+use super::driver::Driver;
+use super::function::Function;
 use super::record::{Caller, Parent, Record};
 use crate::host::{Body, CallAnswer, CallFailure, Pipe, ReplyHead, RequestHead, Stream};
-use crate::invoke::driver::Execution;
-use crate::invoke::function::Function;
 use crate::outcome::Failure;
 use crate::schedule::core::{Task, TaskId};
 use crate::telemetry::Trace;
@@ -119,7 +119,8 @@ impl Job {
 /// A job whose sandbox has run.
 #[derive(Debug)]
 pub struct Started {
-    pub(crate) execution: Execution,
+    pub(crate) function: Arc<Function>,
+    pub(crate) driver: Driver,
     pub(crate) reply: ReplyTo,
     pub(crate) admission: Admission,
     pub(crate) arrived: Instant,
@@ -141,7 +142,7 @@ pub struct Started {
 impl Started {
     /// As [`Job::task`].
     pub(crate) fn task(&self, id: TaskId) -> Task {
-        let function = self.execution.function();
+        let function = &self.function;
         let Started { arrived, deadline, cpu, .. } = *self;
         Task {
             id,

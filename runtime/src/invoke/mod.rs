@@ -1,20 +1,23 @@
 //! An invocation, from its admission to its reply.
 //!
 //! ```text
-//!   Function --admit (Dispatcher, Gate)--> Job --worker: Execution--> Reply
+//!   Function --admit (Dispatcher, Gate)--> Job --worker: Driver--> Reply
 //! ```
 //!
-//! * [`function`]: what is invoked: a template for sandboxes, the calls that make up an invocation, limits; [`snapshot`]: calling some of them once, when it is
-//!   loaded;
+//! * [`loaded`]: from an artifact and settings to a function of no server; [`snapshot`]: calling some of what makes up an invocation once, when it is loaded;
+//! * [`function`]: what is invoked: that, with what the server gives it; [`program`]: the calls that make up an invocation, and the imports;
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker; [`gate`]: how many of one function are taken and run at the same time;
 //! * [`job`]: an invocation that waits or runs, and its reply; [`record`]: what is known of it besides;
-//! * [`driver`]: the loop that runs it in its sandbox.
+//! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
+pub mod alone;
 pub mod dispatcher;
 pub mod driver;
 pub mod function;
 pub mod gate;
 pub mod job;
+pub mod loaded;
+pub mod program;
 pub mod record;
 pub mod snapshot;
 

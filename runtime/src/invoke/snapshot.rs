@@ -3,20 +3,21 @@
 //! They run in a sandbox of their own, on a thread of their own, before any request. What they would read of the outside is the same for all
 //! requests from then on, so that is refused unless the operator accepts it; what they would do to a request's streams is refused always.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 // By another name: `thiserror` takes everything that is called Backtrace for the standard library's.
 use sledge_sandbox::Backtrace as GuestBacktrace;
-use sledge_sandbox::{CallError, Event, HostCall, InstantiateError, Sandbox, Template, TrapCode, WorkerThread};
+use sledge_sandbox::{InstantiateError, Template, TrapCode, WorkerThread};
 
+use super::alone;
+use super::driver::Driver;
+use super::program::{Program, Stage};
 use crate::host::{
-    self, Answer, Args, Body, Context, Effect, HostFunction, Imports, Input, LogLines, Output, Panicked, Process, ReplyBytes,
-    Stop, Waiter, Writer, wasi,
+    Args, Body, Context, Effect, HostFunction, Input, LogLines, Objection, Output, Process, ReplyBytes, Watch, Writer, wasi,
 };
-use crate::invoke::function::Stage;
+use crate::outcome::Failure;
 
 /// How long all of it may take.
 pub const INIT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -38,6 +39,16 @@ pub enum InitError {
         stage: Stage,
         /// Why.
         code: TrapCode,
+        /// Where.
+        backtrace: GuestBacktrace,
+    },
+    /// It reached a limit.
+    #[error("its initialisation failed: {stage}: {failure}\n{backtrace}")]
+    Failed {
+        /// What ran.
+        stage: Stage,
+        /// What came of it.
+        failure: Failure,
         /// Where.
         backtrace: GuestBacktrace,
     },
@@ -94,14 +105,6 @@ pub enum InitError {
          them, or set snapshot = \"off\" to initialise it for every request"
     )]
     Open,
-    /// A call could not be made.
-    #[error("its initialisation failed: {stage} cannot be called{}", .source.as_ref().map_or_else(String::new, |error| format!(": {error}")))]
-    Call {
-        /// What.
-        stage: Stage,
-        /// Why not.
-        source: Option<CallError>,
-    },
     /// There was no sandbox to be had.
     #[error("no sandbox for its initialisation: {0}")]
     Instantiate(#[from] InstantiateError),
@@ -110,121 +113,63 @@ pub enum InitError {
     Thread(#[from] io::Error),
 }
 
-/// What a sandbox of `template` holds after these calls, as a template. `shared`: whether requests may share what is read of the outside.
+/// What a sandbox of `template` holds after the calls of `program`, as a template. `shared`: whether requests may share what is read of the outside.
 ///
 /// # Errors
 /// When a call traps, ends the program, takes longer than [`INIT_TIME_MAX`], or calls the host for what a snapshot must not hold.
-pub fn initialised(
-    template: &Template,
-    imports: &Imports,
-    process: &Arc<Process>,
-    stages: &[Stage],
-    shared: bool,
-) -> Result<Template, InitError> {
-    let sandbox = template.instantiate()?;
-    let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default(), Writer::default()));
+pub fn initialised(template: &Template, program: &Program, process: &Process, shared: bool) -> Result<Template, InitError> {
+    let sandbox = Box::new(template.instantiate()?);
+    let process = Arc::new(process.clone());
+    let has_folders = !process.grants.is_empty();
+    let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default(), Writer::default()));
     let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 0 };
-    let context = Context::new(Arc::clone(process), Input::Body(Body::default()), output, errors);
-    let mut init = Init { sandbox, context, imports, shared };
+    let mut context = Context::new(process, Input::Body(Body::default()), output, errors);
+    context.watch = Some(Box::new(Watch::guarded(Box::new(move |function, args| {
+        objection(function, args, has_folders).filter(|objection| !(objection.acceptable && shared))
+    }))));
+    let mut driver = Driver::new(sandbox, context);
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("init".to_owned()).spawn_scoped(scope, move || init.run(stages))?;
+        let run = || initialise(&mut driver, program);
+        let thread = thread::Builder::new().name("init".to_owned()).spawn_scoped(scope, run)?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("it panicked").into()))
     })
 }
 
-struct Init<'a> {
-    sandbox: Sandbox,
-    context: Context,
-    imports: &'a Imports,
-    shared: bool,
+fn initialise(driver: &mut Driver, program: &Program) -> Result<Template, InitError> {
+    let worker = WorkerThread::enter(QUANTUM)?;
+    worker.arm();
+    let result = alone::run(driver, program, Some(Instant::now() + INIT_TIME_MAX));
+    drop(worker);
+    if let Err(failure) = result {
+        return Err(error(driver, program, failure));
+    }
+    if let Some(stage) = driver.stage(program) {
+        return Err(InitError::Exit { stage: stage.clone(), status: 0 });
+    }
+    if driver.sandbox().holds_exceptions() {
+        return Err(InitError::Exception);
+    }
+    if driver.context().has_opened() {
+        return Err(InitError::Open);
+    }
+    // All calls returned, in a sandbox made from a template.
+    driver.sandbox().snapshot().ok_or_else(|| io::Error::other("there is nothing to keep").into())
 }
 
-impl Init<'_> {
-    fn run(&mut self, stages: &[Stage]) -> Result<Template, InitError> {
-        let worker = WorkerThread::enter(QUANTUM)?;
-        worker.arm();
-        let end = Instant::now() + INIT_TIME_MAX;
-        for stage in stages {
-            let callee = stage.callee(&self.sandbox).ok_or_else(|| InitError::Call { stage: stage.clone(), source: None })?;
-            let prepared = self.sandbox.prepare(callee, &[]);
-            prepared.map_err(|error| InitError::Call { stage: stage.clone(), source: Some(error) })?;
-            self.stage(stage, end)?;
-        }
-        drop(worker);
-        if self.sandbox.holds_exceptions() {
-            return Err(InitError::Exception);
-        }
-        if self.context.has_opened() {
-            return Err(InitError::Open);
-        }
-        // All calls returned, in a sandbox made from a template.
-        self.sandbox.snapshot().ok_or_else(|| io::Error::other("there is nothing to keep").into())
+/// In the words of an initialisation.
+fn error(driver: &Driver, program: &Program, failure: Failure) -> InitError {
+    let Some(stage) = driver.stage(program).cloned() else { return io::Error::other("no call of it failed").into() };
+    let backtrace = driver.backtrace();
+    if let Some((call, Objection { why, acceptable })) = driver.context().watch.as_ref().and_then(|watch| watch.objection) {
+        return InitError::Refused { stage, call, why, acceptable, backtrace };
     }
-
-    fn stage(&mut self, stage: &Stage, end: Instant) -> Result<(), InitError> {
-        let mut again: Option<HostCall> = None;
-        loop {
-            if Instant::now() >= end {
-                return Err(InitError::Time { stage: stage.clone(), backtrace: self.sandbox.backtrace() });
-            }
-            let event = again.take().map_or_else(|| self.sandbox.resume(), Event::HostCall);
-            match event {
-                Event::Returned => return Ok(()),
-                Event::Preempted => {}
-                Event::Trapped(trap) => {
-                    return Err(InitError::Trap { stage: stage.clone(), code: trap.code, backtrace: self.sandbox.backtrace() });
-                }
-                Event::HostCall(call) => again = self.host_call(stage, call, end)?,
-                Event::Waits { time } => {
-                    let left = end.saturating_duration_since(Instant::now());
-                    thread::sleep(time.map_or(left, |time| time.min(left)));
-                }
-            }
-        }
+    match failure {
+        Failure::Trap(code) => InitError::Trap { stage, code, backtrace },
+        Failure::Exit(status) => InitError::Exit { stage, status },
+        Failure::Deadline => InitError::Time { stage, backtrace },
+        Failure::Internal => InitError::Host { stage, call: driver.host_function(program).unwrap_or("(nothing)") },
+        failure => InitError::Failed { stage, failure, backtrace },
     }
-
-    /// Answers a call of the host; the call again when there is more to do.
-    fn host_call(&mut self, stage: &Stage, call: HostCall, end: Instant) -> Result<Option<HostCall>, InitError> {
-        let failed = |call| InitError::Host { stage: stage.clone(), call };
-        let Some(imported) = self.imports.get(call.instance.index(), call.import) else { return Err(failed("(nothing)")) };
-        let function = imported.function;
-        let args = Args::new(self.sandbox.host_args());
-        let has_folders = !self.context.process.grants.is_empty();
-        if let Some(Objection { why, acceptable }) = objection(function, &args, has_folders)
-            && !(acceptable && self.shared)
-        {
-            let backtrace = self.sandbox.backtrace();
-            return Err(InitError::Refused { stage: stage.clone(), call: function.name, why, acceptable, backtrace });
-        }
-        let (sandbox, context) = (&mut self.sandbox, &mut self.context);
-        // What a panic leaves half done is thrown away.
-        let mut answer = catch_unwind(AssertUnwindSafe(|| host::call(imported, call.instance, sandbox, context)));
-        let mut waiter = Waiter::default();
-        while let Ok(Answer::Waits(pending)) = answer {
-            let completion = match waiter.wait(pending, Some(end)) {
-                Ok(Some(completion)) => completion,
-                Ok(None) => return Err(InitError::Time { stage: stage.clone(), backtrace: self.sandbox.backtrace() }),
-                Err(Panicked) => return Err(failed(function.name)),
-            };
-            let (sandbox, context) = (&mut self.sandbox, &mut self.context);
-            let complete = || host::complete(imported, call.instance, sandbox, context, completion);
-            answer = catch_unwind(AssertUnwindSafe(complete));
-        }
-        match answer {
-            Ok(Answer::Done) => Ok(None),
-            Ok(Answer::Again) => Ok(Some(call)),
-            Ok(Answer::Ended(Stop::Exit(status))) => Err(InitError::Exit { stage: stage.clone(), status }),
-            Ok(Answer::Ended(_) | Answer::Waits(_)) | Err(_) => Err(failed(function.name)),
-        }
-    }
-}
-
-/// Why a host call is no part of an initialisation that all requests share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Objection {
-    why: &'static str,
-    /// Whether the operator may accept it.
-    acceptable: bool,
 }
 
 /// What a function's initialisation must not do. Without folders, what is done with files always fails in the same way.
@@ -232,28 +177,38 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
     let shared = |why| Some(Objection { why, acceptable: true });
     let never = |why| Some(Objection { why, acceptable: false });
     match function.effect {
-        // They always give the same answer.
-        Effect::Safe => return None,
-        Effect::Local => {}
-        Effect::External if function.module != wasi::MODULE => return never("asks another server"),
-        Effect::External if !has_folders => return None,
+        // They always give the same answer, or go to the log.
+        Effect::Safe => None,
+        Effect::Log if function.name == "log" => None,
+        Effect::Entropy => match function.name {
+            "random_get" => shared("reads random numbers: all requests would have the same"),
+            "clock_time_get" => shared("reads the clock: all requests would see the time of loading"),
+            _ => shared("waits for the clock, or for a stream that each request has anew"),
+        },
+        Effect::Stream if function.module == wasi::MODULE => stream_objection(function.name, args),
+        Effect::Stream | Effect::Head | Effect::Log => never("belongs to a request"),
+        Effect::External if function.module != wasi::MODULE => never("asks another server"),
+        Effect::External if !has_folders => None,
         Effect::External if wasi::only_reads_files(function.name, args) => {
-            return shared("reads files: all requests would see them as they were at loading");
+            shared("reads files: all requests would see them as they were at loading")
         }
-        Effect::KvRead | Effect::KvWrite => return never("uses the key-value store, which changes"),
-        Effect::Call => return never("calls another function"),
-        Effect::External => return never("changes what lies outside of the function"),
+        Effect::External => never("changes what lies outside of the function"),
+        Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
+        Effect::Call => never("calls another function"),
     }
-    match function.name {
-        "random_get" => shared("reads random numbers: all requests would have the same"),
-        "clock_time_get" => shared("reads the clock: all requests would see the time of loading"),
-        "poll_oneoff" => shared("waits for the clock, or for a stream that each request has anew"),
-        "fd_read" => shared("reads a stream that each request has anew"),
-        // Standard error is the log; standard output would be the reply to nobody.
+}
+
+/// The same of WASI's functions on streams.
+fn stream_objection(name: &str, args: &Args) -> Option<Objection> {
+    match name {
+        "fd_read" => Some(Objection { why: "reads a stream that each request has anew", acceptable: true }),
+        // Standard error is the log; standard output would be a reply without a client.
         "fd_write" if args.u32(0) == STANDARD_ERROR => None,
         // What is not granted was opened meanwhile.
         "fd_close" if args.u32(0) > STANDARD_ERROR => None,
-        "fd_write" | "fd_close" | "fd_renumber" | "fd_fdstat_set_rights" => never("changes a stream that each request has anew"),
+        "fd_write" | "fd_close" | "fd_renumber" | "fd_fdstat_set_rights" => {
+            Some(Objection { why: "changes a stream that each request has anew", acceptable: false })
+        }
         // What they tell or refuse is the same for every request; an exit is an error of its own.
         "fd_fdstat_get"
         | "fd_fdstat_set_flags"
@@ -261,14 +216,13 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         | "fd_prestat_dir_name"
         | "fd_seek"
         | "fd_tell"
-        | "log"
         | "proc_exit"
         | "proc_raise"
         | "sock_accept"
         | "sock_recv"
         | "sock_send"
         | "sock_shutdown" => None,
-        _ => never("belongs to a request"),
+        _ => Some(Objection { why: "belongs to a request", acceptable: false }),
     }
 }
 
@@ -332,7 +286,8 @@ mod tests {
             "fd_renumber",
             "fd_fdstat_set_rights",
         ];
-        for function in wasi::FUNCTIONS.iter().filter(|function| function.effect == Effect::Local) {
+        let is_local = |function: &&HostFunction| matches!(function.effect, Effect::Stream | Effect::Entropy);
+        for function in wasi::FUNCTIONS.iter().filter(is_local) {
             let harmless = objects(function.name, 0).is_none();
             assert!(known.contains(&function.name) || harmless, "{}", function.name);
         }

@@ -10,7 +10,8 @@ use std::time::Instant;
 use sledge_sandbox::prefetch;
 
 use crate::counters::{Count, Histogram, Sum};
-use crate::invoke::function::{Function, Labels};
+use crate::invoke::function::Function;
+use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
 use crate::schedule::FunctionId;

@@ -33,7 +33,7 @@ use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
 use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
-use crate::invoke::driver::{Execution, Progress};
+use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
 use crate::invoke::job::{Content, Started, Work};
 use crate::invoke::record::{Caller, Parent, Record};
@@ -400,9 +400,9 @@ impl Worker {
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer));
         let mut context = Context::new(process, Input::Body(body), output, errors);
         (context.request, context.request_id, context.trace) = (head, request_id, trace);
-        let execution = Execution::new(function, sandbox, context);
         let started = Box::new(Started {
-            execution,
+            function,
+            driver: Driver::new(sandbox, context),
             reply,
             admission,
             arrived,
@@ -463,19 +463,19 @@ impl Worker {
         // What came before is nobody's tick.
         let _ = self.thread.take_tick();
         self.thread.arm();
-        started.execution.start_clock(begin);
+        started.driver.start_clock(begin);
         loop {
-            let progress = started.execution.run();
-            if started.execution.context().has_outgoing() {
+            let progress = started.driver.run(&started.function.program);
+            if started.driver.context().has_outgoing() {
                 self.call(&mut started);
             }
             let now = Instant::now();
             // Who fails before anybody has heard of its stream is answered like all who fail.
-            if started.execution.context().has_stream() && !matches!(progress, Progress::Ended(Err(_))) {
+            if started.driver.context().has_stream() && !matches!(progress, Progress::Ended(Err(_))) {
                 begin_stream(&mut started, begin, now);
             }
             let ran = now - begin;
-            started.execution.count_time(now);
+            started.driver.count_time(now);
             let (until, pending) = match progress {
                 // The timer ran already when this one began; it gets at least half of its quantum.
                 Progress::Preempted if ran < self.settings.quantum / 2 => {
@@ -483,7 +483,7 @@ impl Worker {
                     continue;
                 }
                 Progress::Preempted => {
-                    self.board.note(started.execution.function(), |row| row.preemptions.add(1));
+                    self.board.note(&started.function, |row| row.preemptions.add(1));
                     return self.suspend(id, started, Event::Preempted { ran });
                 }
                 Progress::Ended(result) => {
@@ -512,9 +512,9 @@ impl Worker {
 
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
-        for Outgoing { name, input, host_call, answer } in started.execution.take_outgoing() {
+        for Outgoing { name, input, host_call, answer } in started.driver.take_outgoing() {
             let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
-            let context = started.execution.context();
+            let context = started.driver.context();
             let (request_id, trace) = (context.request_id.clone(), context.trace.as_ref().map(|trace| trace.call()));
             let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
             match callee {
@@ -532,7 +532,7 @@ impl Worker {
                     }
                 }
                 Err(failure) => {
-                    tracing::debug!(caller = started.execution.function().name(), callee = name, ?failure, "a call was refused");
+                    tracing::debug!(caller = started.function.name(), callee = name, ?failure, "a call was refused");
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
@@ -546,7 +546,7 @@ impl Worker {
 
     /// A function that a guest calls, and what it needs to be taken.
     fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
-        let this = Arc::clone(started.execution.function());
+        let this = Arc::clone(&started.function);
         let function = this.neighbours.find(name).map_err(CallFailure::Failed)?;
         let above = || started.caller.as_ref().map(|(caller, _)| Arc::clone(caller));
         let caller = started.calls_as.get_or_insert_with(|| Arc::new(Caller::new(this.number, above())));
@@ -558,19 +558,20 @@ impl Worker {
     }
 
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure) {
-        let backtrace = started.execution.backtrace();
-        started.execution.kill();
-        let function = started.execution.function().name();
+        let backtrace = started.driver.backtrace();
+        started.driver.kill();
+        let function = started.function.name();
         tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
         self.end(started, Err(failure), Instant::now());
     }
 
     /// Hands the reply over.
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
-        let Started { mut execution, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } = *started;
-        let phases = execution.take_phases();
+        let Started { function, mut driver, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } =
+            *started;
+        let phases = driver.take_phases();
         let counts = reply.counts_end(&result);
-        self.board.note(execution.function(), |row| {
+        self.board.note(&function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
             row.queue.observe(taken.saturating_duration_since(arrived));
             row.instantiate.observe(instantiated);
@@ -580,18 +581,18 @@ impl Worker {
             }
         });
         if self.dispatcher.keeps_promises() {
-            execution.function().gate.observe(cpu);
+            function.gate.observe(cpu);
         }
         if let Err(failure) = &result {
-            log_failure(&execution, failure);
+            log_failure(&function, &driver, failure);
             // Whatever is not an end in good order is never reused.
             if !matches!(failure, Failure::Exit(_)) {
-                execution.kill();
+                driver.kill();
             }
         }
         // Relaxed: a version is marked before this thread is told to forget it.
-        let retired = execution.function().retired.load(Ordering::Relaxed);
-        let context = execution.context();
+        let retired = function.retired.load(Ordering::Relaxed);
+        let context = driver.context();
         let record = Record {
             host_calls: context.host_calls,
             phase: context.phase,
@@ -602,16 +603,16 @@ impl Worker {
             ..new_record(&admission, caller.as_ref())
         };
         if let Some(trace) = &context.trace {
-            let (function, is_call, failure) = (execution.function(), !reply.is_client(), result.as_ref().err());
+            let (function, is_call, failure) = (&*function, !reply.is_client(), result.as_ref().err());
             Over { function, is_call, arrived, end, failure }.tell(trace, &Begun { taken, ready, instantiated }, &record);
         }
-        tracing::debug!(target: "sledge::request", function = execution.function().name(), ?record, "over");
-        let remains = execution.finish();
+        tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
+        let remains = driver.finish();
         let reply_bytes = result.map(|()| Content::Whole(remains.reply));
         // Nobody waits for it any more where this fails.
         reply.send(Reply { result: reply_bytes, head: remains.head, queued: taken - arrived, ran: end - taken, record });
         self.put_back();
-        self.finished = (!retired).then_some((remains.sandbox, remains.function));
+        self.finished = (!retired).then_some((remains.sandbox, function));
         drop(admission);
     }
 
@@ -721,7 +722,7 @@ fn body(callee: &Function, input: Bytes) -> Result<Body, CallFailure> {
 
 /// Has a reply sent that goes out while it is written.
 fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
-    let Some((pipe, stream, head)) = started.execution.take_stream() else { return };
+    let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
     let Started { arrived, taken, cpu, blocked, .. } = *started;
     let running = cpu + (now - begin);
     let record = Record {
@@ -739,15 +740,15 @@ fn new_record(admission: &Admission, caller: Option<&(Arc<Caller>, Parent)>) -> 
     Record { sequence: admission.sequence, parent: caller.map(|(_, parent)| *parent), ..Record::default() }
 }
 
-fn log_failure(execution: &Execution, failure: &Failure) {
-    let function = execution.function().name();
+fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
+    let function = of.name();
     match failure {
         Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit | Failure::NoMemory => {
-            let backtrace = execution.backtrace();
+            let backtrace = driver.backtrace();
             let report = format!("{failure}\n{backtrace}");
-            if let Output::Log(lines) = &execution.context().errors {
+            if let Output::Log(lines) = &driver.context().errors {
                 let Writer { version, request, request_id } = lines.writer();
-                execution.function().log.push(lines.writer(), Level::WARN, report.trim_end(), Instant::now());
+                of.log.push(lines.writer(), Level::WARN, report.trim_end(), Instant::now());
                 let request_id = request_id.as_deref();
                 let (reason, backtrace) = (&*failure.reason(), format_args!("\n{backtrace}"));
                 tracing::warn!(function, version, request, request_id, reason, backtrace, "{failure}");

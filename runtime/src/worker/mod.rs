@@ -1,7 +1,7 @@
 //! One worker thread: it carries out what the order decides.
 //!
 //! ```text
-//!   http --admitted--> Local: Core decides, Execution runs --Reply--> http
+//!   http --admitted--> Local: Core decides, Driver runs --Reply--> http
 //!      \----> injector (dedicated) --/  \--> its queue: what it gives to idle workers, begun or not
 //! ```
 //!

@@ -111,7 +111,7 @@ impl Waits {
         while !done && let Some(pending) = &mut wait.pending {
             match pending.poll(context) {
                 Poll::Ready(completion) => {
-                    wait.pending = started.execution.complete(completion);
+                    wait.pending = started.driver.complete(&started.function.program, completion);
                     done = wait.pending.is_none();
                 }
                 Poll::Pending => break,

@@ -8,7 +8,7 @@ mod subjects;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
-use sledge::invoke::driver::{Execution, Progress};
+use sledge::invoke::driver::{Driver, Progress};
 use sledge::outcome::Failure;
 use sledge_sandbox::{Budget, Pools, WorkerThread};
 use sledge_tests::random::Random;
@@ -34,7 +34,7 @@ struct Arguments {
 
 /// Threads that run guests; what one cannot do is to hand something to another.
 const WORKERS: usize = 3;
-/// Executions that each has at the same time.
+/// Invocations that each has at the same time.
 const RUNNING_MAX: usize = 6;
 /// Quanta, in nanoseconds: 20 us on average.
 const QUANTUM_NS: (u64, u64) = (1_000, 39_000);
@@ -52,10 +52,10 @@ struct Counts {
     refusals: AtomicU64,
 }
 
-/// An execution, and whose it is.
+/// An invocation that has begun, and whose it is.
 struct Running<'a> {
     subject: &'a Subject,
-    execution: Execution,
+    driver: Driver,
 }
 
 fn main() -> Result<()> {
@@ -113,7 +113,7 @@ impl<'a> Worker<'a> {
                 let subject = random.pick(self.subjects);
                 // Where all memory is in use, one of those that run has to end first.
                 match self.pools.take(self.index, &subject.function.template) {
-                    Ok(sandbox) => running.push(Running { subject, execution: subject.begin(sandbox) }),
+                    Ok(sandbox) => running.push(Running { subject, driver: subject.begin(sandbox) }),
                     Err(error) if error.is_exhaustion() => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -123,7 +123,7 @@ impl<'a> Worker<'a> {
             }
             let mut next = running.swap_remove(random.below(running.len() as u64) as usize);
             thread.arm_after(Duration::from_nanos(QUANTUM_NS.0 + random.below(QUANTUM_NS.1 - QUANTUM_NS.0)));
-            let progress = next.execution.run();
+            let progress = next.driver.run(&next.subject.function.program);
             thread.disarm();
             match progress {
                 Progress::Preempted => {
@@ -131,8 +131,8 @@ impl<'a> Worker<'a> {
                     match random.below(1000) {
                         0..10 => {
                             self.counts.kills.fetch_add(1, Ordering::Relaxed);
-                            next.execution.kill();
-                            self.pools.put(self.index, next.execution.finish().sandbox, Instant::now());
+                            next.driver.kill();
+                            self.pools.put(self.index, next.driver.finish().sandbox, Instant::now());
                         }
                         10..60 => {
                             self.counts.moves.fetch_add(1, Ordering::Relaxed);
@@ -146,12 +146,12 @@ impl<'a> Worker<'a> {
                 // How many run at the same time depends on the machine, and so whether they all fit.
                 Progress::Ended(Err(Failure::NoMemory)) => {
                     self.counts.refusals.fetch_add(1, Ordering::Relaxed);
-                    self.pools.put(self.index, next.execution.finish().sandbox, Instant::now());
+                    self.pools.put(self.index, next.driver.finish().sandbox, Instant::now());
                 }
                 Progress::Ended(result) => {
                     let name = &next.subject.name;
                     ensure!(result.is_ok(), "{name}: {result:?}");
-                    let remains = next.execution.finish();
+                    let remains = next.driver.finish();
                     ensure!(remains.reply == next.subject.expected, "{name}: a wrong reply, {:?}", remains.reply);
                     self.counts.compared.fetch_add(1, Ordering::Relaxed);
                     self.pools.put(self.index, remains.sandbox, Instant::now());

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
 use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
-use sledge::invoke::driver::{Execution, Progress};
-use sledge::invoke::function::Function;
+use sledge::invoke::driver::{Driver, Progress};
+use sledge::invoke::function::{Function, Home};
 use sledge::load;
 use sledge_sandbox::{Budget, Sandbox, WorkerThread};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ pub(crate) fn load(budget: &Arc<Budget>) -> Result<Vec<Subject>> {
         if KERNELS.contains(&name.as_str()) {
             config.args = vec!["--dump".to_owned()];
         }
-        let function = Arc::new(load::function(&config, &compiler)?.within(budget));
+        let home = Home { budget: Some(Arc::clone(budget)), ..Home::alone() };
+        let function = Arc::new(Function::new(load::function(&config, &compiler)?, home));
         let mut subject = Subject { name: format!("{name} ({mode})"), function, input: input.into(), expected: Bytes::new() };
         subject.expected = subject.undisturbed()?;
         subjects.push(subject);
@@ -71,27 +72,27 @@ pub(crate) fn load(budget: &Arc<Budget>) -> Result<Vec<Subject>> {
 
 impl Subject {
     /// An invocation in that sandbox.
-    pub(crate) fn begin(&self, sandbox: Box<Sandbox>) -> Execution {
+    pub(crate) fn begin(&self, sandbox: Box<Sandbox>) -> Driver {
         let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 8 << 20 };
         let process = &self.function.process;
         let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default(), Writer::default()));
         let context = Context::new(Arc::clone(process), Input::Body(Body::from(self.input.clone())), output, errors);
-        Execution::new(Arc::clone(&self.function), sandbox, context)
+        Driver::new(sandbox, context)
     }
 
     /// The reply of a run on a thread of its own, without a timer.
     fn undisturbed(&self) -> Result<Bytes> {
         let run = || -> Result<Bytes> {
             let _worker = WorkerThread::enter(Duration::from_secs(1))?;
-            let mut execution = self.begin(Box::new(self.function.template.instantiate()?));
+            let mut driver = self.begin(Box::new(self.function.template.instantiate()?));
             // A host call that moves much lets others have their turn in between.
             loop {
-                match execution.run() {
+                match driver.run(&self.function.program) {
                     Progress::Preempted => {}
                     Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", self.name),
                     Progress::Ended(result) => {
                         ensure!(result.is_ok(), "{}: {result:?}", self.name);
-                        let reply = execution.finish().reply;
+                        let reply = driver.finish().reply;
                         ensure!(!reply.is_empty(), "{}: nothing to compare", self.name);
                         return Ok(reply);
                     }

@@ -1,0 +1,239 @@
+//! From an artifact and the settings of a function to what invocations of it begin with: imports resolved, the calls found, and for a reactor the snapshot made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use awsm_abi::Descriptor;
+use awsm_abi::descriptor::{ExternKind, ImportType, ModuleDescriptor};
+use awsm_abi::types::{FuncType, ValType};
+use hyper::header::HeaderValue;
+use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
+
+use super::program::{Program, Stage};
+use super::snapshot::{self, InitError};
+use crate::config::{CONTENT_TYPE_DEFAULT, FunctionConfig, Snapshot};
+use crate::host::wasi::{Grant, GrantError};
+use crate::host::{ImportError, Imports, Process};
+use crate::phases::Phases;
+use crate::secret::{self, SecretError};
+use crate::upstream::{AllowError, Allowed, Upstream};
+
+/// The export that runs a command from its start.
+pub const COMMAND: &str = "_start";
+/// The export with which a reactor prepares itself, if it has it.
+pub const INITIALIZE: &str = "_initialize";
+/// The export of a reactor that handles one request: standard input to standard output, zero for success.
+pub const HANDLE: &str = "sledge_handle";
+
+/// Why an artifact cannot be a function.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FunctionError {
+    /// Its imports cannot be served.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// It has nothing to call.
+    #[error("exports neither `{COMMAND}` (a command) nor `{HANDLE}` (a reactor); {0}")]
+    NoEntry(String),
+    /// What is to be called has another signature.
+    #[error("exports `{name}` as {found}, but it must be a function {wanted}")]
+    EntryType {
+        /// The export's name.
+        name: String,
+        /// What it is.
+        found: String,
+        /// What it has to be.
+        wanted: FuncType,
+    },
+    /// No sandbox can be made of it.
+    #[error("no sandbox can be made of it: {0}")]
+    Instantiate(#[from] InstantiateError),
+    /// It could not be initialised.
+    #[error(transparent)]
+    Init(#[from] InitError),
+    /// The export that was to initialise it does not exist.
+    #[error("`init` is `{name}`, but {why}")]
+    NoInit {
+        /// The name given.
+        name: String,
+        /// Why that is nothing.
+        why: String,
+    },
+    /// A folder that it is granted cannot be opened.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// A secret in its environment cannot be had.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// A host that it is allowed to ask is none.
+    #[error("http_hosts: {0}")]
+    Host(#[from] AllowError),
+    /// A setting that no reply can carry.
+    #[error("`{0}` is no content type")]
+    ContentType(String),
+}
+
+/// What a function's numbers are called by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Its name.
+    pub function: String,
+    /// Whose it is.
+    pub tenant: String,
+    /// The phases that it declares.
+    pub phases: Option<Arc<Phases>>,
+}
+
+/// A function that no server serves yet: all of it that does not depend on which.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What its sandboxes begin as.
+    pub(super) template: Template,
+    pub(super) program: Program,
+    /// Without the key-value store, and with the system's roots alone.
+    pub(super) process: Process,
+    pub(super) content_type: HeaderValue,
+    pub(super) deadline: Duration,
+    pub(super) cpu_max: Duration,
+    pub(super) concurrency_max: Option<usize>,
+    pub(super) queue_max: Option<usize>,
+    pub(super) log_lines_per_s_max: u64,
+    /// What its numbers are called by.
+    pub labels: Labels,
+}
+
+impl Loaded {
+    /// Makes one of an artifact.
+    ///
+    /// # Errors
+    /// When its imports cannot be served, it has no entry, or no sandbox can be made of it within the limits.
+    pub fn new(artifact: &Artifact, config: &FunctionConfig) -> Result<Loaded, FunctionError> {
+        Loaded::with_imports(artifact, config, Imports::resolve(artifact.descriptor())?)
+    }
+
+    /// The same with imports that are resolved already.
+    ///
+    /// # Errors
+    /// As for [`Loaded::new`].
+    pub fn with_imports(artifact: &Artifact, config: &FunctionConfig, imports: Imports) -> Result<Loaded, FunctionError> {
+        let Stages { init, request, reactor } = stages(artifact.descriptor(), config.init.as_deref())?;
+        let limits = SandboxLimits {
+            memory_bytes_max: config.memory_bytes_max,
+            stack_bytes: usize::try_from(config.stack_bytes).unwrap_or(usize::MAX),
+            ..SandboxLimits::default()
+        };
+        let args = std::iter::once(&config.name).chain(&config.args).collect();
+        let env = secret::environment(&config.env)?.into_iter().collect();
+        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
+        let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
+        let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));
+        let phases = Phases::new(&config.phases);
+        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, phases };
+        let content_type = content_type(&config.content_type)?;
+        let mut template = Template::new(artifact, &limits)?;
+        let mut program = Program::new(imports, init);
+        if reactor && config.snapshot != Snapshot::Off && !program.stages.is_empty() {
+            let shared = config.snapshot == Snapshot::SharedSeed;
+            template = snapshot::initialised(&template, &program, &process, shared)?;
+            program = Program::new(program.imports, Vec::new());
+        }
+        program.stages.push(request);
+        let labels = Labels { function: config.name.clone(), tenant: config.tenant.clone(), phases: process.phases.clone() };
+        Ok(Loaded {
+            labels,
+            template,
+            program,
+            process,
+            content_type,
+            deadline: Duration::from_millis(config.deadline_ms),
+            cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
+            concurrency_max: config.concurrency_max,
+            queue_max: config.queue_max,
+            log_lines_per_s_max: config.log_lines_per_s_max,
+        })
+    }
+}
+
+/// The header's value. Functions that keep to the default have it in common: one more thing that is in the caches already.
+fn content_type(text: &str) -> Result<HeaderValue, FunctionError> {
+    if text == CONTENT_TYPE_DEFAULT {
+        return Ok(HeaderValue::from_static(CONTENT_TYPE_DEFAULT));
+    }
+    HeaderValue::from_str(text).map_err(|_| FunctionError::ContentType(text.to_owned()))
+}
+
+/// What an artifact's exports make of it.
+struct Stages {
+    /// Calls that prepare it.
+    init: Vec<Stage>,
+    /// The call that serves a request.
+    request: Stage,
+    /// Whether it may be prepared once for all requests: a command runs from its start for each.
+    reactor: bool,
+}
+
+/// The calls that make up an invocation of an artifact; `init` is the name of an export that is one of them.
+fn stages(descriptor: &Descriptor, init: Option<&str>) -> Result<Stages, FunctionError> {
+    let modules: Vec<&ModuleDescriptor> =
+        descriptor.plan.iter().filter_map(|step| descriptor.modules.get(step.module as usize)).collect();
+    let starts = modules.iter().enumerate().filter(|(_, module)| module.start.is_some());
+    let mut stages: Vec<Stage> = starts.map(|(instance, _)| Stage::Start(instance)).collect();
+
+    let Some(&main) = modules.last() else { return Err(FunctionError::NoEntry("it has no instance".to_owned())) };
+    let no_init = |name: &str, why: String| FunctionError::NoInit { name: name.to_owned(), why };
+    if check_export(main, HANDLE, &[ValType::I32])? {
+        if check_export(main, INITIALIZE, &[])? {
+            stages.push(Stage::Run(INITIALIZE.into()));
+        }
+        if let Some(name) = init {
+            if !check_export(main, name, &[])? {
+                return Err(no_init(name, exports_of(main)));
+            }
+            stages.push(Stage::Run(name.into()));
+        }
+        return Ok(Stages { init: stages, request: Stage::Status(HANDLE), reactor: true });
+    }
+    if !check_export(main, COMMAND, &[])? {
+        return Err(FunctionError::NoEntry(exports_of(main)));
+    }
+    match init {
+        Some(name) => Err(no_init(
+            name,
+            format!("a command runs from its start for each request; only a reactor (`{HANDLE}`) is initialised"),
+        )),
+        None => Ok(Stages { init: stages, request: Stage::Run(COMMAND.into()), reactor: false }),
+    }
+}
+
+/// Whether a module has an export; it must be a function without parameters that returns `results`.
+fn check_export(module: &ModuleDescriptor, name: &str, results: &[ValType]) -> Result<bool, FunctionError> {
+    let Some(export) = module.export(name) else { return Ok(false) };
+    let wanted = FuncType { params: Vec::new(), results: results.to_vec() };
+    let found = if export.kind == ExternKind::Function { function_type(module, export.index) } else { None };
+    if found == Some(&wanted) {
+        return Ok(true);
+    }
+    let found = found.map_or_else(|| export.kind.to_string(), ToString::to_string);
+    Err(FunctionError::EntryType { name: name.to_owned(), found, wanted })
+}
+
+fn function_type(module: &ModuleDescriptor, index: u32) -> Option<&FuncType> {
+    let imported = module.imports.iter().filter_map(|import| match import.ty {
+        ImportType::Function { ty, .. } => Some(ty),
+        _ => None,
+    });
+    let ty = imported.chain(module.functions.iter().map(|function| function.ty)).nth(index as usize)?;
+    module.types.get(ty as usize).map(|row| &row.ty)
+}
+
+fn exports_of(module: &ModuleDescriptor) -> String {
+    /// Enough to recognise a module by.
+    const SHOWN_MAX: usize = 10;
+    let functions = module.exports.iter().filter(|export| export.kind == ExternKind::Function);
+    let names: Vec<_> = functions.map(|export| format!("`{}`", export.name.escape_default())).collect();
+    match names.len() {
+        0 => "it exports no function at all".to_owned(),
+        1..=SHOWN_MAX => format!("it exports {}", names.join(", ")),
+        count => format!("it exports {} and {} more", names[..SHOWN_MAX].join(", "), count - SHOWN_MAX),
+    }
+}

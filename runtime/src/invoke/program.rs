@@ -1,0 +1,73 @@
+//! What is run in a sandbox: the calls of its exports in their order, and the host functions behind its imports.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use sledge_sandbox::{Callee, FunctionHandle, Sandbox, prefetch};
+
+use crate::host::Imports;
+
+/// A call that a request makes in its sandbox; all of them in order make up an invocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The start function of that instance.
+    Start(usize),
+    /// An export without parameters and results of the last instance.
+    Run(Arc<str>),
+    /// An export of the last instance that returns a status.
+    Status(&'static str),
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stage::Start(_) => f.write_str("the start function"),
+            Stage::Run(name) => write!(f, "`{name}`"),
+            Stage::Status(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+impl Stage {
+    /// What it calls in a sandbox of its function.
+    pub(crate) fn callee(&self, sandbox: &Sandbox) -> Option<FunctionHandle> {
+        match self {
+            Stage::Start(index) => sandbox.start_function(sandbox.instances().nth(*index)?),
+            Stage::Run(name) => sandbox.export_function(sandbox.main_instance()?, name),
+            Stage::Status(name) => sandbox.export_function(sandbox.main_instance()?, name),
+        }
+    }
+}
+
+/// What a [`Driver`](super::driver::Driver) runs in sandboxes of one template.
+#[derive(Debug)]
+pub struct Program {
+    /// The host functions that are imported.
+    pub imports: Imports,
+    /// The calls, in their order.
+    pub stages: Vec<Stage>,
+    /// What they call, found by the first driver.
+    callees: OnceLock<Box<[Callee]>>,
+}
+
+impl Program {
+    /// These calls, in a sandbox with these imports.
+    #[must_use]
+    pub const fn new(imports: Imports, stages: Vec<Stage>) -> Program {
+        Program { imports, stages, callees: OnceLock::new() }
+    }
+
+    /// Has the caches fetch it, while something else is done.
+    pub(crate) fn prefetch(&self) {
+        prefetch(&*self.stages);
+        prefetch(self.callees.get().map_or(&[][..], |callees| callees));
+        self.imports.prefetch();
+    }
+
+    /// What the call of that number calls, in any sandbox of the template.
+    pub(crate) fn callee(&self, stage: usize, sandbox: &Sandbox) -> Option<&Callee> {
+        let find = || self.stages.iter().map(|stage| sandbox.callee(stage.callee(sandbox)?).ok()).collect::<Option<_>>();
+        // Where one is not to be found, there are none: stages are checked when the function is made.
+        self.callees.get_or_init(|| find().unwrap_or_default()).get(stage)
+    }
+}
