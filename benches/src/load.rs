@@ -82,7 +82,7 @@ pub struct Load {
     /// Time over which the clients begin, one after the other. Where requests share the processor evenly, those that begin together end
     /// together, and how many batches fall into the time that is measured is luck.
     pub stagger: Duration,
-    /// Whether refusals (429, 503) are counted instead of being errors.
+    /// Whether refusals (429, 503) and what is late (504) are counted instead of being errors.
     pub may_be_refused: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Outcome {
     pub per_second: f64,
     /// How long they took, in nanoseconds.
     pub latencies: Histogram<u64>,
-    /// Refusals.
+    /// Refusals, and what was late.
     pub refused: u64,
 }
 
@@ -234,7 +234,7 @@ async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u6
         if received >= span.end {
             return Ok(counts);
         }
-        if load.may_be_refused && matches!(status, 429 | 503) {
+        if load.may_be_refused && matches!(status, 429 | 503 | 504) {
             counts.refused += u64::from(received >= span.start);
         } else {
             let shown = || body[..body.len().min(200)].escape_ascii();

@@ -35,6 +35,8 @@ pub enum Failure {
     FunctionBusy,
     /// The server is not expected to be done in time.
     Overload,
+    /// Its turn would come too late for its deadline, and so it was not begun.
+    Shed,
     /// The server is stopping.
     Stopping,
     /// Something is wrong with the function itself, so that it is not served until an operator has put it right.
@@ -100,6 +102,7 @@ impl Failure {
             Failure::FunctionBusy
             | Failure::Busy
             | Failure::Overload
+            | Failure::Shed
             | Failure::Stopping
             | Failure::Quarantined
             | Failure::NoMemory
@@ -121,6 +124,7 @@ impl Failure {
             Failure::FunctionBusy => StatusCode::TOO_MANY_REQUESTS,
             Failure::Busy
             | Failure::Overload
+            | Failure::Shed
             | Failure::Stopping
             | Failure::Quarantined
             | Failure::NoMemory
@@ -142,7 +146,13 @@ impl Failure {
     pub const fn is_temporary(&self) -> bool {
         matches!(
             self,
-            Failure::FunctionBusy | Failure::Overload | Failure::Busy | Failure::Stopping | Failure::NoMemory | Failure::NoStore
+            Failure::FunctionBusy
+                | Failure::Overload
+                | Failure::Shed
+                | Failure::Busy
+                | Failure::Stopping
+                | Failure::NoMemory
+                | Failure::NoStore
         )
     }
 
@@ -178,7 +188,9 @@ impl Failure {
             Failure::BadHead(_) | Failure::BodyBroken => "bad_request",
             Failure::BodyTimeout => "request_timeout",
             Failure::FunctionBusy => "too_many_requests",
-            Failure::Busy | Failure::Overload | Failure::Stopping | Failure::NoMemory | Failure::NoStore => "unavailable",
+            Failure::Busy | Failure::Overload | Failure::Shed | Failure::Stopping | Failure::NoMemory | Failure::NoStore => {
+                "unavailable"
+            }
             Failure::Quarantined => "quarantined",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
@@ -204,6 +216,7 @@ impl Failure {
             Failure::BodyTimeout => "body_too_slow",
             Failure::FunctionBusy => "queue_max",
             Failure::Overload => "utilisation",
+            Failure::Shed => "overloaded",
             Failure::CpuLimit => "cpu_limit",
             Failure::Busy => "requests_max",
             Failure::Stopping => "stopping",
@@ -274,6 +287,7 @@ mod tests {
             Failure::Busy,
             Failure::FunctionBusy,
             Failure::Overload,
+            Failure::Shed,
             Failure::Stopping,
             Failure::Quarantined,
             Failure::NoMemory,

@@ -163,3 +163,39 @@ fn with_admission_by_utilisation_what_cannot_be_done_in_time_is_refused() {
     assert_eq!(server.client().post("/echo", "x").text(), "x");
     server.stop();
 }
+
+/// More than can be done by the deadline: what cannot be is refused before it costs anything, and what is taken is answered in time.
+#[test]
+fn by_default_what_cannot_be_done_in_time_is_refused_before_it_runs() {
+    let busy = entry_with("busy", "busy.wat", &json!({ "deadline_ms": 1000 }));
+    let server = Server::start(json!({ "workers": 1, "functions": [busy, entry("echo", "echo.wat")] }));
+    let work = |rounds: u64| post_bytes("/busy", &rounds.to_le_bytes(), "");
+    let ask = |rounds| {
+        let start = Instant::now();
+        let mut raw = Raw::connect(server.address);
+        raw.send(work(rounds));
+        assert_eq!(raw.reply().expect("a reply").status, 200);
+        start.elapsed()
+    };
+    // What takes about 40 ms here; the server learns how long that is.
+    let rounds = 40_000_000 / (ask(1_000_000).as_micros() as u64).max(1) * 1_000;
+    let once = (0..5).map(|_| ask(rounds)).min().expect("five");
+    let possible = (Duration::from_secs(1).as_nanos() / once.as_nanos()) as usize;
+    let before = server.cpu_time();
+    let mut clients: Vec<Raw> = (0..4 * possible).map(|_| Raw::connect(server.address)).collect();
+    clients.iter_mut().for_each(|raw| raw.send(work(rounds)));
+    let replies: Vec<Reply> = clients.iter_mut().map(|raw| raw.reply().expect("a reply")).collect();
+    let used = server.cpu_time() - before;
+    let count = |status| replies.iter().filter(|reply| reply.status == status).count();
+    let shown = || format!("{} of {possible} possible, {} refused, {} late", count(200), count(503), count(504));
+    // Where other processes take the processor away, some are late.
+    assert!(count(200) >= possible / 3 && count(504) <= possible / 4 + 1, "{}", shown());
+    assert!(count(503) >= 2 * possible, "{}", shown());
+    assert!(used < once * u32::try_from(count(200) + count(504) + 3).expect("few") * 2, "{used:?} for {}", shown());
+    let refused = replies.iter().find(|reply| reply.status == 503).expect("one was refused");
+    assert_failure(refused, 503, "unavailable", "overloaded", Some("busy"));
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    ask(rounds);
+    assert_eq!(server.client().post("/echo", "x").text(), "x");
+    server.stop();
+}

@@ -21,6 +21,11 @@ const TABLE: &[Expected] = &[
         ],
     ),
     Expected(
+        "more than can be done by the deadline",
+        "503 with Retry-After for what cannot be, before it runs",
+        &["by_default_what_cannot_be_done_in_time_is_refused_before_it_runs"],
+    ),
+    Expected(
         "deadline passed, waiting included",
         "504, killed and discarded; what has expired is not run",
         &["a_deadline_that_passes_is_a_504", "what_has_expired_is_not_run", "a_guest_that_waits_beyond_its_deadline_is_a_504"],

@@ -7,6 +7,7 @@ mod compile;
 mod first_light;
 mod io;
 mod operators;
+mod order;
 mod polybench;
 mod redis;
 mod runtime;
@@ -65,6 +66,11 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("isolation-sum-throughput-ratio", runtime::isolation_sum),
     ("overload-goodput-ratio", runtime::overload),
     ("preemption-ratio", sandbox::preemption_ratio),
+    ("overload-1.2x-goodput-ratio", order::goodput_1_2),
+    ("overload-1.7x-goodput-ratio", order::goodput_1_7),
+    ("overload-4x-goodput-ratio", order::goodput_4),
+    ("overload-10x-goodput-ratio", order::goodput_10),
+    ("overload-accepted-p99-ms", order::p99_ms),
     ("start-ten-functions-ms", server::start_ms),
     ("idle-memory-ten-functions-mb", server::idle_mb),
     ("ping-observed-throughput-ratio", server::observed),
@@ -114,6 +120,7 @@ pub struct Bench {
     served: Option<served::Served>,
     many: Option<operators::many::Many>,
     starts: Option<operators::many::Starts>,
+    overload: Option<order::Overload>,
     folder: TempDir,
 }
 
@@ -134,6 +141,7 @@ impl Bench {
             served: None,
             many: None,
             starts: None,
+            overload: None,
             folder,
         })
     }
@@ -185,6 +193,14 @@ impl Bench {
             Some(starts) => Ok(starts),
             None => Ok(*self.starts.insert(operators::many::starts(self.folder.path())?)),
         }
+    }
+
+    /// What is answered in time when too much comes.
+    fn overload(&mut self) -> Result<&order::Overload> {
+        if self.overload.is_none() {
+            self.overload = Some(order::measured(self.folder.path())?);
+        }
+        self.overload.as_ref().context("it was just measured")
     }
 
     /// The run of all kernels.

@@ -298,15 +298,24 @@ impl Catalogue {
         unknown.map_or(Ok(()), |address| Err(CatalogueError::Address(address)))
     }
 
+    /// The scheduler's numbers for a tenant and its function. A function that moves to another tenant is another one there.
+    fn numbers(&mut self, tenant: &str, name: &str) -> (TenantId, FunctionId) {
+        let own = self.functions.number(&format!("{tenant}\0{name}"));
+        let tenant = self.tenants.number(tenant).unwrap_or(NUMBERS_MAX);
+        // Functions without a number of their own share one in their tenant: the order knows functions of one tenant only.
+        (TenantId(tenant), FunctionId(own.unwrap_or(NUMBERS_MAX + tenant)))
+    }
+
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
         let Candidate { config, digest, loaded } = candidate;
         self.release(&config.name, origin);
         self.version += 1;
+        let (tenant, number) = self.numbers(&config.tenant, &config.name);
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
         let home = Home {
-            tenant: TenantId(self.tenants.number(&config.tenant)),
-            number: FunctionId(self.functions.number(&config.name)),
+            tenant,
+            number,
             version: self.version,
             neighbours: Arc::clone(neighbours),
             budget: Some(Arc::clone(&self.budget)),
@@ -367,7 +376,7 @@ impl Catalogue {
         self.release(&name, origin);
         let before = if kept { None } else { self.remove(&name, origin).ok() };
         let labels = Labels { function: name.clone(), tenant: tenant.clone(), phases: None };
-        let number = FunctionId(self.functions.number(&name));
+        let (_, number) = self.numbers(&tenant, &name);
         let held = Held { pattern: unusable.config.route().into(), number, labels: Arc::new(labels) };
         self.version += 1;
         let held = (!kept).then(|| Arc::new(held));
@@ -521,20 +530,17 @@ fn not_yours(name: &str, origin: Origin) -> CatalogueError {
 #[derive(Debug, Default)]
 struct Numbers(HashMap<String, u32>);
 
-/// Names that have numbers of their own; those that come later share the last one.
+/// Names that have numbers of their own; those that come later share one.
 const NUMBERS_MAX: u32 = 100_000;
 
 impl Numbers {
-    fn number(&mut self, name: &str) -> u32 {
+    fn number(&mut self, name: &str) -> Option<u32> {
         if let Some(number) = self.0.get(name) {
-            return *number;
+            return Some(*number);
         }
-        let next = self.0.len() as u32;
-        if next >= NUMBERS_MAX {
-            return NUMBERS_MAX;
-        }
+        let next = u32::try_from(self.0.len()).ok().filter(|next| *next < NUMBERS_MAX)?;
         self.0.insert(name.to_owned(), next);
-        next
+        Some(next)
     }
 }
 
@@ -545,6 +551,6 @@ mod tests {
     #[test]
     fn numbers_have_no_gaps_and_stay() {
         let mut numbers = Numbers::default();
-        assert_eq!(["a", "b", "a", "c", "b"].map(|name| numbers.number(name)), [0, 1, 0, 2, 1]);
+        assert_eq!(["a", "b", "a", "c", "b"].map(|name| numbers.number(name)), [0, 1, 0, 2, 1].map(Some));
     }
 }

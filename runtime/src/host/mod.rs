@@ -79,7 +79,7 @@ pub enum Code {
 pub enum Stop {
     /// The guest gets this error number.
     Errno(Errno),
-    /// There is more to do: call it again when others have had their turn.
+    /// There is more to do: call it again, in this quantum or the next.
     Again,
     /// The answer comes later: what [`Call::wait`] says.
     Waits,
@@ -210,7 +210,7 @@ impl<'a> Call<'a> {
 pub enum Answer {
     /// Answered: the guest can be resumed.
     Done,
-    /// To be called again when others have had their turn.
+    /// To be called again, in this quantum or the next.
     Again,
     /// To be [completed](complete) when this is done.
     Waits(Pending),

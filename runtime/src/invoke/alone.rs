@@ -19,7 +19,7 @@ pub fn run(driver: &mut Driver, program: &Program, deadline: Option<Instant>) ->
         driver.take_outgoing().into_iter().for_each(Outgoing::refuse);
         let is_in_time = match progress {
             Progress::Ended(result) => return result,
-            Progress::Preempted => deadline.is_none_or(|deadline| Instant::now() < deadline),
+            Progress::Preempted | Progress::Yields => deadline.is_none_or(|deadline| Instant::now() < deadline),
             Progress::Waits { until } => pause(until, deadline),
             Progress::Pends(pending) => wait(driver, program, pending, &mut waiter, deadline),
         };

@@ -50,6 +50,8 @@ enum Next {
 pub enum Progress {
     /// The quantum is over, there is more to do.
     Preempted,
+    /// A host call has done a part of its work: the quantum may be over.
+    Yields,
     /// The guest waits: run it when this time has come. Without a time it waits for ever.
     Waits {
         /// When it goes on.
@@ -122,7 +124,7 @@ impl Driver {
             Some(Progress::Pends(pending)) => return Some(pending),
             Some(Progress::Ended(result)) => self.next = Next::End(result),
             // Whatever is to be done now is done when it runs.
-            Some(Progress::Preempted | Progress::Waits { .. }) | None => {}
+            Some(Progress::Preempted | Progress::Yields | Progress::Waits { .. }) | None => {}
         }
         None
     }
@@ -277,7 +279,7 @@ impl Driver {
             Ok(Answer::Done) => None,
             Ok(Answer::Again) => {
                 self.next = Next::Again;
-                Some(Progress::Preempted)
+                Some(Progress::Yields)
             }
             Ok(Answer::Waits(pending)) => {
                 self.next = Next::Completion;

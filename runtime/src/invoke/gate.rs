@@ -10,11 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Job;
+use crate::schedule::percentile::follow;
 
 /// The part of executions that take at most as long as is expected: the upper ones count, those of the average do not keep a promise.
 const EXPECTED_PERCENTILE: f64 = 0.9;
-/// How fast the expectation follows: the part by which it goes up or down at each execution.
-const STEP: f64 = 0.05;
 /// How often it is looked for places of clients that have gone.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -127,7 +126,7 @@ impl Gate {
     pub fn observe(&self, ran: Duration) {
         let expected = self.expected_ns.load(Ordering::Relaxed);
         // Two at once may make one of them not count.
-        self.expected_ns.store(follow(expected, ran.as_nanos() as u64), Ordering::Relaxed);
+        self.expected_ns.store(follow(expected, ran.as_nanos() as u64, EXPECTED_PERCENTILE), Ordering::Relaxed);
     }
 
     /// Those who wait and whose client has gone; none if it was looked just now: that each who is refused looked at all who wait would cost more than
@@ -148,18 +147,6 @@ impl Gate {
         // Nothing that is done under the lock can panic half-way.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A percentile followed one value at a time: up by a part for each value above, down by a smaller part for each below, so that it stays where
-/// the parts of values above and below are as wanted.
-fn follow(expected: u64, value: u64) -> u64 {
-    if expected == 0 {
-        return value;
-    }
-    let factor = if value > expected { 1.0 + STEP * EXPECTED_PERCENTILE } else { 1.0 - STEP * (1.0 - EXPECTED_PERCENTILE) };
-    // At least one up, so that small numbers move too.
-    let next = (expected as f64 * factor) as u64;
-    if value > expected { next.max(expected + 1).min(value) } else { next.max(value) }
 }
 
 #[cfg(test)]

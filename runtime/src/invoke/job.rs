@@ -112,7 +112,19 @@ impl Job {
     pub(crate) fn task(&self, id: TaskId) -> Task {
         let Job { function, arrived, deadline, .. } = self;
         let (tenant, function, cpu_max) = (function.tenant, function.number, function.cpu_max);
-        Task { id, tenant, function, arrived: *arrived, deadline: *deadline, cpu_max, cpu: Duration::ZERO, started: false }
+        let age = self.admission.sequence;
+        Task {
+            id,
+            tenant,
+            function,
+            age,
+            arrived: *arrived,
+            deadline: *deadline,
+            cpu_max,
+            cpu: Duration::ZERO,
+            started: false,
+            level: 0,
+        }
     }
 }
 
@@ -148,11 +160,13 @@ impl Started {
             id,
             tenant: function.tenant,
             function: function.number,
+            age: self.admission.sequence,
             arrived,
             deadline,
             cpu_max: function.cpu_max,
             cpu,
             started: true,
+            level: 0,
         }
     }
 }

@@ -5,25 +5,28 @@
 //!
 //! Three decisions, one inside the other:
 //!
-//! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`shares`](super::shares)).
-//! 2. *Which class*, under [`Policy::RoundRobin`]: *arrivals*, which have not begun, or *started* sandboxes, which were preempted. That goes by
-//!    time: arrivals come first as long as they have credit; running them, and reading and answering them, uses it up; running a started
-//!    sandbox gives it back, up to a quantum. So long functions get at least half of the tenant's share, however many short ones arrive.
-//! 3. *Which of the class*: the started in turn, arrivals by fair queueing among functions ([`Functions`]), so that a short function waits
-//!    behind long ones for a quantum or two, however many of them there are or arrive (round-robin); by arrival (fifo), or by deadline (edf);
-//!    the last two know no classes.
+//! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`turns`](super::turns)).
+//! 2. *Which function*, under [`Policy::RoundRobin`]: equal shares again. So a short function waits behind long ones for a quantum or two, however many invocations
+//!    they have. Reading and answering requests is part of what a function uses.
+//! 3. *Which invocation*: of a function the oldest, in levels ([`group`](super::group)); under the other policies each in turn, by arrival, or by deadline.
 //!
-//! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time.
+//! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time. An invocation that cannot be expected
+//! to meet its deadline is ended before it costs processor time: when it arrives, if what is older leaves it no chance on any worker, or when its turn comes.
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod simulation;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::blocked::Blocked;
+use super::group::Group;
+use super::line::Line;
 use super::policy::Policy;
-use super::shares::{Has, Shares, TenantId};
+use super::turns::{Has, Turn, Turns};
 
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);
@@ -38,8 +41,12 @@ pub const GIVEN_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
+/// A tenant, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantId(pub u32);
+
 /// A function, by its number; of one tenant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(pub u32);
 
 /// What there is to know of a task.
@@ -51,6 +58,8 @@ pub struct Task {
     pub tenant: TenantId,
     /// Which function it calls.
     pub function: FunctionId,
+    /// Its place among all that were admitted: the smaller, the older.
+    pub age: u64,
     /// When the request was complete.
     pub arrived: Instant,
     /// When it must be over.
@@ -61,6 +70,8 @@ pub struct Task {
     pub cpu: Duration,
     /// Whether it has begun.
     pub started: bool,
+    /// How often it was put behind others of its function, for what it had used; the order's own.
+    pub level: u8,
 }
 
 /// What happened.
@@ -74,7 +85,7 @@ pub enum Event {
     Looked,
     /// What it was told to give away is not its any more.
     Given,
-    /// What it was told to run or to kill is over.
+    /// What it was told to run is over.
     Ended {
         /// For how long it ran.
         ran: Duration,
@@ -84,6 +95,8 @@ pub enum Event {
         /// For how long it ran.
         ran: Duration,
     },
+    /// What it was told to run or to kill is over, and has not run.
+    Dropped,
     /// What it was told to run was preempted.
     Preempted {
         /// For how long it ran.
@@ -126,87 +139,20 @@ pub enum Why {
     Deadline,
     /// It has used its processor time up.
     Cpu,
-}
-
-/// Tasks in the order in which they run.
-#[derive(Debug, Default)]
-struct Line(VecDeque<(u64, Task)>);
-
-impl Line {
-    fn add(&mut self, rank: u64, task: Task) {
-        // Among equals, what has begun stays first.
-        let is_before = |other: u64| if task.started { other < rank } else { other <= rank };
-        let behind_all = self.0.back().is_none_or(|(last, _)| is_before(*last));
-        let at = if behind_all { self.0.len() } else { self.0.partition_point(|(other, _)| is_before(*other)) };
-        self.0.insert(at, (rank, task));
-    }
-
-    fn take(&mut self, mut wanted: impl FnMut(&Task) -> bool) -> Option<Task> {
-        let at = self.0.iter().position(|(_, task)| wanted(task))?;
-        self.0.remove(at).map(|(_, task)| task)
-    }
-}
-
-/// Where arrivals of each function stand in their tenant's line: start-time fair queueing, in nanoseconds of virtual time. An arrival of a
-/// function whose arrivals usually run for long stands that much behind the one before it, and others may come between them.
-#[derive(Debug, Default)]
-struct Functions(Vec<FunctionClock>);
-
-#[derive(Clone, Copy, Debug, Default)]
-struct FunctionClock {
-    /// Where its next arrival stands at the earliest.
-    next: u64,
-    /// For how long its arrivals run before they end or are preempted: a moving average.
-    cost: u64,
-}
-
-impl Functions {
-    fn of(&mut self, function: FunctionId) -> &mut FunctionClock {
-        let index = function.0 as usize;
-        if self.0.len() <= index {
-            self.0.resize(index + 1, FunctionClock::default());
-        }
-        &mut self.0[index]
-    }
-
-    /// The rank of an arrival, where the line has come to `now`; a line that is empty forgets what stood in it.
-    fn rank(&mut self, function: FunctionId, now: u64, line_is_empty: bool) -> u64 {
-        let clock = self.of(function);
-        let rank = if line_is_empty { now } else { now.max(clock.next) };
-        clock.next = rank.saturating_add(clock.cost);
-        rank
-    }
-
-    /// For how long its arrivals run, if that is known.
-    fn cost(&self, function: FunctionId) -> Option<Duration> {
-        let clock = self.0.get(function.0 as usize).filter(|clock| clock.cost > 0)?;
-        Some(Duration::from_nanos(clock.cost))
-    }
-
-    /// An arrival ran for so long.
-    fn ran(&mut self, function: FunctionId, time: Duration) {
-        let clock = self.of(function);
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        clock.cost = if clock.cost == 0 { time } else { clock.cost - clock.cost / 8 + time / 8 };
-    }
+    /// It has not begun, and is not expected to meet its deadline.
+    Overload,
 }
 
 /// What one tenant has to run.
-#[derive(Debug)]
-struct Queue {
-    /// What has not begun; without classes, everything.
-    arrivals: Line,
-    started: Line,
-    /// How long arrivals may still run before the started, in nanoseconds; negative after an arrival ran for longer.
-    credit: i64,
-    /// How far the line of arrivals has come: the rank of the last one that began.
-    reached: u64,
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.arrivals.0.is_empty() && self.started.0.is_empty()
-    }
+#[derive(Debug, Default)]
+struct Tenant {
+    turn: Turn,
+    /// Its functions' turns.
+    functions: Turns<FunctionId>,
+    /// What it has to run where functions do not matter.
+    line: Line,
+    waiting: usize,
+    started: usize,
 }
 
 /// The state of one worker's schedule.
@@ -214,10 +160,17 @@ impl Queue {
 pub struct Core {
     policy: Policy,
     quantum: Duration,
+    /// How many workers there are, this one among them.
+    workers: u32,
     epoch: Instant,
-    queues: Vec<Queue>,
-    shares: Shares,
-    functions: Functions,
+    tenants: Vec<Tenant>,
+    turns: Turns<TenantId>,
+    /// By the number of the function.
+    groups: Vec<Group>,
+    /// Groups that have something to run.
+    active: usize,
+    /// What arrived and is to be ended at once.
+    shed: VecDeque<TaskId>,
     /// Tasks in the queues, and those of them that have begun.
     waiting: usize,
     started: usize,
@@ -237,29 +190,34 @@ pub struct Core {
     turn_began: Option<Instant>,
     /// Whether something ended in this turn, or at once before it: connections are looked after before anything started runs.
     answered: bool,
-    /// Whose arrival ran last in this turn or at once after it: who gave connections something to do.
-    served: Option<TenantId>,
+    /// Whose invocation ended last in this turn or at once after it: what gave connections something to do.
+    served: Option<(TenantId, FunctionId)>,
     /// Since when the worker looks after connections.
     io_began: Option<Instant>,
     /// Whether it looked elsewhere in this turn.
     looked: bool,
     /// How many to give away now.
     to_give: usize,
+    /// The function of which something was given away last.
+    give_from: Option<FunctionId>,
     /// When a started sandbox was last given away.
     gave_started: Option<Instant>,
 }
 
 impl Core {
-    /// A worker's schedule, with nothing to do.
+    /// The schedule of one of so many workers, with nothing to do.
     #[must_use]
-    pub fn new(policy: Policy, quantum: Duration, now: Instant) -> Core {
+    pub fn new(policy: Policy, quantum: Duration, workers: usize, now: Instant) -> Core {
         Core {
             policy,
             quantum,
+            workers: u32::try_from(workers).unwrap_or(u32::MAX).max(1),
             epoch: now,
-            queues: Vec::new(),
-            shares: Shares::default(),
-            functions: Functions::default(),
+            tenants: Vec::new(),
+            turns: Turns::default(),
+            groups: Vec::new(),
+            active: 0,
+            shed: VecDeque::new(),
             waiting: 0,
             started: 0,
             last_rank: 0,
@@ -275,6 +233,7 @@ impl Core {
             io_began: None,
             looked: false,
             to_give: 0,
+            give_from: None,
             gave_started: None,
         }
     }
@@ -282,7 +241,7 @@ impl Core {
     /// Number of tasks that wait for their turn, begun or not.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.waiting + usize::from(self.exceeded.is_some())
+        self.waiting + self.shed.len() + usize::from(self.exceeded.is_some())
     }
 
     /// When the next blocked task goes on or is over.
@@ -303,7 +262,7 @@ impl Core {
     /// Whether a request that has just arrived may run at once, before the worker's next turn: it would be next there, and nothing is gained by
     /// waiting. If so, [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
     pub fn may_run_at_once(&mut self, task: Task) -> bool {
-        let is_next = self.waiting == 0 || self.goes_before_the_started(&task);
+        let is_next = self.waiting == 0 || self.would_be_next(&task);
         let free = is_next && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
         if free {
             self.running = Some(task);
@@ -312,16 +271,16 @@ impl Core {
         free
     }
 
-    /// Whether an arrival is short, and nothing waits but started sandboxes of the same tenant, before which arrivals still come.
-    fn goes_before_the_started(&self, task: &Task) -> bool {
-        let is_short = self.functions.cost(task.function).is_some_and(|cost| cost < IO_INTERVAL);
-        is_short
-            && self.policy == Policy::RoundRobin
+    /// Whether an arrival is short, nothing of its function waits, nothing of other tenants does, and it is its function's turn.
+    fn would_be_next(&self, task: &Task) -> bool {
+        let Some(group) = self.groups.get(task.function.0 as usize) else { return false };
+        let Some(tenant) = self.tenants.get(task.tenant.0 as usize) else { return false };
+        self.policy == Policy::RoundRobin
             && !self.is_full()
-            && self
-                .queues
-                .get(task.tenant.0 as usize)
-                .is_some_and(|queue| queue.credit > 0 && queue.started.0.len() == self.waiting)
+            && group.first_run().is_some_and(|run| run < IO_INTERVAL)
+            && group.waiting() == 0
+            && tenant.waiting == self.waiting
+            && tenant.functions.would_be_next(&group.turn)
     }
 
     /// Whether no more may begin.
@@ -339,24 +298,33 @@ impl Core {
         match event {
             Event::Turn => {
                 let at_once = std::mem::take(&mut self.at_once);
-                if let (Some(began), Some(tenant)) = (self.io_began.take(), self.served) {
-                    self.charge_io(tenant, now.saturating_duration_since(began).saturating_sub(at_once));
+                if let (Some(began), Some((tenant, function))) = (self.io_began.take(), self.served) {
+                    self.charge_io(tenant, function, now.saturating_duration_since(began).saturating_sub(at_once));
                 }
                 self.turn_began = Some(now);
-                // Who was answered meanwhile may have sent the next one already.
+                // A client that was answered meanwhile may have sent the next one already.
                 self.answered = !at_once.is_zero();
                 self.served = None;
                 self.looked = false;
                 self.to_give = 0;
             }
+            Event::Arrived(task) if !task.started && self.is_hopeless(&task, now) => self.shed.push_back(task.id),
             Event::Arrived(task) => self.add(task),
             Event::Looked => self.looked = true,
             Event::Given => {}
             Event::Ended { ran } | Event::Returned { ran } => {
                 self.answered |= matches!(event, Event::Ended { .. });
                 if let Some(task) = self.running.take() {
-                    self.served = Some(task.tenant);
+                    self.served = Some((task.tenant, task.function));
                     self.charge(&task, ran);
+                    self.group(task.function).ended(task.cpu + ran);
+                }
+            }
+            Event::Dropped => {
+                self.answered = true;
+                if let Some(task) = self.running.take() {
+                    self.running_at_once = false;
+                    self.want_again(&task);
                 }
             }
             Event::Preempted { ran } => {
@@ -381,18 +349,21 @@ impl Core {
 
     /// The next of all tasks, for a worker that ends them all.
     pub fn drain(&mut self) -> Option<TaskId> {
-        if let Some(id) = self.exceeded.take() {
+        if let Some(id) = self.exceeded.take().or_else(|| self.shed.pop_front()) {
             return Some(id);
         }
         if let Some(task) = self.blocked.pop() {
             return Some(task.id);
         }
-        let task = self.queues.iter_mut().find_map(|queue| {
-            let Queue { arrivals, started, .. } = queue;
-            arrivals.take(|_| true).or_else(|| started.take(|_| true))
-        })?;
+        self.take_any(|_| true).map(|task| task.id)
+    }
+
+    /// Takes a task that is wanted, wherever it stands.
+    fn take_any(&mut self, wanted: impl Fn(&Task) -> bool) -> Option<Task> {
+        let of_group = self.groups.iter_mut().find_map(|group| group.take(&wanted));
+        let task = of_group.or_else(|| self.tenants.iter_mut().find_map(|tenant| tenant.line.take(&wanted)))?;
         self.removed(&task);
-        Some(task.id)
+        Some(task)
     }
 
     /// What was running is suspended; none when its processor time is used up.
@@ -408,51 +379,83 @@ impl Core {
         Some(task)
     }
 
-    fn add(&mut self, task: Task) {
-        let index = task.tenant.0 as usize;
-        let credit = nanoseconds(self.quantum);
-        while self.queues.len() <= index {
-            self.queues.push(Queue { arrivals: Line::default(), started: Line::default(), credit, reached: 0 });
+    fn tenant(&mut self, tenant: TenantId) -> &mut Tenant {
+        let index = tenant.0 as usize;
+        if self.tenants.len() <= index {
+            self.tenants.resize_with(index + 1, Tenant::default);
         }
-        let rank = match self.policy {
-            Policy::RoundRobin if task.started => {
-                self.last_rank += 1;
-                self.last_rank
-            }
-            Policy::RoundRobin => {
-                let queue = &self.queues[index];
-                self.functions.rank(task.function, queue.reached, queue.arrivals.0.is_empty())
-            }
-            Policy::Fifo => self.since_epoch(task.arrived),
-            Policy::Edf => self.since_epoch(task.deadline),
-        };
-        let queue = &mut self.queues[index];
-        let has_classes = self.policy == Policy::RoundRobin;
-        let line = if task.started && has_classes { &mut queue.started } else { &mut queue.arrivals };
-        line.add(rank, task);
+        &mut self.tenants[index]
+    }
+
+    fn group(&mut self, function: FunctionId) -> &mut Group {
+        let index = function.0 as usize;
+        if self.groups.len() <= index {
+            self.groups.resize_with(index + 1, Group::default);
+        }
+        &mut self.groups[index]
+    }
+
+    fn add(&mut self, task: Task) {
+        let quantum = self.quantum;
+        if self.policy == Policy::RoundRobin {
+            let group = self.group(task.function);
+            let was_idle = group.waiting() == 0;
+            group.add(task, quantum);
+            self.active += usize::from(was_idle);
+        } else {
+            let rank = self.rank(&task);
+            self.tenant(task.tenant).line.add(rank, task);
+        }
+        let tenant = self.tenant(task.tenant);
+        tenant.waiting += 1;
+        tenant.started += usize::from(task.started);
         self.waiting += 1;
         self.started += usize::from(task.started);
         self.earliest = Some(self.earliest.map_or(task.deadline, |earliest| earliest.min(task.deadline)));
-        self.shares.wants(task.tenant);
+        self.want_again(&task);
     }
 
+    /// Where a task stands in its tenant's line.
+    fn rank(&mut self, task: &Task) -> u64 {
+        match self.policy {
+            Policy::RoundRobin | Policy::RoundRobinStrict => {
+                self.last_rank += 1;
+                self.last_rank
+            }
+            Policy::Fifo => self.since_epoch(task.arrived),
+            Policy::Edf => self.since_epoch(task.deadline),
+        }
+    }
+
+    /// The tenant and the function of a task wait for their turn again, if they have anything to run.
+    fn want_again(&mut self, task: &Task) {
+        let Some(tenant) = self.tenants.get_mut(task.tenant.0 as usize).filter(|tenant| tenant.waiting > 0) else { return };
+        self.turns.wants(task.tenant, &mut tenant.turn);
+        if let Some(group) = self.groups.get_mut(task.function.0 as usize).filter(|group| group.waiting() > 0) {
+            tenant.functions.wants(task.function, &mut group.turn);
+        }
+    }
+
+    /// A task that waited does so no longer.
     fn removed(&mut self, task: &Task) {
         self.waiting -= 1;
         self.started -= usize::from(task.started);
+        if let Some(tenant) = self.tenants.get_mut(task.tenant.0 as usize) {
+            tenant.waiting -= 1;
+            tenant.started -= usize::from(task.started);
+        }
+        let is_idle = self.groups.get(task.function.0 as usize).is_some_and(|group| group.waiting() == 0);
+        self.active -= usize::from(is_idle && self.policy == Policy::RoundRobin);
     }
 
     fn since_epoch(&self, time: Instant) -> u64 {
         u64::try_from(time.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Connections were looked after for so long, which is part of what a tenant's arrivals cost. It counts only where somebody waited.
-    fn charge_io(&mut self, tenant: TenantId, took: Duration) {
-        if self.started == 0 {
-            return;
-        }
-        self.shares.ran(tenant, took);
-        if let Some(queue) = self.queues.get_mut(tenant.0 as usize) {
-            queue.credit = queue.credit.saturating_sub(nanoseconds(took));
+    /// Connections were looked after for so long, which is part of what a function costs. It counts only where something waited.
+    fn charge_io(&mut self, tenant: TenantId, function: FunctionId, took: Duration) {
+        if self.waiting > 0 {
+            self.used(tenant, function, took);
         }
     }
 
@@ -461,19 +464,21 @@ impl Core {
         if std::mem::take(&mut self.running_at_once) {
             self.at_once += ran;
         }
-        let nanos = nanoseconds(ran);
-        let mut more = false;
-        if let Some(queue) = self.queues.get_mut(task.tenant.0 as usize) {
-            let change = if task.started { nanos } else { -nanos };
-            if !task.started {
-                self.functions.ran(task.function, ran);
-            }
-            queue.credit = queue.credit.saturating_add(change).min(nanoseconds(self.quantum));
-            more = !queue.is_empty();
+        let quantum = self.quantum;
+        let group = self.group(task.function);
+        if !task.started {
+            group.ran_first(ran);
         }
-        self.shares.ran(task.tenant, ran);
-        if more {
-            self.shares.wants(task.tenant);
+        group.used(task, ran, quantum);
+        self.used(task.tenant, task.function, ran);
+        self.want_again(task);
+    }
+
+    fn used(&mut self, tenant: TenantId, function: FunctionId, time: Duration) {
+        let Some(tenant) = self.tenants.get_mut(tenant.0 as usize) else { return };
+        self.turns.used(&mut tenant.turn, time);
+        if let Some(group) = self.groups.get_mut(function.0 as usize) {
+            tenant.functions.used(&mut group.turn, time);
         }
     }
 
@@ -483,6 +488,9 @@ impl Core {
         }
         if let Some(id) = self.exceeded.take() {
             return Action::Kill(id, Why::Cpu);
+        }
+        if let Some(id) = self.shed.pop_front() {
+            return Action::Kill(id, Why::Overload);
         }
         if let Some(id) = self.expired(now) {
             return Action::Kill(id, Why::Deadline);
@@ -500,66 +508,117 @@ impl Core {
         if self.turn_began.is_some_and(|began| now.saturating_duration_since(began) >= IO_INTERVAL) {
             return Action::Io;
         }
-        self.next()
+        self.next(now)
     }
 
     /// Runs the next task of the next tenant.
-    fn next(&mut self) -> Action {
-        // Where no more may begin, tenants that have begun nothing are passed over.
+    fn next(&mut self, now: Instant) -> Action {
+        // Where no more may begin, tenants and functions that have begun nothing are passed over.
         let full = self.is_full();
-        let queues = &mut self.queues;
-        let has = |tenant: TenantId| {
-            let queue = &queues[tenant.0 as usize];
-            match (queue.is_empty(), full && !has_started(queue)) {
-                (true, _) => Has::Nothing,
-                (false, true) => Has::NothingNow,
-                (false, false) => Has::Something,
-            }
+        let has = |waiting: usize, started: usize| match (waiting, started) {
+            (0, _) => Has::Nothing,
+            (_, 0) if full => Has::NothingNow,
+            _ => Has::Something,
         };
-        let Some(tenant) = self.shares.next(has) else { return Action::Wait };
-        let queue = &mut queues[tenant.0 as usize];
-        if queue.started.0.is_empty() {
-            // Nobody was kept waiting, so nothing is owed.
-            queue.credit = nanoseconds(self.quantum);
-        }
-        let begin = !full && !queue.arrivals.0.is_empty() && (queue.credit > 0 || queue.started.0.is_empty());
-        let line = if begin || queue.started.0.is_empty() { &mut queue.arrivals } else { &mut queue.started };
-        let at = line.0.iter().position(|(_, task)| !full || task.started).unwrap_or(0);
-        if self.answered && line.0.get(at).is_some_and(|(_, task)| task.started) {
-            // No reply waits for a quantum of somebody else.
-            self.shares.wants(tenant);
-            self.served = self.served.or(Some(tenant));
+        let Core { tenants, turns, groups, .. } = self;
+        let look = |tenant: TenantId, number| {
+            let tenant = &mut tenants[tenant.0 as usize];
+            tenant.turn.look(number, has(tenant.waiting, tenant.started))
+        };
+        let Some(tenant) = turns.next(look) else { return Action::Wait };
+        let tenant = &mut tenants[tenant.0 as usize];
+        let first = if self.policy == Policy::RoundRobin {
+            let look = |function: FunctionId, number| {
+                let group = &mut groups[function.0 as usize];
+                group.turn.look(number, has(group.waiting(), group.started()))
+            };
+            tenant.functions.next(look).and_then(|function| groups[function.0 as usize].first(full))
+        } else {
+            tenant.line.first(full)
+        };
+        let Some(&task) = first else { return Action::Wait };
+        if self.answered && task.started {
+            // No reply waits for a quantum of another.
+            self.want_again(&task);
+            self.served = self.served.or(Some((task.tenant, task.function)));
             return Action::Io;
         }
-        let Some((rank, task)) = line.0.remove(at) else { return Action::Wait };
-        if self.policy == Policy::RoundRobin && !task.started {
-            queue.reached = queue.reached.max(rank);
+        if self.policy == Policy::RoundRobin {
+            groups[task.function.0 as usize].take_first(full);
+        } else {
+            tenant.line.take(|other| other.id == task.id);
         }
         self.removed(&task);
+        if !task.started && self.is_doomed(&task, now) {
+            self.want_again(&task);
+            return Action::Kill(task.id, Why::Overload);
+        }
+        let tenant = &mut self.tenants[task.tenant.0 as usize];
+        self.turns.runs(&tenant.turn);
+        if let Some(group) = self.groups.get(task.function.0 as usize) {
+            tenant.functions.runs(&group.turn);
+        }
         self.running = Some(task);
         Action::Run(task.id)
+    }
+
+    /// Whether an arrival has no chance to meet its deadline: all workers together would take too long for what is older of its function.
+    fn is_hopeless(&self, task: &Task, now: Instant) -> bool {
+        let Some(group) = self.groups.get(task.function.0 as usize).filter(|group| group.waiting() > 0) else { return false };
+        let at_best = group.backlog() / self.workers + self.needed(task, group);
+        task.deadline.saturating_duration_since(now) < at_best
+    }
+
+    /// Whether a task whose turn has come cannot be expected to meet its deadline, beside what else is to be run.
+    fn is_doomed(&self, task: &Task, now: Instant) -> bool {
+        let Some(group) = self.groups.get(task.function.0 as usize) else { return false };
+        let needed = self.needed(task, group);
+        let left = task.deadline.saturating_duration_since(now);
+        if left < needed || self.active == 0 {
+            return left < needed;
+        }
+        // Other functions have their turns meanwhile, for as long as they have something to run.
+        if left >= needed * u32::try_from(self.active + 1).unwrap_or(u32::MAX) {
+            return false;
+        }
+        let others = self.groups.iter().zip(0..).filter(|(_, index)| *index != task.function.0);
+        let beside: Duration = others.map(|(other, _)| other.backlog().min(needed)).sum();
+        left < needed + beside
+    }
+
+    /// The time without which a task is not begun: what it is expected to take, and as much again in case it takes longer, but so little that a task which has not waited
+    /// always is. Nothing where nothing is known, or under a policy that does not care.
+    fn needed(&self, task: &Task, group: &Group) -> Duration {
+        if self.policy != Policy::RoundRobin || group.expected().is_zero() {
+            return Duration::ZERO;
+        }
+        let whole = task.deadline.saturating_duration_since(task.arrived);
+        let expected = group.expected().min(whole / 2);
+        expected + expected.max(2 * self.quantum).min((whole - expected) / 4)
     }
 
     /// One that another worker may have: the one that would wait here longest. Of the started at most one a quantum.
     fn give(&mut self, now: Instant) -> Option<TaskId> {
         let may_give_started = self.gave_started.is_none_or(|gave| now.saturating_duration_since(gave) >= self.quantum);
-        let longest = |of: fn(&Queue) -> &Line| {
-            let longest = self.queues.iter().enumerate().max_by_key(|(_, queue)| of(queue).0.len());
-            longest.filter(|(_, queue)| !of(queue).0.is_empty()).map(|(index, _)| index)
+        let started = self.waiting == self.started;
+        if started && !may_give_started {
+            return None;
+        }
+        let task = if self.policy == Policy::RoundRobin {
+            let count = |group: &Group| if started { group.started() } else { group.waiting() - group.started() };
+            let last =
+                self.give_from.filter(|function| self.groups.get(function.0 as usize).is_some_and(|group| count(group) > 0));
+            let most = || (0..).zip(&self.groups).max_by_key(|(_, group)| count(group)).map(|(index, _)| FunctionId(index));
+            let function = last.or_else(most)?;
+            self.give_from = Some(function);
+            self.group(function).take_last(started)?
+        } else {
+            let count = |line: &Line| if started { line.started() } else { line.waiting() - line.started() };
+            self.tenants.iter_mut().max_by_key(|tenant| count(&tenant.line))?.line.take_last(started)?
         };
-        let line = match (longest(|queue| &queue.arrivals), longest(|queue| &queue.started)) {
-            (Some(index), _) => &mut self.queues[index].arrivals,
-            (None, Some(index)) => &mut self.queues[index].started,
-            (None, None) => return None,
-        };
-        let (_, task) = line.0.back().copied()?;
         if task.started {
-            if !may_give_started {
-                return None;
-            }
             self.gave_started = Some(now);
         }
-        line.0.pop_back();
         self.removed(&task);
         Some(task.id)
     }
@@ -568,26 +627,12 @@ impl Core {
         if self.earliest? > now {
             return None;
         }
-        let is_late = |task: &Task| task.deadline <= now;
-        let late = self.queues.iter_mut().find_map(|queue| {
-            let Queue { arrivals, started, .. } = queue;
-            started.take(is_late).or_else(|| arrivals.take(is_late))
-        });
-        match late {
-            Some(task) => self.removed(&task),
-            None => {
-                let tasks = self.queues.iter().flat_map(|queue| queue.arrivals.0.iter().chain(&queue.started.0));
-                self.earliest = tasks.map(|(_, task)| task.deadline).min();
-            }
+        let late = self.take_any(|task| task.deadline <= now);
+        if late.is_none() {
+            let of_groups = self.groups.iter().flat_map(Group::iter);
+            let of_lines = self.tenants.iter().flat_map(|tenant| tenant.line.iter());
+            self.earliest = of_groups.chain(of_lines).map(|task| task.deadline).min();
         }
         late.map(|task| task.id)
     }
-}
-
-fn has_started(queue: &Queue) -> bool {
-    !queue.started.0.is_empty() || queue.arrivals.0.iter().any(|(_, task)| task.started)
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

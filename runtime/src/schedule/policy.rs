@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// New requests first, as long as they leave half of the time to those that have begun; of those each in turn, for a quantum.
+    /// Functions get equal shares, a quantum at a time; of a function the oldest request runs first, unless it has used much more than the function usually does. A request that
+    /// cannot be expected to meet its deadline is answered 503 before it runs.
     #[default]
     RoundRobin,
+    /// Each request in turn, for a quantum.
+    RoundRobinStrict,
     /// In the order of arrival, each to its end.
     Fifo,
-    /// Whose deadline is earliest, also in place of one that has begun.
+    /// The request whose deadline is earliest, also in place of one that has begun.
     Edf,
 }

@@ -118,7 +118,7 @@ impl Local {
         board: Board,
     ) -> io::Result<Rc<Local>> {
         let worker = Worker {
-            core: Core::new(settings.policy, settings.quantum, Instant::now()),
+            core: Core::new(settings.policy, settings.quantum, dispatcher.exchange().workers(), Instant::now()),
             deque,
             dispatcher: Arc::clone(&dispatcher),
             index,
@@ -293,10 +293,11 @@ impl Worker {
                 Action::Run(id) => match self.remove(id) {
                     Some(Work::Job(job)) => self.begin(id, *job, now),
                     Some(Work::Started(started)) => self.resume(id, started, now),
-                    None => Event::Ended { ran: Duration::ZERO },
+                    None => Event::Dropped,
                 },
                 Action::Kill(id, Why::Deadline) => self.kill(id, Failure::Deadline),
                 Action::Kill(id, Why::Cpu) => self.kill(id, Failure::CpuLimit),
+                Action::Kill(id, Why::Overload) => self.kill(id, Failure::Shed),
                 Action::Give(id) => self.give(id),
                 Action::Look => self.look(),
                 Action::Io if !asked && self.core.waiting() > 1 && dispatcher.exchange().others_are_idle(index) => {
@@ -366,7 +367,7 @@ impl Worker {
         let record = new_record(&admission, caller.as_ref());
         let failed = |worker: &mut Worker| {
             worker.release(id);
-            Event::Ended { ran: Duration::ZERO }
+            Event::Dropped
         };
         if reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
@@ -431,7 +432,7 @@ impl Worker {
             // Its connection keeps the deadline too, and may have looked at the time first.
             let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
             self.end_early(started, failure);
-            return Event::Ended { ran: Duration::ZERO };
+            return Event::Dropped;
         }
         self.run(id, started, now)
     }
@@ -454,7 +455,7 @@ impl Worker {
             }
             None => {}
         }
-        Event::Ended { ran: Duration::ZERO }
+        Event::Dropped
     }
 
     /// Runs a quantum.
@@ -477,12 +478,14 @@ impl Worker {
             let ran = now - begin;
             started.driver.count_time(now);
             let (until, pending) = match progress {
-                // The timer ran already when this one began; it gets at least half of its quantum.
+                // The timer ran already when this one began: it gets what is left of its quantum, if that is worth a tick.
                 Progress::Preempted if ran < self.settings.quantum / 2 => {
-                    self.thread.restart();
+                    self.thread.arm_after(self.settings.quantum - ran);
                     continue;
                 }
-                Progress::Preempted => {
+                // Its quantum is not over, and a tick that comes in a host call counts.
+                Progress::Yields if ran < self.settings.quantum => continue,
+                Progress::Preempted | Progress::Yields => {
                     self.board.note(&started.function, |row| row.preemptions.add(1));
                     return self.suspend(id, started, Event::Preempted { ran });
                 }

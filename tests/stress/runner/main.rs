@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
             let progress = next.driver.run(&next.subject.function.program);
             thread.disarm();
             match progress {
-                Progress::Preempted => {
+                Progress::Preempted | Progress::Yields => {
                     self.counts.preemptions.fetch_add(1, Ordering::Relaxed);
                     match random.below(1000) {
                         0..10 => {

@@ -88,7 +88,7 @@ impl Subject {
             // A host call that moves much lets others have their turn in between.
             loop {
                 match driver.run(&self.function.program) {
-                    Progress::Preempted => {}
+                    Progress::Preempted | Progress::Yields => {}
                     Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", self.name),
                     Progress::Ended(result) => {
                         ensure!(result.is_ok(), "{}: {result:?}", self.name);

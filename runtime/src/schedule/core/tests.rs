@@ -3,6 +3,7 @@
 use super::*;
 
 const QUANTUM: Duration = Duration::from_micros(500);
+const POLICIES: [Policy; 4] = [Policy::RoundRobin, Policy::RoundRobinStrict, Policy::Fifo, Policy::Edf];
 const SOON: Duration = Duration::from_secs(3600);
 
 impl Core {
@@ -59,7 +60,7 @@ fn random(seed: &mut u64, below: u64) -> u64 {
 impl Played {
     fn new(policy: Policy) -> Played {
         let now = Instant::now();
-        let core = Core::new(policy, QUANTUM, now);
+        let core = Core::new(policy, QUANTUM, 1, now);
         Played {
             core,
             now,
@@ -80,22 +81,18 @@ impl Played {
     fn arrive_for(&mut self, tenant: u32, name: &'static str, micros: u64, deadline: Duration, cpu_max: Duration) {
         let id = TaskId(self.tasks.len() as u32);
         let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
-        let function = self.function(name);
-        let task = Task { id, tenant, function, arrived, deadline: arrived + deadline, cpu_max, cpu, started: false };
+        let function = self.function(tenant.0, name);
+        let (age, deadline) = (u64::from(id.0), arrived + deadline);
+        let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 };
         self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
         self.core.note(Event::Arrived(task), self.now);
     }
 
-    /// Functions are told apart by name.
-    fn function(&self, name: &str) -> FunctionId {
-        let mut names: Vec<_> = Vec::new();
-        for guest in self.tasks.iter().filter(|guest| guest.name != name) {
-            if !names.contains(&guest.name) {
-                names.push(guest.name);
-            }
-        }
-        let known = self.tasks.iter().find(|guest| guest.name == name).map(|guest| guest.task.function);
-        known.unwrap_or(FunctionId(names.len() as u32))
+    /// Functions are told apart by name, and those of different tenants.
+    fn function(&self, tenant: u32, name: &str) -> FunctionId {
+        let known = self.tasks.iter().find(|guest| (guest.task.tenant.0, guest.name) == (tenant, name));
+        let next = || self.tasks.iter().map(|guest| guest.task.function.0 + 1).max().unwrap_or(0);
+        known.map_or_else(|| FunctionId(next()), |guest| guest.task.function)
     }
 
     fn end(&mut self, id: TaskId, killed: Option<Why>) {
@@ -132,7 +129,7 @@ impl Played {
                 Action::Run(id) => self.run(id),
                 Action::Kill(id, why) => {
                     self.end(id, Some(why));
-                    Event::Ended { ran: Duration::ZERO }
+                    Event::Dropped
                 }
                 Action::Give(id) => {
                     self.given.push(id);
@@ -163,7 +160,7 @@ impl Played {
 
 #[test]
 fn arrivals_run_in_their_order_and_then_the_worker_waits() {
-    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+    for policy in POLICIES {
         let mut played = Played::new(policy);
         for name in ["a", "b", "c"] {
             played.arrive(name, 10, SOON);
@@ -209,15 +206,15 @@ fn a_flood_of_arrivals_does_not_starve_what_was_started() {
 }
 
 #[test]
-fn long_arrivals_and_the_started_take_turns() {
+fn functions_take_turns() {
     let mut played = Played::new(Policy::RoundRobin);
     for name in ["a", "b", "c", "d"] {
         played.arrive(name, 1_000, SOON);
     }
     played.play(1_000, |_| {});
-    // Two quanta each, one as an arrival and one as a started sandbox.
+    // Two quanta each, the second when each has had its first.
     assert_eq!(played.names(), ["a", "b", "c", "d"]);
-    assert_eq!(played.ended[1].took, 4 * QUANTUM);
+    assert_eq!(played.ended[1].took, 6 * QUANTUM);
 }
 
 #[test]
@@ -275,7 +272,7 @@ fn edf_keeps_every_deadline_that_can_be_kept() {
 
 #[test]
 fn a_deadline_kills_within_a_quantum_wherever_the_task_stands() {
-    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+    for policy in POLICIES {
         let mut played = Played::new(policy);
         let deadline = micros(7_777);
         played.arrive("other", 100_000, SOON);
@@ -345,7 +342,7 @@ fn beside_flood(policy: Policy, run: u64, flood: u64) -> (Duration, Duration) {
 
 #[test]
 fn a_flood_at_one_tenant_leaves_the_others_within_twice_their_latency() {
-    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+    for policy in POLICIES {
         for flood in [300, 20_000] {
             let (alone, beside) = beside_flood(policy, 10_000, flood);
             assert!(beside <= 2 * alone + 2 * QUANTUM, "{policy:?}, flood of {flood} us: {alone:?} alone, {beside:?} beside it");
@@ -396,7 +393,7 @@ fn an_idle_worker_gets_half_of_what_has_not_begun_and_one_started_a_quantum() {
 
 #[test]
 fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
-    let mut core = Core::new(Policy::RoundRobin, QUANTUM, Instant::now());
+    let mut core = Core::new(Policy::RoundRobin, QUANTUM, 1, Instant::now());
     let now = Instant::now();
     let task = |id| {
         let (tenant, deadline, cpu) = (TenantId(0), now + SOON, Duration::ZERO);
@@ -404,18 +401,20 @@ fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
             id: TaskId(id),
             tenant,
             function: FunctionId(0),
+            age: id.into(),
             arrived: now,
             deadline,
             cpu_max: Duration::MAX,
             cpu,
             started: true,
+            level: 0,
         }
     };
     (0..3).for_each(|id| core.note(Event::Arrived(task(id)), now));
     core.note(Event::Turn, now);
     assert_eq!(core.step(Event::Wanted, now), Action::Give(TaskId(2)));
     assert_eq!(core.step(Event::Given, now), Action::Run(TaskId(0)));
-    assert_eq!(core.step(Event::Preempted { ran: QUANTUM }, now), Action::Run(TaskId(1)));
+    assert_eq!(core.step(Event::Preempted { ran: QUANTUM }, now), Action::Run(TaskId(0)), "the oldest of a function comes first");
     core.note(Event::Preempted { ran: QUANTUM }, now);
     assert_eq!(core.step(Event::Wanted, now + QUANTUM / 2), Action::Io, "too soon");
     assert_eq!(core.step(Event::Wanted, now + QUANTUM), Action::Give(TaskId(1)));
@@ -527,7 +526,7 @@ fn running_at_once_ends_when_connections_have_waited_long_enough() {
 
 #[test]
 fn with_as_many_started_as_there_may_be_none_is_begun() {
-    let mut played = Played::new(Policy::RoundRobin);
+    let mut played = Played::new(Policy::RoundRobinStrict);
     played.play(5_000, |played| {
         while played.tasks.len() < STARTED_MAX + 100 {
             played.arrive_for(played.tasks.len() as u32 % 3, "long", 100_000, SOON, Duration::MAX);
@@ -543,7 +542,7 @@ fn with_as_many_started_as_there_may_be_none_is_begun() {
 #[test]
 fn random_arrivals_all_end_once() {
     for seed in 1..60u64 {
-        let policy = [Policy::RoundRobin, Policy::Fifo, Policy::Edf][seed as usize % 3];
+        let policy = POLICIES[seed as usize % POLICIES.len()];
         let mut played = Played::new(policy);
         let (mut state, mut arrived) = (seed, 0);
         let start = played.now;
@@ -619,7 +618,7 @@ fn a_burst_of_long_arrivals_does_not_hold_up_a_short_function() {
 /// Whoever is blocked uses nothing, goes on when its time comes, and is over at its deadline whatever it waits for.
 #[test]
 fn a_blocked_task_leaves_the_worker_to_others_and_goes_on_in_time() {
-    for policy in [Policy::RoundRobin, Policy::Fifo, Policy::Edf] {
+    for policy in POLICIES {
         let mut played = Played::new(policy);
         let start = played.now;
         let begin = |played: &mut Played, name| {
@@ -720,4 +719,39 @@ fn what_a_blocked_task_waits_for_makes_it_ready() {
     assert_eq!(played.core.waiting(), 1);
     assert_eq!(played.core.step(Event::Turn, start), Action::Run(id));
     assert_eq!(played.core.step(Event::Ended { ran: micros(10) }, start), Action::Look);
+}
+
+/// A function whose arrivals end without having run (the client has gone, its deadline has passed, there is no sandbox) does not look short for it.
+#[test]
+fn what_ends_without_running_says_nothing_about_its_function() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let now = played.now;
+    let run = |played: &mut Played, name, event| {
+        played.arrive(name, 5_000, SOON);
+        let task = played.tasks.last().unwrap().task;
+        assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
+        played.core.note(event, now);
+        task
+    };
+    run(&mut played, "long", Event::Ended { ran: micros(5_000) });
+    let task = (0..20).map(|_| run(&mut played, "long", Event::Dropped)).last().unwrap();
+    run(&mut played, "other", Event::Preempted { ran: QUANTUM });
+    assert!(!played.core.may_run_at_once(task), "5 ms are not short");
+}
+
+/// What came back from waiting goes before what came later, and what came later has its turn when that is over.
+#[test]
+fn of_a_function_the_oldest_runs_first_whatever_it_waited_for() {
+    let mut played = Played::new(Policy::RoundRobin);
+    let start = played.now;
+    played.arrive("f", 100, SOON);
+    assert_eq!(played.core.step(Event::Turn, start), Action::Run(TaskId(0)));
+    played.core.note(Event::Blocked { ran: micros(10), until: None }, start);
+    for _ in 0..3 {
+        played.arrive("f", 2_000, SOON);
+    }
+    assert_eq!(played.core.step(Event::Turn, start), Action::Run(TaskId(1)));
+    played.core.note(Event::Ready(TaskId(0)), start);
+    assert_eq!(played.core.step(Event::Preempted { ran: QUANTUM }, start), Action::Run(TaskId(0)));
+    assert_eq!(played.core.step(Event::Blocked { ran: micros(10), until: None }, start), Action::Run(TaskId(1)));
 }
