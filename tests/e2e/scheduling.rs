@@ -254,3 +254,32 @@ fn a_deadline_inside_a_large_memory_fill_is_kept() {
     }
     server.stop();
 }
+
+/// A sandbox that begins while the timer runs already gets what is left of its quantum after the first tick, not a whole one more.
+#[test]
+fn a_run_is_a_quantum_at_most() {
+    const QUANTUM: Duration = Duration::from_millis(600);
+    let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 4_000 }));
+    let busy = entry_with("busy", "busy.wat", &json!({ "deadline_ms": 20_000 }));
+    let functions = json!([spin, busy, entry("echo", "echo.wat")]);
+    let server = Server::start(json!({ "workers": 1, "quantum_us": QUANTUM.as_micros() as u64, "functions": functions }));
+    let [mut first, mut second, mut third] = [(); 3].map(|()| Raw::connect(server.address));
+    let work = |rounds: u64| post_bytes("/busy", &rounds.to_le_bytes(), "");
+    let start = Instant::now();
+    first.send(work(10_000_000));
+    assert_eq!(first.reply().expect("a reply").status, 200);
+    // Two thirds of a quantum, in which the timer was started; what comes next begins in its last third.
+    let rounds = 10_000_000 * 400 / (start.elapsed().as_millis() as u64).max(1);
+    first.send(work(rounds));
+    std::thread::sleep(Duration::from_millis(50));
+    second.send(post_bytes("/spin", b"", ""));
+    assert_eq!(first.reply().expect("a reply").status, 200);
+    let spins = Instant::now();
+    std::thread::sleep(Duration::from_millis(20));
+    third.send(post_bytes("/echo", b"x", ""));
+    assert_eq!(third.reply().expect("a reply").text(), "x");
+    let waited = spins.elapsed();
+    assert!(waited < QUANTUM + QUANTUM / 5, "{waited:?} after the loop had begun");
+    assert_failure(&second.reply().expect("a reply"), 504, "deadline", "deadline_exceeded", Some("spin"));
+    server.stop();
+}
