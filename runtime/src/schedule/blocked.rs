@@ -48,4 +48,10 @@ impl Blocked {
         self.order.remove(&(at, id));
         Some(task)
     }
+
+    /// Whether that one is among them.
+    #[cfg(test)]
+    pub(super) fn contains(&self, id: TaskId) -> bool {
+        self.tasks.get(id.0 as usize).is_some_and(Option::is_some)
+    }
 }
