@@ -11,7 +11,7 @@
 //! * [`load`], [`compile`]: from a file to something that can be invoked;
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
 //! * [`http`], [`tls`]: connections, routes, requests;
-//! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: who runs when; [`worker`]: the thread that carries that out;
+//! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
 //! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack;

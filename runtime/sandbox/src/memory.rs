@@ -139,7 +139,7 @@ impl Memory {
     /// Ends one that was made [for an image](Self::for_image), and keeps its pages for the next.
     pub(crate) fn keep_scratch(self) {
         let pages = self.pages;
-        // SAFETY: Nobody has a reference into a memory that is being taken apart.
+        // SAFETY: There is no reference into a memory that is being taken apart.
         if pages.bytes() == SCRATCH_BYTES && unsafe { pages.discard(0..SCRATCH_BYTES) }.is_ok() {
             scratch().get_or_insert(pages);
         }
@@ -169,7 +169,7 @@ impl Memory {
     /// Its address space, emptied and inaccessible; none when the system refuses.
     pub(crate) fn into_pages(mut self) -> Option<Pages> {
         let accessible = self.writable.get_mut().accessible;
-        // SAFETY: Nobody has a reference into a memory that is being taken apart.
+        // SAFETY: There is no reference into a memory that is being taken apart.
         let emptied = unsafe { self.pages.discard(0..accessible).and_then(|()| self.pages.protect(0..accessible, Access::None)) };
         emptied.is_ok().then_some(self.pages)
     }

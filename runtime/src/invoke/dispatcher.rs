@@ -33,7 +33,7 @@ pub struct Dispatcher {
     requests_max: usize,
     /// Requests admitted so far.
     sequence: AtomicU64,
-    /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if nobody asks.
+    /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if the configuration does not ask.
     /// In millionths of a worker.
     load: AtomicU64,
     load_max: Option<u64>,
@@ -123,7 +123,7 @@ impl Dispatcher {
 
     /// Says that something was done.
     pub(crate) fn stir(&self) {
-        // Relaxed, here and below: whoever comes to rest looks only long after. Written only where it changes, since all workers do.
+        // Relaxed, here and below: the worker that looks does so only long after. Written only where it changes, since all workers do.
         if !self.is_stirred() {
             self.stirred.store(true, Ordering::Relaxed);
         }
@@ -142,7 +142,7 @@ impl Dispatcher {
 
     /// Says that through one of the doors no more requests will come.
     pub fn close_door(&self) {
-        // Release, with the Acquire of is_over: who sees the last door closed sees all requests that came through it.
+        // Release, with the Acquire of is_over: a worker that sees the last door closed sees all requests that came through it.
         if self.doors.fetch_sub(1, Ordering::Release) == 1 {
             self.exchange.wake_all();
         }

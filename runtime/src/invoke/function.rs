@@ -47,7 +47,7 @@ impl Neighbours {
         }
     }
 
-    /// Whoever calls that name learns that it is quarantined, unless it is served.
+    /// A function that calls that name learns that it is quarantined, unless it is served.
     pub fn quarantine(&self, name: &str) {
         self.functions().entry(name.into()).or_insert(None);
     }
@@ -98,7 +98,7 @@ pub struct Before {
 }
 
 impl Home {
-    /// That of a function which is served by nobody and has no neighbours: `sledge run`, measurements.
+    /// That of a function which no server serves and which has no neighbours: `sledge run`, measurements.
     #[must_use]
     pub fn alone() -> Home {
         Home {

@@ -288,7 +288,7 @@ impl Core {
         self.started >= STARTED_MAX || self.blocked.count() >= BLOCKED_MAX
     }
 
-    /// Takes note that the worker is about to wait: nobody needs it.
+    /// Takes note that the worker is about to wait: there is nothing to do.
     pub fn rest(&mut self) {
         self.at_once = Duration::ZERO;
     }

@@ -1,11 +1,11 @@
 //! What workers share to help each other: the injector, their queues, which of them are idle, and how they are woken.
 //!
-//! Waking. A worker that finds nothing marks itself idle, looks once more, and only then waits; whoever makes work known first makes it
+//! Waking. A worker that finds nothing marks itself idle, looks once more, and only then waits; a thread that has new work first makes it
 //! known and then looks for an idle worker. Both orders are sequentially consistent, so that one of the two sees the other.
 //!
 //! What a worker accepted itself it usually runs sooner than another core would wake up (tens of microseconds). So others get some of it only
 //! when they have nothing to do and it has a *backlog*: what still waited after the worker had run guests for a while. That it puts into its
-//! queue, for others to steal, begun or not; what nobody took it takes back itself.
+//! queue, for others to steal, begun or not; what no other took it takes back itself.
 
 use std::fmt;
 use std::sync::OnceLock;

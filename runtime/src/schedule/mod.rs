@@ -1,4 +1,4 @@
-//! Who runs when: the order of one worker, and what workers share to help each other.
+//! What runs when: the order of one worker, and what workers share to help each other.
 //!
 //! * [`core`]: one worker's decisions, as a pure function of events and time; [`turns`]: equal shares; [`group`]: what waits of one function; [`line`]: the same where functions
 //!   do not matter; [`blocked`]: what is blocked, by time; [`percentile`]: what is to be expected; [`policy`]: the orders on offer;
