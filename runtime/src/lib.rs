@@ -46,7 +46,6 @@ pub mod metrics;
 pub mod notice;
 pub mod outcome;
 pub mod phases;
-pub mod schedule;
 pub mod secret;
 pub mod server;
 pub mod symbols;
@@ -55,3 +54,5 @@ pub mod telemetry;
 pub mod tls;
 pub mod upstream;
 pub mod worker;
+
+pub use sledge_schedule as schedule;

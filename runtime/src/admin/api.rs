@@ -34,11 +34,12 @@ use tokio::sync::Semaphore;
 use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
-use crate::invoke::{Dispatcher, Phase};
+use crate::invoke::Dispatcher;
 use crate::load::OpenError;
 use crate::logging;
 use crate::metrics::text::Gauges;
 use crate::metrics::{self, Metrics};
+use crate::schedule::Phase;
 use crate::telemetry::Tracer;
 
 /// The header with a function's settings.

@@ -26,7 +26,7 @@ use super::framing::Framing;
 use super::linger::{Lingering, Watch};
 use super::response::Answer;
 use super::{Door, Open, Site, request};
-use crate::invoke::Phase;
+use crate::schedule::Phase;
 use crate::tls::{self, Stream};
 
 /// What is kept of a connection that has not been read: a request's head has to fit.

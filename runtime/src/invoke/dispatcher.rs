@@ -3,27 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::Pools;
 
+use super::Gate;
 use super::function::Function;
-use super::gate::Gate;
 use super::job::{Job, Work};
 use crate::outcome::Failure;
-use crate::schedule::Exchange;
-
-/// How far a server is with stopping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Phase {
-    /// It is not.
-    Serving,
-    /// It takes no new connection and finishes what it has.
-    Draining,
-    /// It ends what still runs.
-    Killing,
-}
+use crate::schedule::{Exchange, Phase};
 
 /// Admits requests and hands them to workers.
 pub struct Dispatcher {
@@ -95,7 +84,7 @@ impl Dispatcher {
             return Err(Failure::NoStore);
         }
         let gate = &function.gate;
-        if !gate.take() {
+        if !gate.take(Instant::now) {
             return Err(Failure::FunctionBusy);
         }
         // From here on, dropping this gives back what was taken.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use sledge_sandbox::{Budget, Template, prefetch};
 
-use super::gate::Gate;
+use super::Gate;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
 use crate::host::{self, FunctionLog, Process};

@@ -13,7 +13,8 @@ use super::function::Function;
 use super::record::{Caller, Parent, Record};
 use crate::host::{Body, CallAnswer, CallFailure, Pipe, ReplyHead, RequestHead, Stream};
 use crate::outcome::Failure;
-use crate::schedule::core::{Task, TaskId};
+use crate::schedule::gate::Entrant;
+use crate::schedule::{self, Task, TaskId};
 use crate::telemetry::Trace;
 
 /// A request that waits to be run.
@@ -128,6 +129,25 @@ impl Job {
     }
 }
 
+impl Entrant for Job {
+    fn let_in(&mut self) {
+        self.admission.runs = true;
+    }
+
+    fn is_gone(&self) -> bool {
+        self.reply.is_closed()
+    }
+}
+
+/// An invocation is blocked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// From then on.
+    pub(crate) since: Instant,
+    /// When it goes on without more.
+    pub(crate) until: Option<Instant>,
+}
+
 /// A job whose sandbox has run.
 #[derive(Debug)]
 pub struct Started {
@@ -145,6 +165,8 @@ pub struct Started {
     pub(crate) cpu: Duration,
     /// Time blocked so far.
     pub(crate) blocked: Duration,
+    /// Since when it is blocked, if it is.
+    pub(crate) wait: Option<Wait>,
     /// Who called it, if that was a function.
     pub(crate) caller: Option<(Arc<Caller>, Parent)>,
     /// What it is to those that it calls; made at the first call.
@@ -152,6 +174,13 @@ pub struct Started {
 }
 
 impl Started {
+    /// It is blocked no longer. Whether it was.
+    pub(crate) fn end_wait(&mut self, now: Instant) -> bool {
+        let Some(Wait { since, until }) = self.wait.take() else { return false };
+        self.blocked += until.map_or(now, |until| until.min(now)).saturating_duration_since(since);
+        true
+    }
+
     /// As [`Job::task`].
     pub(crate) fn task(&self, id: TaskId) -> Task {
         let function = &self.function;
@@ -180,8 +209,8 @@ pub enum Work {
     Started(Box<Started>),
 }
 
-impl Work {
-    pub(crate) fn task(&self, id: TaskId) -> Task {
+impl schedule::Work for Work {
+    fn task(&self, id: TaskId) -> Task {
         match self {
             Work::Job(job) => job.task(id),
             Work::Started(started) => started.task(id),

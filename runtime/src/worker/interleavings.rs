@@ -135,7 +135,7 @@ mod tests {
     fn every_row_has_its_test() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut sources = String::new();
-        for folder in ["sandbox/tests/sandbox", "src/schedule/core", "../tests/e2e", "../tests/stress", "../tests/wasi"] {
+        for folder in ["sandbox/tests/sandbox", "schedule/src/core", "../tests/e2e", "../tests/stress", "../tests/wasi"] {
             for file in
                 std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path())
             {

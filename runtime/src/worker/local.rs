@@ -1,17 +1,17 @@
-//! One worker: carries out what [`Core`] decides.
+//! One worker: carries out what its [`Scheduler`] decides.
 //!
 //! It works in two places, both on its own thread, never one inside the other:
 //!
 //! * In the task of the connection that brought a request, if it would be next anyway: the request runs there and then, and the reply is
 //!   written in the same breath ([`Local::submit`]).
-//! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](crate::schedule::core::IO_INTERVAL) or one
+//! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](crate::schedule::IO_INTERVAL) or one
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
 //!
 //! An idle worker waits in the runtime's epoll; before that it may look there a few times without waiting ([`Spin`]).
 //!
 //! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
-//! while there are guests to run, and for at most two ticks longer; what this worker has, its core knows of or its queue holds for others.
+//! while there are guests to run, and for at most two ticks longer; what waits on this worker, its scheduler has.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bytes::Bytes;
-use crossbeam_deque::Worker as Deque;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
 use super::pause::Pause;
+use super::shared::Place;
 use super::spans::{self, Begun, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
@@ -37,14 +37,10 @@ use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
 use crate::invoke::job::{Content, Started, Work};
 use crate::invoke::record::{Caller, Parent, Record};
-use crate::invoke::{Admission, Dispatcher, Job, Phase, Reply, ReplyTo};
+use crate::invoke::{Admission, Dispatcher, Job, Reply, ReplyTo, WorkDeque};
 use crate::metrics::Board;
 use crate::outcome::Failure;
-use crate::schedule::Policy;
-use crate::schedule::core::{Action, Core, Event, TaskId, Why};
-
-/// How long what was given away may wait for another worker: longer than one takes to wake up.
-const GIVEN_TIME_MIN: Duration = Duration::from_micros(200);
+use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
 const TRIM_COUNT_MAX: usize = 16;
@@ -70,18 +66,11 @@ pub struct Local {
 }
 
 struct Worker {
-    core: Core,
-    deque: Deque<Work>,
+    scheduler: Scheduler<Place>,
     dispatcher: Arc<Dispatcher>,
     index: usize,
-    /// By the number under which the core knows them.
-    tasks: Vec<Option<Work>>,
     /// What those wait for that are blocked.
     waits: Waits,
-    /// Free places in `tasks`.
-    free: Vec<u32>,
-    /// When something was last put into the queue for others.
-    gave: Option<Instant>,
     spin: Spin,
     pause: Pause,
     buffers: Buffers,
@@ -113,19 +102,16 @@ impl Local {
     pub fn new(
         dispatcher: Arc<Dispatcher>,
         index: usize,
-        deque: Deque<Work>,
+        deque: WorkDeque,
         settings: WorkerSettings,
         board: Board,
     ) -> io::Result<Rc<Local>> {
+        let place = Place::new(Arc::clone(&dispatcher), index, deque);
         let worker = Worker {
-            core: Core::new(settings.policy, settings.quantum, dispatcher.exchange().workers(), Instant::now()),
-            deque,
+            scheduler: Scheduler::new(settings.policy, settings.quantum, place, Instant::now()),
             dispatcher: Arc::clone(&dispatcher),
             index,
-            tasks: Vec::new(),
             waits: Waits::new(Arc::clone(&dispatcher), index),
-            free: Vec::new(),
-            gave: None,
             spin: Spin::default(),
             pause: Pause::default(),
             buffers: Buffers::default(),
@@ -146,24 +132,19 @@ impl Local {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
-        let alone = worker.deque.is_empty() && !self.dispatcher.exchange().has_injected();
-        let id = worker.vacant();
-        if alone && worker.core.may_run_at_once(job.task(id)) {
-            self.dispatcher.exchange().busy(self.index);
+        // It has arrived just now.
+        let now = job.arrived;
+        if let Action::Run(id, work) = worker.scheduler.step(Event::Submitted(Work::Job(Box::new(job))), now) {
             // A turn comes anyway.
-            let is_due = worker.core.waiting() > 0;
-            // It has arrived just now.
-            let now = job.arrived;
-            let event = worker.begin(id, job, now);
-            worker.core.note(event, now);
+            let is_due = worker.scheduler.waiting() > 0;
+            let event = worker.run_work(id, work, now);
             // Where it blocks, the worker's own task sets the alarm.
-            let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
+            let is_blocked = matches!(event, Event::Blocked { .. });
+            worker.scheduler.step(event, now);
+            let is_over = worker.scheduler.waiting() == 0 && !is_blocked;
             if is_due || is_over && !worker.spin.is_worth_it() {
                 return;
             }
-        } else {
-            self.dispatcher.exchange().busy(self.index);
-            worker.add(id, Work::Job(Box::new(job)));
         }
         self.wake();
     }
@@ -255,14 +236,15 @@ pub fn before_wait() {
         if let Some(local) = local {
             let mut worker = local.worker.borrow_mut();
             worker.put_back();
-            worker.core.rest();
-            let trim = worker.set_trim();
+            let now = Instant::now();
+            worker.scheduler.step(Event::Rests, now);
+            let trim = worker.set_trim(now);
             if trim || !local.dispatcher.exchange().try_idle(local.index) {
                 local.wake();
             }
             // A tick that comes while nobody runs also ends the wait, so that this is called again.
             let ticked = worker.thread.take_tick();
-            if worker.pause.begin(Instant::now(), ticked) {
+            if worker.pause.begin(now, ticked) {
                 worker.thread.disarm();
             }
         }
@@ -271,107 +253,48 @@ pub fn before_wait() {
 
 impl Worker {
     fn turn(&mut self) -> Next {
-        let (dispatcher, index) = (Arc::clone(&self.dispatcher), self.index);
-        dispatcher.exchange().busy(index);
         self.put_back();
-        self.trim();
-        if dispatcher.phase() == Phase::Killing {
-            self.kill_all();
-        }
-        self.take_back();
-        if dispatcher.exchange().has_injected() {
-            self.take_injected();
-        }
-        let mut asked = false;
-        let mut event = Event::Turn;
-        loop {
-            let now = Instant::now();
-            self.core.note(event, now);
-            // Only then does the core know of all that wait: what whoever ran last waits for may have happened by now.
+        let mut now = Instant::now();
+        self.trim(now);
+        self.scheduler.step(Event::Turn, now);
+        let next = loop {
+            // Only now does the scheduler know of all that wait: what the last guest waits for may have happened by now.
             self.poll_woken(now);
-            event = match self.core.decide(now) {
-                Action::Run(id) => match self.remove(id) {
-                    Some(Work::Job(job)) => self.begin(id, *job, now),
-                    Some(Work::Started(started)) => self.resume(id, started, now),
-                    None => Event::Dropped,
-                },
-                Action::Kill(id, Why::Deadline) => self.kill(id, Failure::Deadline),
-                Action::Kill(id, Why::Cpu) => self.kill(id, Failure::CpuLimit),
-                Action::Kill(id, Why::Overload) => self.kill(id, Failure::Shed),
-                Action::Give(id) => self.give(id),
-                Action::Look => self.look(),
-                Action::Io if !asked && self.core.waiting() > 1 && dispatcher.exchange().others_are_idle(index) => {
-                    asked = true;
-                    Event::Wanted
-                }
-                Action::Io => return Next::Turn,
-                // Given away, and nobody took it.
-                Action::Wait if !self.deque.is_empty() => self.look(),
-                Action::Wait if !dispatcher.exchange().try_idle(index) => return Next::Turn,
-                Action::Wait if dispatcher.is_over() => return Next::Leave,
-                Action::Wait => return Next::Wait { alarm: self.core.alarm() },
+            let event = match self.scheduler.step(Event::Next, now) {
+                Action::Run(id, work) => self.run_work(id, work, now),
+                Action::Kill(id, work, why) => self.kill(id, work, failure(why), now),
+                Action::Io | Action::Wake | Action::Noted => break Next::Turn,
+                Action::Wait { alarm } => break Next::Wait { alarm },
+                Action::Leave => break Next::Leave,
             };
+            now = Instant::now();
+            self.scheduler.step(event, now);
+        };
+        let stolen = self.scheduler.take_stolen();
+        if stolen > 0 {
+            self.board.thread().stolen.add(stolen);
         }
+        next
     }
 
-    /// Looks for work elsewhere, and takes in what there is.
-    fn look(&mut self) -> Event {
-        let dispatcher = Arc::clone(&self.dispatcher);
-        self.take_queue();
-        self.take_injected();
-        if self.core.waiting() == 0 {
-            dispatcher.exchange().steal(self.index, &self.deque);
-            self.board.thread().stolen.add(self.deque.len() as u64);
-            self.take_queue();
+    /// Runs what its turn is.
+    fn run_work(&mut self, id: TaskId, work: Work, now: Instant) -> Event<Work> {
+        match work {
+            Work::Job(job) => self.begin(id, *job, now),
+            Work::Started(mut started) => {
+                self.waits.end(&mut started, id, now);
+                self.resume(id, started, now)
+            }
         }
-        Event::Looked
-    }
-
-    /// Takes back what was given away, and what nobody took for a while.
-    fn take_back(&mut self) {
-        let patience = self.settings.quantum.max(GIVEN_TIME_MIN);
-        if self.gave.is_some_and(|gave| gave.elapsed() >= patience) {
-            self.take_queue();
-        }
-    }
-
-    fn take_queue(&mut self) {
-        while let Some(work) = self.deque.pop() {
-            let id = self.vacant();
-            self.add(id, work);
-        }
-        self.gave = None;
-        self.dispatcher.exchange().set_backlog(self.index, false);
-    }
-
-    fn take_injected(&mut self) {
-        for work in self.dispatcher.exchange().take_injected() {
-            let id = self.vacant();
-            self.add(id, work);
-        }
-    }
-
-    fn give(&mut self, id: TaskId) -> Event {
-        if let Some(work) = self.remove(id) {
-            self.release(id);
-            self.deque.push(work);
-            self.gave.get_or_insert_with(Instant::now);
-            self.dispatcher.exchange().set_backlog(self.index, true);
-        }
-        Event::Given
     }
 
     /// Takes a job and runs its first quantum.
-    fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
+    fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event<Work> {
         let Job { function, head, body, reply, arrived, deadline, admission, caller, id: request_id, trace } = job;
         let record = new_record(&admission, caller.as_ref());
-        let failed = |worker: &mut Worker| {
-            worker.release(id);
-            Event::Dropped
-        };
         if reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
-            return failed(self);
+            return Event::Dropped;
         }
         // Meanwhile the sandbox of the request before is reset.
         self.dispatcher.pools().prefetch(self.index, &function.template);
@@ -389,7 +312,7 @@ impl Worker {
                 }
                 let queued = taken - arrived;
                 reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
-                return failed(self);
+                return Event::Dropped;
             }
         };
         let ready = if trace.is_some() { Instant::now() } else { self.board.now(clean) };
@@ -414,6 +337,7 @@ impl Worker {
             cpu: Duration::ZERO,
             blocked: Duration::ZERO,
             caller,
+            wait: None,
             calls_as: None,
         });
         self.run(id, started, taken)
@@ -426,40 +350,39 @@ impl Worker {
         })
     }
 
-    fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event {
+    fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event<Work> {
         if started.reply.is_closed() {
-            self.release(id);
             // Its connection keeps the deadline too, and may have looked at the time first.
             let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
-            self.end_early(started, failure);
+            self.end_early(started, failure, now);
             return Event::Dropped;
         }
         self.run(id, started, now)
     }
 
-    fn kill(&mut self, id: TaskId, failure: Failure) -> Event {
-        let work = self.remove(id);
-        self.release(id);
+    fn kill(&mut self, id: TaskId, work: Work, failure: Failure, now: Instant) -> Event<Work> {
         match work {
-            Some(Work::Started(started)) => self.end_early(started, failure),
-            Some(Work::Job(job)) => {
+            Work::Started(mut started) => {
+                // What it waits for is given up.
+                self.waits.end(&mut started, id, now);
+                self.end_early(started, failure, now);
+            }
+            Work::Job(job) => {
                 tracing::debug!(function = job.function.name(), %failure, "not begun");
                 let record = new_record(&job.admission, job.caller.as_ref());
                 if let Some(trace) = &job.trace {
                     let (is_call, failure) = (!job.reply.is_client(), Some(&failure));
-                    let end = Instant::now();
-                    Over { function: &job.function, is_call, arrived: job.arrived, end, failure }.tell_queued(trace);
+                    Over { function: &job.function, is_call, arrived: job.arrived, end: now, failure }.tell_queued(trace);
                 }
-                let queued = job.arrived.elapsed();
+                let queued = now.saturating_duration_since(job.arrived);
                 job.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
             }
-            None => {}
         }
         Event::Dropped
     }
 
     /// Runs a quantum.
-    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event {
+    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event<Work> {
         self.pause.end(begin, self.settings.quantum);
         // What came before is nobody's tick.
         let _ = self.thread.take_tick();
@@ -487,11 +410,11 @@ impl Worker {
                 Progress::Yields if ran < self.settings.quantum => continue,
                 Progress::Preempted | Progress::Yields => {
                     self.board.note(&started.function, |row| row.preemptions.add(1));
-                    return self.suspend(id, started, Event::Preempted { ran });
+                    started.cpu += ran;
+                    return Event::Preempted { ran, work: Work::Started(started) };
                 }
                 Progress::Ended(result) => {
                     started.cpu += ran;
-                    self.release(id);
                     let answers_client = started.reply.is_client();
                     self.end(started, result, now);
                     return if answers_client { Event::Ended { ran } } else { Event::Returned { ran } };
@@ -500,17 +423,10 @@ impl Worker {
                 Progress::Pends(pending) => (None, Some(pending)),
             };
             let blocks = self.waits.begin(&mut started, id, now, until, pending);
-            return self.suspend(id, started, if blocks { Event::Blocked { ran, until } } else { Event::Preempted { ran } });
-        }
-    }
-
-    /// Keeps what has run and is not over.
-    fn suspend(&mut self, id: TaskId, mut started: Box<Started>, event: Event) -> Event {
-        if let Event::Blocked { ran, .. } | Event::Preempted { ran } = event {
             started.cpu += ran;
+            let work = Work::Started(started);
+            return if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } };
         }
-        self.tasks[id.0 as usize] = Some(Work::Started(started));
-        event
     }
 
     /// Takes in the calls of other functions that a guest has made.
@@ -530,8 +446,7 @@ impl Worker {
                     let job =
                         Job { function, head: None, body, reply, arrived, deadline, admission, caller, id: request_id, trace };
                     if let Some(job) = Admission::enter(job) {
-                        let id = self.vacant();
-                        self.add(id, Work::Job(Box::new(job)));
+                        self.scheduler.step(Event::Called(Work::Job(Box::new(job))), arrived);
                     }
                 }
                 Err(failure) => {
@@ -560,12 +475,12 @@ impl Worker {
         Ok((function, Arc::clone(caller), admission))
     }
 
-    fn end_early(&mut self, mut started: Box<Started>, failure: Failure) {
+    fn end_early(&mut self, mut started: Box<Started>, failure: Failure, now: Instant) {
         let backtrace = started.driver.backtrace();
         started.driver.kill();
         let function = started.function.name();
         tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
-        self.end(started, Err(failure), Instant::now());
+        self.end(started, Err(failure), now);
     }
 
     /// Hands the reply over.
@@ -636,8 +551,8 @@ impl Worker {
     }
 
     /// Gives back what was not needed for a while.
-    fn trim(&mut self) {
-        if self.trim_at.is_some_and(|at| at <= Instant::now()) {
+    fn trim(&mut self, now: Instant) {
+        if self.trim_at.is_some_and(|at| at <= now) {
             // The rest with the next turn, before which connections are looked after.
             if !self.dispatcher.pools().trim(self.index, TRIM_COUNT_MAX) {
                 return;
@@ -651,62 +566,34 @@ impl Worker {
     }
 
     /// Sets the time for that, if there may be something and none is set; whether it did.
-    fn set_trim(&mut self) -> bool {
+    fn set_trim(&mut self, now: Instant) -> bool {
         let Some(idle_memory) = self.settings.idle_memory.filter(|_| self.trim_at.is_none()) else { return false };
         if self.dispatcher.pools().idle(self.index) == 0 && self.buffers.is_empty() && !self.dispatcher.is_stirred() {
             return false;
         }
-        self.trim_at = Some(Instant::now() + idle_memory);
+        self.trim_at = Some(now + idle_memory);
         true
-    }
-
-    /// A number for a task, to be [released](Worker::release).
-    fn vacant(&mut self) -> TaskId {
-        TaskId(self.free.pop().unwrap_or_else(|| {
-            self.tasks.push(None);
-            self.tasks.len() as u32 - 1
-        }))
-    }
-
-    fn release(&mut self, id: TaskId) {
-        debug_assert!(self.tasks[id.0 as usize].is_none());
-        self.free.push(id.0);
-    }
-
-    fn add(&mut self, id: TaskId, work: Work) {
-        let task = work.task(id);
-        self.tasks[id.0 as usize] = Some(work);
-        self.core.note(Event::Arrived(task), task.arrived);
-    }
-
-    /// Takes a task out; what it waits for, if it does, is given up.
-    fn remove(&mut self, id: TaskId) -> Option<Work> {
-        let blocked = self.waits.end(id);
-        let mut work = self.tasks.get_mut(id.0 as usize)?.take();
-        if let Some(Work::Started(started)) = &mut work {
-            started.blocked += blocked;
-        }
-        work
     }
 
     /// Goes on with host calls for which something has happened.
     fn poll_woken(&mut self, now: Instant) {
         for id in self.waits.take_woken() {
-            if let Some(Some(Work::Started(started))) = self.tasks.get_mut(id.0 as usize)
-                && self.waits.poll(started, id)
+            if let Some(Work::Started(started)) = self.scheduler.task_mut(id)
+                && self.waits.poll(started, id, now)
             {
-                self.core.note(Event::Ready(id), now);
+                self.scheduler.step(Event::Ready(id), now);
             }
         }
     }
+}
 
-    /// The server does not wait any longer.
-    fn kill_all(&mut self) {
-        loop {
-            self.look();
-            let Some(id) = self.core.drain() else { return };
-            self.kill(id, Failure::Stopping);
-        }
+/// How an invocation fails that is ended for that reason.
+const fn failure(why: Why) -> Failure {
+    match why {
+        Why::Deadline => Failure::Deadline,
+        Why::Cpu => Failure::CpuLimit,
+        Why::Overload => Failure::Shed,
+        Why::Stopping => Failure::Stopping,
     }
 }
 

@@ -4,16 +4,15 @@
 //! next turn what was noted. A waker outlives the wait that it was made for, so that a task may be polled in vain, also a later one with the
 //! same number: that does no harm.
 
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::host::Pending;
 use crate::invoke::Dispatcher;
-use crate::invoke::job::Started;
-use crate::schedule::core::TaskId;
+use crate::invoke::job::{Started, Wait};
+use crate::schedule::wakeups::Noted;
+use crate::schedule::{TaskId, Wakeups};
 
 /// The blocked tasks of one worker.
 #[derive(Debug)]
@@ -27,24 +26,14 @@ pub struct Waits {
 struct Place {
     wakeup: Arc<Wakeup>,
     waker: Waker,
-    wait: Option<Wait>,
-}
-
-/// One task's wait.
-#[derive(Debug)]
-struct Wait {
-    since: Instant,
-    /// When it goes on without more.
-    until: Option<Instant>,
+    /// The host call that the task waits for, if that is what it waits for.
     pending: Option<Pending>,
 }
 
-/// The tasks that something has happened to.
+/// The tasks to which something has happened, and their worker.
 #[derive(Debug)]
 struct Woken {
-    ids: Mutex<Vec<TaskId>>,
-    /// Whether there are any.
-    some: AtomicBool,
+    wakeups: Wakeups,
     dispatcher: Arc<Dispatcher>,
     /// The worker's.
     index: usize,
@@ -53,8 +42,7 @@ struct Woken {
 #[derive(Debug)]
 struct Wakeup {
     id: TaskId,
-    /// Whether it is noted already.
-    noted: AtomicBool,
+    noted: Noted,
     woken: Arc<Woken>,
 }
 
@@ -64,11 +52,9 @@ impl Wake for Wakeup {
     }
 
     fn wake_by_ref(self: &Arc<Wakeup>) {
-        // AcqRel, with the swap in `take_woken`: what was done before this is seen by the poll that follows.
-        if !self.noted.swap(true, Ordering::AcqRel) {
-            self.woken.ids.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
-            self.woken.some.store(true, Ordering::Release);
-            self.woken.dispatcher.exchange().wake(self.woken.index);
+        let Woken { wakeups, dispatcher, index } = &*self.woken;
+        if wakeups.note(self.id, &self.noted) {
+            dispatcher.exchange().wake(*index);
         }
     }
 }
@@ -77,10 +63,7 @@ impl Waits {
     /// None yet, of the dispatcher's worker with that index.
     #[must_use]
     pub fn new(dispatcher: Arc<Dispatcher>, index: usize) -> Waits {
-        Waits {
-            places: Vec::new(),
-            woken: Arc::new(Woken { ids: Mutex::default(), some: AtomicBool::new(false), dispatcher, index }),
-        }
+        Waits { places: Vec::new(), woken: Arc::new(Woken { wakeups: Wakeups::default(), dispatcher, index }) }
     }
 
     /// A task blocks: until that time, or until `pending` is done; and in any case until its client has gone. False when it need not.
@@ -94,61 +77,54 @@ impl Waits {
     ) -> bool {
         while self.places.len() <= id.0 as usize {
             let id = TaskId(self.places.len() as u32);
-            let wakeup = Arc::new(Wakeup { id, noted: AtomicBool::new(false), woken: Arc::clone(&self.woken) });
+            let wakeup = Arc::new(Wakeup { id, noted: Noted::default(), woken: Arc::clone(&self.woken) });
             let waker = Waker::from(Arc::clone(&wakeup));
-            self.places.push(Place { wakeup, waker, wait: None });
+            self.places.push(Place { wakeup, waker, pending: None });
         }
-        self.places[id.0 as usize].wait = Some(Wait { since: now, until, pending });
-        !self.poll(started, id)
+        self.places[id.0 as usize].pending = pending;
+        started.wait = Some(Wait { since: now, until });
+        !self.poll(started, id, now)
     }
 
-    /// Looks whether a task may go on: what it waited for is done, or it is to be ended, since nobody waits for it. Then it waits no more.
-    pub fn poll(&mut self, started: &mut Started, id: TaskId) -> bool {
-        let Some(place) = self.places.get_mut(id.0 as usize) else { return false };
-        let Some(wait) = &mut place.wait else { return false };
+    /// Looks whether a task may go on: what it waited for is done, or it is to be ended, since its client has gone. Then it waits no more.
+    pub fn poll(&mut self, started: &mut Started, id: TaskId, now: Instant) -> bool {
+        let Some(place) = self.places.get_mut(id.0 as usize).filter(|_| started.wait.is_some()) else { return false };
         let context = &mut Context::from_waker(&place.waker);
         let mut done = started.reply.poll_closed(context).is_ready();
-        while !done && let Some(pending) = &mut wait.pending {
+        while !done && let Some(pending) = &mut place.pending {
             match pending.poll(context) {
                 Poll::Ready(completion) => {
-                    wait.pending = started.driver.complete(&started.function.program, completion);
-                    done = wait.pending.is_none();
+                    place.pending = started.driver.complete(&started.function.program, completion);
+                    done = place.pending.is_none();
                 }
                 Poll::Pending => break,
             }
         }
         if done {
-            started.blocked += self.end(id);
+            self.end(started, id, now);
         }
         done
     }
 
-    /// Ends a task's wait, if it waits, and gives up what it waited for. For how long it has waited.
-    pub fn end(&mut self, id: TaskId) -> Duration {
-        let Some(wait) = self.places.get_mut(id.0 as usize).and_then(|place| place.wait.take()) else { return Duration::ZERO };
-        let now = Instant::now();
-        wait.until.map_or(now, |until| until.min(now)).saturating_duration_since(wait.since)
+    /// Ends a task's wait, if it waits, and gives up what it waited for.
+    pub fn end(&mut self, started: &mut Started, id: TaskId, now: Instant) {
+        // A task whose time has come may have been handed off meanwhile: how long it waited goes with it. What pends stays, until it is done or given up here.
+        if started.end_wait(now)
+            && let Some(place) = self.places.get_mut(id.0 as usize)
+        {
+            place.pending = None;
+        }
     }
 
     /// Whether there are tasks to poll.
     #[must_use]
     pub fn has_woken(&self) -> bool {
-        // Relaxed: a hint; what is done about it looks again.
-        self.woken.some.load(Ordering::Relaxed)
+        self.woken.wakeups.has_some()
     }
 
     /// The tasks to poll.
     #[must_use]
     pub fn take_woken(&mut self) -> Vec<TaskId> {
-        // Acquire, with the Release above; what is noted after this is found the next time, for which the worker was woken.
-        if !self.woken.some.load(Ordering::Acquire) {
-            return Vec::new();
-        }
-        self.woken.some.store(false, Ordering::Release);
-        let ids = mem::take(&mut *self.woken.ids.lock().unwrap_or_else(PoisonError::into_inner));
-        for place in ids.iter().filter_map(|id| self.places.get(id.0 as usize)) {
-            place.wakeup.noted.swap(false, Ordering::AcqRel);
-        }
-        ids
+        self.woken.wakeups.take(|id| self.places.get(id.0 as usize).map(|place| &place.wakeup.noted))
     }
 }

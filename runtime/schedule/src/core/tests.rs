@@ -856,6 +856,7 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                         Why::Deadline => assert!(now >= task.deadline, "seed {seed}: {task:?} is not late"),
                         Why::Cpu => assert!(task.cpu >= task.cpu_max, "seed {seed}: {task:?} has some left"),
                         Why::Overload => assert!(!task.started && policy == Policy::RoundRobin, "seed {seed}: {task:?}"),
+                        Why::Stopping => panic!("seed {seed}: the core knows nothing of the server's end"),
                     }
                     *stand = Stand::Over;
                     Event::Dropped

@@ -22,61 +22,25 @@ mod simulation;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::blocked::Blocked;
-use super::group::Group;
-use super::line::Line;
-use super::policy::Policy;
-use super::turns::{Has, Turn, Turns};
+use crate::blocked::Blocked;
+use crate::group::Group;
+use crate::policy::Policy;
+use crate::run_queue::RunQueue;
+use crate::task::{FunctionId, Task, TaskId, TenantId};
+use crate::turns::{Has, Turn, Turns};
 
 /// How long a worker runs guests before it looks after connections again, if runs are shorter than a quantum.
 pub const IO_INTERVAL: Duration = Duration::from_micros(100);
 /// Started sandboxes of one worker that wait for their turn; with as many it begins nothing until one has ended.
 pub const STARTED_MAX: usize = 1_024;
 /// Those that are blocked; likewise.
-pub const BLOCKED_MAX: usize = 16_384;
+pub(crate) const BLOCKED_MAX: usize = 16_384;
 /// The most that is given to another worker at a time.
-pub const GIVEN_MAX: usize = 32;
-
-/// A request or its sandbox; the worker knows what is behind the number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(pub u32);
-
-/// A tenant, by its number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TenantId(pub u32);
-
-/// A function, by its number; of one tenant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FunctionId(pub u32);
-
-/// What there is to know of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Its number.
-    pub id: TaskId,
-    /// Whose it is.
-    pub tenant: TenantId,
-    /// Which function it calls.
-    pub function: FunctionId,
-    /// Its place among all that were admitted: the smaller, the older.
-    pub age: u64,
-    /// When the request was complete.
-    pub arrived: Instant,
-    /// When it must be over.
-    pub deadline: Instant,
-    /// The processor time it may use.
-    pub cpu_max: Duration,
-    /// The processor time it has used.
-    pub cpu: Duration,
-    /// Whether it has begun.
-    pub started: bool,
-    /// How often it was put behind others of its function, for what it had used; the order's own.
-    pub level: u8,
-}
+pub(crate) const GIVEN_MAX: usize = 32;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// The worker has looked after connections and begins to run guests.
     Turn,
     /// There is one more task: a request, or what another worker gave.
@@ -117,7 +81,7 @@ pub enum Event {
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Run this one for a quantum.
     Run(TaskId),
     /// End it.
@@ -139,8 +103,10 @@ pub enum Why {
     Deadline,
     /// It has used its processor time up.
     Cpu,
-    /// It has not begun, and is not expected to meet its deadline.
+    /// It has not started, and is not expected to meet its deadline.
     Overload,
+    /// The server stops, and does not wait any longer.
+    Stopping,
 }
 
 /// What one tenant has to run.
@@ -150,14 +116,14 @@ struct Tenant {
     /// Its functions' turns.
     functions: Turns<FunctionId>,
     /// What it has to run where functions do not matter.
-    line: Line,
+    queue: RunQueue,
     waiting: usize,
     started: usize,
 }
 
 /// The state of one worker's schedule.
 #[derive(Debug)]
-pub struct Core {
+pub(crate) struct Core {
     policy: Policy,
     quantum: Duration,
     /// How many workers there are, this one among them.
@@ -207,7 +173,7 @@ pub struct Core {
 impl Core {
     /// The schedule of one of so many workers, with nothing to do.
     #[must_use]
-    pub fn new(policy: Policy, quantum: Duration, workers: usize, now: Instant) -> Core {
+    pub(crate) fn new(policy: Policy, quantum: Duration, workers: usize, now: Instant) -> Core {
         Core {
             policy,
             quantum,
@@ -240,18 +206,18 @@ impl Core {
 
     /// Number of tasks that wait for their turn, begun or not.
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.waiting + self.shed.len() + usize::from(self.exceeded.is_some())
     }
 
     /// When the next blocked task goes on or is over.
     #[must_use]
-    pub fn alarm(&self) -> Option<Instant> {
+    pub(crate) fn alarm(&self) -> Option<Instant> {
         self.blocked.next()
     }
 
     /// Decides what to do next.
-    pub fn decide(&mut self, now: Instant) -> Action {
+    pub(crate) fn decide(&mut self, now: Instant) -> Action {
         let action = self.decide_action(now);
         if action == Action::Io {
             self.io_began = Some(now);
@@ -261,7 +227,7 @@ impl Core {
 
     /// Whether a request that has just arrived may run at once, before the worker's next turn: it would be next there, and nothing is gained by
     /// waiting. If so, [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
-    pub fn may_run_at_once(&mut self, task: Task) -> bool {
+    pub(crate) fn may_run_at_once(&mut self, task: Task) -> bool {
         let is_next = self.waiting == 0 || self.would_be_next(&task);
         let free = is_next && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
         if free {
@@ -289,12 +255,12 @@ impl Core {
     }
 
     /// Takes note that the worker is about to wait: there is nothing to do.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.at_once = Duration::ZERO;
     }
 
     /// Takes note of what happened.
-    pub fn note(&mut self, event: Event, now: Instant) {
+    pub(crate) fn note(&mut self, event: Event, now: Instant) {
         match event {
             Event::Turn => {
                 let at_once = std::mem::take(&mut self.at_once);
@@ -348,7 +314,7 @@ impl Core {
     }
 
     /// The next of all tasks, for a worker that ends them all.
-    pub fn drain(&mut self) -> Option<TaskId> {
+    pub(crate) fn drain(&mut self) -> Option<TaskId> {
         if let Some(id) = self.exceeded.take().or_else(|| self.shed.pop_front()) {
             return Some(id);
         }
@@ -361,7 +327,7 @@ impl Core {
     /// Takes a task that is wanted, wherever it stands.
     fn take_any(&mut self, wanted: impl Fn(&Task) -> bool) -> Option<Task> {
         let of_group = self.groups.iter_mut().find_map(|group| group.take(&wanted));
-        let task = of_group.or_else(|| self.tenants.iter_mut().find_map(|tenant| tenant.line.take(&wanted)))?;
+        let task = of_group.or_else(|| self.tenants.iter_mut().find_map(|tenant| tenant.queue.take(&wanted)))?;
         self.removed(&task);
         Some(task)
     }
@@ -404,7 +370,7 @@ impl Core {
             self.active += usize::from(was_idle);
         } else {
             let rank = self.rank(&task);
-            self.tenant(task.tenant).line.add(rank, task);
+            self.tenant(task.tenant).queue.add(rank, task);
         }
         let tenant = self.tenant(task.tenant);
         tenant.waiting += 1;
@@ -415,7 +381,7 @@ impl Core {
         self.want_again(&task);
     }
 
-    /// Where a task stands in its tenant's line.
+    /// Where a task stands in its tenant's queue.
     fn rank(&mut self, task: &Task) -> u64 {
         match self.policy {
             Policy::RoundRobin | Policy::RoundRobinStrict => {
@@ -534,7 +500,7 @@ impl Core {
             };
             tenant.functions.next(look).and_then(|function| groups[function.0 as usize].first(full))
         } else {
-            tenant.line.first(full)
+            tenant.queue.first(full)
         };
         let Some(&task) = first else { return Action::Wait };
         if self.answered && task.started {
@@ -546,7 +512,7 @@ impl Core {
         if self.policy == Policy::RoundRobin {
             groups[task.function.0 as usize].take_first(full);
         } else {
-            tenant.line.take(|other| other.id == task.id);
+            tenant.queue.take(|other| other.id == task.id);
         }
         self.removed(&task);
         if !task.started && self.is_doomed(&task, now) {
@@ -613,8 +579,8 @@ impl Core {
             self.give_from = Some(function);
             self.group(function).take_last(started)?
         } else {
-            let count = |line: &Line| if started { line.started() } else { line.waiting() - line.started() };
-            self.tenants.iter_mut().max_by_key(|tenant| count(&tenant.line))?.line.take_last(started)?
+            let count = |queue: &RunQueue| if started { queue.started() } else { queue.waiting() - queue.started() };
+            self.tenants.iter_mut().max_by_key(|tenant| count(&tenant.queue))?.queue.take_last(started)?
         };
         if task.started {
             self.gave_started = Some(now);
@@ -630,8 +596,8 @@ impl Core {
         let late = self.take_any(|task| task.deadline <= now);
         if late.is_none() {
             let of_groups = self.groups.iter().flat_map(Group::iter);
-            let of_lines = self.tenants.iter().flat_map(|tenant| tenant.line.iter());
-            self.earliest = of_groups.chain(of_lines).map(|task| task.deadline).min();
+            let of_queues = self.tenants.iter().flat_map(|tenant| tenant.queue.iter());
+            self.earliest = of_groups.chain(of_queues).map(|task| task.deadline).min();
         }
         late.map(|task| task.id)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// One member's part: kept by the owner of the [`Turns`], in any order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// What it has used, in nanoseconds since the common beginning.
     clock: u64,
     /// Its valid entry in the heap.
@@ -18,7 +18,7 @@ pub struct Turn {
 
 /// What a member has to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Has {
+pub(crate) enum Has {
     /// Nothing.
     Nothing,
     /// Nothing that may run now.
@@ -29,7 +29,7 @@ pub enum Has {
 
 /// What becomes of an entry that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(crate) enum Look {
     /// It is not valid any more.
     Stale,
     /// Others first.
@@ -40,7 +40,7 @@ pub enum Look {
 
 /// Which of the members is next.
 #[derive(Debug)]
-pub struct Turns<K> {
+pub(crate) struct Turns<K> {
     /// Those that want to run: clock, then number of the entry, so that of equals the one is first that has waited longest.
     heap: BinaryHeap<Reverse<(u64, u64, K)>>,
     /// Where the one was that ran last.
@@ -56,7 +56,7 @@ impl<K: Ord> Default for Turns<K> {
 
 impl Turn {
     /// Looks at the entry of that number, where its member has so much.
-    pub fn look(&mut self, number: u64, has: Has) -> Look {
+    pub(crate) fn look(&mut self, number: u64, has: Has) -> Look {
         match has {
             _ if self.entry != Some(number) => Look::Stale,
             Has::NothingNow => Look::PassOver,
@@ -74,7 +74,7 @@ impl Turn {
 
 impl<K: Copy + Ord> Turns<K> {
     /// A member has something to run.
-    pub fn wants(&mut self, key: K, turn: &mut Turn) {
+    pub(crate) fn wants(&mut self, key: K, turn: &mut Turn) {
         if turn.entry.is_none() {
             self.last_entry += 1;
             turn.entry = Some(self.last_entry);
@@ -85,7 +85,7 @@ impl<K: Copy + Ord> Turns<K> {
 
     /// The member to run next, if it [runs](Turns::runs). `look` is asked about the entries in their order, each with its member and number; see [`Turn::look`]. If the member still has
     /// something then, it [wants](Turns::wants) again.
-    pub fn next(&mut self, mut look: impl FnMut(K, u64) -> Look) -> Option<K> {
+    pub(crate) fn next(&mut self, mut look: impl FnMut(K, u64) -> Look) -> Option<K> {
         let mut passed_over = Vec::new();
         let mut found = None;
         while let Some(Reverse(top)) = self.heap.pop() {
@@ -104,25 +104,25 @@ impl<K: Copy + Ord> Turns<K> {
     }
 
     /// The member that is next runs: from now on this is where the others are.
-    pub fn runs(&mut self, turn: &Turn) {
+    pub(crate) fn runs(&mut self, turn: &Turn) {
         self.clock = self.clock.max(turn.clock);
     }
 
     /// Whether a member would be next if it wanted to run now.
     #[must_use]
-    pub fn would_be_next(&self, turn: &Turn) -> bool {
+    pub(crate) fn would_be_next(&self, turn: &Turn) -> bool {
         self.heap.peek().is_none_or(|Reverse((first, ..))| turn.clock.max(self.clock) <= *first)
     }
 
     /// A member used so much.
-    pub fn used(&self, turn: &mut Turn, time: Duration) {
+    pub(crate) fn used(&self, turn: &mut Turn, time: Duration) {
         turn.clock = turn.clock.max(self.clock).saturating_add(nanoseconds(time));
     }
 }
 
 /// A duration in nanoseconds.
 #[must_use]
-pub fn nanoseconds(duration: Duration) -> u64 {
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -171,7 +171,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 let fate = fates.get_mut(name).expect("a kind");
                 match why {
                     Why::Overload => fate.shed.push((task.arrived - start).as_secs_f64()),
-                    Why::Deadline | Why::Cpu => fate.late += 1,
+                    Why::Deadline | Why::Cpu | Why::Stopping => fate.late += 1,
                 }
                 Event::Dropped
             }

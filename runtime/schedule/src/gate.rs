@@ -9,34 +9,42 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Job;
-use crate::schedule::percentile::follow;
+use crate::percentile::follow;
 
 /// The part of executions that take at most as long as is expected: the upper ones count, those of the average do not keep a promise.
 const EXPECTED_PERCENTILE: f64 = 0.9;
 /// How often it is looked for places of clients that have gone.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// A function's limits, and who runs and waits.
-pub struct Gate {
+/// A request at a gate.
+pub trait Entrant {
+    /// The gate lets it in: it runs from now on, and is to [leave](Gate::leave).
+    fn let_in(&mut self);
+
+    /// Whether its client has gone.
+    fn is_gone(&self) -> bool;
+}
+
+/// A function's limits, and what runs and waits; `T` is a request.
+pub struct Gate<T> {
     /// Requests that run at the same time; none for no limit.
     concurrency_max: Option<usize>,
     /// Requests taken and not over; none for no limit.
     taken_max: Option<usize>,
     taken: AtomicUsize,
-    line: Mutex<Line>,
+    queue: Mutex<Queue<T>>,
     expected_ns: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Line {
+#[derive(Debug)]
+struct Queue<T> {
     running: usize,
-    waiting: VecDeque<Job>,
-    /// When it was last looked who of them has gone.
+    waiting: VecDeque<T>,
+    /// When it was last looked which of their clients have gone.
     looked: Option<Instant>,
 }
 
-impl fmt::Debug for Gate {
+impl<T> fmt::Debug for Gate<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Gate { concurrency_max, taken_max, taken, .. } = self;
         let mut debug = f.debug_struct("Gate");
@@ -48,13 +56,14 @@ impl fmt::Debug for Gate {
     }
 }
 
-impl Gate {
+impl<T: Entrant> Gate<T> {
     /// A gate for so many at the same time, and so many more that wait; none for no limit.
     #[must_use]
-    pub fn new(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Gate {
+    pub fn new(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Gate<T> {
         let taken_max = concurrency_max.zip(queue_max).map(|(running, waiting)| running.saturating_add(waiting));
-        let (taken, line) = (AtomicUsize::new(0), Mutex::default());
-        Gate { concurrency_max, taken_max, taken, line, expected_ns: AtomicU64::new(0) }
+        let queue = Mutex::new(Queue { running: 0, waiting: VecDeque::new(), looked: None });
+        let taken = AtomicUsize::new(0);
+        Gate { concurrency_max, taken_max, taken, queue, expected_ns: AtomicU64::new(0) }
     }
 
     /// Whether there is any limit to keep.
@@ -63,15 +72,15 @@ impl Gate {
         self.concurrency_max.is_some()
     }
 
-    /// Takes one more request, if there is room; what it says it took has to be given back with [`Gate::leave`].
-    pub(crate) fn take(&self) -> bool {
+    /// Takes one more request, if there is room; what it says it took has to be given back with [`Gate::leave`]. `now` is asked for the time where there is none.
+    pub fn take(&self, now: impl FnOnce() -> Instant) -> bool {
         let Some(taken_max) = self.taken_max else { return true };
         // Relaxed, here and below: a number to compare with a limit; it orders nothing else.
         if self.taken.fetch_add(1, Ordering::Relaxed) < taken_max {
             return true;
         }
         // Room may be had of those whose client has gone; each that is dropped gives its place back.
-        let gone = self.remove_gone();
+        let gone = self.remove_gone(now());
         let room = !gone.is_empty();
         drop(gone);
         if room && self.taken.load(Ordering::Relaxed) <= taken_max {
@@ -82,35 +91,35 @@ impl Gate {
     }
 
     /// Lets a complete request run, or keeps it until it may.
-    pub(crate) fn enter(&self, mut job: Job) -> Option<Job> {
+    pub fn enter(&self, mut request: T) -> Option<T> {
         if let Some(concurrency_max) = self.concurrency_max {
-            let mut line = self.line();
-            if line.running >= concurrency_max {
-                line.waiting.push_back(job);
+            let mut queue = self.queue();
+            if queue.running >= concurrency_max {
+                queue.waiting.push_back(request);
                 return None;
             }
-            line.running += 1;
-            job.admission.runs = true;
+            queue.running += 1;
+            request.let_in();
         }
-        Some(job)
+        Some(request)
     }
 
     /// A request is over; `ran` says whether it was let in. The next one that may run now, if there is one.
-    pub(crate) fn leave(&self, ran: bool) -> Option<Job> {
+    pub fn leave(&self, ran: bool) -> Option<T> {
         if self.taken_max.is_some() {
             self.taken.fetch_sub(1, Ordering::Relaxed);
         }
         if !ran {
             return None;
         }
-        let mut line = self.line();
-        match line.waiting.pop_front() {
-            Some(mut job) => {
-                job.admission.runs = true;
-                Some(job)
+        let mut queue = self.queue();
+        match queue.waiting.pop_front() {
+            Some(mut request) => {
+                request.let_in();
+                Some(request)
             }
             None => {
-                line.running -= 1;
+                queue.running -= 1;
                 None
             }
         }
@@ -129,29 +138,39 @@ impl Gate {
         self.expected_ns.store(follow(expected, ran.as_nanos() as u64, EXPECTED_PERCENTILE), Ordering::Relaxed);
     }
 
-    /// Those who wait and whose client has gone; none if it was looked just now: that each who is refused looked at all who wait would cost more than
-    /// answering them.
-    fn remove_gone(&self) -> Vec<Job> {
-        let mut line = self.line();
-        if line.looked.is_some_and(|looked| looked.elapsed() < LOOK_PAUSE) {
+    /// Those that wait and whose client has gone; none if it was looked just now: if each request that is refused looked at all that wait, refusing would cost more
+    /// than answering.
+    fn remove_gone(&self, now: Instant) -> Vec<T> {
+        let mut queue = self.queue();
+        if queue.looked.is_some_and(|looked| now.saturating_duration_since(looked) < LOOK_PAUSE) {
             return Vec::new();
         }
-        line.looked = Some(Instant::now());
-        let (gone, waiting): (Vec<Job>, Vec<Job>) =
-            std::mem::take(&mut line.waiting).into_iter().partition(|job| job.reply.is_closed());
-        line.waiting = waiting.into();
+        queue.looked = Some(now);
+        let (gone, waiting): (Vec<T>, Vec<T>) = std::mem::take(&mut queue.waiting).into_iter().partition(T::is_gone);
+        queue.waiting = waiting.into();
         gone
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn queue(&self) -> MutexGuard<'_, Queue<T>> {
         // Nothing that is done under the lock can panic half-way.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A request whose client stays.
+    struct Request;
+
+    impl Entrant for Request {
+        fn let_in(&mut self) {}
+
+        fn is_gone(&self) -> bool {
+            false
+        }
+    }
 
     #[test]
     fn the_expectation_is_an_upper_percentile_and_follows_a_change() {
@@ -162,7 +181,7 @@ mod tests {
             let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32
         };
-        let gate = Gate::new(None, None);
+        let gate = Gate::<Request>::new(None, None);
         for unit in [1_000, 50_000] {
             // Uniform between 0 and 100 units: the percentile is at 90.
             for _ in 0..5_000 {
@@ -179,12 +198,12 @@ mod tests {
 
     #[test]
     fn no_more_are_taken_than_run_and_wait() {
-        let gate = Gate::new(Some(2), Some(1));
-        assert!((0..3).all(|_| gate.take()));
-        assert!(!gate.take());
+        let gate = Gate::<Request>::new(Some(2), Some(1));
+        assert!((0..3).all(|_| gate.take(Instant::now)));
+        assert!(!gate.take(Instant::now));
         assert!(gate.leave(false).is_none());
-        assert!(gate.take() && !gate.take());
-        let without = Gate::new(Some(1), None);
-        assert!((0..1_000).all(|_| without.take()), "the server's limit is the only one");
+        assert!(gate.take(Instant::now) && !gate.take(Instant::now));
+        let without = Gate::<Request>::new(Some(1), None);
+        assert!((0..1_000).all(|_| without.take(Instant::now)), "the server's limit is the only one");
     }
 }

@@ -9,10 +9,11 @@
 
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::task::Waker;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+
+use crate::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The queues between workers; `W` is what they hold.
 pub struct Exchange<W> {

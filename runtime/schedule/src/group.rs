@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::core::Task;
-use super::percentile::follow;
-use super::turns::{Turn, nanoseconds};
+use crate::percentile::follow;
+use crate::task::Task;
+use crate::turns::{Turn, nanoseconds};
 
 /// How many levels there are; the last one has no end.
 const LEVELS: usize = 6;
@@ -26,7 +26,7 @@ const DEVIATIONS_AVERAGED: u64 = 4;
 #[derive(Debug, Default)]
 struct Level {
     /// By age.
-    line: VecDeque<Task>,
+    queue: VecDeque<Task>,
     /// The time that it has used, divided by its part.
     clock: u64,
 }
@@ -40,9 +40,9 @@ struct Average {
 
 /// What one function has to run, and what is known of it.
 #[derive(Debug, Default)]
-pub struct Group {
+pub(crate) struct Group {
     /// Its turn among the functions of its tenant.
-    pub turn: Turn,
+    pub(crate) turn: Turn,
     levels: Vec<Level>,
     /// The clock of the level that ran last.
     clock: u64,
@@ -60,42 +60,42 @@ pub struct Group {
 impl Group {
     /// Invocations that wait for their turn.
     #[must_use]
-    pub const fn waiting(&self) -> usize {
+    pub(crate) const fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// Those of them that have begun.
     #[must_use]
-    pub const fn started(&self) -> usize {
+    pub(crate) const fn started(&self) -> usize {
         self.started
     }
 
     /// For how long arrivals run at first, if that is known.
     #[must_use]
-    pub fn first_run(&self) -> Option<Duration> {
+    pub(crate) fn first_run(&self) -> Option<Duration> {
         (self.first_run.count > 0).then(|| Duration::from_nanos(self.first_run.value))
     }
 
     /// The processor time that an invocation is expected to use at most: the mean, and twice the mean deviation (as TCP waits for acknowledgements, RFC 6298). Zero if
     /// nothing is known.
     #[must_use]
-    pub const fn expected(&self) -> Duration {
+    pub(crate) const fn expected(&self) -> Duration {
         Duration::from_nanos(self.mean.value.saturating_add(self.deviation.value.saturating_mul(2)))
     }
 
     /// The processor time that all that waits is expected to use.
     #[must_use]
-    pub const fn backlog(&self) -> Duration {
+    pub(crate) const fn backlog(&self) -> Duration {
         Duration::from_nanos(self.mean.value.saturating_mul(self.waiting as u64))
     }
 
     /// An arrival ran for so long.
-    pub fn ran_first(&mut self, time: Duration) {
+    pub(crate) fn ran_first(&mut self, time: Duration) {
         self.first_run.add(nanoseconds(time), AVERAGED);
     }
 
     /// An invocation has ended after so much processor time.
-    pub fn ended(&mut self, cpu: Duration) {
+    pub(crate) fn ended(&mut self, cpu: Duration) {
         let cpu = nanoseconds(cpu).max(1);
         if self.mean.count > 0 {
             self.deviation.add(self.mean.value.abs_diff(cpu), DEVIATIONS_AVERAGED);
@@ -105,7 +105,7 @@ impl Group {
     }
 
     /// One of them, that had used `task.cpu` before, ran for so long.
-    pub fn used(&mut self, task: &Task, ran: Duration, quantum: Duration) {
+    pub(crate) fn used(&mut self, task: &Task, ran: Duration, quantum: Duration) {
         let index = self.level(task, quantum);
         let clock = self.clock;
         let level = &mut self.levels_to(index)[index];
@@ -114,62 +114,69 @@ impl Group {
     }
 
     /// One more waits.
-    pub fn add(&mut self, mut task: Task, quantum: Duration) {
+    pub(crate) fn add(&mut self, mut task: Task, quantum: Duration) {
         let index = self.level(&task, quantum);
         task.level = index as u8;
         let clock = self.clock;
         let level = &mut self.levels_to(index)[index];
-        if level.line.is_empty() {
+        if level.queue.is_empty() {
             level.clock = level.clock.max(clock);
         }
-        let line = &mut level.line;
-        let behind_all = line.back().is_none_or(|last| last.age <= task.age);
-        let at = if behind_all { line.len() } else { line.partition_point(|other| other.age <= task.age) };
-        line.insert(at, task);
+        let queue = &mut level.queue;
+        let behind_all = queue.back().is_none_or(|last| last.age <= task.age);
+        let at = if behind_all { queue.len() } else { queue.partition_point(|other| other.age <= task.age) };
+        queue.insert(at, task);
         self.waiting += 1;
         self.started += usize::from(task.started);
     }
 
     /// The next one; where no more may begin, of those that have begun.
     #[must_use]
-    pub fn first(&self, is_full: bool) -> Option<&Task> {
+    pub(crate) fn first(&self, is_full: bool) -> Option<&Task> {
         let (level, at) = self.find_first(is_full)?;
-        self.levels[level].line.get(at)
+        self.levels[level].queue.get(at)
     }
 
     /// Takes the [first](Group::first).
-    pub fn take_first(&mut self, is_full: bool) -> Option<Task> {
+    pub(crate) fn take_first(&mut self, is_full: bool) -> Option<Task> {
         let (level, at) = self.find_first(is_full)?;
         self.clock = self.clock.max(self.levels[level].clock);
         self.take_at(level, at)
     }
 
     /// Takes one that is wanted.
-    pub fn take(&mut self, wanted: impl Fn(&Task) -> bool) -> Option<Task> {
-        let found =
-            self.levels.iter().enumerate().find_map(|(level, Level { line, .. })| Some((level, line.iter().position(&wanted)?)));
+    pub(crate) fn take(&mut self, wanted: impl Fn(&Task) -> bool) -> Option<Task> {
+        let found = self
+            .levels
+            .iter()
+            .enumerate()
+            .find_map(|(level, Level { queue, .. })| Some((level, queue.iter().position(&wanted)?)));
         let (level, at) = found?;
         self.take_at(level, at)
     }
 
     /// Takes the one that would wait longest, of those that have begun or not.
-    pub fn take_last(&mut self, started: bool) -> Option<Task> {
-        let last =
-            |(level, Level { line, .. }): (usize, &Level)| Some((level, line.iter().rposition(|task| task.started == started)?));
+    pub(crate) fn take_last(&mut self, started: bool) -> Option<Task> {
+        let last = |(level, Level { queue, .. }): (usize, &Level)| {
+            Some((level, queue.iter().rposition(|task| task.started == started)?))
+        };
         let (level, at) = self.levels.iter().enumerate().rev().find_map(last)?;
         self.take_at(level, at)
     }
 
     /// All that wait.
-    pub fn iter(&self) -> impl Iterator<Item = &Task> {
-        self.levels.iter().flat_map(|level| &level.line)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.levels.iter().flat_map(|level| &level.queue)
     }
 
     /// Where the next one is: in the level whose clock is earliest, of several the highest.
     fn find_first(&self, is_full: bool) -> Option<(usize, usize)> {
         let first = |(index, level): (usize, &Level)| {
-            let at =
-                if is_full { level.line.iter().position(|task| task.started)? } else { (!level.line.is_empty()).then_some(0)? };
+            let at = if is_full {
+                level.queue.iter().position(|task| task.started)?
+            } else {
+                (!level.queue.is_empty()).then_some(0)?
+            };
             Some((level.clock, index, at))
         };
         let (_, level, at) = self.levels.iter().enumerate().filter_map(first).min()?;
@@ -177,7 +184,7 @@ impl Group {
     }
 
     fn take_at(&mut self, level: usize, at: usize) -> Option<Task> {
-        let task = self.levels[level].line.remove(at)?;
+        let task = self.levels[level].queue.remove(at)?;
         self.waiting -= 1;
         self.started -= usize::from(task.started);
         Some(task)

@@ -1,0 +1,327 @@
+//! One worker's schedule: what it has, what it takes from others and hands off to them, and what it does next.
+//!
+//! [`Scheduler::step`] is the only way in. The worker tells it what happened and when, and carries out what it answers. It reads no clock, runs no guest
+//! and waits for nothing, so that a simulator can play a whole pool of them.
+//!
+//! Work belongs to the scheduler while it waits or is blocked, and to the worker from [`Action::Run`] or [`Action::Kill`] until the event that says what came of it.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::core::{self, Core, Why};
+use crate::policy::Policy;
+use crate::shared::{Phase, Shared};
+use crate::task::{Task, TaskId};
+
+/// How long what was handed off may wait for another worker: longer than one takes to wake up.
+const HANDED_OFF_TIME_MIN: Duration = Duration::from_micros(200);
+
+/// An invocation, as the scheduler sees it.
+pub trait Work {
+    /// What the order needs to know of it, under a number of the worker's.
+    fn task(&self, id: TaskId) -> Task;
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<W> {
+    /// A connection of this thread brought a request, outside of a turn. Answered with [`Action::Run`] where it would be next anyway, else with [`Action::Wake`].
+    Submitted(W),
+    /// What runs called another function.
+    Called(W),
+    /// What a blocked task waited for is done.
+    Ready(TaskId),
+    /// What ran has ended, and a client is answered.
+    Ended {
+        /// For how long it ran.
+        ran: Duration,
+    },
+    /// The same, of what another task called: no client is answered.
+    Returned {
+        /// For how long it ran.
+        ran: Duration,
+    },
+    /// What was to be run or killed is over, and has not run.
+    Dropped,
+    /// What ran was preempted.
+    Preempted {
+        /// For how long it ran.
+        ran: Duration,
+        /// What is left of it.
+        work: W,
+    },
+    /// What ran waits.
+    Blocked {
+        /// For how long it ran.
+        ran: Duration,
+        /// When it goes on; none if only what it waits for, or its deadline, ends that.
+        until: Option<Instant>,
+        /// What is left of it.
+        work: W,
+    },
+    /// The worker has looked after connections and begins to run guests.
+    Turn,
+    /// The worker asks what to do next.
+    Next,
+    /// The worker's thread is about to wait.
+    Rests,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<W> {
+    /// Nothing: the scheduler has taken note.
+    Noted,
+    /// Make sure that the worker takes a turn.
+    Wake,
+    /// Run this for a quantum.
+    Run(TaskId, W),
+    /// End this.
+    Kill(TaskId, W, Why),
+    /// Look after connections, then take another turn.
+    Io,
+    /// Wait until another thread wakes the worker, or until that time.
+    Wait {
+        /// When the next blocked task goes on, or is over.
+        alarm: Option<Instant>,
+    },
+    /// Leave: the server has stopped.
+    Leave,
+}
+
+/// One worker's schedule.
+pub struct Scheduler<S: Shared> {
+    core: Core,
+    shared: S,
+    quantum: Duration,
+    /// What waits or is blocked, by its number.
+    tasks: Vec<Option<S::Work>>,
+    /// Numbers that are free.
+    free: Vec<u32>,
+    /// What the worker has in hand.
+    current: Option<TaskId>,
+    /// When something was last handed off, if it may be there still.
+    handed_off: Option<Instant>,
+    /// Whether in this turn it was asked what idle workers want.
+    asked: bool,
+    /// Whether everything is to be ended.
+    stops: bool,
+    stolen: u64,
+}
+
+impl<S: Shared> fmt::Debug for Scheduler<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Scheduler { core, current, .. } = self;
+        f.debug_struct("Scheduler").field("core", core).field("current", current).finish_non_exhaustive()
+    }
+}
+
+impl<S: Shared<Work: Work>> Scheduler<S> {
+    /// The schedule of a worker that has nothing to do.
+    #[must_use]
+    pub fn new(policy: Policy, quantum: Duration, shared: S, now: Instant) -> Scheduler<S> {
+        Scheduler {
+            core: Core::new(policy, quantum, shared.workers(), now),
+            shared,
+            quantum,
+            tasks: Vec::new(),
+            free: Vec::new(),
+            current: None,
+            handed_off: None,
+            asked: false,
+            stops: false,
+            stolen: 0,
+        }
+    }
+
+    /// Takes note of what happened at that time, and says what to do. Only [`Event::Next`] and [`Event::Submitted`] are answered with something to do.
+    pub fn step(&mut self, event: Event<S::Work>, now: Instant) -> Action<S::Work> {
+        match event {
+            Event::Next => return self.next(now),
+            Event::Submitted(work) => return self.submit(work, now),
+            Event::Called(work) => self.add(work, now),
+            Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
+            Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
+            Event::Returned { ran } => self.over(core::Event::Returned { ran }, now),
+            Event::Dropped => self.over(core::Event::Dropped, now),
+            Event::Preempted { ran, work } => self.suspended(work, core::Event::Preempted { ran }, now),
+            Event::Blocked { ran, until, work } => self.suspended(work, core::Event::Blocked { ran, until }, now),
+            Event::Turn => self.begin_turn(now),
+            Event::Rests => self.core.rest(),
+        }
+        Action::Noted
+    }
+
+    /// Number of tasks that wait for their turn, started or not.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.core.waiting()
+    }
+
+    /// A task that waits or is blocked.
+    #[must_use]
+    pub fn task_mut(&mut self, id: TaskId) -> Option<&mut S::Work> {
+        self.tasks.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// What the worker shares with others.
+    #[must_use]
+    pub const fn shared(&self) -> &S {
+        &self.shared
+    }
+
+    /// The same.
+    pub const fn shared_mut(&mut self) -> &mut S {
+        &mut self.shared
+    }
+
+    /// How much it took over from other workers since that was last asked.
+    pub const fn take_stolen(&mut self) -> u64 {
+        std::mem::replace(&mut self.stolen, 0)
+    }
+
+    fn submit(&mut self, work: S::Work, now: Instant) -> Action<S::Work> {
+        let is_alone = self.shared.is_queue_empty() && !self.shared.has_injected();
+        self.shared.busy();
+        let id = self.vacant();
+        if is_alone && self.core.may_run_at_once(work.task(id)) {
+            self.current = Some(id);
+            return Action::Run(id, work);
+        }
+        self.add_as(id, work, now);
+        Action::Wake
+    }
+
+    fn begin_turn(&mut self, now: Instant) {
+        self.shared.busy();
+        self.asked = false;
+        self.stops = self.shared.phase() == Phase::Killing;
+        // What no other worker took for a while.
+        let time_max = self.quantum.max(HANDED_OFF_TIME_MIN);
+        if self.handed_off.is_some_and(|at| now.saturating_duration_since(at) >= time_max) {
+            self.take_queue(now);
+        }
+        if self.shared.has_injected() {
+            self.take_injected(now);
+        }
+        self.core.note(core::Event::Turn, now);
+    }
+
+    fn next(&mut self, now: Instant) -> Action<S::Work> {
+        if self.stops {
+            self.look(now);
+            while let Some(id) = self.core.drain() {
+                if let Some(work) = self.take(id) {
+                    return Action::Kill(id, work, Why::Stopping);
+                }
+            }
+        }
+        loop {
+            let event = match self.core.decide(now) {
+                core::Action::Run(id) => match self.take(id) {
+                    Some(work) => return Action::Run(id, work),
+                    None => core::Event::Dropped,
+                },
+                core::Action::Kill(id, why) => match self.take(id) {
+                    Some(work) => return Action::Kill(id, work, why),
+                    None => core::Event::Dropped,
+                },
+                core::Action::Give(id) => self.hand_off(id, now),
+                core::Action::Look => self.look(now),
+                core::Action::Io if !self.asked && self.core.waiting() > 1 && self.shared.others_are_idle() => {
+                    self.asked = true;
+                    core::Event::Wanted
+                }
+                core::Action::Io => return Action::Io,
+                // It was handed off, and no worker took it.
+                core::Action::Wait if !self.shared.is_queue_empty() => self.look(now),
+                core::Action::Wait if !self.shared.try_idle() => return Action::Io,
+                core::Action::Wait if self.shared.is_finished() => return Action::Leave,
+                core::Action::Wait => return Action::Wait { alarm: self.core.alarm() },
+            };
+            self.core.note(event, now);
+        }
+    }
+
+    /// Looks for work elsewhere, and takes in what there is.
+    fn look(&mut self, now: Instant) -> core::Event {
+        self.take_queue(now);
+        self.take_injected(now);
+        if self.core.waiting() == 0 {
+            self.stolen += self.shared.steal() as u64;
+            self.take_queue(now);
+        }
+        core::Event::Looked
+    }
+
+    fn take_queue(&mut self, now: Instant) {
+        while let Some(work) = self.shared.pop() {
+            self.add(work, now);
+        }
+        self.handed_off = None;
+        self.shared.set_backlog(false);
+    }
+
+    fn take_injected(&mut self, now: Instant) {
+        for work in self.shared.take_injected() {
+            self.add(work, now);
+        }
+    }
+
+    fn hand_off(&mut self, id: TaskId, now: Instant) -> core::Event {
+        if let Some(work) = self.tasks.get_mut(id.0 as usize).and_then(Option::take) {
+            self.release(id);
+            self.shared.push(work);
+            self.handed_off.get_or_insert(now);
+            self.shared.set_backlog(true);
+        }
+        core::Event::Given
+    }
+
+    /// What the worker had in hand is over.
+    fn over(&mut self, event: core::Event, now: Instant) {
+        if let Some(id) = self.current.take() {
+            self.release(id);
+        }
+        self.core.note(event, now);
+    }
+
+    /// What the worker had in hand goes on later.
+    fn suspended(&mut self, work: S::Work, event: core::Event, now: Instant) {
+        if let Some(id) = self.current.take() {
+            self.tasks[id.0 as usize] = Some(work);
+        }
+        self.core.note(event, now);
+    }
+
+    /// Takes a task for the worker.
+    fn take(&mut self, id: TaskId) -> Option<S::Work> {
+        let work = self.tasks.get_mut(id.0 as usize)?.take()?;
+        self.current = Some(id);
+        Some(work)
+    }
+
+    fn add(&mut self, work: S::Work, now: Instant) {
+        let id = self.vacant();
+        self.add_as(id, work, now);
+    }
+
+    fn add_as(&mut self, id: TaskId, work: S::Work, now: Instant) {
+        let task = work.task(id);
+        self.tasks[id.0 as usize] = Some(work);
+        self.core.note(core::Event::Arrived(task), now);
+    }
+
+    /// A number for a task.
+    fn vacant(&mut self) -> TaskId {
+        TaskId(self.free.pop().unwrap_or_else(|| {
+            self.tasks.push(None);
+            self.tasks.len() as u32 - 1
+        }))
+    }
+
+    fn release(&mut self, id: TaskId) {
+        debug_assert!(self.tasks[id.0 as usize].is_none());
+        self.free.push(id.0);
+    }
+}
