@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -113,6 +113,10 @@ stress: setup ## real functions under random preemption at 20 us, replies compar
 	@$(CARGO) build --release --locked -p awsm --bin awsm $(if $(JOBS),-j $(JOBS))
 	@$(CARGO) build --release --locked -p sledge-tests --bin stress $(if $(JOBS),-j $(JOBS))
 	@$(target)/release/stress --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, or REPLAY=FILE for a plan that failed
+	@$(if $(SEEDS),SEEDS=$(SEEDS)) $(if $(FROM),FROM=$(FROM)) $(if $(REPLAY),REPLAY="$(abspath $(REPLAY))") \
+		$(CARGO) test -p sledge-schedule --release --locked $(if $(JOBS),-j $(JOBS)) --test simulation -- --nocapture
 
 promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))

@@ -1,0 +1,1051 @@
+//! A pool of workers in simulated time: the real schedulers and gates, guests that are nothing but times, one thread, one heap of events.
+//!
+//! What is checked at every event stands in `check.rs` and in the functions here that say [`Violation`].
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sledge_schedule::gate::Entrant;
+use sledge_schedule::{Action, Event, FunctionId, Gate, Phase, Scheduler, Shared, Task, TaskId, TenantId, Why, Work};
+
+use crate::check::Checks;
+use crate::model::Model;
+use crate::plan::{HOST_MAX, Part, Plan, Random, What};
+
+/// What must not happen.
+pub(crate) type Violation = String;
+
+/// A wake-up takes at most so long.
+pub(crate) const WAKE_MAX: u64 = 60_000;
+/// Answering one request, or reading one.
+const IO: u64 = 2_000;
+/// More events than any plan needs.
+const EVENTS_MAX: usize = 400_000;
+
+/// What was seen of a simulation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) events: usize,
+    pub(crate) admitted: usize,
+    pub(crate) answered: usize,
+    /// How often each kind of fault came, by its name.
+    pub(crate) faults: Vec<(&'static str, usize)>,
+    /// How often each kind of hand-over between workers came.
+    pub(crate) stolen: usize,
+}
+
+impl Seen {
+    fn fault(&mut self, name: &'static str) {
+        match self.faults.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.faults.push((name, 1)),
+        }
+    }
+}
+
+/// An invocation on its way through queues: what the scheduler is given. It cannot be copied.
+pub(crate) struct Job {
+    pub(crate) index: usize,
+    task: Task,
+    runs: bool,
+    closed: Rc<Cell<bool>>,
+    limits: Rc<Limits>,
+    world: Rc<RefCell<World>>,
+    /// Whether it came to its end.
+    is_over: bool,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // A simulation that has failed is dropped wherever it stands.
+        if !self.is_over
+            && let Ok(mut world) = self.world.try_borrow_mut()
+        {
+            // Its place is given back at once, as an admission's is.
+            self.limits.taken.set(self.limits.taken.get() - 1);
+            world.requests -= 1;
+            world.dropped.push(self.index);
+        }
+        if !self.is_over {
+            drop(self.limits.gate.leave(self.runs));
+        }
+    }
+}
+
+impl Work for Job {
+    fn task(&self, id: TaskId) -> Task {
+        Task { id, ..self.task }
+    }
+}
+
+impl Entrant for Job {
+    fn let_in(&mut self) {
+        self.runs = true;
+    }
+
+    fn is_gone(&self) -> bool {
+        self.closed.get()
+    }
+}
+
+/// Everything that is known of an invocation.
+pub(crate) struct Invocation {
+    pub(crate) function: usize,
+    pub(crate) tenant: u32,
+    pub(crate) age: u64,
+    pub(crate) deadline: u64,
+    pub(crate) cpu: u64,
+    /// When it could have been run first.
+    pub(crate) entered: u64,
+    pub(crate) is_over: bool,
+    pub(crate) started: bool,
+    no_memory: bool,
+    script: VecDeque<Part>,
+    closed: Rc<Cell<bool>>,
+    gate: Rc<Limits>,
+    /// The invocation that waits for it, and for which of its waits.
+    caller: Option<(usize, u64)>,
+    /// Those that it waits for.
+    callees: Vec<usize>,
+    /// Its worker and number there, while it is blocked.
+    blocked: Option<(usize, TaskId)>,
+    /// Whether it is blocked in a host call.
+    pends: bool,
+    /// Which of its waits this is, and whether it is done.
+    wait: u64,
+    wait_is_done: bool,
+}
+
+/// A function's gate, and what the simulation counts itself.
+struct Limits {
+    gate: Gate<Job>,
+    concurrency_max: usize,
+    taken_max: usize,
+    running: Cell<usize>,
+    taken: Cell<usize>,
+}
+
+/// What a worker's thread does.
+enum Thread {
+    /// It waits in epoll.
+    Waiting,
+    /// It takes a turn next.
+    Turn,
+    /// It looks after connections.
+    Io,
+    /// It runs a guest.
+    Running { run: Run, at_once: bool },
+    /// It has left.
+    Left,
+}
+
+/// A run that is under way.
+struct Run {
+    id: TaskId,
+    job: Job,
+    ran: u64,
+    end: End,
+    /// Calls that it makes: function, script, and whether it waits.
+    calls: Vec<(usize, Vec<Part>, bool)>,
+}
+
+enum End {
+    Returns,
+    Preempted,
+    Sleeps(u64),
+    Pends(u64),
+    Calls,
+}
+
+pub(crate) struct Worker {
+    scheduler: Scheduler<Side>,
+    thread: Thread,
+    /// Requests that its connections have to read.
+    inbox: VecDeque<usize>,
+    /// Blocked tasks to which something has happened.
+    woken: Vec<TaskId>,
+    /// Whether it was woken while it was awake.
+    is_notified: bool,
+    /// Wake-ups under way.
+    wakes: usize,
+    /// Counts its waits, so that an alarm is known to be of an earlier one.
+    waits: u64,
+    to_answer: u64,
+}
+
+/// What all workers share.
+pub(crate) struct World {
+    pub(crate) model: Model<Job>,
+    phase: Phase,
+    requests: usize,
+    /// Requests that a connection has not read.
+    unread: usize,
+    /// Where jobs went, since that was last looked at: index, worker.
+    moves: Vec<(usize, Place)>,
+    /// Jobs that were dropped before their end, since that was last looked at.
+    dropped: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The scheduler or the hands of a worker.
+    Worker(usize),
+    /// Nowhere in particular.
+    Elsewhere,
+}
+
+/// One worker's side of that.
+pub(crate) struct Side {
+    world: Rc<RefCell<World>>,
+    index: usize,
+}
+
+impl Side {
+    fn moved(&self, index: usize, place: Place) {
+        self.world.borrow_mut().moves.push((index, place));
+    }
+}
+
+impl Shared for Side {
+    type Work = Job;
+
+    fn workers(&self) -> usize {
+        self.world.borrow().model.queues.len()
+    }
+
+    fn has_injected(&self) -> bool {
+        !self.world.borrow().model.injector.is_empty()
+    }
+
+    fn take_injected(&mut self) -> Vec<Job> {
+        let jobs = self.world.borrow_mut().model.take_injected();
+        jobs.iter().for_each(|job| self.moved(job.index, Place::Worker(self.index)));
+        jobs
+    }
+
+    fn push(&mut self, job: Job) {
+        self.moved(job.index, Place::Elsewhere);
+        self.world.borrow_mut().model.queues[self.index].push_back(job);
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let job = self.world.borrow_mut().model.queues[self.index].pop_front()?;
+        self.moved(job.index, Place::Worker(self.index));
+        Some(job)
+    }
+
+    fn is_queue_empty(&self) -> bool {
+        self.world.borrow().model.queues[self.index].is_empty()
+    }
+
+    fn steal(&mut self) -> usize {
+        self.world.borrow_mut().model.steal(self.index)
+    }
+
+    fn set_backlog(&mut self, backlog: bool) {
+        self.world.borrow_mut().model.set_backlog(self.index, backlog);
+    }
+
+    fn others_are_idle(&self) -> bool {
+        self.world.borrow().model.others_are_idle(self.index)
+    }
+
+    fn busy(&mut self) {
+        self.world.borrow_mut().model.idle[self.index] = false;
+    }
+
+    fn try_idle(&mut self) -> bool {
+        self.world.borrow_mut().model.try_idle(self.index)
+    }
+
+    fn phase(&self) -> Phase {
+        self.world.borrow().phase
+    }
+
+    fn is_finished(&self) -> bool {
+        let world = self.world.borrow();
+        world.phase != Phase::Serving && world.requests == 0 && world.unread == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// A step of the plan.
+    Step(usize),
+    /// A worker's thread goes on.
+    Go(usize),
+    /// A wake-up arrives.
+    Wake(usize),
+    /// What a wait of an invocation is for has happened.
+    Done(usize, u64),
+    /// A client does not wait any longer.
+    Leaves(usize),
+    /// The server tells a client that it took too long.
+    Late(usize),
+    /// A worker's alarm, of that wait.
+    Alarm(usize, u64),
+}
+
+pub(crate) struct Pool<'a> {
+    plan: &'a Plan,
+    random: Random,
+    start: Instant,
+    pub(crate) now: u64,
+    heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    sequence: u64,
+    pub(crate) world: Rc<RefCell<World>>,
+    pub(crate) workers: Vec<Worker>,
+    gates: Vec<Rc<Limits>>,
+    pub(crate) invocations: Vec<Invocation>,
+    /// What is to be read: function, script, and the time after which its client leaves.
+    unread: Vec<(usize, Vec<Part>, Option<u64>, bool)>,
+    checks: Checks,
+    seen: Seen,
+}
+
+impl Worker {
+    /// Whether it sleeps, and no wake-up is under way to it.
+    pub(crate) fn sleeps(&self) -> bool {
+        matches!(self.thread, Thread::Waiting) && self.wakes == 0 && !self.is_notified
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.scheduler.waiting()
+    }
+
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+}
+
+/// Plays a plan to its end.
+pub(crate) fn play(plan: &Plan) -> Result<Seen, Violation> {
+    let mut pool = Pool::new(plan);
+    while let Some(Reverse((at, _, due))) = pool.heap.pop() {
+        pool.now = at;
+        pool.seen.events += 1;
+        if pool.seen.events > EVENTS_MAX {
+            return Err(format!("no end after {EVENTS_MAX} events"));
+        }
+        pool.happens(due)?;
+        pool.note_dropped()?;
+        pool.deliver();
+        pool.note_moves();
+        let Pool { checks, workers, world, now, invocations, .. } = &mut pool;
+        checks.sleepers(*now, workers, &world.borrow(), invocations)?;
+    }
+    pool.end()
+}
+
+impl<'a> Pool<'a> {
+    fn new(plan: &'a Plan) -> Pool<'a> {
+        let start = Instant::now();
+        let world = World {
+            model: Model::new(plan.workers),
+            phase: Phase::Serving,
+            requests: 0,
+            unread: 0,
+            moves: Vec::new(),
+            dropped: Vec::new(),
+        };
+        let world = Rc::new(RefCell::new(world));
+        let worker = |index| Worker {
+            scheduler: Scheduler::new(
+                plan.policy,
+                Duration::from_nanos(plan.quantum),
+                Side { world: Rc::clone(&world), index },
+                start,
+            ),
+            thread: Thread::Turn,
+            inbox: VecDeque::new(),
+            woken: Vec::new(),
+            is_notified: false,
+            wakes: 0,
+            waits: 0,
+            to_answer: 0,
+        };
+        let gate = |function: &crate::plan::Function| limits(function.concurrency_max, function.queue_max);
+        let mut pool = Pool {
+            plan,
+            random: Random(plan.seed ^ 0xabcd),
+            start,
+            now: 0,
+            heap: BinaryHeap::new(),
+            sequence: 0,
+            workers: (0..plan.workers).map(worker).collect(),
+            gates: plan.functions.iter().map(gate).collect(),
+            world,
+            invocations: Vec::new(),
+            unread: Vec::new(),
+            checks: Checks::new(plan),
+            seen: Seen::default(),
+        };
+        for (index, step) in plan.steps.iter().enumerate() {
+            pool.at(step.at, Due::Step(index));
+        }
+        (0..plan.workers).for_each(|worker| pool.at(0, Due::Go(worker)));
+        pool
+    }
+
+    fn at(&mut self, at: u64, due: Due) {
+        self.sequence += 1;
+        self.heap.push(Reverse((at.max(self.now), self.sequence, due)));
+    }
+
+    fn time(&self, at: u64) -> Instant {
+        self.start + Duration::from_nanos(at)
+    }
+
+    fn happens(&mut self, due: Due) -> Result<(), Violation> {
+        match due {
+            Due::Step(index) => self.step(index),
+            Due::Go(worker) => self.go(worker),
+            Due::Wake(worker) => {
+                self.workers[worker].wakes -= 1;
+                self.notify(worker)
+            }
+            Due::Alarm(worker, wait) => {
+                if self.workers[worker].waits == wait {
+                    self.notify(worker)
+                } else {
+                    Ok(())
+                }
+            }
+            Due::Done(index, wait) => {
+                if self.invocations[index].wait == wait {
+                    self.invocations[index].wait_is_done = true;
+                    self.wake_task(index);
+                }
+                Ok(())
+            }
+            Due::Leaves(index) => {
+                if !self.invocations[index].is_over {
+                    self.seen.fault("client gone");
+                    self.close(index);
+                }
+                Ok(())
+            }
+            Due::Late(index) => {
+                if !self.invocations[index].is_over {
+                    self.seen.fault("late");
+                    self.close(index);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn step(&mut self, index: usize) -> Result<(), Violation> {
+        let plan = self.plan;
+        match &plan.steps[index].what {
+            What::Request { function, door, script, leaves, no_memory } => {
+                if self.world.borrow().phase != Phase::Serving {
+                    self.seen.fault("after the end");
+                    return Ok(());
+                }
+                self.unread.push((*function, script.clone(), *leaves, *no_memory));
+                let request = self.unread.len() - 1;
+                if plan.dedicated {
+                    if let Some(job) = self.read(request) {
+                        self.inject(job);
+                    }
+                } else {
+                    self.world.borrow_mut().unread += 1;
+                    let worker = *door % plan.workers;
+                    self.workers[worker].inbox.push_back(request);
+                    if matches!(self.workers[worker].thread, Thread::Waiting) {
+                        // What epoll says is seen by the connection's task.
+                        self.workers[worker].thread = Thread::Io;
+                        let at = self.now + self.random.range(1_000, WAKE_MAX);
+                        self.at(at, Due::Go(worker));
+                    }
+                }
+            }
+            What::Deploy { function, concurrency_max, queue_max } => {
+                self.seen.fault("deployed");
+                let function = *function % self.gates.len();
+                // What runs of the version before keeps that one's gate; a version of the same limits shares it.
+                let is_same = {
+                    let (old, new) = (&self.gates[function], limits(*concurrency_max, *queue_max));
+                    (old.concurrency_max, old.taken_max) == (new.concurrency_max, new.taken_max)
+                };
+                if !is_same {
+                    self.gates[function] = limits(*concurrency_max, *queue_max);
+                }
+            }
+            What::Wake { worker } => {
+                self.seen.fault("woken for nothing");
+                let worker = *worker % plan.workers;
+                self.wake(worker);
+            }
+            What::Drain => {
+                let requests = self.world.borrow().requests;
+                if requests > 0 {
+                    self.seen.fault("drained under load");
+                }
+                let mut world = self.world.borrow_mut();
+                world.phase = world.phase.max(Phase::Draining);
+                drop(world);
+                (0..plan.workers).for_each(|worker| self.wake(worker));
+            }
+            What::Kill => {
+                self.world.borrow_mut().phase = Phase::Killing;
+                (0..plan.workers).for_each(|worker| self.wake(worker));
+            }
+        }
+        Ok(())
+    }
+
+    /// Admits a request, as a connection's task does. The job, if it may run.
+    fn read(&mut self, request: usize) -> Option<Job> {
+        let (function, script, leaves, no_memory) = self.unread[request].clone();
+        let deadline = self.now + self.plan.functions[function].deadline;
+        let index = self.admit(function, script, deadline, None)?;
+        self.invocations[index].no_memory = no_memory;
+        if let Some(leaves) = leaves {
+            self.at(self.now + leaves, Due::Leaves(index));
+        }
+        self.at(deadline, Due::Late(index));
+        self.enter(index)
+    }
+
+    /// A place for one more invocation.
+    fn admit(&mut self, function: usize, script: Vec<Part>, deadline: u64, caller: Option<(usize, u64)>) -> Option<usize> {
+        let limits = Rc::clone(&self.gates[function]);
+        let now = self.time(self.now);
+        if !limits.gate.take(|| now) {
+            self.seen.fault("function full");
+            return None;
+        }
+        limits.taken.set(limits.taken.get() + 1);
+        if self.world.borrow().requests >= self.plan.requests_max {
+            self.seen.fault("server full");
+            self.leave(&limits, false);
+            return None;
+        }
+        self.world.borrow_mut().requests += 1;
+        self.seen.admitted += 1;
+        self.invocations.push(Invocation {
+            function,
+            tenant: self.plan.functions[function].tenant,
+            age: self.seen.admitted as u64,
+            deadline,
+            cpu: 0,
+            entered: 0,
+            is_over: false,
+            started: false,
+            no_memory: false,
+            script: script.into(),
+            closed: Rc::default(),
+            gate: limits,
+            caller,
+            callees: Vec::new(),
+            blocked: None,
+            pends: false,
+            wait: 0,
+            wait_is_done: false,
+        });
+        Some(self.invocations.len() - 1)
+    }
+
+    /// Lets an admitted invocation run, or leaves it at its function's gate.
+    fn enter(&mut self, index: usize) -> Option<Job> {
+        let invocation = &self.invocations[index];
+        let task = Task {
+            id: TaskId(0),
+            tenant: TenantId(invocation.tenant),
+            function: FunctionId(invocation.function as u32),
+            age: invocation.age,
+            arrived: self.time(self.now),
+            deadline: self.time(invocation.deadline),
+            cpu_max: Duration::from_nanos(self.plan.functions[invocation.function].cpu_max),
+            cpu: Duration::ZERO,
+            started: false,
+            level: 0,
+        };
+        let job = Job {
+            index,
+            task,
+            runs: false,
+            closed: Rc::clone(&invocation.closed),
+            limits: Rc::clone(&invocation.gate),
+            world: Rc::clone(&self.world),
+            is_over: false,
+        };
+        let job = invocation.gate.gate.enter(job)?;
+        self.entered(&job);
+        Some(job)
+    }
+
+    fn entered(&mut self, job: &Job) {
+        let now = self.now;
+        let invocation = &mut self.invocations[job.index];
+        invocation.entered = now;
+        if job.runs {
+            invocation.gate.running.set(invocation.gate.running.get() + 1);
+        }
+    }
+
+    /// Gives a place at a gate back; what runs in its stead is injected.
+    fn leave(&mut self, limits: &Rc<Limits>, ran: bool) {
+        limits.taken.set(limits.taken.get() - 1);
+        limits.running.set(limits.running.get() - usize::from(ran));
+        let next = limits.gate.leave(ran);
+        if let Some(job) = next {
+            self.entered(&job);
+            self.inject(job);
+        }
+    }
+
+    fn inject(&mut self, job: Job) {
+        self.world.borrow_mut().model.inject(job);
+    }
+
+    /// Sends the wake-ups that are due on their way.
+    fn deliver(&mut self) {
+        let wakes = std::mem::take(&mut self.world.borrow_mut().model.wakes);
+        wakes.into_iter().for_each(|worker| self.wake(worker));
+    }
+
+    fn wake(&mut self, worker: usize) {
+        self.workers[worker].wakes += 1;
+        let at = self.now + self.random.range(1_000, WAKE_MAX);
+        self.at(at, Due::Wake(worker));
+    }
+
+    /// A wake-up has arrived.
+    fn notify(&mut self, worker: usize) -> Result<(), Violation> {
+        match self.workers[worker].thread {
+            Thread::Waiting => {
+                self.workers[worker].thread = Thread::Turn;
+                self.go(worker)
+            }
+            _ => {
+                self.workers[worker].is_notified = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Nobody waits for an invocation any more.
+    fn close(&mut self, index: usize) {
+        self.invocations[index].closed.set(true);
+        self.wake_task(index);
+    }
+
+    /// Something has happened to an invocation; if it is blocked, its worker is told.
+    fn wake_task(&mut self, index: usize) {
+        if let Some((worker, id)) = self.invocations[index].blocked {
+            self.workers[worker].woken.push(id);
+            self.wake(worker);
+        }
+    }
+
+    /// A worker's thread goes on.
+    fn go(&mut self, worker: usize) -> Result<(), Violation> {
+        match std::mem::replace(&mut self.workers[worker].thread, Thread::Turn) {
+            Thread::Turn => {
+                self.workers[worker].is_notified = false;
+                let now = self.time(self.now);
+                self.workers[worker].scheduler.step(Event::Turn, now);
+                self.next(worker)
+            }
+            Thread::Io => self.look_after_connections(worker),
+            Thread::Running { run, at_once } => {
+                let event = self.run_ends(worker, run)?;
+                let now = self.time(self.now);
+                self.workers[worker].scheduler.step(event, now);
+                if at_once { self.look_after_connections(worker) } else { self.next(worker) }
+            }
+            Thread::Waiting => Err(format!("worker {worker} goes on, and nothing woke it")),
+            Thread::Left => {
+                self.workers[worker].thread = Thread::Left;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the next request, if there is one, and else takes a turn.
+    fn look_after_connections(&mut self, worker: usize) -> Result<(), Violation> {
+        while let Some(request) = self.workers[worker].inbox.pop_front() {
+            self.world.borrow_mut().unread -= 1;
+            let Some(job) = self.read(request) else { continue };
+            self.world.borrow_mut().moves.push((job.index, Place::Worker(worker)));
+            self.note_moves();
+            let now = self.time(self.now);
+            if let Action::Run(id, job) = self.workers[worker].scheduler.step(Event::Submitted(job), now)
+                && self.runs(worker, id, job, true)?
+            {
+                return Ok(());
+            }
+        }
+        self.workers[worker].thread = Thread::Turn;
+        self.at(self.now + 1_000, Due::Go(worker));
+        Ok(())
+    }
+
+    /// Asks what to do until that takes time.
+    fn next(&mut self, worker: usize) -> Result<(), Violation> {
+        loop {
+            self.poll_woken(worker);
+            let now = self.time(self.now);
+            let action = self.workers[worker].scheduler.step(Event::Next, now);
+            self.note_moves();
+            match action {
+                Action::Run(id, job) => {
+                    self.checks.order(worker, job.index, &self.invocations)?;
+                    if self.runs(worker, id, job, false)? {
+                        return Ok(());
+                    }
+                }
+                Action::Kill(_, job, why) => {
+                    self.killed(worker, job, why)?;
+                    self.workers[worker].scheduler.step(Event::Dropped, now);
+                }
+                Action::Io => {
+                    let answers = std::mem::take(&mut self.workers[worker].to_answer);
+                    let requests = self.workers[worker].inbox.len() as u64;
+                    let took = (answers + requests).min(10) * IO;
+                    self.checks.io(worker, took);
+                    self.workers[worker].thread = Thread::Io;
+                    self.at(self.now + took, Due::Go(worker));
+                    return Ok(());
+                }
+                Action::Wait { alarm } => return self.waits(worker, alarm),
+                Action::Leave => {
+                    if self.workers[worker].has_unread() {
+                        return Err(format!("worker {worker} leaves, and has requests to read"));
+                    }
+                    self.workers[worker].thread = Thread::Left;
+                    return Ok(());
+                }
+                Action::Noted | Action::Wake => return Err(format!("worker {worker} is not told what to do")),
+            }
+        }
+    }
+
+    /// A worker has nothing to do: it looks after connections, and then its thread waits.
+    fn waits(&mut self, worker: usize, alarm: Option<Instant>) -> Result<(), Violation> {
+        let now = self.time(self.now);
+        let this = &mut self.workers[worker];
+        if this.has_unread() {
+            this.thread = Thread::Io;
+            self.at(self.now + IO, Due::Go(worker));
+            return Ok(());
+        }
+        this.scheduler.step(Event::Rests, now);
+        if this.is_notified || !this.scheduler.shared_mut().try_idle() {
+            this.thread = Thread::Turn;
+            self.at(self.now + 1_000, Due::Go(worker));
+            return Ok(());
+        }
+        this.to_answer = 0;
+        this.thread = Thread::Waiting;
+        this.waits += 1;
+        let wait = this.waits;
+        if let Some(alarm) = alarm {
+            let at = (alarm - self.start).as_nanos() as u64 + self.random.below(WAKE_MAX);
+            self.at(at, Due::Alarm(worker, wait));
+        }
+        Ok(())
+    }
+
+    fn poll_woken(&mut self, worker: usize) {
+        let now = self.time(self.now);
+        for id in std::mem::take(&mut self.workers[worker].woken) {
+            let Some(job) = self.workers[worker].scheduler.task_mut(id) else { continue };
+            let invocation = &mut self.invocations[job.index];
+            if invocation.blocked == Some((worker, id)) && (invocation.wait_is_done || invocation.closed.get()) {
+                invocation.blocked = None;
+                let (index, tenant) = (job.index, invocation.tenant);
+                self.checks.moved(index, tenant, Place::Worker(worker));
+                self.workers[worker].scheduler.step(Event::Ready(id), now);
+            }
+        }
+    }
+
+    /// Begins a run. False when there is nothing to run: that is over.
+    fn runs(&mut self, worker: usize, id: TaskId, job: Job, at_once: bool) -> Result<bool, Violation> {
+        let (index, now) = (job.index, self.now);
+        let invocation = &mut self.invocations[index];
+        if invocation.is_over {
+            return Err(format!("invocation {index} is run after its end"));
+        }
+        // Its time may have come, and another worker may have taken it over since. What pends stays with the worker that polls it.
+        if invocation.pends && invocation.blocked.is_some_and(|at| at != (worker, id)) {
+            return Err(format!("invocation {index} is run by worker {worker}, and pends elsewhere"));
+        }
+        // A sleep is over when its time has come, and nothing else says so.
+        if invocation.blocked.take().is_some() {
+            self.checks.moved(index, invocation.tenant, Place::Worker(worker));
+        }
+        if now >= invocation.deadline {
+            return Err(format!("invocation {index} is run after its deadline"));
+        }
+        if invocation.started != job.task.started {
+            return Err(format!("invocation {index}: begun twice, or gone on with before it began"));
+        }
+        if invocation.closed.get() || std::mem::take(&mut invocation.no_memory) {
+            if !invocation.closed.get() {
+                self.seen.fault("no memory");
+            }
+            self.over(worker, job)?;
+            let time = self.time(now);
+            self.workers[worker].scheduler.step(Event::Dropped, time);
+            return Ok(false);
+        }
+        invocation.started = true;
+        let quantum = self.plan.quantum;
+        let tick = quantum + self.random.below(quantum / 8);
+        let (mut ran, mut calls, mut end) = (200, Vec::new(), End::Returns);
+        while let Some(part) = invocation.script.pop_front() {
+            match part {
+                Part::Run(time) if ran + time >= tick => {
+                    let left = ran + time - tick.max(ran);
+                    ran = ran.max(tick);
+                    invocation.script.push_front(Part::Run(left));
+                    end = End::Preempted;
+                    break;
+                }
+                Part::Run(time) => ran += time,
+                Part::Host(time) => ran += time,
+                Part::Sleep(time) => {
+                    end = End::Sleeps(time);
+                    break;
+                }
+                Part::Pend(time) => {
+                    end = End::Pends(time);
+                    break;
+                }
+                Part::Call { function, script, waits } => {
+                    calls.push((function, script, waits));
+                    if waits {
+                        end = End::Calls;
+                        break;
+                    }
+                }
+            }
+            if ran >= tick {
+                end = End::Preempted;
+                break;
+            }
+        }
+        self.workers[worker].thread = Thread::Running { run: Run { id, job, ran, end, calls }, at_once };
+        self.at(now + ran, Due::Go(worker));
+        Ok(true)
+    }
+
+    /// A run is over: what comes of it.
+    fn run_ends(&mut self, worker: usize, run: Run) -> Result<Event<Job>, Violation> {
+        let Run { id, mut job, ran, end, calls } = run;
+        let index = job.index;
+        let time = Duration::from_nanos(ran);
+        self.invocations[index].cpu += ran;
+        (job.task.cpu, job.task.started) = (job.task.cpu + time, true);
+        self.checks.ran(worker, self.invocations[index].tenant, ran)?;
+        self.invocations[index].wait += 1;
+        self.invocations[index].wait_is_done = false;
+        let wait = self.invocations[index].wait;
+        for (function, script, waits) in calls {
+            let own = self.now + self.plan.functions[function].deadline;
+            let deadline = if waits { own.min(self.invocations[index].deadline) } else { own };
+            let callee = self.admit(function, script, deadline, waits.then_some((index, wait)));
+            match callee {
+                Some(callee) => {
+                    if waits {
+                        self.invocations[index].callees.push(callee);
+                    }
+                    if let Some(job) = self.enter(callee) {
+                        self.world.borrow_mut().moves.push((callee, Place::Worker(worker)));
+                        self.note_moves();
+                        let now = self.time(self.now);
+                        self.workers[worker].scheduler.step(Event::Called(job), now);
+                    }
+                }
+                // It is answered at once.
+                None if waits => self.invocations[index].wait_is_done = true,
+                None => {}
+            }
+        }
+        let is_answered = self.invocations[index].caller.is_none();
+        let until = match end {
+            End::Returns => {
+                self.over(worker, job)?;
+                self.seen.answered += 1;
+                self.workers[worker].to_answer += u64::from(is_answered);
+                return Ok(if is_answered { Event::Ended { ran: time } } else { Event::Returned { ran: time } });
+            }
+            End::Preempted => return Ok(Event::Preempted { ran: time, work: job }),
+            End::Sleeps(sleeps) => Some(self.time(self.now + sleeps)),
+            End::Pends(takes) => {
+                self.at(self.now + takes, Due::Done(index, wait));
+                None
+            }
+            End::Calls => None,
+        };
+        let invocation = &mut self.invocations[index];
+        if invocation.closed.get() || invocation.wait_is_done {
+            return Ok(Event::Preempted { ran: time, work: job });
+        }
+        invocation.blocked = Some((worker, id));
+        invocation.pends = until.is_none();
+        self.checks.left(worker, index, invocation.tenant);
+        Ok(Event::Blocked { ran: time, until, work: job })
+    }
+
+    fn killed(&mut self, worker: usize, job: Job, why: Why) -> Result<(), Violation> {
+        let index = job.index;
+        let (slack, longest_run) = (self.slack(), self.longest_run());
+        let invocation = &mut self.invocations[index];
+        invocation.blocked = None;
+        let (now, deadline) = (self.now, invocation.deadline);
+        match why {
+            Why::Deadline => {
+                self.seen.fault("deadline");
+                if now < deadline {
+                    return Err(format!("invocation {index} is killed before its deadline"));
+                }
+                let since = deadline.max(invocation.entered);
+                if now > since + slack {
+                    return Err(format!(
+                        "invocation {index} is killed {} us after its deadline, {} may be",
+                        (now - since) / 1_000,
+                        slack / 1_000
+                    ));
+                }
+            }
+            Why::Cpu => {
+                self.seen.fault("processor time");
+                let cpu_max = self.plan.functions[invocation.function].cpu_max;
+                if invocation.cpu < cpu_max || invocation.cpu > cpu_max + longest_run {
+                    return Err(format!("invocation {index} is killed for {} us of {}", invocation.cpu / 1_000, cpu_max / 1_000));
+                }
+            }
+            Why::Overload => {
+                self.seen.fault("overload");
+                if invocation.started {
+                    return Err(format!("invocation {index} is shed, and has begun"));
+                }
+            }
+            Why::Stopping => {
+                self.seen.fault("killed at the end");
+                if self.world.borrow().phase != Phase::Killing {
+                    return Err(format!("invocation {index} is ended while the server serves"));
+                }
+            }
+        }
+        self.workers[worker].to_answer += 1;
+        self.over(worker, job)
+    }
+
+    /// The longest that a guest is run: a late tick comes in a host call.
+    fn longest_run(&self) -> u64 {
+        self.plan.quantum + self.plan.quantum / 8 + HOST_MAX + 1_000
+    }
+
+    /// How long after its deadline an invocation may still be there: its worker sleeps or runs another, hands it off in vain, looks after connections meanwhile.
+    fn slack(&self) -> u64 {
+        6 * (self.longest_run() + 10 * IO) + 2 * WAKE_MAX
+    }
+
+    /// An invocation is over.
+    fn over(&mut self, worker: usize, mut job: Job) -> Result<(), Violation> {
+        job.is_over = true;
+        let (index, runs) = (job.index, job.runs);
+        let invocation = &mut self.invocations[index];
+        if std::mem::replace(&mut invocation.is_over, true) {
+            return Err(format!("invocation {index} ends twice"));
+        }
+        self.checks.left(worker, index, invocation.tenant);
+        let gate = Rc::clone(&invocation.gate);
+        self.checks.gate(index, gate.running.get(), gate.concurrency_max)?;
+        self.checks.gate(index, gate.taken.get(), gate.taken_max)?;
+        self.world.borrow_mut().requests -= 1;
+        self.leave(&gate, runs);
+        self.ended(index);
+        Ok(())
+    }
+
+    /// The consequences of an invocation's end for others.
+    fn ended(&mut self, index: usize) {
+        let invocation = &mut self.invocations[index];
+        let (caller, callees) = (invocation.caller, std::mem::take(&mut invocation.callees));
+        for callee in callees {
+            if !self.invocations[callee].is_over {
+                self.seen.fault("callee of what ended");
+                self.close(callee);
+            }
+        }
+        if let Some((caller, wait)) = caller
+            && self.invocations[caller].wait == wait
+            && !self.invocations[caller].is_over
+        {
+            self.invocations[caller].wait_is_done = true;
+            self.wake_task(caller);
+        }
+        let world = self.world.borrow();
+        let is_last = world.requests == 0 && world.phase != Phase::Serving;
+        drop(world);
+        if is_last {
+            (0..self.plan.workers).for_each(|worker| self.wake(worker));
+        }
+    }
+
+    /// What was dropped has waited at a gate, and its client has gone; nothing else is ever dropped.
+    fn note_dropped(&mut self) -> Result<(), Violation> {
+        let dropped = std::mem::take(&mut self.world.borrow_mut().dropped);
+        for index in dropped {
+            let invocation = &mut self.invocations[index];
+            if invocation.started || invocation.is_over || !invocation.closed.get() {
+                return Err(format!("invocation {index} is dropped"));
+            }
+            invocation.is_over = true;
+            self.seen.fault("gone at the gate");
+            self.ended(index);
+        }
+        Ok(())
+    }
+
+    fn note_moves(&mut self) {
+        let moves = std::mem::take(&mut self.world.borrow_mut().moves);
+        for (index, place) in moves {
+            self.checks.moved(index, self.invocations[index].tenant, place);
+        }
+    }
+
+    /// What is left when nothing happens any more.
+    fn end(mut self) -> Result<Seen, Violation> {
+        if let Some(index) = self.invocations.iter().position(|invocation| !invocation.is_over) {
+            let invocation = &self.invocations[index];
+            let (started, blocked) = (invocation.started, invocation.blocked);
+            return Err(format!("invocation {index} is lost: started: {started}, blocked: {blocked:?}"));
+        }
+        if let Some(worker) = self.workers.iter().position(|worker| !matches!(worker.thread, Thread::Left)) {
+            return Err(format!("worker {worker} does not leave"));
+        }
+        let world = self.world.borrow();
+        let is_empty = world.model.injector.is_empty() && world.model.queues.iter().all(VecDeque::is_empty);
+        if !is_empty || world.requests > 0 {
+            return Err(format!("{} requests are left", world.requests));
+        }
+        if let Some(gate) = self.gates.iter().find(|gate| gate.running.get() + gate.taken.get() > 0) {
+            return Err(format!("a gate is left with {} that run and {} taken", gate.running.get(), gate.taken.get()));
+        }
+        self.seen.stolen = self.workers.iter_mut().map(|worker| worker.scheduler.take_stolen() as usize).sum();
+        Ok(self.seen)
+    }
+}
+
+fn limits(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Rc<Limits> {
+    let taken_max = concurrency_max.zip(queue_max).map_or(usize::MAX, |(running, waiting)| running + waiting);
+    Rc::new(Limits {
+        gate: Gate::new(concurrency_max, queue_max),
+        concurrency_max: concurrency_max.unwrap_or(usize::MAX),
+        taken_max,
+        running: Cell::new(0),
+        taken: Cell::new(0),
+    })
+}
