@@ -50,6 +50,9 @@ install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/sledge $(DESTDIR)$(UNITS) $(DESTDIR)/etc/sledge
 	@install -m 755 $(target)/release/sledge $(target)/release/awsm $(DESTDIR)$(PREFIX)/bin
 	@install -m 644 README.md ARCHITECTURE.md CAVEATS.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/sledge
+	@install -d $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
+	@install -m 644 docs/operations.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs
+	@install -m 644 docs/internals/*.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
 	@sed 's|@PREFIX@|$(PREFIX)|g' packaging/sledge.service > $(DESTDIR)$(UNITS)/sledge.service
 	@install -m 644 packaging/sledge.socket $(DESTDIR)$(UNITS)
 	@test -e $(DESTDIR)/etc/sledge/sledge.toml || install -m 644 packaging/sledge.toml $(DESTDIR)/etc/sledge
