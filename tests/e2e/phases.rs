@@ -129,10 +129,7 @@ fn a_deployment_declares_them_anew() {
     let reply = admin.deploy("echo", &json!({ "phases": [{ "id": 1, "name": "begin", "cpu_us": 0 }] }), &echo);
     let message = reply.json()["error"].as_str().expect("an error").to_owned();
     assert_eq!(reply.status, 400, "{message}");
-    for words in [
-        "settings.phases[0].name: `begin` is the phase in which a request begins",
-        "settings.phases[0].cpu_us: 0 is out of range",
-    ] {
+    for words in ["settings.phases[0].name: `begin` is the name of phase 0", "settings.phases[0].cpu_us: 0 is out of range"] {
         assert!(message.contains(words), "{message}");
     }
     let reply = admin.deploy("echo", &json!({ "phases": [{ "id": 1, "name": "x", "cpu_ms": 5 }] }), &echo);

@@ -60,7 +60,7 @@ fn a_function_has_secrets_from_files_and_from_the_servers_environment() {
         let reply = admin.deploy("thief", &json!({ "env": { "TEST_A": place } }), &module);
         assert_eq!(reply.status, 400, "{}", reply.text());
         assert!(
-            reply.text().contains("settings.env.TEST_A") && reply.text().contains("only the configuration"),
+            reply.text().contains("settings.env.TEST_A") && reply.text().contains("only be set in the configuration file"),
             "{}",
             reply.text()
         );

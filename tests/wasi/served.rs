@@ -153,7 +153,7 @@ fn folders_are_checked_and_granted_by_the_configuration_only() {
         (json!([{ "host": "none", "guest": "/data" }]), "functions[0].dirs[0].host"),
         (json!([{ "host": "r/kept", "guest": "/data" }]), "is not a folder"),
         (json!([{ "host": "r", "guest": "" }]), "functions[0].dirs[0].guest"),
-        (json!([{ "host": "r", "guest": "/a" }, { "host": "w", "guest": "/a" }]), "is that of dirs[0] too"),
+        (json!([{ "host": "r", "guest": "/a" }, { "host": "w", "guest": "/a" }]), "is also used by dirs[0]"),
         (json!([{ "host": "r", "guest": "/a", "writ": true }]), "did you mean `write`?"),
         (json!([{ "host": "r" }]), "missing field `guest`"),
     ] {
@@ -168,6 +168,6 @@ fn folders_are_checked_and_granted_by_the_configuration_only() {
     let mut deploy = sledge_command(&["deploy", "--admin"]);
     deploy.arg(server.folder().join("admin.sock")).arg(&wasm).args(["--set", r#"dirs=[{"host": "/", "guest": "/"}]"#]);
     let done = process::run(&mut deploy, b"", Duration::from_secs(60));
-    assert!(done.code() != 0 && done.stderr.contains("only the configuration file grants folders"), "{}", done.stderr);
+    assert!(done.code() != 0 && done.stderr.contains("`dirs` can only be set in the configuration file"), "{}", done.stderr);
     server.stop();
 }

@@ -32,7 +32,7 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     for (index, function) in config.functions.iter().enumerate() {
         self::settings(&format!("functions[{index}]"), function, &mut problems);
         if function.listen.as_ref() == Some(&config.listen) {
-            problems.push(format!("functions[{index}].listen"), "is where the server listens for all; leave it out");
+            problems.push(format!("functions[{index}].listen"), "is the server's own address; leave it out");
         }
     }
     unique(config, "name", |function| function.name.clone(), &mut problems);
@@ -122,7 +122,8 @@ impl Problems<'_> {
 
 fn server(config: &Config, problems: &mut Problems<'_>) {
     if config.listen.parse::<SocketAddr>().is_err() {
-        problems.push("listen", format!("`{}` is no address; give IP:PORT, such as {}", config.listen, super::LISTEN_DEFAULT));
+        problems
+            .push("listen", format!("`{}` is not an address; give IP:PORT, such as {}", config.listen, super::LISTEN_DEFAULT));
     }
     if let Some(workers) = config.workers {
         problems.range("workers", workers as u64, 1, WORKERS_MAX as u64);
@@ -146,8 +147,8 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
         problems.range("connections_max", connections_max as u64, 1, u64::from(u32::MAX));
     }
     match (&config.tls_certificate_file, &config.tls_key) {
-        (Some(_), None) => problems.push("tls_key", "is missing beside `tls_certificate_file`"),
-        (None, Some(_)) => problems.push("tls_certificate_file", "is missing beside `tls_key`"),
+        (Some(_), None) => problems.push("tls_key", "is missing; `tls_certificate_file` needs it"),
+        (None, Some(_)) => problems.push("tls_certificate_file", "is missing; `tls_key` needs it"),
         _ => {}
     }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
@@ -190,9 +191,9 @@ fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
         let guest = &dir.guest;
         if guest.is_empty() || guest.len() > NAME_BYTES_MAX || guest.contains('\0') {
             let rule = format!("give 1 to {NAME_BYTES_MAX} bytes, such as /data, without a zero byte");
-            problems.push(key("guest"), format!("`{}` is no name for a folder; {rule}", guest.escape_default()));
+            problems.push(key("guest"), format!("`{}` is not a valid folder name; {rule}", guest.escape_default()));
         } else if let Some(other) = dirs[..index].iter().position(|dir| dir.guest == *guest) {
-            problems.push(key("guest"), format!("`{guest}` is that of dirs[{other}] too"));
+            problems.push(key("guest"), format!("`{guest}` is also used by dirs[{other}]"));
         }
     }
 }
@@ -205,15 +206,15 @@ fn phases(at: &str, phases: &[PhaseConfig], problems: &mut Problems<'_>) {
         let key = |name: &str| format!("{at}.phases[{index}].{name}");
         let name = &phase.name;
         if let Some(other) = phases[..index].iter().position(|other| other.id == phase.id) {
-            problems.push(key("id"), format!("{} is that of phases[{other}] too", phase.id));
+            problems.push(key("id"), format!("{} is also used by phases[{other}]", phase.id));
         }
         if name.is_empty() || name.len() > PHASE_NAME_BYTES_MAX || !name.chars().all(is_name_char) {
             let rule = format!("give 1 to {PHASE_NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`");
-            problems.push(key("name"), format!("`{}` is no name for a phase; {rule}", name.escape_default()));
+            problems.push(key("name"), format!("`{}` is not a valid phase name; {rule}", name.escape_default()));
         } else if let Some(other) = phases[..index].iter().position(|other| other.name == *name) {
-            problems.push(key("name"), format!("`{name}` is that of phases[{other}] too"));
+            problems.push(key("name"), format!("`{name}` is also used by phases[{other}]"));
         } else if name == BEGIN && phase.id != 0 {
-            problems.push(key("name"), format!("`{name}` is the phase in which a request begins, whose id is 0"));
+            problems.push(key("name"), format!("`{name}` is the name of phase 0, in which a request starts"));
         }
         problems.range(key("cpu_us"), phase.cpu_us, 1, 1_000 * DEADLINE_MS_MAX);
         problems.range(key("cpu_percent"), phase.cpu_percent.into(), 1, 100);
@@ -225,8 +226,8 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     let key = |name: &str| format!("{at}.{name}");
     let name = &function.name;
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_name_char) || name.starts_with('.') {
-        let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not beginning with `.`");
-        problems.push(key("name"), format!("`{}` is no name for a function; {rule}", name.escape_default()));
+        let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not starting with `.`");
+        problems.push(key("name"), format!("`{}` is not a valid function name; {rule}", name.escape_default()));
     }
     if function.http_hosts.len() > HOSTS_MAX {
         problems.push(key("http_hosts"), format!("{} hosts; a function has at most {HOSTS_MAX}", function.http_hosts.len()));
@@ -237,7 +238,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     methods(&key("methods"), &function.methods, problems);
     if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
-        problems.push(key("content_type"), format!("`{}` is no content type", function.content_type.escape_default()));
+        problems.push(key("content_type"), format!("`{}` is not a content type", function.content_type.escape_default()));
     }
     for (index, arg) in function.args.iter().enumerate().filter(|(_, arg)| arg.contains('\0')) {
         problems.push(format!("{at}.args[{index}]"), format!("`{}` contains a zero byte", arg.escape_default()));
@@ -246,14 +247,16 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         let has_zero = matches!(variable, Variable::Text(text) if text.contains('\0'));
         if name.is_empty() || name.contains(['=', '\0']) || has_zero {
             let shown = name.escape_default();
-            problems
-                .push(key("env"), format!("`{shown}`: names must not be empty nor contain `=`, nothing may contain a zero byte"));
+            problems.push(
+                key("env"),
+                format!("`{shown}`: a name must not be empty or contain `=`; names and values must not contain a zero byte"),
+            );
         }
     }
     if let Some(listen) = &function.listen
         && listen.parse::<SocketAddr>().map_or(true, |address| address.port() == 0)
     {
-        problems.push(key("listen"), format!("`{listen}` is no address; give IP:PORT, such as 127.0.0.1:8081"));
+        problems.push(key("listen"), format!("`{listen}` is not an address; give IP:PORT, such as 127.0.0.1:8081"));
     }
     if function.init.as_deref().is_some_and(str::is_empty) {
         problems.push(key("init"), "is empty; give the name of an exported function, or leave it out");
@@ -268,7 +271,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     match function.queue_max {
         Some(_) if function.concurrency_max.is_none() => {
-            problems.push(key("queue_max"), "counts requests that wait while `concurrency_max` run; give that too");
+            problems.push(key("queue_max"), "needs `concurrency_max`: it counts the requests that wait while those run");
         }
         Some(queue_max) => problems.range(key("queue_max"), queue_max as u64, 0, u64::from(u32::MAX)),
         None => {}
@@ -286,7 +289,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         || function.cpu.starts_with('-')
     {
         problems
-            .push(key("cpu"), format!("`{}` is no processor; give native, baseline or a name", function.cpu.escape_default()));
+            .push(key("cpu"), format!("`{}` is not a processor; give native, baseline or a name", function.cpu.escape_default()));
     }
 }
 
@@ -295,9 +298,9 @@ fn route(key: String, route: &str, problems: &mut Problems<'_>) {
         |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
     if !route.starts_with('/') || route.len() > NAME_BYTES_MAX || !route.chars().all(is_path) {
         let rule = format!("give a path such as /name, of at most {NAME_BYTES_MAX} ASCII characters, without `?` and `#`");
-        problems.push(key, format!("`{}` is no route; {rule}", route.escape_default()));
+        problems.push(key, format!("`{}` is not a route; {rule}", route.escape_default()));
     } else if route.strip_suffix("/*").unwrap_or(route).contains('*') {
-        problems.push(key, format!("`{route}`: a `*` stands only at the end, as in /name/*"));
+        problems.push(key, format!("`{route}`: a `*` is allowed only at the end, as in /name/*"));
     }
 }
 
@@ -309,9 +312,12 @@ fn methods(key: &str, methods: &[String], problems: &mut Problems<'_>) {
         let known = Method::from_bytes(method.as_bytes()).is_ok_and(|method| KNOWN_METHODS.contains(&method));
         if !known {
             let known = KNOWN_METHODS.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-            problems.push(format!("{key}[{index}]"), format!("`{}` is no method; known are {known}", method.escape_default()));
+            problems.push(
+                format!("{key}[{index}]"),
+                format!("`{}` is not a known method; known methods: {known}", method.escape_default()),
+            );
         } else if methods[..index].contains(method) {
-            problems.push(format!("{key}[{index}]"), format!("`{method}` stands twice"));
+            problems.push(format!("{key}[{index}]"), format!("`{method}` is listed twice"));
         }
     }
 }
@@ -325,7 +331,7 @@ fn unique(config: &Config, what: &str, value: impl Fn(&FunctionConfig) -> String
     for (index, function) in config.functions.iter().enumerate() {
         let value = value(function);
         if let Some(other) = first.get(&value) {
-            problems.push(format!("functions[{index}].{what}"), format!("`{value}` is that of functions[{other}] too"));
+            problems.push(format!("functions[{index}].{what}"), format!("`{value}` is also used by functions[{other}]"));
         } else {
             first.insert(value, index);
         }
@@ -367,8 +373,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "s.toml: functions[1].name: `a` is that of functions[0] too",
-                "s.toml: functions[1].route: `/a` is that of functions[0] too"
+                "s.toml: functions[1].name: `a` is also used by functions[0]",
+                "s.toml: functions[1].route: `/a` is also used by functions[0]"
             ]
         );
     }
@@ -423,7 +429,7 @@ mod tests {
         let keys: Vec<_> = found.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
         let expected = ["[1].id", "[1].name", "[1].cpu_us", "[1].cpu_percent", "[2].name", "[3].name", "[3].cpu_percent"];
         assert_eq!(keys, expected.map(|key| format!("functions[0].phases{key}")), "{found:#?}");
-        assert_eq!(found[0], "s.toml: functions[0].phases[1].id: 1 is that of phases[0] too");
+        assert_eq!(found[0], "s.toml: functions[0].phases[1].id: 1 is also used by phases[0]");
         let many = (0..33).map(|id| phase(id, &format!("p{id}"), 1, 1)).collect();
         let found = problems(|config| config.functions[0].phases = many);
         assert_eq!(found, ["s.toml: functions[0].phases: 33 phases; a function has at most 32"]);

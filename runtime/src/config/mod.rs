@@ -73,117 +73,114 @@ pub struct Config {
     /// Worker threads, each pinned to a core. Default: one for every core the process may use.
     #[schemars(range(min = 1, max = 1024))]
     pub workers: Option<usize>,
-    /// How long a function runs before others get their turn, in microseconds.
+    /// How long a function runs before the worker switches to another, in microseconds.
     #[schemars(range(min = 20, max = 1_000_000))]
     pub quantum_us: u64,
-    /// Who accepts connections.
+    /// Which threads accept connections.
     pub listeners: Listeners,
-    /// Who runs next.
+    /// The order in which requests run.
     pub policy: Policy,
-    /// Which requests are taken at all, within the limits.
+    /// Which requests the server admits.
     pub admission: Admission,
-    /// The largest request body in bytes; larger ones are answered with 413.
+    /// The largest request body, in bytes. A larger one gets 413.
     #[schemars(range(min = 1, max = 1_073_741_824))]
     pub body_bytes_max: u64,
-    /// The largest reply of a function in bytes; a larger one is answered with 500.
+    /// The largest reply of a function, in bytes. For a larger one the client gets 500.
     #[schemars(range(min = 1, max = 1_073_741_824))]
     pub reply_bytes_max: u64,
-    /// Requests that may wait and run at the same time in the whole server; further ones are answered with 503.
+    /// Requests that wait and run at the same time in the whole server. Further requests get 503.
     #[schemars(range(min = 1))]
     pub requests_max: usize,
-    /// Bytes that all requests together may use: memories, stacks, bodies, replies. Default: three quarters of what the machine, or the
-    /// control group, has.
+    /// Bytes that all requests together may use: memories, stacks, bodies, replies. Default: three quarters of the memory of the machine
+    /// or the control group.
     #[schemars(range(min = 16_777_216))]
     pub memory_total_bytes_max: Option<u64>,
-    /// After how many milliseconds without need memory is given back to the system; 0 to keep it.
+    /// After how many milliseconds unused memory is released to the system; 0 keeps it.
     #[schemars(range(max = 86_400_000))]
     pub idle_memory_ms: u64,
-    /// How long a client may take to send a request's head, or to begin the next one, in milliseconds.
+    /// How long a client may take to send a request's head, or to start the next request, in milliseconds.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub head_timeout_ms: u64,
-    /// How long a request's body may take to arrive, in milliseconds; then it is answered with 408.
+    /// How long a request's body may take to arrive, in milliseconds. Then the client gets 408.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub body_timeout_ms: u64,
-    /// How long a client may fetch nothing of its reply, in milliseconds; then its connection is closed.
+    /// How long a client may read nothing of its reply, in milliseconds. Then its connection is closed.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub reply_timeout_ms: u64,
-    /// Connections at the same time; idle ones are closed to make room for others. Default: as many as the process may have open files, but
-    /// for some, and at most 65536.
+    /// Connections at the same time. Idle ones are closed to make room for others. Default: the process's limit of open files, minus 256, and at
+    /// most 65536.
     #[schemars(range(min = 1))]
     pub connections_max: Option<usize>,
-    /// Certificate in PEM, and those that lead to its root: with it TLS is spoken, and nothing else.
+    /// Certificate in PEM, with its intermediate certificates. If set, the server accepts only TLS.
     pub tls_certificate_file: Option<PathBuf>,
     /// The certificate's private key in PEM: `{ file = "PATH" }` or `{ env = "NAME" }`.
     pub tls_key: Option<Secret>,
     /// How long running requests may take to finish after SIGTERM, in milliseconds.
     pub drain_timeout_ms: u64,
-    /// Where operators change and watch the running server: path of a Unix socket, `IP:PORT` (with `admin_token`), or `none`. Default:
-    /// `sledge-PORT.sock` in `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR`, or in /run for root.
+    /// Address of the admin API: path of a Unix socket, `IP:PORT` (requires `admin_token`), or `none`. Default: `sledge-PORT.sock` in
+    /// `$RUNTIME_DIRECTORY` or `$XDG_RUNTIME_DIR`, or in /run for root.
     pub admin: Option<String>,
-    /// The token that the admin door asks for (`Authorization: Bearer TOKEN`): `{ file = "PATH" }` or `{ env = "NAME" }`. It must have one
-    /// where it listens on TCP.
+    /// The token that the admin API requires (`Authorization: Bearer TOKEN`): `{ file = "PATH" }` or `{ env = "NAME" }`. Mandatory on TCP.
     pub admin_token: Option<Secret>,
-    /// Whether `/readyz` says ready (200) while something is wrong and the rest is served: a function is quarantined, the key-value store fails.
-    /// Otherwise it says 503. The list of what is wrong is in the answer in both cases.
+    /// Whether `/readyz` answers 200 while a part of the server fails: a function is quarantined, the key-value store fails. Otherwise it answers
+    /// 503. Both answers list the problems.
     pub ready_when_degraded: bool,
-    /// Folder in which functions that were deployed through the admin door are kept, to be served again by the next server. Default: none,
-    /// they are served until this one ends.
+    /// Folder that keeps deployed functions for the next start of the server. Default: none; deployed functions are lost when the server ends.
     pub state_dir: Option<PathBuf>,
-    /// The key-value store of functions: a file, which is made if it does not exist; `memory`, which is gone when the server ends; or a Redis
-    /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Default: there is none.
+    /// The key-value store of functions: a file, which is created if it does not exist; `memory`, which is lost when the server ends; or a Redis
+    /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Default: none.
     pub kv: Option<PathBuf>,
-    /// Bytes of all entries of the key-value store, which are kept in memory: keys, values and 128 bytes for each.
+    /// Bytes of all entries of the key-value store, which are kept in memory: keys, values and 128 bytes per entry.
     #[schemars(range(min = 65536))]
     pub kv_bytes_max: u64,
-    /// The same of one tenant.
+    /// Bytes of one tenant's entries of the key-value store.
     #[schemars(range(min = 65536))]
     pub kv_tenant_bytes_max: u64,
-    /// Certificates (PEM) of authorities that are believed about the servers which functions ask over TLS, and about the collector of spans, beside
-    /// the system's.
+    /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, and for the collector of spans.
     pub http_ca_file: Option<PathBuf>,
-    /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else the user's folder for such things.
+    /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else `sledge` in the user's cache folder.
     pub cache_dir: Option<PathBuf>,
-    /// Bytes of all compiled modules that are kept; those that were not used for longest go.
+    /// Bytes of all compiled modules that are kept. The least recently used are removed first.
     pub cache_bytes_max: u64,
-    /// Processor time that a module may take to compile, in milliseconds; by the clock it may take 8 times as long.
+    /// Processor time for compiling a module, in milliseconds. The limit on elapsed time is 8 times as long.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub compile_ms_max: u64,
     /// Address space of the compiler, in bytes.
     #[schemars(range(min = 1_073_741_824))]
     pub compile_memory_bytes_max: u64,
-    /// Whether the server gives up its privileges, and system calls that it does not need, before it serves.
+    /// Whether the server drops its privileges, and the system calls that it does not need, before it serves.
     pub confined: bool,
-    /// Whether requests are counted and timed, by function, for the admin door's `GET /metrics`.
+    /// Whether requests are counted and timed, by function, for `GET /metrics` of the admin API.
     pub metrics: bool,
-    /// Whether every request is logged: who asked for what, and how it ended.
+    /// Whether every request is logged, with its method, path, function and outcome.
     pub access_log: bool,
-    /// Whether requests have ids: the client's `X-Request-Id`, or else a new one. It is sent back, and logged.
+    /// Whether requests have ids: the client's `X-Request-Id`, or else a new one. The id is sent back and logged.
     pub request_ids: bool,
-    /// Where spans of requests go, if they are wanted.
+    /// The collector for spans of requests. Default: none; no spans are made.
     pub telemetry: Option<TelemetryConfig>,
     /// The functions to serve.
     pub functions: Vec<FunctionConfig>,
 }
 
-/// Who accepts connections.
+/// Which threads accept connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Listeners {
-    /// Every worker accepts, and runs what it accepted; idle workers steal.
+    /// Every worker accepts connections and runs their requests; idle workers steal.
     #[default]
     PerCore,
-    /// One core accepts, the workers on the others run.
+    /// One core accepts connections; the workers on the other cores run requests.
     Dedicated,
 }
 
-/// Which requests are taken.
+/// Which requests the server admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Admission {
-    /// All within the limits on their number.
+    /// All requests within the limits.
     #[default]
     Limits,
-    /// Of those, as many as are expected to be done by their deadlines; further ones are answered with 503.
+    /// Of those, only as many as are expected to finish by their deadlines; further ones get 503.
     Utilisation,
 }
 
@@ -191,120 +188,120 @@ pub enum Admission {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FunctionConfig {
-    /// Its name, in logs and errors: letters, digits, `.`, `-` and `_`.
+    /// The function's name: letters, digits, `.`, `-` and `_`.
     #[schemars(length(min = 1, max = 200))]
     pub name: String,
-    /// The artifact, or a WebAssembly module to be compiled at start. Relative to the configuration file's folder.
+    /// The artifact, or a WebAssembly module that the server compiles. Relative to the configuration file's folder.
     pub path: PathBuf,
-    /// The command that makes it, and its arguments; it runs in the configuration file's folder. Only `sledge dev` does that.
+    /// The command that builds the function, with its arguments. It runs in the configuration file's folder, and only in `sledge dev`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build: Vec<String>,
-    /// Path of its requests, or what begins with one: `/a/*` is all paths below `/a/` that no other route has. Default: `/NAME`.
+    /// Path of its requests, or a prefix: `/a/*` matches all paths below `/a/` that no other route matches. Default: `/NAME`.
     #[schemars(length(min = 1, max = 200))]
     pub route: Option<String>,
-    /// An address of its own, `IP:PORT`: it is answered there and not where the server listens otherwise. Several may have the same, such as those
-    /// of one tenant. Counts when the server starts.
+    /// An address of its own, `IP:PORT`. The function is reachable only on that address. Functions can share an address. A change takes effect when
+    /// the server starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// Methods it answers.
+    /// Methods that the function answers.
     #[serde(default = "methods_default")]
     pub methods: Vec<String>,
-    /// Arguments, after the function's name which is argument 0.
+    /// Arguments. Argument 0 is the function's name.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Environment variables; nothing is inherited. Each is a text, or `{ file = "PATH" }` or `{ env = "NAME" }`, where a secret is.
+    /// Environment variables; the function inherits none. Each is a text or a secret, `{ file = "PATH" }` or `{ env = "NAME" }`.
     #[serde(default)]
     pub env: BTreeMap<String, Variable>,
-    /// Folders of this machine that it may use; no others.
+    /// Folders of this machine that the function can use. It can use no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<DirConfig>,
-    /// Servers that it may ask over HTTP, and no others: `NAME`, `*.NAME` for all below it, an address, or a network such as `10.0.0.0/8`, each with
-    /// `:PORT` or for 80 and 443. Where a name leads to an address that is not public, that has to be listed, too.
+    /// Servers that the function can call over HTTP: `NAME`, `*.NAME` for all names below it, an address, or a network such as `10.0.0.0/8`, each with
+    /// `:PORT` or for ports 80 and 443. If a name resolves to an address that is not public, that address has to be listed, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http_hosts: Vec<String>,
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
-    /// The most linear memory that a request may use, in bytes; `memory.grow` fails beyond.
+    /// The most memory that a request can use, in bytes. Beyond it `memory.grow` fails.
     #[serde(default = "memory_bytes_max_default")]
     #[schemars(range(min = 65536))]
     pub memory_bytes_max: u64,
-    /// Time from a request's arrival to its reply, waiting included, in milliseconds; then it is killed and answered with 504.
+    /// Time from a request's arrival to its reply, including waiting, in milliseconds. Then the request is killed and the client gets 504.
     #[serde(default = "deadline_ms_default")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub deadline_ms: u64,
-    /// Of a reactor: an export without parameters and results that prepares it, called after its start function and `_initialize`.
+    /// For a reactor: an export without parameters and results that initialises it, called after its start function and `_initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<String>,
     /// When a reactor is initialised.
     #[serde(default)]
     pub snapshot: Snapshot,
-    /// Size of its native stack, in bytes.
+    /// Size of the function's native stack, in bytes.
     #[serde(default = "stack_bytes_default")]
     #[schemars(range(min = 65536, max = 1_073_741_824))]
     pub stack_bytes: u64,
-    /// Whose it is. Tenants that want the processor at the same time get equal shares of it.
+    /// The function's tenant. Tenants that need the processor at the same time get equal shares of it.
     #[serde(default = "tenant_default")]
     #[schemars(length(min = 1, max = 200))]
     pub tenant: String,
-    /// Requests of this function that run at the same time; further ones wait. Default: no limit but `requests_max`.
+    /// Requests of this function that run at the same time. Further requests wait. Default: only `requests_max` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub concurrency_max: Option<usize>,
-    /// Requests that wait while `concurrency_max` run; further ones are answered with 429. Default: no limit but `requests_max`.
+    /// Requests that wait while `concurrency_max` run. Further requests get 429. Default: only `requests_max` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_max: Option<usize>,
-    /// The most processor time of a request, in milliseconds; then it is killed and answered with 500. Default: no limit but the deadline.
+    /// The most processor time of a request, in milliseconds. Then the request is killed and the client gets 500. Default: only the deadline applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub cpu_ms_max: Option<u64>,
-    /// The parts of its work, and what each needs of the processor. It says with `phase(id)` of `sledge:note` where each begins.
+    /// The parts of the function's work, with the processor time of each. The function calls `phase(id)` of `sledge:note` where a part starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub phases: Vec<PhaseConfig>,
-    /// Lines of its standard error that are logged in a second, of all its requests together; further ones are counted and dropped.
+    /// Lines of standard error per second that are logged, for all requests together. Further lines are dropped and counted.
     #[serde(default = "log_lines_per_s_max_default")]
     pub log_lines_per_s_max: u64,
-    /// Of a WebAssembly module: how it is compiled to keep accesses inside its memory.
+    /// For a WebAssembly module: the bounds mode to compile it with.
     #[serde(default)]
     pub bounds: Bounds,
-    /// Of a WebAssembly module: the processor to compile for: `native`, `baseline`, or a name such as `x86-64-v3`.
+    /// For a WebAssembly module: the processor to compile for: `native`, `baseline`, or a name such as `x86-64-v3`.
     #[serde(default = "cpu_default")]
     #[schemars(length(min = 1, max = 64))]
     pub cpu: String,
-    /// Load it even if it was compiled with `--bounds none`: it can read and write all of the server's memory. For measurements only.
+    /// Load the function even if it was compiled with `--bounds none`. Such code can read and write all of the server's memory. For measurements only.
     #[serde(default)]
     pub allow_unchecked: bool,
 }
 
-/// A folder that a function may use.
+/// A folder that a function can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirConfig {
     /// The folder. Relative to the configuration file's folder.
     pub host: PathBuf,
-    /// Its name for the function, such as `/data`.
+    /// The name that the function sees, such as `/data`.
     #[schemars(length(min = 1, max = 200))]
     pub guest: String,
-    /// Whether the function may change what is in it.
+    /// Whether the function can write to it.
     #[serde(default)]
     pub write: bool,
 }
 
-/// How a module is compiled to keep accesses inside its memory.
+/// How compiled code keeps accesses inside the module's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bounds {
-    /// `guard` where the system has address space for that, otherwise `software`.
+    /// `guard` if the system has enough address space, otherwise `software`.
     #[default]
     Auto,
-    /// Reserved address space: 8 GiB for each sandbox, and no time.
+    /// Guard pages: 8 GiB of address space per sandbox, no cost at run time.
     Guard,
-    /// The same, with the memory's base in a segment register.
+    /// As `guard`, with the memory's base in a segment register.
     Segment,
     /// An explicit comparison before each access.
     Software,
-    /// Not at all. For measurements only, together with `allow_unchecked`.
+    /// No checks. For measurements only, together with `allow_unchecked`.
     None,
 }
 
@@ -324,13 +321,13 @@ impl From<Bounds> for types::Bounds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Snapshot {
-    /// Once, when it is loaded: what they leave is what every request begins with. Refused when they read random numbers, the clock or a
-    /// request, since all requests would share that.
+    /// Once, when the function is loaded; every request starts from the resulting state. Refused if they read random numbers, the clock or a
+    /// request, since all requests would share these values.
     #[default]
     On,
     /// For every request.
     Off,
-    /// Once, and it is accepted that all requests share what they read.
+    /// Once; all requests share the random numbers and times that they read.
     SharedSeed,
 }
 

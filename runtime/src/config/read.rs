@@ -62,18 +62,18 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
 pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Result<FunctionConfig, ConfigError> {
     let problem = |key: String, message: String| ConfigError::Problems(vec![Problem { file: None, key, message }]);
     let Value::Object(entries) = &mut settings else {
-        return Err(problem(at.to_owned(), "is no JSON object".to_owned()));
+        return Err(problem(at.to_owned(), "is not a JSON object".to_owned()));
     };
     for key in NO_SETTINGS {
         if entries.contains_key(key) {
-            return Err(problem(at.to_owned(), format!("`{key}` is no setting here")));
+            return Err(problem(at.to_owned(), format!("`{key}` is not a setting of a deployed function")));
         }
     }
     if entries.contains_key("dirs") {
-        return Err(problem(at.to_owned(), "`dirs` is no setting here: only the configuration file grants folders".to_owned()));
+        return Err(problem(at.to_owned(), "`dirs` can only be set in the configuration file".to_owned()));
     }
     if entries.contains_key("http_hosts") {
-        let why = "`http_hosts` is no setting here: only the configuration file says whom functions may ask";
+        let why = "`http_hosts` can only be set in the configuration file";
         return Err(problem(at.to_owned(), why.to_owned()));
     }
     entries.insert("name".to_owned(), name.into());
@@ -91,7 +91,7 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     let config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;
     if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
         let key = format!("{at}.env.{}", name.escape_default());
-        return Err(problem(key, "is no text: only the configuration file grants secrets of this machine".to_owned()));
+        return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));
     }
     Ok(config)
 }
@@ -184,7 +184,7 @@ fn unknown<'a>(key: &str, at: &str, known: impl Iterator<Item = &'a str> + Clone
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
         Some((_, nearest)) => format!("unknown key `{key}`{place}; did you mean `{nearest}`?"),
-        None => format!("unknown key `{key}`{place}; known are: {}", known.collect::<Vec<_>>().join(", ")),
+        None => format!("unknown key `{key}`{place}; known keys: {}", known.collect::<Vec<_>>().join(", ")),
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(error("s.toml", text), "s.toml: unknown key `deadlin_ms` at functions[1]; did you mean `deadline_ms`?");
         assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
         let far = error("s.toml", "xyzzy = 1");
-        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known are: access_log, admin, admin_token, admission, "), "{far}");
+        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known keys: access_log, admin, admin_token, admission, "), "{far}");
     }
 
     #[test]
