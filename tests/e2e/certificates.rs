@@ -77,7 +77,7 @@ fn what_a_server_would_refuse_is_not_good() {
         (json!({ "admin_token": { "file": "open" } }), &["admin_token: ", "open: others may read or write it"]),
         (json!({ "admin_token": { "file": "none" } }), &["admin_token: ", "none: No such file"]),
         (json!({ "admin": path("none/admin.sock") }), &["admin: ", "none: No such file"]),
-        (json!({ "admin": path("long") }), &["admin: ", "long: there is a file that is no socket"]),
+        (json!({ "admin": path("long") }), &["admin: ", "long: a file that is not a socket exists there"]),
         (json!({ "http_ca_file": "none.pem" }), &["http_ca_file: ", "none.pem"]),
         (json!({ "state_dir": path("long").join("below") }), &["state_dir: ", "below: Not a directory"]),
         (

@@ -487,7 +487,7 @@ fn commands_speak_to_the_door() {
     assert_eq!(command(&server, &["drain"]).code(), 0);
     assert!(server.wait(TIME_MAX).success());
     let done = command(&server, &["list"]);
-    assert!(done.code() == 1 && done.stderr.contains("no admin door"), "{}", done.stderr);
+    assert!(done.code() == 1 && done.stderr.contains("no admin API"), "{}", done.stderr);
 }
 
 #[test]
@@ -510,9 +510,9 @@ fn a_door_that_is_for_others_is_not_taken_for_none() {
     }
     let done = process::run(&mut list, b"", TIME_MAX);
     assert_eq!(done.code(), 1, "{}", done.text());
-    assert!(done.stderr.contains("is not for this user (permission denied)"), "{}", done.stderr);
+    assert!(done.stderr.contains("permission denied for the admin API"), "{}", done.stderr);
     assert!(
-        done.stderr.contains("root") && done.stderr.contains("sudo") && !done.stderr.contains("no admin door"),
+        done.stderr.contains("root") && done.stderr.contains("sudo") && !done.stderr.contains("no admin API"),
         "{}",
         done.stderr
     );
@@ -595,7 +595,7 @@ fn modules_that_stop_arriving_are_given_up() {
     eventually("all places are taken", || server.admin().deploy("another", &json!({}), &saying("hello")).status == 503);
     for stream in slow {
         let reply = read_reply(&mut BufReader::new(stream)).expect("an answer");
-        assert!(reply.status == 408 && reply.text().contains("nothing of it for 10 s"), "{} {}", reply.status, reply.text());
+        assert!(reply.status == 408 && reply.text().contains("no data for 10 s"), "{} {}", reply.status, reply.text());
     }
     assert_eq!(server.admin().deploy("another", &json!({}), &saying("hello")).status, 200);
     server.stop();

@@ -55,7 +55,7 @@ impl Address {
             Err(error) => return Err(format!("{}: {}: {error}", path.display(), folder.display())),
         }
         let is_file = path.symlink_metadata().is_ok_and(|metadata| !metadata.file_type().is_socket());
-        if is_file { Err(format!("{}: there is a file that is no socket", path.display())) } else { Ok(()) }
+        if is_file { Err(format!("{}: a file that is not a socket exists there", path.display())) } else { Ok(()) }
     }
 
     /// Where it is unless told otherwise, for a server that serves on `port`: a folder that belongs to this user. None where there is none.

@@ -124,7 +124,7 @@ impl Api {
             ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
-            _ => Err(Refusal(StatusCode::NOT_FOUND, format!("there is nothing at {path}"))),
+            _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {path}"))),
         };
         result.unwrap_or_else(|refused| refusal(&refused))
     }
@@ -200,7 +200,7 @@ impl Api {
             return Ok(text(StatusCode::OK, content_type, joined(&last)));
         }
         let Ok(place) = Arc::clone(&self.followers).try_acquire_owned() else {
-            let why = format!("{FOLLOWERS_MAX} follow logs already; ask without following, or try again");
+            let why = format!("{FOLLOWERS_MAX} clients follow logs already; read the log without following, or try again");
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
         };
         let (mut sender, body) = Channel::<Bytes>::new(1);
@@ -228,7 +228,7 @@ impl Api {
 
     async fn deploy(&self, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
         let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else {
-            let why = format!("{DEPLOYMENTS_MAX} deployments are under way; try again");
+            let why = format!("{DEPLOYMENTS_MAX} deployments are in progress; try again");
             return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
         };
         let settings = settings(request.headers())?;
@@ -257,18 +257,18 @@ impl Api {
 async fn received(body: Incoming) -> Result<Vec<u8>, Refusal> {
     let mut body = Limited::new(body, MODULE_BYTES_MAX as usize);
     let mut module = Vec::new();
-    let refusal = |status, why: &dyn Display| Refusal(status, format!("the module did not arrive: {why}"));
+    let refusal = |status, why: &dyn Display| Refusal(status, format!("the upload failed: {why}"));
     loop {
         match tokio::time::timeout(PIECE_TIMEOUT, body.frame()).await {
             Ok(None) => return Ok(module),
             Ok(Some(Ok(frame))) => module.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
-                let why = format!("{error}; at most {MODULE_BYTES_MAX} bytes are taken");
+                let why = format!("{error}; a module has at most {MODULE_BYTES_MAX} bytes");
                 return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, &why));
             }
             Ok(Some(Err(error))) => return Err(refusal(StatusCode::BAD_REQUEST, &error)),
             Err(_) => {
-                let why = format!("nothing of it for {} s; send it again", PIECE_TIMEOUT.as_secs());
+                let why = format!("no data for {} s; send it again", PIECE_TIMEOUT.as_secs());
                 return Err(refusal(StatusCode::REQUEST_TIMEOUT, &why));
             }
         }
@@ -280,10 +280,10 @@ async fn changed(change: impl FnOnce() -> Result<Change, DeployError> + Send + '
     match tokio::task::spawn_blocking(change).await {
         Ok(Ok(change)) => Ok(answer(StatusCode::OK, &change)),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "a change through the admin door was refused");
+            tracing::warn!(%error, "a change through the admin API was refused");
             Err(error.into())
         }
-        Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "a bug: see the log".to_owned())),
+        Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log".to_owned())),
     }
 }
 
@@ -300,7 +300,7 @@ fn option<'a>(query: Option<&'a str>, key: &str) -> Option<&'a str> {
 }
 
 fn drain() -> Result<Answer, Refusal> {
-    let failed = |error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot signal: {error}"));
+    let failed = |error| Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot send the signal: {error}"));
     kill_process(getpid(), Signal::TERM).map_err(failed)?;
     Ok(answer(StatusCode::ACCEPTED, &json!({ "phase": phase(Phase::Draining) })))
 }
@@ -365,7 +365,7 @@ fn refusal(Refusal(status, why): &Refusal) -> Answer {
 }
 
 fn not_allowed(allow: &'static str) -> Answer {
-    let mut response = refusal(&Refusal(StatusCode::METHOD_NOT_ALLOWED, format!("allowed here: {allow}")));
+    let mut response = refusal(&Refusal(StatusCode::METHOD_NOT_ALLOWED, format!("allowed methods: {allow}")));
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
 }

@@ -29,7 +29,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum ClientError {
     /// Nobody is at any of the places.
     #[error(
-        "no admin door at {} ({source}); is the server running? Say where it is with --admin, as the server's log does",
+        "no admin API at {} ({source}); is the server running? The server's log has the address; give it with --admin",
         places(addresses)
     )]
     Absent {
@@ -39,13 +39,13 @@ pub enum ClientError {
         source: io::Error,
     },
     /// There is one, for others.
-    #[error("the admin door at {} is not for this user (permission denied): only {} may use it; run this command as that user, or with sudo", path.display(), owner(path))]
+    #[error("permission denied for the admin API at {}: only {} may use it; run this command as that user, or with sudo", path.display(), owner(path))]
     Denied {
         /// Its socket.
         path: PathBuf,
     },
     /// Nobody can be reached there.
-    #[error("cannot connect to the admin door at {address}: {source}")]
+    #[error("cannot connect to the admin API at {address}: {source}")]
     Connect {
         /// Where.
         address: Address,
@@ -53,16 +53,16 @@ pub enum ClientError {
         source: io::Error,
     },
     /// Somebody is there, but says nothing.
-    #[error("the admin door at {address} did not answer for {} s: too many ask it at once, or the server is busy with changes; try again", ANSWER_TIMEOUT.as_secs())]
+    #[error("the admin API at {address} did not answer for {} s: it has too many clients, or the server is busy with changes; try again", ANSWER_TIMEOUT.as_secs())]
     Silent {
         /// Where.
         address: Address,
     },
     /// The connection failed.
-    #[error("the server gave no proper answer: {0}")]
+    #[error("the server sent an invalid answer: {0}")]
     Http(#[from] hyper::Error),
     /// No request.
-    #[error("cannot ask: {0}")]
+    #[error("cannot send the request: {0}")]
     Request(#[from] hyper::http::Error),
     /// The system refuses.
     #[error(transparent)]

@@ -137,7 +137,7 @@ impl Door {
             let builder = builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("admin-change");
             let served = builder.build_local(LocalOptions::default()).and_then(|runtime| runtime.block_on(accept(self, api)));
             if let Err(error) = served {
-                tracing::error!(%error, "the admin door is closed");
+                tracing::error!(%error, "the admin API stopped");
             }
         };
         thread::Builder::new().name("admin".to_owned()).spawn(run)?;
@@ -149,7 +149,7 @@ impl Door {
 fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     if let Ok(metadata) = fs::symlink_metadata(path) {
         if !metadata.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket exists there"));
         }
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
@@ -188,7 +188,7 @@ async fn accept(door: Door, api: Api) -> io::Result<()> {
             (None, None) => return Ok(()),
         };
         if let Err(error) = accepted {
-            tracing::warn!(%error, "the admin door cannot accept a connection; trying again");
+            tracing::warn!(%error, "the admin API cannot accept a connection; trying again");
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -218,7 +218,7 @@ fn serve_in_task(
         let mut builder = http1::Builder::new();
         let builder = builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
         if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-            tracing::debug!(%error, "a connection to the admin door ended early");
+            tracing::debug!(%error, "a connection to the admin API ended early");
         }
     });
 }
