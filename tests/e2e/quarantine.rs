@@ -166,7 +166,7 @@ fn sighup_with_one_bad_file_keeps_what_was_served() {
     assert_eq!(degraded(&server), names(&["f", "new"]));
     let shown = server.admin().function("f").expect("it is there");
     assert_eq!(shown["state"], "served");
-    assert!(shown["problem"].as_str().expect("a reason").contains("the version before it is still served"), "{shown}");
+    assert!(shown["problem"].as_str().expect("a reason").contains("the previous version stays in service"), "{shown}");
     // Where its route goes to another, it cannot stay.
     let other = entry_with("other", "echo.wat", &json!({ "route": "/f" }));
     reload(&server, &json!([f("/elsewhere"), all, other]), "added other; removed added, new; quarantined f");
@@ -244,7 +244,7 @@ fn a_flipped_byte_in_state_dir_concerns_one_function() {
     assert!(refused.status == 409 && refused.text().contains("--reset"), "{}", refused.text());
     // Nobody takes its path.
     let refused = server.admin().deploy("d", &json!({ "route": "/of/a" }), &saying("d"));
-    assert!(refused.status == 409 && refused.text().contains("held for `a`"), "{}", refused.text());
+    assert!(refused.status == 409 && refused.text().contains("belongs to `a`, which is quarantined"), "{}", refused.text());
     // The file from a backup is as good.
     fs::write(&settings, &good).expect("write the settings");
     fs::remove_file(state.join("no name.json")).expect("remove the file");

@@ -40,13 +40,13 @@ pub enum CatalogueError {
     #[error("there is no function `{0}`")]
     Unknown(String),
     /// It is the configuration's.
-    #[error("`{0}` stands in the configuration: change it there and send SIGHUP")]
+    #[error("`{0}` is in the configuration: change it there and send SIGHUP")]
     Configured(String),
     /// It was deployed.
-    #[error("`{0}` was deployed through the admin door: remove it there first (`sledge remove {0}`)")]
+    #[error("`{0}` was deployed through the admin API: remove it first (`sledge remove {0}`)")]
     Deployed(String),
     /// Its route is that of one that is quarantined.
-    #[error("route {route} is held for `{other}`, which is quarantined: put that right or remove it first")]
+    #[error("route {route} belongs to `{other}`, which is quarantined: fix or remove that function first")]
     Held {
         /// The route.
         route: String,
@@ -54,7 +54,7 @@ pub enum CatalogueError {
         other: String,
     },
     /// Its route is another's.
-    #[error("route {route} is that of `{other}`")]
+    #[error("route {route} belongs to `{other}`")]
     Route {
         /// The route.
         route: String,
@@ -62,10 +62,10 @@ pub enum CatalogueError {
         other: String,
     },
     /// Its address is not there.
-    #[error("the server does not listen on {0}: addresses are opened when it starts, for functions of the configuration")]
+    #[error("the server does not listen on {0}: it opens addresses when it starts, for functions of the configuration")]
     Address(SocketAddr),
     /// There are too many.
-    #[error("there are {FUNCTIONS_MAX} functions already")]
+    #[error("the server has {FUNCTIONS_MAX} functions already")]
     Full,
 }
 

@@ -61,8 +61,8 @@ pub enum DeployError {
     Nothing(Vec<(Subject, String)>),
     /// The settings that would stay cannot be read.
     #[error(
-        "the settings of `{name}` cannot be read ({why}): say which it has with --reset and --set (`?reset=true` at the admin door), or put its file \
-         back and send SIGHUP"
+        "the settings of `{name}` cannot be read ({why}): give all settings with --reset and --set (admin API: `?reset=true`), or restore the file \
+         and send SIGHUP"
     )]
     NoSettings {
         /// The function.
@@ -71,7 +71,7 @@ pub enum DeployError {
         why: String,
     },
     /// Others change it all the time.
-    #[error("the settings of `{0}` were changed by others meanwhile, and again; deploy it again")]
+    #[error("other clients keep changing the settings of `{0}`; deploy it again")]
     Changing(String),
     /// The server stops.
     #[error("the server is stopping")]
@@ -184,7 +184,7 @@ impl Deployer {
     /// # Errors
     /// When no function is left.
     pub fn refuse_address(&self, address: SocketAddr, why: &impl fmt::Display) -> Result<(), DeployError> {
-        let reason = format!("listen: cannot listen on {address}: {why}; when that is free, start the server again");
+        let reason = format!("listen: cannot listen on {address}: {why}; free the address, then restart the server");
         let mut change = self.change();
         let retired = self.catalogue().refuse_address(address, &reason);
         self.publish(retired, &mut change);
@@ -351,7 +351,7 @@ impl Deployer {
         if let Some(store) = &self.store {
             // It is gone for this server in any case; the next one would have it again.
             if let Err(error) = store.remove(name) {
-                tracing::error!(function = name, %error, "removed, but it will be back after a restart");
+                tracing::error!(function = name, %error, "removed, but the function will return after a restart");
             }
         }
         self.publish(before.into_iter().collect(), &mut told);
@@ -440,7 +440,7 @@ impl Deployer {
         let contents = self.store.as_ref().map(Store::contents).transpose();
         match contents.map(Option::unwrap_or_default) {
             Ok(Contents { strange, .. }) => {
-                let why = "names no function; remove it, or give it the name NAME.json of its function and send SIGHUP";
+                let why = "is not named after a function; remove it, or rename it to NAME.json and send SIGHUP";
                 problems.extend(strange.into_iter().map(|file| (Subject::StateFile(file), why.to_owned())));
             }
             Err(error) => drop(problems.insert(Subject::StateFile(String::new()), error.to_string())),

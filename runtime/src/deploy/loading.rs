@@ -65,7 +65,7 @@ pub(super) fn in_the_shadow_of(config: &FunctionConfig, configured: &str) -> Str
     }
     let route = config.route();
     format!(
-        "its route {route} is that of `{configured}`; remove it (`sledge remove {name}`), or deploy it again with another (--set route=)"
+        "its route {route} belongs to `{configured}`; remove the function (`sledge remove {name}`), or deploy it with another route (--set route=)"
     )
 }
 
@@ -78,7 +78,7 @@ fn in_the_way(config: &FunctionConfig, error: &CatalogueError) -> String {
 
 fn shadowed(name: &str) -> String {
     format!(
-        "the configuration has a function of this name, too, which comes first; `sledge remove {name}` removes the one that was deployed"
+        "the configuration has a function of the same name, which takes precedence; `sledge remove {name}` removes the deployed one"
     )
 }
 

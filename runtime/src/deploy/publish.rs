@@ -76,7 +76,7 @@ impl Publisher {
             *published = Published { number, router: Arc::new(router), retired };
         });
         if !self.taken.wait(number, TAKE_TIME_MAX) {
-            tracing::warn!(after = ?TAKE_TIME_MAX, "not every thread uses the new routes yet");
+            tracing::warn!(after = ?TAKE_TIME_MAX, "some threads do not use the new routes yet");
         }
         // They are not needed any more, and would keep in memory what they name.
         self.sender.send_if_modified(|published| {

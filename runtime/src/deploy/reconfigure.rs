@@ -58,7 +58,10 @@ impl<'a> Reload<'a> {
                 let unusable = Unusable::new(&other, loading::in_the_shadow_of(&other, &function.name));
                 self.retired.extend(self.catalogue.quarantine(unusable, Origin::Deployed, false));
             } else {
-                tracing::warn!(function = other.name, "the configuration takes its place; without state_dir it is gone");
+                tracing::warn!(
+                    function = other.name,
+                    "the configured function replaces the deployed one, which is lost without state_dir"
+                );
                 self.retired.extend(self.catalogue.remove(&other.name, Origin::Deployed).ok());
             }
             match (has_name, self.is_lasting) {
@@ -85,8 +88,8 @@ impl<'a> Reload<'a> {
         let name = unusable.config.name.clone();
         let served = self.catalogue.get(&name).map(|entry| (entry.origin, self.catalogue.has_configured_at(&entry.config)));
         let still = match served {
-            Some((Origin::Config, false)) => "; the version before it is still served",
-            Some((Origin::Deployed, _)) => "; the one that was deployed is served",
+            Some((Origin::Config, false)) => "; the previous version stays in service",
+            Some((Origin::Deployed, _)) => "; the deployed function stays in service",
             _ => "",
         };
         let reason = format!("{}{still}", unusable.reason);

@@ -169,22 +169,24 @@ impl Store {
         let bytes = read_at_most(path, SETTINGS_BYTES_MAX).map_err(at(path))?;
         let mut file: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(format!("damaged: {error}")))?;
         let (mut settings, doubt) = match file.get("format").and_then(Value::as_u64) {
-            None if file.get("settings").is_some() => (file["settings"].take(), Some("damaged: names no format".to_owned())),
+            None if file.get("settings").is_some() => {
+                (file["settings"].take(), Some("damaged: the format is missing".to_owned()))
+            }
             None => (file, None),
             Some(FORMAT) => {
                 let settings = file["settings"].take();
                 let is_whole = file["digest"].as_str() == Some(&digest_of(&settings));
-                (settings, (!is_whole).then(|| "damaged: its content does not fit its digest".to_owned()))
+                (settings, (!is_whole).then(|| "damaged: the content does not match its digest".to_owned()))
             }
-            Some(0) => return Err(wrong("damaged: has no format".to_owned())),
+            Some(0) => return Err(wrong("damaged: invalid format".to_owned())),
             Some(format) => {
-                let advice = "a newer sledge has written it: start that one, or deploy the function again";
-                return Err(wrong(format!("has format {format}, this sledge reads up to {FORMAT}; {advice}")));
+                let advice = "written by a newer sledge: start that version, or deploy the function again";
+                return Err(wrong(format!("has format {format}, but this sledge reads formats up to {FORMAT}; {advice}")));
             }
         };
         let module = settings.as_object_mut().and_then(|entries| entries.remove("path"));
         let module = module.and_then(|module| Some(Path::new(module.as_str()?).file_name()?.to_owned()));
-        let module = module.ok_or_else(|| wrong("damaged: names no module".to_owned()))?;
+        let module = module.ok_or_else(|| wrong("damaged: the module is missing".to_owned()))?;
         Ok(Settings { module: self.folder.join(module), settings, doubt })
     }
 
@@ -215,7 +217,7 @@ impl Store {
     /// The same after a change, which is made whatever becomes of what it leaves behind.
     fn sweep_or_warn(&self) {
         if let Err(error) = self.sweep() {
-            tracing::warn!(%error, "a module that is served no longer stays where it is");
+            tracing::warn!(%error, "cannot delete the file of a removed module");
         }
     }
 
@@ -242,7 +244,7 @@ fn whole_module(config: &FunctionConfig) -> Result<(), String> {
     if path.file_name() == Some(OsStr::new(&module_name(&config.name, &blake3::hash(&bytes)))) {
         return Ok(());
     }
-    Err(format!("state_dir: {}: damaged: its content does not fit its name", path.display()))
+    Err(format!("state_dir: {}: damaged: the content does not match the file name", path.display()))
 }
 
 fn digest_of(settings: &Value) -> String {
@@ -300,7 +302,7 @@ mod tests {
         let module = store.function("f").unwrap().unwrap().path;
         fs::write(&module, b"\0asm something else").unwrap();
         let wrong = store.function("f").unwrap().unwrap_err();
-        assert!(wrong.has_settings && wrong.reason.contains("does not fit its name"), "{wrong:?}");
+        assert!(wrong.has_settings && wrong.reason.contains("does not match the file name"), "{wrong:?}");
         assert!(store.function("g").is_none());
         store.remove("f").unwrap();
         assert_eq!(files(folder.path()), 0);
