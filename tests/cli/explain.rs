@@ -83,9 +83,9 @@ fn what_is_no_place_is_refused() {
     let artifact = compiled(folder.path(), "f.wat", "(module (func (export \"f\")))", &[]);
     for (place, words) in [
         ("somewhere", "expected an address (0x1f40)"),
-        ("0x7fffffff", "is outside of its code, which is at 0x"),
-        ("wasm offset 0x7fff", "no function has wasm offset 0x7fff"),
-        ("wasm[9]::g", "there is no symbol wasm[9]::g"),
+        ("0x7fffffff", "is outside of the code, which is at 0x"),
+        ("wasm offset 0x7fff", "no function contains wasm offset 0x7fff"),
+        ("wasm[9]::g", "no such symbol: wasm[9]::g"),
     ] {
         let done = explain(folder.path(), place, &artifact);
         assert!(done.code() == 1 && done.stderr.contains(words), "{place}: {}", done.stderr);

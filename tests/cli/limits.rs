@@ -154,5 +154,5 @@ fn child_of(awsm: &Child) -> Pid {
 fn the_hidden_command_refuses_what_is_no_request() {
     let done = process::run(&mut programs::awsm_command(&["codegen"]), b"\0asm", TIME_MAX);
     assert_eq!(done.code(), 1, "{}", done.stderr);
-    assert!(done.stderr.contains("awsm codegen is for `awsm compile`"), "{}", done.stderr);
+    assert!(done.stderr.contains("awsm codegen is internal to `awsm compile`"), "{}", done.stderr);
 }

@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
     let bytes = std::fs::read(path).with_context(|| name.to_string())?;
     if bytes.len() as u64 > limits::ARTIFACT_BYTES_MAX {
-        bail!("{name}: larger than an artifact may be ({} bytes)", limits::ARTIFACT_BYTES_MAX);
+        bail!("{name}: larger than the limit of {} bytes for artifacts", limits::ARTIFACT_BYTES_MAX);
     }
     Ok(bytes)
 }
@@ -43,9 +43,7 @@ impl<'d> Artifact<'d> {
         let advice = || format!("{name}: not an artifact of awsm");
         let file = object::File::parse(bytes).with_context(advice)?;
         let Some(section) = file.section_by_name(DESCRIPTOR_SECTION) else {
-            bail!(
-                "{name}: not an artifact of awsm: it has no section {DESCRIPTOR_SECTION}; `awsm compile` makes one from a module or source"
-            );
+            bail!("{name}: not an artifact of awsm: it has no section {DESCRIPTOR_SECTION}; `awsm compile` creates artifacts");
         };
         let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
         let descriptor = raw.decode().with_context(advice)?;

@@ -30,10 +30,10 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 pub(super) struct Arguments {
     /// Module, source file or cargo package
     input: PathBuf,
-    /// Where to write; `-` for standard output [default: INPUT's name with the ending of what is emitted, in the current folder]
+    /// Output file; `-` for standard output [default: in the current folder, INPUT's name with the extension of the output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How accesses are kept inside the memory
+    /// How memory accesses are checked: guard (guard pages), segment (guard pages, memory in %gs; x86-64), software (comparisons), none
     #[arg(long, value_name = "MODE", default_value = "guard", value_parser = parse_bounds)]
     bounds: Bounds,
     /// Machine to compile for [default: this one]
@@ -45,31 +45,31 @@ pub(super) struct Arguments {
     /// Optimisation level, 0 to 3
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// Threads that generate code of a large module; the result does not depend on it [default: as many as there are processors]
+    /// Threads for code generation of large modules; the output does not depend on N [default: number of processors]
     #[arg(short, long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Memory that code generation may use, in MB
+    /// Memory limit of code generation, in MB
     #[arg(long, value_name = "MB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     memory_max_mb: u64,
-    /// Processor time that code generation may take, in seconds; by the clock, it may take 8 times as long
+    /// Limit on processor time of code generation, in seconds; the limit on elapsed time is 8 times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     time_max_s: u64,
     /// Keep source lines of a module with debug information, for `awsm explain`, debuggers and profilers
     #[arg(long)]
     debug: bool,
-    /// What to write
+    /// Kind of output
     #[arg(long, value_enum, default_value_t = Kind::So)]
     emit: Kind,
-    /// Accept exceptions in the form of the proposal before it was finished, which older compilers write (try, catch, delegate, rethrow)
+    /// Accept exceptions in the legacy form of older compilers (try, catch, delegate, rethrow)
     #[arg(long)]
     legacy_exceptions: bool,
-    /// Let exceptions of other modules through a module that has no tags, so that it can be linked with modules that throw
+    /// Let exceptions of other modules pass through a module without tags, so it can be linked with modules that throw
     #[arg(long)]
     foreign_exceptions: bool,
-    /// Compile a module although `sledge` does not offer what it imports, for a program that links it with other modules
+    /// Compile a module with imports that `sledge` does not offer, for programs that link modules themselves
     #[arg(long)]
     allow_unknown_imports: bool,
-    /// Show no progress
+    /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
     /// Keep in this file how far it has come: phase, functions done and to do
@@ -151,7 +151,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let input = &arguments.input;
     let language = Language::of(input)?;
     if !arguments.producer.is_empty() && !language.has_producer() {
-        bail!("{}: arguments after `--` go to clang, rustc or cargo, none of which is needed for this input", input.display());
+        bail!("{}: arguments after `--` are for clang, rustc or cargo; this input needs none of them", input.display());
     }
     let output = match &arguments.output {
         Some(output) => output.clone(),
@@ -197,7 +197,7 @@ fn check_imports(wasm: &[u8], kind: Kind, allow_unknown: bool) -> Result<()> {
     match importable::check(wasm) {
         Err(Refused::Imports(_)) if allow_unknown || kind != Kind::So => Ok(()),
         Err(refused @ Refused::Imports(_)) => {
-            bail!("{refused}\nfor a program that links it with other modules, --allow-unknown-imports compiles it all the same")
+            bail!("{refused}\nto compile it for a program that links modules itself, give --allow-unknown-imports")
         }
         Err(refused @ Refused::Component) => Err(refused.into()),
         Ok(()) => Ok(()),
@@ -208,7 +208,7 @@ fn check_imports(wasm: &[u8], kind: Kind, allow_unknown: bool) -> Result<()> {
 fn default_output(input: &Path, kind: Kind) -> Result<PathBuf> {
     let full = input.canonicalize().with_context(|| input.display().to_string())?;
     let stem = if full.is_dir() { full.file_name() } else { full.file_stem() };
-    let stem = stem.with_context(|| format!("{}: has no name to derive the output's from; give -o FILE", input.display()))?;
+    let stem = stem.with_context(|| format!("{}: cannot derive the output's name; give -o FILE", input.display()))?;
     let mut name = stem.to_owned();
     name.push(".");
     name.push(kind.extension());

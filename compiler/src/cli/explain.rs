@@ -14,7 +14,7 @@ use super::source::Sources;
 /// Native addresses that are listed for a place in the module.
 const PLACES_MAX: usize = 16;
 
-/// Say which function, instruction and source line a place stands for
+/// Show the function, instruction and source line of a place in the code
 ///
 /// WHERE is an address in the file, as nm, objdump, gdb and perf show it (0x1f40); a symbol and an offset (wasm[3]::add+0x12); or a place in the
 /// WebAssembly module as sledge prints it in backtraces (`wasm offset 0x1f3`; a whole line of a backtrace does).
@@ -48,11 +48,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     })?;
     let text = match place {
         Place::Wasm(offset) => {
-            explain_wasm(&artifact, offset).with_context(|| format!("{name}: no function has wasm offset {offset:#x}"))?
+            explain_wasm(&artifact, offset).with_context(|| format!("{name}: no function contains wasm offset {offset:#x}"))?
         }
         Place::Address(address) => explain_address(&artifact, address)?,
         Place::Symbol(symbol, offset) => {
-            let address = artifact.symbol(&symbol).with_context(|| format!("{name}: there is no symbol {symbol}"))?;
+            let address = artifact.symbol(&symbol).with_context(|| format!("{name}: no such symbol: {symbol}"))?;
             explain_address(&artifact, address + offset)?
         }
     };
@@ -91,7 +91,7 @@ fn line(text: &mut String, key: &str, value: impl std::fmt::Display) {
 fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     let Some(text) = artifact.texts.iter().find(|text| (text.start..text.start + text.bytes).contains(&address)) else {
         let all = artifact.texts.iter().map(|text| format!("{:#x} to {:#x}", text.start, text.start + text.bytes));
-        bail!("{}: {address:#x} is outside of its code, which is at {}", artifact.name, all.collect::<Vec<_>>().join(", "));
+        bail!("{}: {address:#x} is outside of the code, which is at {}", artifact.name, all.collect::<Vec<_>>().join(", "));
     };
     let mut answer = String::new();
     line(&mut answer, "address", format_args!("{address:#x}"));
@@ -110,7 +110,7 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
             describe_trap(&mut answer, row);
             describe_source(&mut answer, artifact, address);
         }
-        None => line(&mut answer, "wasm", "nothing: an entry, a helper, or code that prepares a function's frame"),
+        None => line(&mut answer, "wasm", "none: an entry, a helper, or a function's prologue"),
     }
     Ok(answer)
 }
@@ -157,7 +157,7 @@ fn describe_trap(answer: &mut String, row: &TrapRow) {
 fn describe_source(answer: &mut String, artifact: &Artifact<'_>, address: u64) {
     match Sources::of(artifact).and_then(|sources| sources.line(address)) {
         Some(place) => line(answer, "source", place),
-        None => line(answer, "source", "not known; compile with --debug a module that has debug information"),
+        None => line(answer, "source", "unknown; compile a module with debug information with --debug"),
     }
 }
 

@@ -34,6 +34,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Codegen => awsm::isolated::serve().context("awsm codegen is for `awsm compile`, not for people"),
+        Command::Codegen => awsm::isolated::serve().context("awsm codegen is internal to `awsm compile`"),
     }
 }
