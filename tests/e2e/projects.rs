@@ -18,7 +18,7 @@ fn project(name: &str, language: &str) -> PathBuf {
     let folder = programs::folder().join(format!("projects-{name}"));
     fs::create_dir_all(&folder).expect("a folder");
     let done = process::run(sledge_command(&["new", name, "--lang", language]).current_dir(&folder), b"", TIME_MAX);
-    assert_eq!((done.code(), done.text()), (0, format!("made {name}; next: cd {name} && sledge dev\n")), "{}", done.stderr);
+    assert_eq!((done.code(), done.text()), (0, format!("created {name}; next: cd {name} && sledge dev\n")), "{}", done.stderr);
     folder.join(name)
 }
 
@@ -101,10 +101,10 @@ fn a_project_is_refused_where_it_cannot_be() {
     let above = folder.parent().expect("a folder");
     let run = |arguments: &[&str]| process::run(sledge_command(arguments).current_dir(above), b"", TIME_MAX);
     let again = run(&["new", "there", "--lang", "c"]);
-    assert_eq!((again.code(), again.stderr.as_str()), (1, "sledge: there: exists already; nothing was changed\n"));
+    assert_eq!((again.code(), again.stderr.as_str()), (1, "sledge: there: already exists; nothing was changed\n"));
     assert_eq!(fs::read_to_string(folder.join("function.c")).expect("read"), "mine");
     let bad = run(&["new", "../out", "--lang", "c"]);
-    assert!(bad.code() == 2 && bad.stderr.contains("has to begin with a letter"), "{}", bad.stderr);
+    assert!(bad.code() == 2 && bad.stderr.contains("has to start with a letter"), "{}", bad.stderr);
     let nowhere = run(&["dev"]);
     assert!(nowhere.code() == 2 && nowhere.stderr.contains("sledge.toml: no such file"), "{}", nowhere.stderr);
 }
@@ -136,7 +136,7 @@ fn a_project_is_built_and_swapped_as_it_changes() {
     replace(&source, "\"Hello, %.*s!\\n\"", "\"Hello, %.*s!\\n\" oops");
     let mut dev = sledge_command(&["dev", "--listen", "127.0.0.1:0"]);
     dev.current_dir(&folder);
-    let waits = "worked-on: building failed: awsm: exit status: 1; waiting for the next change";
+    let waits = "worked-on: the build failed: awsm: exit status: 1; waiting for the next change";
     let server = Server::start_waiting(&mut dev, waits, || replace(&source, " oops", ""));
     assert!(server.log().contains("function.c:"), "the compiler's own message");
     wait_for_reply(&server, "/worked-on", "Hello, Ada!\n");
@@ -146,7 +146,7 @@ fn a_project_is_built_and_swapped_as_it_changes() {
     wait_for_reply(&server, "/worked-on", "Good morning, Ada!\n");
 
     replace(&source, "SLEDGE_HANDLE {", "SLEDGE_HANDLE {{");
-    server.wait_for_log("what was built before is still served");
+    server.wait_for_log("the last good version stays in service");
     assert_eq!(server.client().post("/worked-on", "Ada").text(), "Good morning, Ada!\n");
     replace(&source, "SLEDGE_HANDLE {{", "SLEDGE_HANDLE {");
     replace(&source, "Good morning, %", "Good evening, %");

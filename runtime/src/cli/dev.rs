@@ -28,10 +28,10 @@ use crate::{load, logging, server};
 /// Builds in a row because of files that change meanwhile; what still changes in the last one is made by it.
 const BUILDS_MAX: usize = 3;
 
-/// Serve a project, and build it whenever a file changes.
+/// Serve a project; rebuild and reload it when a file changes.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DevArgs {
-    /// The project's configuration; of its functions, `build` says how they are made
+    /// The project's configuration; `build` of each function is the command that builds it
     #[arg(long, value_name = "FILE", default_value = "sledge.toml")]
     config: PathBuf,
     /// Address to listen on; port 0 takes a free one
@@ -74,13 +74,13 @@ struct Project {
 
 pub(super) fn dev(args: DevArgs) -> ExitCode {
     if !args.config.is_file() {
-        let what = "`sledge new` makes a project, or give its configuration with --config FILE";
+        let what = "`sledge new` creates a project; or give a configuration with --config FILE";
         return usage(format_args!("{}: no such file; {what}", args.config.display()));
     }
     logging::queueable(Level::INFO, logging::Format::default());
     let watch = match Watch::new(args.folder(), args.config.file_name().unwrap_or_default()) {
         Ok(watch) => watch,
-        Err(error) => return fail(format_args!("{}: cannot be watched: {error}", args.folder().display())),
+        Err(error) => return fail(format_args!("{}: cannot watch this folder: {error}", args.folder().display())),
     };
     let mut project = Project { args: args.clone(), watch, made: Made::default(), files: Files::default() };
     let (config, prepared) = loop {
@@ -95,7 +95,7 @@ pub(super) fn dev(args: DevArgs) -> ExitCode {
         print_line(&format!("listening on {scheme}://{address}"));
         // Here, where signals are left to the main thread already.
         if let Err(error) = thread::Builder::new().name("dev".to_owned()).spawn(move || project.follow()) {
-            tracing::error!(%error, "changes are not followed");
+            tracing::error!(%error, "cannot watch for changes");
         }
     };
     match server::serve(&config, prepared, move || args.checked(), ready) {
@@ -122,7 +122,7 @@ impl Project {
             match self.build() {
                 // What then goes wrong is said by who reads the configuration anew.
                 Ok(()) => drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)),
-                Err(error) => tracing::error!("{error}; what was built before is still served; waiting for the next change"),
+                Err(error) => tracing::error!("{error}; the last good version stays in service; waiting for the next change"),
             }
         }
     }
@@ -145,7 +145,7 @@ impl Project {
             let Some(first) = edited.first() else { return built };
             let file = first.display();
             if builds_left == 0 {
-                tracing::warn!(%file, "changes with every build, so the build makes it; name it in .gitignore");
+                tracing::warn!(%file, "changes with every build, so it is treated as a build product; add it to .gitignore");
                 self.made.extend(edited);
                 return built;
             }
@@ -167,7 +167,7 @@ fn build(config: &Config, folder: &Path) -> Result<(), String> {
     for function in &config.functions {
         let Some((program, arguments)) = function.build.split_first() else { continue };
         tracing::info!(function = function.name, "building");
-        let failed = |why: &dyn fmt::Display| format!("{}: building failed: {program}: {why}", function.name);
+        let failed = |why: &dyn fmt::Display| format!("{}: the build failed: {program}: {why}", function.name);
         let mut command = Command::new(program);
         command.args(arguments).current_dir(folder).stdin(Stdio::null()).env("PATH", path());
         // Not all that take minutes say what they do.
@@ -184,7 +184,7 @@ fn build(config: &Config, folder: &Path) -> Result<(), String> {
 
 fn check_made(function: &FunctionConfig) -> Result<(), String> {
     let path = &function.path;
-    if path.is_file() { Ok(()) } else { Err(format!("{}: its `build` does not make {}", function.name, path.display())) }
+    if path.is_file() { Ok(()) } else { Err(format!("{}: its `build` did not create {}", function.name, path.display())) }
 }
 
 /// Where programs are looked for: the compiler beside this one first.

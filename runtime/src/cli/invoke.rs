@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Call a function of a running server.
 #[derive(Debug, Args)]
 pub(super) struct InvokeArgs {
-    /// The function's name, or its route if it begins with /
+    /// The function's name, or a route that begins with /
     name: String,
     /// The request's body: text, @FILE, or @- for standard input [default: empty]
     #[arg(long, value_name = "@FILE|TEXT")]
@@ -54,10 +54,10 @@ impl fmt::Display for InvokeError {
             InvokeError::Url { url, what } => write!(f, "--server {url}: {what}; give a URL such as http://{LISTEN_DEFAULT}"),
             InvokeError::Connect { url, source } if source.kind() == io::ErrorKind::ConnectionRefused => write!(
                 f,
-                "no server listens at {url}: start one with `sledge serve FUNCTION.so`, or say where it is with --server URL"
+                "no server listens at {url}: start one with `sledge serve FUNCTION.so`, or give its address with --server URL"
             ),
             InvokeError::Connect { url, source } => write!(f, "cannot connect to {url}: {source}"),
-            InvokeError::Http(error) => write!(f, "the server gave no proper answer: {error}"),
+            InvokeError::Http(error) => write!(f, "the server sent an invalid HTTP response: {error}"),
             InvokeError::Io(error) => error.fmt(f),
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn invoke(args: InvokeArgs) -> ExitCode {
     };
     let path = if args.name.starts_with('/') { args.name } else { format!("/{}", args.name) };
     let Ok(path) = path.parse::<Uri>() else {
-        return usage(format_args!("{path}: no function can have this name"));
+        return usage(format_args!("{path}: not a valid function name or route"));
     };
     let mut request = Request::new(Full::new(body));
     (*request.method_mut(), *request.uri_mut()) = (args.method, path);
@@ -108,22 +108,22 @@ fn data(given: Option<&str>) -> Result<Bytes, String> {
 /// A header as it is written in a request.
 fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("give NAME: VALUE")?;
-    let name = name.trim().parse().map_err(|_| format!("{name:?} is no name of a header"))?;
+    let name = name.trim().parse().map_err(|_| format!("{name:?} is not a valid header name"))?;
     let value = value.trim();
-    Ok((name, value.parse().map_err(|_| format!("{value:?} is no value of a header"))?))
+    Ok((name, value.parse().map_err(|_| format!("{value:?} is not a valid header value"))?))
 }
 
 /// Host and port of a server's URL.
 fn authority(server: &str) -> Result<(String, u16), InvokeError> {
     let wrong = |what| InvokeError::Url { url: server.to_owned(), what };
-    let url: Uri = server.parse().map_err(|_| wrong("is no URL"))?;
+    let url: Uri = server.parse().map_err(|_| wrong("is not a URL"))?;
     if url.scheme_str() != Some("http") {
-        return Err(wrong("only http is spoken"));
+        return Err(wrong("only http is supported"));
     }
     if url.path() != "/" || url.query().is_some() {
         return Err(wrong("has a path"));
     }
-    let host = url.host().ok_or_else(|| wrong("names no host"))?;
+    let host = url.host().ok_or_else(|| wrong("has no host"))?;
     Ok((host.trim_matches(['[', ']']).to_owned(), url.port_u16().unwrap_or(80)))
 }
 

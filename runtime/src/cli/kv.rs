@@ -12,13 +12,13 @@ use crate::kv::embedded::tool;
 /// What is done with a store's file.
 #[derive(Debug, Subcommand)]
 pub(super) enum KvCommand {
-    /// Check a file, and count what each tenant has there
+    /// Check a file, and count the entries of each tenant
     Check(FileArgs),
-    /// Write what a file holds to standard output, a line of JSON for each entry
+    /// Write all entries to standard output, one line of JSON each
     Export(FileArgs),
-    /// Make a file of what was exported, from standard input
+    /// Create a file from exported entries on standard input
     Import(NewArgs),
-    /// Make a new file of what can be read of a damaged one, and say what is lost
+    /// Copy the readable entries of a damaged file to a new file, and report what is lost
     Salvage(SalvageArgs),
 }
 
@@ -30,15 +30,15 @@ pub(super) struct FileArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// The file to make
+    /// The file to create
     new: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SalvageArgs {
-    /// The damaged file, which stays as it is
+    /// The damaged file; it is not changed
     file: PathBuf,
-    /// The file to make
+    /// The file to create
     new: PathBuf,
 }
 

@@ -34,7 +34,7 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 
 #[derive(Debug, Parser)]
-#[command(name = "sledge", version, about = "Runs WebAssembly functions, compiled by awsm, in sandboxes of microseconds")]
+#[command(name = "sledge", version, about = "Serves WebAssembly functions, compiled by awsm, each request in a fresh sandbox")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -42,29 +42,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a function once: standard input and output are its own, and so is the exit status
+    /// Run a function once, on standard input and output; the exit status is the function's
     Run(run::RunArgs),
-    /// Make a project for a function, in a folder of its name
+    /// Create a project for a function, in a new folder
     New(new::NewArgs),
-    /// Serve a project, and build it whenever a file changes
+    /// Serve a project; rebuild and reload it when a file changes
     Dev(dev::DevArgs),
     /// Serve functions over HTTP
     Serve(serve::ServeArgs),
     /// Call a function of a running server
     Invoke(invoke::InvokeArgs),
-    /// Serve a WebAssembly module on a running server, instead of what was deployed under its name, whose settings stay
+    /// Deploy a WebAssembly module to a running server, as a new function or the next version of one
     Deploy(operate::DeployArgs),
-    /// Serve a deployed function no longer
+    /// Remove a deployed function from a running server
     Remove(operate::RemoveArgs),
     /// List the functions of a running server
     List(operate::AskArgs),
-    /// Show how a running server is, or one of its functions
+    /// Show the status of a running server, or of one function
     Status(operate::StatusArgs),
-    /// Show what a function of a running server wrote to its standard error
+    /// Show the log of a function: its standard error
     Logs(operate::LogsArgs),
-    /// Let a running server finish what it has, and end
+    /// Finish running requests, then stop the server
     Drain(operate::AskArgs),
-    /// Check, copy or salvage the file of a key-value store that no server uses
+    /// Check, copy or salvage a key-value store's file while no server uses it
     #[command(subcommand)]
     Kv(kv::KvCommand),
     /// Describe or check configuration files
@@ -76,13 +76,13 @@ enum Command {
 enum ConfigCommand {
     /// Print the JSON Schema of configuration files
     Schema,
-    /// Check a configuration file, read what it names, and load its functions: as `serve` does before it serves
+    /// Check a configuration file as `serve` does: read the files that it names, and load its functions
     Check(CheckArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// The configuration, TOML or (when its name ends in .json) JSON
+    /// Configuration file: TOML, or JSON if its name ends in .json
     file: PathBuf,
 }
 

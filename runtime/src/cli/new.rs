@@ -16,12 +16,12 @@ const NAME_BYTES_MAX: usize = 64;
 /// What of a manifest is not for users stands behind this.
 const NOT_FOR_USERS: &str = "# What follows is for this repository";
 
-/// Make a project for a function.
+/// Create a project for a function.
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// The function's name, and its folder's
+    /// Name of the function and of its folder
     name: String,
-    /// The language to write it in
+    /// Language of the function
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     lang: Language,
 }
@@ -70,9 +70,9 @@ pub(super) fn new(args: &NewArgs) -> ExitCode {
     }
     let folder = PathBuf::from(name);
     match write(&folder, name, *lang) {
-        Ok(()) => print_line(&format!("made {name}; next: cd {name} && sledge dev")),
+        Ok(()) => print_line(&format!("created {name}; next: cd {name} && sledge dev")),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fail(format_args!("{name}: exists already; nothing was changed"))
+            fail(format_args!("{name}: already exists; nothing was changed"))
         }
         Err(error) => fail(format_args!("{name}: {error}")),
     }
@@ -81,13 +81,13 @@ pub(super) fn new(args: &NewArgs) -> ExitCode {
 /// It becomes a folder, a package of cargo or Go, a route, and a file.
 fn check(name: &str) -> Result<(), &'static str> {
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        return Err("it has to begin with a letter");
+        return Err("it has to start with a letter");
     }
     if name.len() > NAME_BYTES_MAX || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
         return Err("give at most 64 letters, digits, `-` and `_`");
     }
     // The SDK's own packages lie beside it.
-    if name.starts_with("sledge-sdk") { Err("the SDK is called so") } else { Ok(()) }
+    if name.starts_with("sledge-sdk") { Err("this is the name of the SDK") } else { Ok(()) }
 }
 
 fn write(folder: &Path, name: &str, language: Language) -> io::Result<()> {

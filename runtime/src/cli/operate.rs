@@ -20,63 +20,63 @@ use crate::notice::{self, To};
 /// Where the server is that is asked.
 #[derive(Debug, Args)]
 pub(super) struct Door {
-    /// The server's admin door: path of a Unix socket, or IP:PORT [default: where a server on port 8080, or the packaged service, has it]
+    /// Admin API of the server: path of a Unix socket, or IP:PORT [default: the socket of your server on port 8080, else of the packaged service]
     #[arg(long, value_name = "ADDRESS", env = "SLEDGE_ADMIN")]
     admin: Option<String>,
-    /// File with the token that the door asks for
+    /// File with the token for the admin API
     #[arg(long, value_name = "FILE", env = "SLEDGE_ADMIN_TOKEN_FILE")]
     token_file: Option<PathBuf>,
 }
 
-/// Serve a WebAssembly module, instead of what was deployed under its name, whose settings stay.
+/// Deploy a WebAssembly module, as a new function or the next version of one. The next version keeps the settings.
 #[derive(Debug, Args)]
 pub(super) struct DeployArgs {
     /// The module (.wasm)
     file: PathBuf,
-    /// The function's name [default: the file's, without its ending]
+    /// The function's name [default: the file's name without its extension]
     #[arg(long)]
     name: Option<String>,
-    /// Change a setting, as in the configuration, such as route=/x or methods=["GET"]; the value is JSON, or else text; null is the default
+    /// Change a setting of the configuration, such as route=/x or methods=["GET"]; VALUE is JSON or text; null restores the default
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Make all settings that are not --set the defaults
+    /// Restore the defaults of all settings not given with --set
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
     door: Door,
 }
 
-/// Serve a deployed function no longer.
+/// Remove a deployed function.
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {
-    /// Its name
+    /// The function's name
     name: String,
     #[command(flatten)]
     door: Door,
 }
 
-/// Show what a function wrote to its standard error.
+/// Show the log of a function: its standard error.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// Its name
+    /// The function's name
     name: String,
-    /// Go on with what it writes from now on
+    /// Follow new lines as they are written
     #[arg(short, long)]
     follow: bool,
     /// Print a JSON object for each line
     #[arg(long)]
     json: bool,
-    /// How many of its last lines
+    /// Number of lines
     #[arg(short = 'n', long, default_value_t = 100)]
     lines: usize,
     #[command(flatten)]
     door: Door,
 }
 
-/// Show how a running server is, or one of its functions.
+/// Show the status of a running server, or of one function.
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
-    /// A function, which is shown with its settings
+    /// A function to show, with its settings
     name: Option<String>,
     #[command(flatten)]
     ask: AskArgs,
@@ -85,7 +85,7 @@ pub(super) struct StatusArgs {
 /// What is asked without further words.
 #[derive(Debug, Args)]
 pub(super) struct AskArgs {
-    /// Print the answer as it came, in JSON
+    /// Print the answer in JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -184,7 +184,7 @@ fn client(door: &Door) -> Result<Client, ClientError> {
         None => Address::candidates(port),
     };
     if addresses.is_empty() {
-        return Err(ClientError::Refused("say where the admin door is, with --admin".to_owned()));
+        return Err(ClientError::Refused("give the address of the admin API with --admin".to_owned()));
     }
     let token = door.token_file.as_ref().map(std::fs::read_to_string).transpose()?;
     Client::new(addresses, token.as_deref())

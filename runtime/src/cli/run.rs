@@ -39,19 +39,19 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 pub(super) struct RunArgs {
     /// The function, .so or .wasm
     file: PathBuf,
-    /// Set an environment variable, or pass on the one of that name; nothing else is in the environment
+    /// Set an environment variable, or pass on the variable of that name; the function inherits no others
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Give it a folder of this machine, under the name GUEST, to read, or with ::rw to write too; nothing else is there
+    /// Grant the function a folder of this machine under the name GUEST: to read, or with ::rw also to write
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
-    /// Kill it after this time: seconds, or with a unit as in 500ms, 2s
+    /// Kill the function after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
-    /// Load it even if it was compiled with `--bounds none`: it can read and write everything; for measurements only
+    /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
-    /// Tell perf, in /tmp/perf-PID.map, and gdb, in the log, where which function's code lies
+    /// Write the addresses of the functions' code for perf (/tmp/perf-PID.map) and gdb (the log)
     #[arg(long)]
     symbols: bool,
     /// Arguments for the function
@@ -141,7 +141,7 @@ fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {
             TRAPPED.into()
         }
         Failure::Deadline => {
-            eprintln!("sledge: {name}: killed after the time given with --timeout\n{}", backtrace.trim_end());
+            eprintln!("sledge: {name}: killed after the time of --timeout\n{}", backtrace.trim_end());
             TIMED_OUT.into()
         }
         other => fail(format_args!("{name}: {other}")),

@@ -20,7 +20,7 @@ use crate::symbols;
 /// Serve functions over HTTP.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Configuration, TOML or (when its name ends in .json) JSON; `sledge config schema` describes it
+    /// Configuration file: TOML, or JSON if its name ends in .json; `sledge config schema` describes it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address to listen on; port 0 takes a free one
@@ -29,41 +29,41 @@ pub(super) struct ServeArgs {
     /// Worker threads [default: one for every core]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// How long a function runs before others get their turn, in microseconds [default: 500]
+    /// How long a function runs before the worker switches to another, in microseconds [default: 500]
     #[arg(long, value_name = "N")]
     quantum_us: Option<u64>,
-    /// Admin door: path of a Unix socket, IP:PORT, or none [default: sledge-PORT.sock in the user's folder for sockets]
+    /// Address of the admin API: path of a Unix socket, IP:PORT, or none [default: sledge-PORT.sock in the user's runtime folder]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
-    /// Folder in which deployed functions are kept for the next start [default: they are not]
+    /// Folder that keeps deployed functions for the next start [default: none]
     #[arg(long, value_name = "FOLDER")]
     state_dir: Option<PathBuf>,
-    /// How the log looks
+    /// Format of the log
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", env = "SLEDGE_LOG_FORMAT")]
     log_format: Format,
-    /// Give functions named here a folder of this machine, under the name GUEST, to read, or with ::rw to write too
+    /// Grant the functions named here a folder of this machine under the name GUEST: to read, or with ::rw also to write
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
-    /// Load functions even if they were compiled with `--bounds none`: they can read and write everything; for measurements only
+    /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
-    /// Tell perf, in /tmp/perf-PID.map, and gdb, in the log, where which function's code lies
+    /// Write the addresses of the functions' code for perf (/tmp/perf-PID.map) and gdb (the log)
     #[arg(long)]
     symbols: bool,
-    /// Functions (.so or .wasm) to serve besides those of the configuration, each at /NAME for a file NAME.so
+    /// Functions (.so or .wasm) to serve in addition to the configuration's; NAME.so is served at /NAME
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     if args.config.is_none() && args.files.is_empty() && args.admin.is_none() && args.state_dir.is_none() {
-        let what = "give a configuration with --config FILE, or functions (.so or .wasm), or an --admin door to deploy some";
+        let what = "give a configuration with --config FILE, functions (.so or .wasm), or an --admin address to deploy functions";
         return usage(format_args!("nothing to serve: {what}"));
     }
     // Before anything is there that it should not have.
     let broker = match Broker::start() {
         Ok(broker) => broker,
-        Err(error) => return fail(format_args!("cannot start the process that starts compilers: {error}")),
+        Err(error) => return fail(format_args!("cannot start the compile broker: {error}")),
     };
     logging::queueable(Level::INFO, args.log_format);
     if args.symbols
@@ -78,7 +78,7 @@ pub(super) fn serve(args: ServeArgs) -> ExitCode {
     if config.admin.as_deref() != Some(ADMIN_NONE)
         && let Err(error) = compile::program()
     {
-        tracing::info!("no function can be deployed at the admin door: {error}");
+        tracing::info!("functions cannot be deployed: {error}");
     }
     let load = || Deployer::new(&config, load::compiler(&config).through(broker));
     let prepared = match prepare(&config, args.config.as_deref(), load) {

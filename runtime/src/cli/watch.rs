@@ -103,7 +103,7 @@ impl Watch {
             }
             if files.0.len() == FILES_MAX {
                 tracing::warn!(
-                    "more than {FILES_MAX} files; changes of the others are not seen: name folders that do not matter in .gitignore"
+                    "more than {FILES_MAX} files; changes of further files are not detected; add irrelevant folders to .gitignore"
                 );
                 break;
             }
@@ -133,7 +133,7 @@ impl Watch {
         if self.watched.insert(folder.to_owned())
             && let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive)
         {
-            tracing::warn!(folder = %folder.display(), %error, "changes in here are not seen");
+            tracing::warn!(folder = %folder.display(), %error, "changes in this folder are not detected");
         }
     }
 }
