@@ -11,7 +11,10 @@ use sledge_benches::run::document;
 fn documents() -> Vec<PathBuf> {
     let root = checkout::root();
     let in_folder = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let all = [root.clone(), root.join("docs"), root.join("docs/internals")].iter().flat_map(|folder| in_folder(folder)).collect::<Vec<_>>();
+    let all = [root.clone(), root.join("docs"), root.join("docs/internals")]
+        .iter()
+        .flat_map(|folder| in_folder(folder))
+        .collect::<Vec<_>>();
     all.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
 }
 

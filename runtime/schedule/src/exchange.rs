@@ -171,18 +171,3 @@ fn insist<W>(mut steal: impl FnMut() -> Steal<W>) -> Option<W> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_worker_does_not_wait_while_another_has_a_backlog() {
-        let (exchange, _deques) = Exchange::<u32>::new(2);
-        assert!(exchange.try_idle(0));
-        exchange.busy(0);
-        exchange.set_backlog(1, true);
-        assert!(!exchange.try_idle(0));
-        assert!(exchange.try_idle(1), "its own backlog is no reason");
-    }
-}

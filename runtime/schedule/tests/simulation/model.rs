@@ -68,9 +68,23 @@ impl<W> Model<W> {
     }
 
     pub(crate) fn try_idle(&mut self, index: usize) -> bool {
+        self.mark_idle(index);
+        self.stay_idle(index)
+    }
+
+    /// The first half of that: from now on the worker may be woken.
+    pub(crate) fn mark_idle(&mut self, index: usize) {
+        self.idle[index] = true;
+    }
+
+    /// The second half: it looks once more.
+    pub(crate) fn stay_idle(&mut self, index: usize) -> bool {
         let others = self.backlog.iter().enumerate().any(|(other, backlog)| other != index && *backlog);
-        self.idle[index] = self.injector.is_empty() && !others;
-        self.idle[index]
+        let stays = self.injector.is_empty() && !others;
+        if !stays {
+            self.idle[index] = false;
+        }
+        stays
     }
 
     fn wake_one(&mut self) {
