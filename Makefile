@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -120,6 +120,9 @@ stress: setup ## real functions under random preemption at 20 us, replies compar
 simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, or REPLAY=FILE for a plan that failed
 	@$(if $(SEEDS),SEEDS=$(SEEDS)) $(if $(FROM),FROM=$(FROM)) $(if $(REPLAY),REPLAY="$(abspath $(REPLAY))") \
 		$(CARGO) test -p sledge-schedule --release --locked $(if $(JOBS),-j $(JOBS)) --test simulation -- --nocapture
+
+mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv heads deploy pools"
+	@CARGO=$(CARGO) TARGET=$(target) $(if $(PARTS),PARTS="$(PARTS)") scripts/mutants
 
 promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))

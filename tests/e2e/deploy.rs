@@ -297,6 +297,50 @@ fn a_request_keeps_the_version_to_which_it_was_routed() {
     server.stop();
 }
 
+/// A function's limits are kept by all its versions together: what the old version has taken is not there for the new one.
+#[test]
+fn a_new_version_has_the_places_of_the_one_before() {
+    let server = Server::start(json!({ "workers": 1, "functions": [] }));
+    let (admin, client) = (server.admin(), server.client());
+    let one = json!({ "concurrency_max": 1, "queue_max": 0 });
+    assert_eq!(admin.deploy("f", &one, &module("echo.wat")).status, 200);
+    let mut raw = Raw::connect(server.address);
+    raw.send("POST /f HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n");
+    assert_eq!(raw.reply().expect("an interim reply").status, 100);
+    assert_eq!(admin.deploy("f", &one, &saying("new")).status, 200);
+    assert_eq!(client.post("/f", "").status, 429, "the old version has the only place");
+    raw.send("hello");
+    assert_eq!(raw.reply().expect("a reply").text(), "hello");
+    eventually("the place is free again", || client.post("/f", "").text() == "new");
+    server.stop();
+}
+
+/// A request that ends after its function was replaced leaves nothing behind: its sandbox would be of use to no other.
+#[test]
+fn the_sandbox_of_a_version_that_was_replaced_is_not_kept() {
+    let server = Server::start(json!({ "workers": 1, "idle_memory_ms": 0, "functions": [] }));
+    let admin = server.admin();
+    let idle = || {
+        let metrics = admin.get("/metrics").text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("sledge_idle_sandboxes "));
+        line.and_then(|count| count.parse::<u64>().ok()).expect("a number")
+    };
+    assert_eq!(admin.deploy("f", &json!({}), &module("echo.wat")).status, 200);
+    let mut raw = Raw::connect(server.address);
+    raw.send("POST /f HTTP/1.1\r\nhost: test\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n");
+    assert_eq!(raw.reply().expect("an interim reply").status, 100);
+    assert_eq!(admin.deploy("f", &json!({}), &saying("new")).status, 200);
+    let before = idle();
+    raw.send("hello");
+    assert_eq!(raw.reply().expect("a reply").text(), "hello");
+    eventually("the old version is gone", || admin.get("/status").json()["retired_versions"] == 0);
+    assert_eq!(idle(), before);
+    // One of the version that is served is.
+    assert_eq!(server.client().post("/f", "").text(), "new");
+    eventually("its sandbox is kept", || idle() == before.max(1));
+    server.stop();
+}
+
 #[test]
 fn a_deployment_that_fails_changes_nothing_and_says_why() {
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));

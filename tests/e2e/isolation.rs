@@ -12,6 +12,15 @@ fn fresh() -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+/// By way of real host calls: what they read and write ends at the last byte of memory.
+#[test]
+fn the_host_touches_nothing_behind_the_end_of_memory() {
+    let server = Server::start(json!({ "functions": [entry("edges", "edges.wat")] }));
+    let reply = server.client().post("/edges", "");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "ok"), "{reply:?} {}", reply.text());
+    server.stop();
+}
+
 #[test]
 fn nothing_is_left_of_the_request_before() {
     let server = Server::start(json!({ "workers": 1, "functions": [entry("state", "state.wat"), entry("other", "state.wat")] }));

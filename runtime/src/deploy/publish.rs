@@ -33,6 +33,16 @@ pub struct Published {
 pub struct Publisher {
     sender: watch::Sender<Published>,
     taken: Arc<Taken>,
+    take_time_max: Duration,
+}
+
+/// What a thread that takes over new routes gives back.
+#[derive(Debug)]
+enum Gone {
+    /// What these functions have.
+    These(Vec<Template>),
+    /// What every function has: a publication was missed, and with it what went then.
+    Any,
 }
 
 /// The last number that each thread has taken; none for those that have ended.
@@ -48,6 +58,8 @@ pub struct Subscription {
     receiver: watch::Receiver<Published>,
     taken: Arc<Taken>,
     thread: usize,
+    /// What this thread has seen last.
+    number: u64,
 }
 
 impl Publisher {
@@ -55,7 +67,7 @@ impl Publisher {
     #[must_use]
     pub fn new(router: Router) -> Publisher {
         let published = Published { router: Arc::new(router), ..Published::default() };
-        Publisher { sender: watch::Sender::new(published), taken: Arc::default() }
+        Publisher { sender: watch::Sender::new(published), taken: Arc::default(), take_time_max: TAKE_TIME_MAX }
     }
 
     /// For one more thread.
@@ -65,7 +77,7 @@ impl Publisher {
         let number = receiver.borrow_and_update().number;
         let mut numbers = self.taken.numbers();
         numbers.push(Some(number));
-        Subscription { receiver, taken: Arc::clone(&self.taken), thread: numbers.len() - 1 }
+        Subscription { receiver, taken: Arc::clone(&self.taken), thread: numbers.len() - 1, number }
     }
 
     /// Publishes routes and waits until every thread uses them. `retired` is what they do not lead to any more.
@@ -75,8 +87,8 @@ impl Publisher {
             number = published.number + 1;
             *published = Published { number, router: Arc::new(router), retired };
         });
-        if !self.taken.wait(number, TAKE_TIME_MAX) {
-            tracing::warn!(after = ?TAKE_TIME_MAX, "some threads do not use the new routes yet");
+        if !self.taken.wait(number, self.take_time_max) {
+            tracing::warn!(after = ?self.take_time_max, "some threads do not use the new routes yet");
         }
         // They are not needed any more, and would keep in memory what they name.
         self.sender.send_if_modified(|published| {
@@ -113,27 +125,33 @@ impl Subscription {
         Arc::clone(&self.receiver.borrow().router)
     }
 
-    /// Puts into `door` whatever is published, for as long as there is somebody to publish.
+    /// Puts into `door` whatever is published, until the publisher has gone.
     pub async fn follow(mut self, door: Rc<Door>) {
-        let mut last = self.receiver.borrow().number;
-        while self.receiver.changed().await.is_ok() {
-            let Published { number, router, retired } = self.receiver.borrow_and_update().clone();
+        while let Some((router, gone)) = self.next().await {
             *door.router.borrow_mut() = router;
             if let Some(local) = &door.local {
-                // Where a number was missed, so was what went with it.
-                if number == last + 1 {
-                    for templates in retired.chunks(FORGET_COUNT_MAX) {
-                        local.forget(templates);
-                        // A configuration may replace thousands.
-                        tokio::task::yield_now().await;
+                match gone {
+                    Gone::These(retired) => {
+                        for templates in retired.chunks(FORGET_COUNT_MAX) {
+                            local.forget(templates);
+                            // A configuration may replace thousands.
+                            tokio::task::yield_now().await;
+                        }
                     }
-                } else {
-                    local.forget_all();
+                    Gone::Any => local.forget_all(),
                 }
             }
-            last = number;
-            self.set(Some(number));
+            self.set(Some(self.number));
         }
+    }
+
+    /// What is published next, and what the thread is to give back.
+    async fn next(&mut self) -> Option<(Arc<Router>, Gone)> {
+        self.receiver.changed().await.ok()?;
+        let Published { number, router, retired } = self.receiver.borrow_and_update().clone();
+        let gone = if number == self.number + 1 { Gone::These(retired) } else { Gone::Any };
+        self.number = number;
+        Some((router, gone))
     }
 
     fn set(&self, number: Option<u64>) {
@@ -145,5 +163,61 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publisher(take_time_max: Duration) -> Publisher {
+        Publisher { take_time_max, ..Publisher::new(Router::default()) }
+    }
+
+    /// What the subscription finds when it looks, without waiting.
+    fn found(subscription: &mut Subscription) -> Option<Gone> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                next = subscription.next() => next.map(|(_, gone)| gone),
+                () = tokio::task::yield_now() => None,
+            }
+        })
+    }
+
+    #[test]
+    fn a_thread_that_missed_a_publication_gives_everything_back() {
+        let publisher = publisher(Duration::ZERO);
+        let mut subscription = publisher.subscribe();
+        assert!(found(&mut subscription).is_none(), "nothing is published yet");
+        publisher.publish(Router::default(), Vec::new());
+        assert!(matches!(found(&mut subscription), Some(Gone::These(_))));
+        publisher.publish(Router::default(), Vec::new());
+        publisher.publish(Router::default(), Vec::new());
+        assert!(matches!(found(&mut subscription), Some(Gone::Any)), "it cannot know what the first of the two was about");
+        publisher.publish(Router::default(), Vec::new());
+        assert!(matches!(found(&mut subscription), Some(Gone::These(_))));
+    }
+
+    #[test]
+    fn publishing_waits_for_every_thread_that_is_still_there() {
+        let publisher = publisher(Duration::from_secs(60));
+        let (mut one, other) = (publisher.subscribe(), publisher.subscribe());
+        let is_published = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                publisher.publish(Router::default(), Vec::new());
+                is_published.store(true, std::sync::atomic::Ordering::SeqCst);
+            });
+            while found(&mut one).is_none() {
+                std::thread::yield_now();
+            }
+            one.set(Some(one.number));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!is_published.load(std::sync::atomic::Ordering::SeqCst), "the other thread has not taken it");
+            drop(other);
+        });
+        assert!(is_published.load(std::sync::atomic::Ordering::SeqCst));
     }
 }

@@ -193,6 +193,12 @@ fn handing_off_beside_a_worker_that_is_about_to_wait() {
     check([&[Step::HandOff(1), Step::TakeBack], &[Step::Steal]]);
 }
 
+/// Fails if `steal` leaves the backlog of an empty queue set: no other worker would ever wait again.
+#[test]
+fn a_queue_that_was_emptied_keeps_no_worker_awake() {
+    check([&[Step::Steal, Step::Steal, Step::TryIdle], &[Step::HandOff(1)]]);
+}
+
 #[test]
 fn a_worker_that_is_busy_again_beside_one_that_injects() {
     check([&[Step::TryIdle, Step::Busy], &[Step::Inject(1)]]);

@@ -94,7 +94,7 @@ fn two_that_inject_wake_two_workers() {
     });
 }
 
-/// Fails if `steal` leaves the backlog set before it has looked, or the owner does not take back what no other worker took.
+/// Fails if `steal` does not keep the one that it popped.
 #[test]
 fn what_is_handed_off_is_taken_once() {
     loom::model(|| {

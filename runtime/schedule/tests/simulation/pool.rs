@@ -676,10 +676,17 @@ impl<'a> Pool<'a> {
             self.world.borrow_mut().moves.push((job.index, Place::Worker(worker)));
             self.note_moves();
             let now = self.time(self.now);
-            if let Action::Run(id, job) = self.workers[worker].scheduler.step(Event::Submitted(job), now)
-                && self.runs(worker, id, job, true)?
-            {
-                return Ok(());
+            let is_alone = {
+                let world = self.world.borrow();
+                world.model.injector.is_empty() && world.model.queues[worker].is_empty()
+            };
+            if let Action::Run(id, job) = self.workers[worker].scheduler.step(Event::Submitted(job), now) {
+                if !is_alone {
+                    return Err(format!("invocation {} runs at once, before what waits in queues", job.index));
+                }
+                if self.runs(worker, id, job, true)? {
+                    return Ok(());
+                }
             }
         }
         self.workers[worker].thread = Thread::Turn;
