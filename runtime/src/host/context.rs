@@ -93,6 +93,8 @@ pub struct Context {
     pub request_id: Option<Arc<str>>,
     /// The request's place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
+    /// Whether it may turn out not to be wanted: then no effect of it may be seen before that is known.
+    pub is_speculative: bool,
     /// Host calls so far, each counted once.
     pub host_calls: u32,
     /// Where it says it is in its work.
@@ -125,6 +127,7 @@ impl Context {
             fetches: Fetches::default(),
             request_id: None,
             trace: None,
+            is_speculative: false,
             host_calls: 0,
             phase: 0,
             phases,

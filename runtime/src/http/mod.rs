@@ -1,7 +1,7 @@
-//! HTTP: from a socket to a job, and from a reply to a socket.
+//! HTTP: from a socket to an invocation, and from a reply to a socket.
 //!
 //! ```text
-//!   listener -> connection (hyper) -> router -> body -> Job ... Reply -> response
+//!   listener -> connection (hyper) -> router -> body -> Invocation ... Reply -> response
 //! ```
 //!
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use crate::invoke::{Admission, Dispatcher, Job};
+use crate::invoke::{Admission, Dispatcher, Invocation};
 use crate::metrics::Board;
 use crate::telemetry::Tracer;
 use crate::tls;
@@ -165,13 +165,13 @@ impl Door {
         self.closed.notified().await;
     }
 
-    /// Hands a job to whoever runs it.
-    fn submit(&self, job: Job) {
+    /// Hands an invocation to the nearest worker.
+    fn submit(&self, invocation: Invocation) {
         match &self.local {
-            Some(local) => local.submit(job),
+            Some(local) => local.submit(invocation),
             None => {
-                if let Some(job) = Admission::enter(job) {
-                    self.dispatcher.inject(job);
+                if let Some(invocation) = Admission::enter(invocation) {
+                    self.dispatcher.inject(invocation);
                 }
             }
         }

@@ -17,7 +17,7 @@ use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
-use crate::invoke::{Content, Job, Reply, ReplyTo};
+use crate::invoke::{Content, Input, Invocation, Reply, ReplyTo};
 use crate::outcome::Failure;
 
 /// The longest path; routes are much shorter.
@@ -195,13 +195,14 @@ async fn run(
         Err(Failure::BodyBroken) if activity.is_refused() => return Err(Failure::BodyTooLarge),
         body => body?,
     };
-    let arrived = Instant::now();
-    let function = route.function.clone();
+    let input = Input { head, body };
+    let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
+    invocation.request_id = marks.id;
+    invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
     let (reply, answer) = oneshot::channel();
-    let deadline = arrived + function.deadline;
-    let reply = ReplyTo::Client(reply);
-    let trace = marks.span.map(|span| Arc::clone(span.trace()));
-    door.submit(Job { function, head, body, reply, arrived, deadline, admission, caller: None, id: marks.id, trace });
+    invocation.reply = ReplyTo::Client(reply);
+    let deadline = invocation.deadline;
+    door.submit(invocation);
     // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
     match before(|| deadline, answer).await {
         Some(Ok(reply)) => Ok(reply),

@@ -9,7 +9,8 @@ use sledge_sandbox::Pools;
 
 use super::function::Function;
 use super::gate::Gate;
-use super::job::{Job, Work};
+use super::invocation::Invocation;
+use super::work::Work;
 use crate::outcome::Failure;
 use crate::schedule::Exchange;
 
@@ -169,9 +170,9 @@ impl Dispatcher {
         self.exchange.wake_all();
     }
 
-    /// Queues a job for whichever worker has time first.
-    pub fn inject(&self, job: Job) {
-        self.exchange.inject(Work::Job(Box::new(job)));
+    /// Queues an invocation for whichever worker has time first.
+    pub fn inject(&self, invocation: Invocation) {
+        self.exchange.inject(Work::Job(Box::new(invocation)));
     }
 
     /// Whether it is asked what requests can be expected to take.
@@ -206,10 +207,10 @@ pub struct Admission {
 impl Admission {
     /// Lets a complete request run, or keeps it until it may.
     #[must_use]
-    pub fn enter(job: Job) -> Option<Job> {
-        match job.admission.gate.clone() {
-            Some(gate) => gate.enter(job),
-            None => Some(job),
+    pub fn enter(invocation: Invocation) -> Option<Invocation> {
+        match invocation.admission.gate.clone() {
+            Some(gate) => gate.enter(invocation),
+            None => Some(invocation),
         }
     }
 }
@@ -217,8 +218,8 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         let dispatcher = &self.dispatcher;
-        if let Some(job) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
-            dispatcher.inject(job);
+        if let Some(next) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
+            dispatcher.inject(next);
         }
         if self.load > 0 {
             dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Job;
+use super::Invocation;
 use crate::schedule::percentile::follow;
 
 /// The part of executions that take at most as long as is expected: the upper ones count, those of the average do not keep a promise.
@@ -31,7 +31,7 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct Line {
     running: usize,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<Invocation>,
     /// When it was last looked who of them has gone.
     looked: Option<Instant>,
 }
@@ -82,21 +82,21 @@ impl Gate {
     }
 
     /// Lets a complete request run, or keeps it until it may.
-    pub(crate) fn enter(&self, mut job: Job) -> Option<Job> {
+    pub(crate) fn enter(&self, mut invocation: Invocation) -> Option<Invocation> {
         if let Some(concurrency_max) = self.concurrency_max {
             let mut line = self.line();
             if line.running >= concurrency_max {
-                line.waiting.push_back(job);
+                line.waiting.push_back(invocation);
                 return None;
             }
             line.running += 1;
-            job.admission.runs = true;
+            invocation.admission.runs = true;
         }
-        Some(job)
+        Some(invocation)
     }
 
     /// A request is over; `ran` says whether it was let in. The next one that may run now, if there is one.
-    pub(crate) fn leave(&self, ran: bool) -> Option<Job> {
+    pub(crate) fn leave(&self, ran: bool) -> Option<Invocation> {
         if self.taken_max.is_some() {
             self.taken.fetch_sub(1, Ordering::Relaxed);
         }
@@ -105,9 +105,9 @@ impl Gate {
         }
         let mut line = self.line();
         match line.waiting.pop_front() {
-            Some(mut job) => {
-                job.admission.runs = true;
-                Some(job)
+            Some(mut invocation) => {
+                invocation.admission.runs = true;
+                Some(invocation)
             }
             None => {
                 line.running -= 1;
@@ -131,14 +131,14 @@ impl Gate {
 
     /// Those who wait and whose client has gone; none if it was looked just now: that each who is refused looked at all who wait would cost more than
     /// answering them.
-    fn remove_gone(&self) -> Vec<Job> {
+    fn remove_gone(&self) -> Vec<Invocation> {
         let mut line = self.line();
         if line.looked.is_some_and(|looked| looked.elapsed() < LOOK_PAUSE) {
             return Vec::new();
         }
         line.looked = Some(Instant::now());
-        let (gone, waiting): (Vec<Job>, Vec<Job>) =
-            std::mem::take(&mut line.waiting).into_iter().partition(|job| job.reply.is_closed());
+        let (gone, waiting): (Vec<Invocation>, Vec<Invocation>) =
+            std::mem::take(&mut line.waiting).into_iter().partition(|waiting| waiting.reply.is_closed());
         line.waiting = waiting.into();
         gone
     }

@@ -41,25 +41,30 @@ pub struct Parent {
     pub host_call: u32,
 }
 
-/// A function that calls others, and who called it.
+/// An invocation that calls others, and who called it.
 #[derive(Debug)]
 pub struct Caller {
     function: FunctionId,
+    /// Its number among all that were admitted, and that of its outermost caller.
+    pub(super) sequence: u64,
+    pub(super) root: u64,
     depth: u32,
-    above: Option<Arc<Caller>>,
+    /// Who called it, and by which host call.
+    pub(super) above: Option<(Arc<Caller>, u32)>,
 }
 
 impl Caller {
-    /// `function`, called by `above`.
+    /// The invocation of `function` with that number, called by `above`.
     #[must_use]
-    pub fn new(function: FunctionId, above: Option<Arc<Caller>>) -> Caller {
-        Caller { function, depth: above.as_ref().map_or(1, |above| above.depth + 1), above }
+    pub fn new(function: FunctionId, sequence: u64, above: Option<(Arc<Caller>, u32)>) -> Caller {
+        let (root, depth) = above.as_ref().map_or((sequence, 1), |(above, _)| (above.root, above.depth + 1));
+        Caller { function, sequence, root, depth, above }
     }
 
     /// Whether it may call that function.
     #[must_use]
     pub fn may_call(&self, function: FunctionId) -> bool {
-        let chain = std::iter::successors(Some(self), |caller| caller.above.as_deref());
+        let chain = std::iter::successors(Some(self), |caller| caller.above.as_ref().map(|(above, _)| &**above));
         self.depth < DEPTH_MAX && chain.filter(|caller| caller.function == function).count() < CYCLES_MAX
     }
 }
@@ -71,7 +76,9 @@ mod tests {
     #[test]
     fn chains_and_cycles_end() {
         let chain = |functions: &[u32]| {
-            let caller = |above: Option<Arc<Caller>>, id: &u32| Some(Arc::new(Caller::new(FunctionId(*id), above)));
+            let caller = |above: Option<Arc<Caller>>, id: &u32| {
+                Some(Arc::new(Caller::new(FunctionId(*id), 1, above.map(|above| (above, 1)))))
+            };
             functions.iter().fold(None, caller).unwrap()
         };
         assert!(chain(&[1, 1, 1]).may_call(FunctionId(1)));

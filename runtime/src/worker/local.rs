@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
 use bytes::Bytes;
 use crossbeam_deque::Worker as Deque;
@@ -28,16 +28,16 @@ use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
 use super::pause::Pause;
-use super::spans::{self, Begun, Over};
+use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
 use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
-use crate::invoke::job::{Content, Started, Work};
-use crate::invoke::record::{Caller, Parent, Record};
-use crate::invoke::{Admission, Dispatcher, Job, Phase, Reply, ReplyTo};
+use crate::invoke::record::{Caller, Record};
+use crate::invoke::work::{Started, Work};
+use crate::invoke::{self, Admission, Content, Dispatcher, Invocation, Phase, Reply, ReplyTo, Times};
 use crate::metrics::Board;
 use crate::outcome::Failure;
 use crate::schedule::Policy;
@@ -140,21 +140,21 @@ impl Local {
         Ok(local)
     }
 
-    /// Runs a job at once if nothing else waits, else queues it.
-    pub fn submit(&self, job: Job) {
-        let Some(job) = Admission::enter(job) else { return };
+    /// Runs an invocation at once if nothing else waits, else queues it.
+    pub fn submit(&self, invocation: Invocation) {
+        let Some(invocation) = Admission::enter(invocation) else { return };
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
         let alone = worker.deque.is_empty() && !self.dispatcher.exchange().has_injected();
         let id = worker.vacant();
-        if alone && worker.core.may_run_at_once(job.task(id)) {
+        if alone && worker.core.may_run_at_once(invocation.task(id, false)) {
             self.dispatcher.exchange().busy(self.index);
             // A turn comes anyway.
             let is_due = worker.core.waiting() > 0;
             // It has arrived just now.
-            let now = job.arrived;
-            let event = worker.begin(id, job, now);
+            let now = invocation.times.arrived;
+            let event = worker.begin(id, invocation, now);
             worker.core.note(event, now);
             // Where it blocks, the worker's own task sets the alarm.
             let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
@@ -163,7 +163,7 @@ impl Local {
             }
         } else {
             self.dispatcher.exchange().busy(self.index);
-            worker.add(id, Work::Job(Box::new(job)));
+            worker.add(id, Work::Job(Box::new(invocation)));
         }
         self.wake();
     }
@@ -213,7 +213,7 @@ impl Local {
     /// Waits until it is woken, or until `alarm`, or idle memory is to be given back. Whichever it was, the next turn finds out.
     async fn wait(&self, alarm: Option<Instant>) {
         let mut was_woken = false;
-        let woken = poll_fn(|_| if std::mem::replace(&mut was_woken, true) { Poll::Ready(()) } else { Poll::Pending });
+        let woken = poll_fn(|_| if mem::replace(&mut was_woken, true) { Poll::Ready(()) } else { Poll::Pending });
         let trim_at = self.worker.borrow().trim_at;
         match alarm.into_iter().chain(trim_at).min() {
             Some(at) => drop(tokio::time::timeout_at(at.into(), woken).await),
@@ -291,7 +291,7 @@ impl Worker {
             self.poll_woken(now);
             event = match self.core.decide(now) {
                 Action::Run(id) => match self.remove(id) {
-                    Some(Work::Job(job)) => self.begin(id, *job, now),
+                    Some(Work::Job(invocation)) => self.begin(id, *invocation, now),
                     Some(Work::Started(started)) => self.resume(id, started, now),
                     None => Event::Dropped,
                 },
@@ -361,62 +361,50 @@ impl Worker {
         Event::Given
     }
 
-    /// Takes a job and runs its first quantum.
-    fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event {
-        let Job { function, head, body, reply, arrived, deadline, admission, caller, id: request_id, trace } = job;
-        let record = new_record(&admission, caller.as_ref());
-        let failed = |worker: &mut Worker| {
-            worker.release(id);
-            Event::Dropped
-        };
-        if reply.is_closed() {
+    /// Takes an invocation and runs its first quantum.
+    fn begin(&mut self, id: TaskId, mut invocation: Invocation, taken: Instant) -> Event {
+        let function = Arc::clone(&invocation.function);
+        if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
-            return failed(self);
+            self.release(id);
+            return Event::Dropped;
         }
         // Meanwhile the sandbox of the request before is reset.
         self.dispatcher.pools().prefetch(self.index, &function.template);
         function.prefetch();
         self.board.prefetch(&function);
         let clean = self.put_back_at(taken);
-        let sandbox = if deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
+        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
-                tracing::debug!(function = function.name(), %failure, "not begun");
-                if let Some(trace) = &trace {
-                    let (is_call, failure) = (!reply.is_client(), Some(&failure));
-                    Over { function: &function, is_call, arrived, end: taken, failure }.tell_queued(trace);
-                }
-                let queued = taken - arrived;
-                reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
-                return failed(self);
+                refuse(invocation, failure, taken);
+                self.release(id);
+                return Event::Dropped;
             }
         };
-        let ready = if trace.is_some() { Instant::now() } else { self.board.now(clean) };
+        let ready = if invocation.trace.is_some() { Instant::now() } else { self.board.now(clean) };
         let instantiated = ready.saturating_duration_since(clean);
+        invocation.times = Times { taken, ready, instantiated, ..invocation.times };
+        let context = self.context(&mut invocation);
+        let driver = Driver::new(sandbox, context);
+        self.run(id, Box::new(Started { invocation, driver, calls_as: None }), taken)
+    }
+
+    /// What an invocation sees of the outside; its input goes there.
+    fn context(&self, invocation: &mut Invocation) -> Context {
+        let Invocation { function, identity, input, request_id, trace, .. } = invocation;
+        let invoke::Input { head, body } = mem::take(input);
+        let request_id = request_id.take();
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
-        let writer = Writer { version: function.version, request: admission.sequence, request_id: request_id.clone() };
+        let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer));
         let mut context = Context::new(process, Input::Body(body), output, errors);
-        (context.request, context.request_id, context.trace) = (head, request_id, trace);
-        let started = Box::new(Started {
-            function,
-            driver: Driver::new(sandbox, context),
-            reply,
-            admission,
-            arrived,
-            taken,
-            ready,
-            instantiated,
-            deadline,
-            cpu: Duration::ZERO,
-            blocked: Duration::ZERO,
-            caller,
-            calls_as: None,
-        });
-        self.run(id, started, taken)
+        (context.request, context.request_id, context.trace) = (head, request_id, trace.take());
+        context.is_speculative = identity.is_speculative;
+        context
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
@@ -427,10 +415,10 @@ impl Worker {
     }
 
     fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event {
-        if started.reply.is_closed() {
+        if started.invocation.reply.is_closed() {
             self.release(id);
             // Its connection keeps the deadline too, and may have looked at the time first.
-            let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
+            let failure = if started.invocation.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
             self.end_early(started, failure);
             return Event::Dropped;
         }
@@ -442,17 +430,7 @@ impl Worker {
         self.release(id);
         match work {
             Some(Work::Started(started)) => self.end_early(started, failure),
-            Some(Work::Job(job)) => {
-                tracing::debug!(function = job.function.name(), %failure, "not begun");
-                let record = new_record(&job.admission, job.caller.as_ref());
-                if let Some(trace) = &job.trace {
-                    let (is_call, failure) = (!job.reply.is_client(), Some(&failure));
-                    let end = Instant::now();
-                    Over { function: &job.function, is_call, arrived: job.arrived, end, failure }.tell_queued(trace);
-                }
-                let queued = job.arrived.elapsed();
-                job.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
-            }
+            Some(Work::Job(invocation)) => refuse(*invocation, failure, Instant::now()),
             None => {}
         }
         Event::Dropped
@@ -466,7 +444,7 @@ impl Worker {
         self.thread.arm();
         started.driver.start_clock(begin);
         loop {
-            let progress = started.driver.run(&started.function.program);
+            let progress = started.driver.run(&started.invocation.function.program);
             if started.driver.context().has_outgoing() {
                 self.call(&mut started);
             }
@@ -486,15 +464,15 @@ impl Worker {
                 // Its quantum is not over, and a tick that comes in a host call counts.
                 Progress::Yields if ran < self.settings.quantum => continue,
                 Progress::Preempted | Progress::Yields => {
-                    self.board.note(&started.function, |row| row.preemptions.add(1));
+                    self.board.note(&started.invocation.function, |row| row.preemptions.add(1));
                     return self.suspend(id, started, Event::Preempted { ran });
                 }
                 Progress::Ended(result) => {
-                    started.cpu += ran;
+                    started.invocation.times.cpu += ran;
                     self.release(id);
-                    let answers_client = started.reply.is_client();
+                    let is_call = started.invocation.identity.is_call();
                     self.end(started, result, now);
-                    return if answers_client { Event::Ended { ran } } else { Event::Returned { ran } };
+                    return if is_call { Event::Returned { ran } } else { Event::Ended { ran } };
                 }
                 Progress::Waits { until } => (until, None),
                 Progress::Pends(pending) => (None, Some(pending)),
@@ -507,7 +485,7 @@ impl Worker {
     /// Keeps what has run and is not over.
     fn suspend(&mut self, id: TaskId, mut started: Box<Started>, event: Event) -> Event {
         if let Event::Blocked { ran, .. } | Event::Preempted { ran } = event {
-            started.cpu += ran;
+            started.invocation.times.cpu += ran;
         }
         self.tasks[id.0 as usize] = Some(Work::Started(started));
         event
@@ -516,26 +494,27 @@ impl Worker {
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
         for Outgoing { name, input, host_call, answer } in started.driver.take_outgoing() {
-            let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
+            let reply = answer.map_or(ReplyTo::Nowhere, ReplyTo::Guest);
             let context = started.driver.context();
             let (request_id, trace) = (context.request_id.clone(), context.trace.as_ref().map(|trace| trace.call()));
             let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
             match callee {
                 Ok((body, (function, caller, admission))) => {
-                    let arrived = Instant::now();
-                    let own = arrived + function.deadline;
-                    // What nobody waits for may outlive its caller.
-                    let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
-                    let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
-                    let job =
-                        Job { function, head: None, body, reply, arrived, deadline, admission, caller, id: request_id, trace };
-                    if let Some(job) = Admission::enter(job) {
+                    let input = invoke::Input { head: None, body };
+                    let mut callee = Invocation::new(function, admission, Some((caller, host_call)), input, Instant::now());
+                    // What is waited for by no function may outlive its caller.
+                    if !matches!(reply, ReplyTo::Nowhere) {
+                        callee.deadline = callee.deadline.min(started.invocation.deadline);
+                    }
+                    (callee.reply, callee.request_id, callee.trace) = (reply, request_id, trace);
+                    if let Some(callee) = Admission::enter(callee) {
                         let id = self.vacant();
-                        self.add(id, Work::Job(Box::new(job)));
+                        self.add(id, Work::Job(Box::new(callee)));
                     }
                 }
                 Err(failure) => {
-                    tracing::debug!(caller = started.function.name(), callee = name, ?failure, "a call was refused");
+                    let caller = started.invocation.function.name();
+                    tracing::debug!(caller, callee = name, ?failure, "a call was refused");
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
@@ -549,10 +528,8 @@ impl Worker {
 
     /// A function that a guest calls, and what it needs to be taken.
     fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
-        let this = Arc::clone(&started.function);
-        let function = this.neighbours.find(name).map_err(CallFailure::Failed)?;
-        let above = || started.caller.as_ref().map(|(caller, _)| Arc::clone(caller));
-        let caller = started.calls_as.get_or_insert_with(|| Arc::new(Caller::new(this.number, above())));
+        let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
+        let caller = started.calls_as();
         if !caller.may_call(function.number) {
             return Err(CallFailure::TooDeep);
         }
@@ -563,31 +540,32 @@ impl Worker {
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure) {
         let backtrace = started.driver.backtrace();
         started.driver.kill();
-        let function = started.function.name();
+        let function = started.invocation.function.name();
         tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
         self.end(started, Err(failure), Instant::now());
     }
 
     /// Hands the reply over.
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
-        let Started { function, mut driver, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } =
-            *started;
+        let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
-        let counts = reply.counts_end(&result);
-        self.board.note(&function, |row| {
+        let counts = invocation.reply.counts_end(&result);
+        let times = invocation.times;
+        let function = &invocation.function;
+        self.board.note(function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
-            row.queue.observe(taken.saturating_duration_since(arrived));
-            row.instantiate.observe(instantiated);
-            row.run.observe(end.saturating_duration_since(ready));
+            row.queue.observe(times.queued());
+            row.instantiate.observe(times.instantiated);
+            row.run.observe(end.saturating_duration_since(times.ready));
             if counts {
                 row.ended(result.as_ref().err());
             }
         });
         if self.dispatcher.keeps_promises() {
-            function.gate.observe(cpu);
+            function.gate.observe(times.cpu);
         }
         if let Err(failure) = &result {
-            log_failure(&function, &driver, failure);
+            log_failure(function, &driver, failure);
             // Whatever is not an end in good order is never reused.
             if !matches!(failure, Failure::Exit(_)) {
                 driver.kill();
@@ -596,24 +574,15 @@ impl Worker {
         // Relaxed: a version is marked before this thread is told to forget it.
         let retired = function.retired.load(Ordering::Relaxed);
         let context = driver.context();
-        let record = Record {
-            host_calls: context.host_calls,
-            phase: context.phase,
-            ready: end.saturating_duration_since(arrived).saturating_sub(cpu + blocked),
-            running: cpu,
-            blocked,
-            phases,
-            ..new_record(&admission, caller.as_ref())
-        };
+        let record = Record { host_calls: context.host_calls, phase: context.phase, phases, ..invocation.record_at(end) };
         if let Some(trace) = &context.trace {
-            let (function, is_call, failure) = (&*function, !reply.is_client(), result.as_ref().err());
-            Over { function, is_call, arrived, end, failure }.tell(trace, &Begun { taken, ready, instantiated }, &record);
+            Over::of(&invocation, end, result.as_ref().err()).tell(trace, &times, &record);
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let remains = driver.finish();
-        let reply_bytes = result.map(|()| Content::Whole(remains.reply));
-        // Nobody waits for it any more where this fails.
-        reply.send(Reply { result: reply_bytes, head: remains.head, queued: taken - arrived, ran: end - taken, record });
+        let Invocation { function, reply, admission, .. } = invocation;
+        let result = result.map(|()| Content::Whole(remains.reply));
+        reply.send(Reply { result, head: remains.head, queued: times.queued(), ran: times.since_taken(end), record });
         self.put_back();
         self.finished = (!retired).then_some((remains.sandbox, function));
         drop(admission);
@@ -684,7 +653,7 @@ impl Worker {
         let blocked = self.waits.end(id);
         let mut work = self.tasks.get_mut(id.0 as usize)?.take();
         if let Some(Work::Started(started)) = &mut work {
-            started.blocked += blocked;
+            started.invocation.times.blocked += blocked;
         }
         work
     }
@@ -726,21 +695,23 @@ fn body(callee: &Function, input: Bytes) -> Result<Body, CallFailure> {
 /// Has a reply sent that goes out while it is written.
 fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
-    let Started { arrived, taken, cpu, blocked, .. } = *started;
-    let running = cpu + (now - begin);
-    let record = Record {
-        ready: now.saturating_duration_since(arrived).saturating_sub(running + blocked),
-        running,
-        blocked,
-        ..new_record(&started.admission, started.caller.as_ref())
-    };
-    let reply = Reply { result: Ok(Content::Stream(stream)), head, queued: taken - arrived, ran: now - taken, record };
-    std::mem::replace(&mut started.reply, ReplyTo::Stream(pipe)).send(reply);
+    let Invocation { times, reply, .. } = &mut started.invocation;
+    let (queued, ran) = (times.queued(), times.since_taken(now));
+    let reply = mem::replace(reply, ReplyTo::Stream(pipe));
+    // The quantum that is not over counts, too.
+    let mut record = started.invocation.record_at(begin);
+    record.running += now - begin;
+    reply.send(Reply { result: Ok(Content::Stream(stream)), head, queued, ran, record });
 }
 
-/// The record of a request that has done nothing yet.
-fn new_record(admission: &Admission, caller: Option<&(Arc<Caller>, Parent)>) -> Record {
-    Record { sequence: admission.sequence, parent: caller.map(|(_, parent)| *parent), ..Record::default() }
+/// Answers an invocation that has not begun and does not any more.
+fn refuse(mut invocation: Invocation, failure: Failure, now: Instant) {
+    tracing::debug!(function = invocation.function.name(), %failure, "not begun");
+    if let Some(trace) = invocation.trace.take() {
+        Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);
+    }
+    let (queued, record) = (now.saturating_duration_since(invocation.times.arrived), invocation.record());
+    invocation.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
 }
 
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::host::Pending;
 use crate::invoke::Dispatcher;
-use crate::invoke::job::Started;
+use crate::invoke::work::Started;
 use crate::schedule::core::TaskId;
 
 /// The blocked tasks of one worker.
@@ -107,18 +107,18 @@ impl Waits {
         let Some(place) = self.places.get_mut(id.0 as usize) else { return false };
         let Some(wait) = &mut place.wait else { return false };
         let context = &mut Context::from_waker(&place.waker);
-        let mut done = started.reply.poll_closed(context).is_ready();
+        let mut done = started.invocation.reply.poll_closed(context).is_ready();
         while !done && let Some(pending) = &mut wait.pending {
             match pending.poll(context) {
                 Poll::Ready(completion) => {
-                    wait.pending = started.driver.complete(&started.function.program, completion);
+                    wait.pending = started.driver.complete(&started.invocation.function.program, completion);
                     done = wait.pending.is_none();
                 }
                 Poll::Pending => break,
             }
         }
         if done {
-            started.blocked += self.end(id);
+            started.invocation.times.blocked += self.end(id);
         }
         done
     }

@@ -1,0 +1,44 @@
+//! What a worker has to do, and may give to another: invocations that wait for a sandbox, and those that have one.
+
+use std::sync::Arc;
+
+use super::driver::Driver;
+use super::invocation::Invocation;
+use super::record::Caller;
+use crate::schedule::core::{Task, TaskId};
+
+/// An invocation whose sandbox has run.
+#[derive(Debug)]
+pub struct Started {
+    /// The invocation; its input is the driver's now.
+    pub(crate) invocation: Invocation,
+    pub(crate) driver: Driver,
+    /// Who it is to those that it calls; made at the first call.
+    pub(crate) calls_as: Option<Arc<Caller>>,
+}
+
+impl Started {
+    /// Who it is to those that it calls.
+    pub(crate) fn calls_as(&mut self) -> &Arc<Caller> {
+        let Started { invocation, calls_as, .. } = self;
+        calls_as.get_or_insert_with(|| Arc::new(invocation.identity.caller(&invocation.function)))
+    }
+}
+
+/// What a worker has to do, and may give to another.
+#[derive(Debug)]
+pub enum Work {
+    /// An invocation that has not begun.
+    Job(Box<Invocation>),
+    /// One that has.
+    Started(Box<Started>),
+}
+
+impl Work {
+    pub(crate) fn task(&self, id: TaskId) -> Task {
+        match self {
+            Work::Job(invocation) => invocation.task(id, false),
+            Work::Started(started) => started.invocation.task(id, true),
+        }
+    }
+}
