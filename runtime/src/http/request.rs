@@ -8,17 +8,16 @@ use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
-use tokio::sync::oneshot;
 
 use super::connections::Activity;
-use super::patience::before;
 use super::response::Answer;
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
-use crate::invoke::{Content, Input, Invocation, Reply, ReplyTo};
+use crate::invoke::{Input, Invocation};
 use crate::outcome::Failure;
+use crate::reply::{Content, Reply};
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -199,15 +198,5 @@ async fn run(
     let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
     invocation.request_id = marks.id;
     invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
-    let (reply, answer) = oneshot::channel();
-    invocation.reply = ReplyTo::Client(reply);
-    let deadline = invocation.deadline;
-    door.submit(invocation);
-    // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
-    match before(|| deadline, answer).await {
-        Some(Ok(reply)) => Ok(reply),
-        // A worker that gives no answer has panicked.
-        Some(Err(_)) => Err(Failure::Internal),
-        None => Err(Failure::Deadline),
-    }
+    door.dispatcher.begin(invocation, door).reply().await
 }

@@ -12,6 +12,7 @@ use super::gate::Gate;
 use super::invocation::Invocation;
 use super::work::Work;
 use crate::outcome::Failure;
+use crate::reply::{self, Answer, ReplyTo};
 use crate::schedule::Exchange;
 
 /// How far a server is with stopping.
@@ -170,14 +171,57 @@ impl Dispatcher {
         self.exchange.wake_all();
     }
 
-    /// Queues an invocation for whichever worker has time first.
-    pub fn inject(&self, invocation: Invocation) {
+    /// Begins an invocation, which runs now or when it may: at its function's gate, then where `nearest` takes it. Everything that is invoked comes in
+    /// here. What is called is answered by its caller's deadline at the latest.
+    pub fn begin(&self, mut invocation: Invocation, nearest: impl Intake) -> Answer {
+        if let Some(caller) = invocation.identity.above() {
+            invocation.deadline = invocation.deadline.min(caller.deadline);
+        }
+        let (reply, answer) = reply::channel(invocation.deadline);
+        invocation.reply = reply;
+        self.enter(invocation, nearest);
+        answer
+    }
+
+    /// The same of one whose reply is not wanted: it may outlive its caller.
+    pub fn begin_unanswered(&self, mut invocation: Invocation, nearest: impl Intake) {
+        invocation.reply = ReplyTo::Nowhere;
+        self.enter(invocation, nearest);
+    }
+
+    /// Lets an invocation run, or keeps it until it may.
+    fn enter(&self, invocation: Invocation, nearest: impl Intake) {
+        debug_assert!(std::ptr::eq(self, &raw const *invocation.admission.dispatcher));
+        let entered = match invocation.admission.gate.clone() {
+            Some(gate) => gate.enter(invocation),
+            None => Some(invocation),
+        };
+        if let Some(invocation) = entered {
+            nearest.take(invocation);
+        }
+    }
+
+    /// Queues an invocation for the worker that has time first.
+    fn inject(&self, invocation: Invocation) {
         self.exchange.inject(Work::Job(Box::new(invocation)));
     }
 
     /// Whether it is asked what requests can be expected to take.
     pub(crate) fn keeps_promises(&self) -> bool {
         self.load_max.is_some()
+    }
+}
+
+/// Takes invocations that may run: a worker, or all of them.
+pub trait Intake {
+    /// Runs it, or has it run.
+    fn take(self, invocation: Invocation);
+}
+
+/// For the worker that has time first.
+impl Intake for &Dispatcher {
+    fn take(self, invocation: Invocation) {
+        self.inject(invocation);
     }
 }
 
@@ -202,17 +246,6 @@ pub struct Admission {
     load: u64,
     /// Its number among all that were admitted.
     pub(crate) sequence: u64,
-}
-
-impl Admission {
-    /// Lets a complete request run, or keeps it until it may.
-    #[must_use]
-    pub fn enter(invocation: Invocation) -> Option<Invocation> {
-        match invocation.admission.gate.clone() {
-            Some(gate) => gate.enter(invocation),
-            None => Some(invocation),
-        }
-    }
 }
 
 impl Drop for Admission {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Admission;
+use super::caller::{Caller, DEPTH_MAX};
 use super::function::Function;
-use super::record::{Caller, DEPTH_MAX, Parent, Record};
-use super::reply::ReplyTo;
 use crate::host::{Body, RequestHead};
+use crate::reply::{Parent, Record, ReplyTo};
 use crate::schedule::core::{Task, TaskId};
 use crate::telemetry::Trace;
 
@@ -142,9 +142,14 @@ impl Identity {
         self.caller.is_some()
     }
 
-    /// Who it is to those that it calls. `function`: what it runs.
-    pub(crate) fn caller(&self, function: &Function) -> Caller {
-        Caller::new(function.number, self.sequence, self.caller.clone())
+    /// Who it is to those that it calls. `function`: what it runs, `deadline`: until when.
+    pub(crate) fn caller(&self, function: &Function, deadline: Instant) -> Caller {
+        Caller::new(function.number, self.sequence, deadline, self.caller.clone())
+    }
+
+    /// The invocation that called it, if one did.
+    pub(super) fn above(&self) -> Option<&Caller> {
+        self.caller.as_ref().map(|(caller, _)| &**caller)
     }
 }
 
@@ -254,7 +259,7 @@ mod tests {
     }
 
     fn calls(identity: &Identity) -> Arc<Caller> {
-        Arc::new(Caller::new(FunctionId(7), identity.sequence, identity.caller.clone()))
+        Arc::new(Caller::new(FunctionId(7), identity.sequence, Instant::now(), identity.caller.clone()))
     }
 
     #[test]

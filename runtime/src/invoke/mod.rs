@@ -7,11 +7,12 @@
 //! * [`loaded`]: from an artifact and settings to a function of no server; [`snapshot`]: calling some of what makes up an invocation once, when it is loaded;
 //! * [`function`]: what is invoked: that, with what the server gives it; [`program`]: the calls that make up an invocation, and the imports;
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker; [`gate`]: how many of one function are taken and run at the same time;
-//! * [`invocation`]: who it is, what it runs, and where its time went; [`work`]: what a worker has of it, before it runs and after;
-//! * [`reply`]: what comes of it, and where that goes; [`record`]: what is known of it besides;
+//! * [`invocation`]: who it is, what it runs, and where its time went; [`caller`]: who it is to those that it calls;
+//! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
 pub mod alone;
+pub mod caller;
 pub mod dispatcher;
 pub mod driver;
 pub mod function;
@@ -19,16 +20,12 @@ pub mod gate;
 pub mod invocation;
 pub mod loaded;
 pub mod program;
-pub mod record;
-pub mod reply;
 pub mod snapshot;
 pub mod work;
 
-pub use dispatcher::{Admission, Dispatcher, Phase};
+pub use dispatcher::{Admission, Dispatcher, Intake, Phase};
 pub use gate::Gate;
 pub use invocation::{Identity, Input, Invocation, Times};
-pub use record::Record;
-pub use reply::{Content, Reply, ReplyTo};
 
 /// A worker's queue, from which others may steal.
 pub type WorkDeque = crossbeam_deque::Worker<work::Work>;

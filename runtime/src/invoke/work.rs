@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::caller::Caller;
 use super::driver::Driver;
 use super::invocation::Invocation;
-use super::record::Caller;
 use crate::schedule::core::{Task, TaskId};
 
 /// An invocation whose sandbox has run.
@@ -21,7 +21,7 @@ impl Started {
     /// Who it is to those that it calls.
     pub(crate) fn calls_as(&mut self) -> &Arc<Caller> {
         let Started { invocation, calls_as, .. } = self;
-        calls_as.get_or_insert_with(|| Arc::new(invocation.identity.caller(&invocation.function)))
+        calls_as.get_or_insert_with(|| Arc::new(invocation.identity.caller(&invocation.function, invocation.deadline)))
     }
 }
 

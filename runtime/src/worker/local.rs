@@ -3,7 +3,7 @@
 //! It works in two places, both on its own thread, never one inside the other:
 //!
 //! * In the task of the connection that brought a request, if it would be next anyway: the request runs there and then, and the reply is
-//!   written in the same breath ([`Local::submit`]).
+//!   written in the same breath ([`Local::take`](Intake::take)).
 //! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](crate::schedule::core::IO_INTERVAL) or one
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
@@ -32,14 +32,14 @@ use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
-use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
+use crate::host::{Body, CallFailure, Context, Input, LogLines, Outgoing, Output, Writer};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
-use crate::invoke::record::{Caller, Record};
 use crate::invoke::work::{Started, Work};
-use crate::invoke::{self, Admission, Content, Dispatcher, Invocation, Phase, Reply, ReplyTo, Times};
+use crate::invoke::{self, Dispatcher, Intake, Invocation, Phase, Times};
 use crate::metrics::Board;
 use crate::outcome::Failure;
+use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
 use crate::schedule::Policy;
 use crate::schedule::core::{Action, Core, Event, TaskId, Why};
 
@@ -140,34 +140,6 @@ impl Local {
         Ok(local)
     }
 
-    /// Runs an invocation at once if nothing else waits, else queues it.
-    pub fn submit(&self, invocation: Invocation) {
-        let Some(invocation) = Admission::enter(invocation) else { return };
-        // The task is a connection's, the state all workers'.
-        let _abort = AbortOnPanic;
-        let mut worker = self.worker.borrow_mut();
-        let alone = worker.deque.is_empty() && !self.dispatcher.exchange().has_injected();
-        let id = worker.vacant();
-        if alone && worker.core.may_run_at_once(invocation.task(id, false)) {
-            self.dispatcher.exchange().busy(self.index);
-            // A turn comes anyway.
-            let is_due = worker.core.waiting() > 0;
-            // It has arrived just now.
-            let now = invocation.times.arrived;
-            let event = worker.begin(id, invocation, now);
-            worker.core.note(event, now);
-            // Where it blocks, the worker's own task sets the alarm.
-            let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
-            if is_due || is_over && !worker.spin.is_worth_it() {
-                return;
-            }
-        } else {
-            self.dispatcher.exchange().busy(self.index);
-            worker.add(id, Work::Job(Box::new(invocation)));
-        }
-        self.wake();
-    }
-
     /// Makes the worker take a turn.
     fn wake(&self) {
         self.dispatcher.exchange().wake(self.index);
@@ -236,6 +208,43 @@ impl Local {
         }
         self.worker.borrow_mut().spin.looked(found);
         found
+    }
+}
+
+/// Runs an invocation at once if nothing else waits, else queues it.
+impl Intake for &Local {
+    fn take(self, invocation: Invocation) {
+        // The task is a connection's, the state all workers'.
+        let _abort = AbortOnPanic;
+        let mut worker = self.worker.borrow_mut();
+        let alone = worker.deque.is_empty() && !self.dispatcher.exchange().has_injected();
+        let id = worker.vacant();
+        if alone && worker.core.may_run_at_once(invocation.task(id, false)) {
+            self.dispatcher.exchange().busy(self.index);
+            // A turn comes anyway.
+            let is_due = worker.core.waiting() > 0;
+            // It has arrived just now.
+            let now = invocation.times.arrived;
+            let event = worker.begin(id, invocation, now);
+            worker.core.note(event, now);
+            // Where it blocks, the worker's own task sets the alarm.
+            let is_over = worker.core.waiting() == 0 && !matches!(event, Event::Blocked { .. });
+            if is_due || is_over && !worker.spin.is_worth_it() {
+                return;
+            }
+        } else {
+            self.dispatcher.exchange().busy(self.index);
+            worker.add(id, Work::Job(Box::new(invocation)));
+        }
+        self.wake();
+    }
+}
+
+/// Queues an invocation.
+impl Intake for &mut Worker {
+    fn take(self, invocation: Invocation) {
+        let id = self.vacant();
+        self.add(id, Work::Job(Box::new(invocation)));
     }
 }
 
@@ -493,23 +502,18 @@ impl Worker {
 
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
-        for Outgoing { name, input, host_call, answer } in started.driver.take_outgoing() {
-            let reply = answer.map_or(ReplyTo::Nowhere, ReplyTo::Guest);
-            let context = started.driver.context();
-            let (request_id, trace) = (context.request_id.clone(), context.trace.as_ref().map(|trace| trace.call()));
-            let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
-            match callee {
-                Ok((body, (function, caller, admission))) => {
-                    let input = invoke::Input { head: None, body };
-                    let mut callee = Invocation::new(function, admission, Some((caller, host_call)), input, Instant::now());
-                    // What is waited for by no function may outlive its caller.
-                    if !matches!(reply, ReplyTo::Nowhere) {
-                        callee.deadline = callee.deadline.min(started.invocation.deadline);
-                    }
-                    (callee.reply, callee.request_id, callee.trace) = (reply, request_id, trace);
-                    if let Some(callee) = Admission::enter(callee) {
-                        let id = self.vacant();
-                        self.add(id, Work::Job(Box::new(callee)));
+        for Outgoing { name, input, host_call, id } in started.driver.take_outgoing() {
+            let trace = started.driver.context().trace.as_ref().map(|trace| trace.call());
+            let answer = match self.callee(started, &name, input, host_call) {
+                Ok(mut callee) => {
+                    callee.request_id.clone_from(&started.driver.context().request_id);
+                    callee.trace = trace;
+                    let dispatcher = Arc::clone(&self.dispatcher);
+                    if id.is_some() {
+                        Ok(dispatcher.begin(callee, &mut *self))
+                    } else {
+                        dispatcher.begin_unanswered(callee, &mut *self);
+                        continue;
                     }
                 }
                 Err(failure) => {
@@ -518,23 +522,25 @@ impl Worker {
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
-                    if let ReplyTo::Guest(answer) = reply {
-                        let _ = answer.send(Err(failure));
-                    }
+                    Err(failure)
                 }
+            };
+            if let Some(id) = id {
+                started.driver.called(id, answer);
             }
         }
     }
 
-    /// A function that a guest calls, and what it needs to be taken.
-    fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
+    /// The invocation of a function that a guest calls, admitted.
+    fn callee(&self, started: &mut Started, name: &str, input: Bytes, host_call: u32) -> Result<Invocation, CallFailure> {
         let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
         let caller = started.calls_as();
         if !caller.may_call(function.number) {
             return Err(CallFailure::TooDeep);
         }
         let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
-        Ok((function, Arc::clone(caller), admission))
+        let input = invoke::Input { head: None, body: body(&function, input)? };
+        Ok(Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, Instant::now()))
     }
 
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure) {
@@ -549,7 +555,8 @@ impl Worker {
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
-        let counts = invocation.reply.counts_end(&result);
+        // Calls are answered nowhere else.
+        let counts = invocation.reply.end(&result) || invocation.identity.is_call();
         let times = invocation.times;
         let function = &invocation.function;
         self.board.note(function, |row| {
@@ -697,7 +704,9 @@ fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
     let Invocation { times, reply, .. } = &mut started.invocation;
     let (queued, ran) = (times.queued(), times.since_taken(now));
-    let reply = mem::replace(reply, ReplyTo::Stream(pipe));
+    // What is written of a reply that is not wanted goes nowhere.
+    let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
+    let reply = mem::replace(reply, after);
     // The quantum that is not over counts, too.
     let mut record = started.invocation.record_at(begin);
     record.running += now - begin;

@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use crate::host::CallFailure;
 use crate::invoke::function::Function;
-use crate::invoke::{Invocation, Record, Times};
+use crate::invoke::{Invocation, Times};
 use crate::outcome::Failure;
+use crate::reply::Record;
 use crate::telemetry::{Kind, Span, Trace};
 
 /// A request that is over.

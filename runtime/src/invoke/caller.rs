@@ -1,45 +1,14 @@
-//! What is known of a request besides its reply: its place among all others, and where its time went.
+//! Functions that call functions: who waits for whom, and how deep that may go.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
-use crate::phases::PhaseClock;
 use crate::schedule::FunctionId;
 
 /// Functions that wait for each other, one calling the next.
 pub const DEPTH_MAX: u32 = 16;
 /// How often one function may be among them.
 pub const CYCLES_MAX: usize = 4;
-
-/// A request's record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    /// Counts the requests that the server has admitted, calls of functions by functions included.
-    pub sequence: u64,
-    /// Who called it, if that was a function.
-    pub parent: Option<Parent>,
-    /// Host calls that it made.
-    pub host_calls: u32,
-    /// The phase that it said it was in last.
-    pub phase: u32,
-    /// Time for which it could have run.
-    pub ready: Duration,
-    /// Time for which it ran, host calls included.
-    pub running: Duration,
-    /// Time for which it waited for something else than its turn.
-    pub blocked: Duration,
-    /// For how long it ran in each phase, if its function declares any: `running`, divided.
-    pub phases: Option<Box<PhaseClock>>,
-}
-
-/// From where a function was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parent {
-    /// The caller's [`Record::sequence`].
-    pub sequence: u64,
-    /// Which of its host calls that was, from 1.
-    pub host_call: u32,
-}
 
 /// An invocation that calls others, and who called it.
 #[derive(Debug)]
@@ -48,6 +17,8 @@ pub struct Caller {
     /// Its number among all that were admitted, and that of its outermost caller.
     pub(super) sequence: u64,
     pub(super) root: u64,
+    /// When it must be answered, and so those whose replies it waits for.
+    pub(super) deadline: Instant,
     depth: u32,
     /// Who called it, and by which host call.
     pub(super) above: Option<(Arc<Caller>, u32)>,
@@ -56,9 +27,9 @@ pub struct Caller {
 impl Caller {
     /// The invocation of `function` with that number, called by `above`.
     #[must_use]
-    pub fn new(function: FunctionId, sequence: u64, above: Option<(Arc<Caller>, u32)>) -> Caller {
+    pub fn new(function: FunctionId, sequence: u64, deadline: Instant, above: Option<(Arc<Caller>, u32)>) -> Caller {
         let (root, depth) = above.as_ref().map_or((sequence, 1), |(above, _)| (above.root, above.depth + 1));
-        Caller { function, sequence, root, depth, above }
+        Caller { function, sequence, root, deadline, depth, above }
     }
 
     /// Whether it may call that function.
@@ -77,7 +48,7 @@ mod tests {
     fn chains_and_cycles_end() {
         let chain = |functions: &[u32]| {
             let caller = |above: Option<Arc<Caller>>, id: &u32| {
-                Some(Arc::new(Caller::new(FunctionId(*id), 1, above.map(|above| (above, 1)))))
+                Some(Arc::new(Caller::new(FunctionId(*id), 1, Instant::now(), above.map(|above| (above, 1)))))
             };
             functions.iter().fold(None, caller).unwrap()
         };
