@@ -13,6 +13,7 @@
 //! * [`http`], [`tls`]: connections, routes, requests;
 //! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
+//! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `patience`: how long;
 //! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack;
 //! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`]; [`logging`]: and in words; [`telemetry`]: and in spans;
@@ -45,7 +46,9 @@ pub mod memory_stack;
 pub mod metrics;
 pub mod notice;
 pub mod outcome;
+mod patience;
 pub mod phases;
+pub mod reply;
 pub mod secret;
 pub mod server;
 pub mod symbols;

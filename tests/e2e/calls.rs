@@ -1,6 +1,6 @@
 //! Functions that call functions, and what they say about themselves.
 
-use crate::{LISTENERS, assert_failure, entry, entry_with};
+use crate::{LISTENERS, assert_failure, entry, entry_with, eventually};
 use serde_json::json;
 use sledge_tests::http::TIME_MAX;
 use sledge_tests::process;
@@ -104,6 +104,31 @@ fn a_callee_ends_with_its_caller() {
         assert!(Instant::now() < end, "the callee runs on");
     }
     server.stop();
+}
+
+/// However much its function has: it is ended for its own deadline, not because the reply was given up.
+#[test]
+fn a_callee_has_its_callers_deadline() {
+    for listeners in LISTENERS {
+        let functions = json!([
+            entry_with("caller", "caller.c", &json!({ "deadline_ms": 300 })),
+            entry_with("between", "caller.c", &json!({ "deadline_ms": 600_000 })),
+            entry_with("wait", "wait.wat", &json!({ "deadline_ms": 600_000 })),
+        ]);
+        let server = Server::start(json!({ "listeners": listeners, "workers": 1, "functions": functions }));
+        let ended = |function: &str, outcome: &str| {
+            let sample = format!("sledge_requests_total{{function=\"{function}\",tenant=\"default\",outcome=\"{outcome}\"}} 1\n");
+            server.admin().get("/metrics").text().contains(&sample)
+        };
+        assert_failure(&server.client().post("/caller", "binary wait -1"), 504, "deadline", "deadline_exceeded", Some("caller"));
+        eventually("the callee ends", || ended("wait", "deadline") || ended("wait", "cancelled"));
+        assert!(ended("wait", "deadline") && !ended("wait", "cancelled"), "{listeners}");
+        // Also what is called in between.
+        let text = "start wait 0\ninvoke between binary wait -1";
+        assert_failure(&server.client().post("/caller", text), 504, "deadline", "deadline_exceeded", Some("caller"));
+        eventually("it ends, too", || ended("between", "deadline"));
+        server.stop();
+    }
 }
 
 #[test]

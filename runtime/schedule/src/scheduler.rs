@@ -25,10 +25,11 @@ pub trait Work {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<W> {
-    /// A connection of this thread brought a request, outside of a turn. Answered with [`Action::Run`] where it would be next anyway, else with [`Action::Wake`].
-    Submitted(W),
-    /// What runs called another function.
-    Called(W),
+    /// A connection of this thread has a request, outside of a turn: may it run at once? Answered with [`Action::RunAtOnce`] where it would be next anyway; otherwise it
+    /// [arrives](Event::Arrived). The number in the task means nothing.
+    Submitted(Task),
+    /// There is one more to run, when its turn comes: a request, or what a guest calls.
+    Arrived(W),
     /// What a blocked task waited for is done.
     Ready(TaskId),
     /// What ran has ended, and a client is answered.
@@ -72,8 +73,8 @@ pub enum Event<W> {
 pub enum Action<W> {
     /// Nothing: the scheduler has taken note.
     Noted,
-    /// Make sure that the worker takes a turn.
-    Wake,
+    /// Run what was submitted.
+    RunAtOnce(TaskId),
     /// Run this for a quantum.
     Run(TaskId, W),
     /// End this.
@@ -138,8 +139,8 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     pub fn step(&mut self, event: Event<S::Work>, now: Instant) -> Action<S::Work> {
         match event {
             Event::Next => return self.next(now),
-            Event::Submitted(work) => return self.submit(work, now),
-            Event::Called(work) => self.add(work, now),
+            Event::Submitted(task) => return self.submit(task),
+            Event::Arrived(work) => self.add(work, now),
             Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
             Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
             Event::Returned { ran } => self.over(core::Event::Returned { ran }, now),
@@ -180,16 +181,16 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         std::mem::replace(&mut self.stolen, 0)
     }
 
-    fn submit(&mut self, work: S::Work, now: Instant) -> Action<S::Work> {
+    fn submit(&mut self, task: Task) -> Action<S::Work> {
         let is_alone = self.shared.is_queue_empty() && !self.shared.has_injected();
         self.shared.busy();
         let id = self.vacant();
-        if is_alone && self.core.may_run_at_once(work.task(id)) {
+        if is_alone && self.core.may_run_at_once(Task { id, ..task }) {
             self.current = Some(id);
-            return Action::Run(id, work);
+            return Action::RunAtOnce(id);
         }
-        self.add_as(id, work, now);
-        Action::Wake
+        self.release(id);
+        Action::Noted
     }
 
     fn begin_turn(&mut self, now: Instant) {
@@ -303,10 +304,6 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
 
     fn add(&mut self, work: S::Work, now: Instant) {
         let id = self.vacant();
-        self.add_as(id, work, now);
-    }
-
-    fn add_as(&mut self, id: TaskId, work: S::Work, now: Instant) {
         let task = work.task(id);
         self.tasks[id.0 as usize] = Some(work);
         self.core.note(core::Event::Arrived(task), now);

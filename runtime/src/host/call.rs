@@ -1,15 +1,15 @@
 //! `sledge:call`: other functions of the same tenant, without the network, as sdk/wit/call.wit says.
 //!
-//! A call goes out with a name and an input ([`Outgoing`]); who runs functions answers it. What was called and not waited for ends with the
-//! caller, unless it was only sent.
+//! A call goes out with a name and an input ([`Outgoing`]); the worker makes an invocation of it and says where its reply comes
+//! ([`Answer`]). What was called and not waited for ends with the caller, unless it was only sent.
 
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
-use tokio::sync::oneshot;
 
 use super::wasi::Errno;
 use super::{Call, Code, Effect, HostFunction, Stop, ValType};
 use crate::outcome::Failure;
+use crate::reply::{Answer, Content, Reply, Stream};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:call";
@@ -19,9 +19,6 @@ const INPUT_BYTES_MAX: usize = 4 << 20;
 const NAME_BYTES_MAX: u32 = 200;
 /// Calls of one invocation whose replies nobody has taken yet.
 const CALLS_MAX: usize = 64;
-
-/// What a call came to.
-pub type Answer = Result<Bytes, CallFailure>;
 
 /// Why a call has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,18 +38,26 @@ pub struct Outgoing {
     pub input: Bytes,
     /// Which of the caller's host calls this is, from 1.
     pub host_call: u32,
-    /// Where the reply goes; nowhere if nobody asks.
-    pub answer: Option<oneshot::Sender<Answer>>,
+    /// Which call waits for the reply; none if it is not wanted.
+    pub id: Option<CallId>,
 }
 
-impl Outgoing {
-    /// Says that there is no such function.
-    pub fn refuse(self) {
-        if let Some(answer) = self.answer {
-            // Who does not wait for it any more need not know.
-            let _ = answer.send(Err(CallFailure::Failed(Failure::NotFound)));
-        }
-    }
+/// A call whose reply is wanted, among those of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallId {
+    /// The host call that waits for it now.
+    Now,
+    /// The one with this handle.
+    Started(usize),
+}
+
+/// What became of a call.
+#[derive(Debug)]
+enum Called {
+    /// It is still to be made.
+    Outgoing,
+    /// It was made, or could not be.
+    Made(Result<Answer, CallFailure>),
 }
 
 /// The calls of one invocation.
@@ -61,7 +66,11 @@ pub(super) struct Calls {
     /// Those to be made.
     pub(super) outgoing: Vec<Outgoing>,
     /// Those that were made, by their handles.
-    answers: Vec<Option<oneshot::Receiver<Answer>>>,
+    started: Vec<Option<Called>>,
+    /// The one that is waited for at once, when it was made.
+    now: Option<Result<Answer, CallFailure>>,
+    /// What came so far of a reply that comes in pieces.
+    collected: Vec<u8>,
     /// What of the last reply did not fit.
     rest: Bytes,
 }
@@ -69,7 +78,19 @@ pub(super) struct Calls {
 impl Calls {
     /// Bytes of the inputs that nobody has taken yet, and of a reply of which there is more.
     pub(super) fn bytes(&self) -> usize {
-        self.outgoing.iter().map(|call| call.input.len()).sum::<usize>() + self.rest.len()
+        self.outgoing.iter().map(|call| call.input.len()).sum::<usize>() + self.rest.len() + self.collected.capacity()
+    }
+
+    /// A call was made, or not.
+    pub(super) fn called(&mut self, id: CallId, answer: Result<Answer, CallFailure>) {
+        match id {
+            CallId::Now => self.now = Some(answer),
+            CallId::Started(handle) => {
+                if let Some(place @ Some(Called::Outgoing)) = self.started.get_mut(handle) {
+                    *place = Some(Called::Made(answer));
+                }
+            }
+        }
     }
 }
 
@@ -100,7 +121,7 @@ impl From<CallFailure> for Stop {
 }
 
 /// Puts a call of the function that arguments 0 to 3 name, with its input, among those to be made.
-fn begin(call: &mut Call<'_>, answer: Option<oneshot::Sender<Answer>>) -> Result<(), Stop> {
+fn begin(call: &mut Call<'_>, id: Option<CallId>) -> Result<(), Stop> {
     let (name, name_bytes, input, input_bytes) = (call.args.address(0), call.args.u32(1), call.args.address(2), call.args.u32(3));
     let (memory, context) = call.split()?;
     if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX || context.calls.outgoing.len() >= CALLS_MAX {
@@ -109,16 +130,43 @@ fn begin(call: &mut Call<'_>, answer: Option<oneshot::Sender<Answer>>) -> Result
     let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.to_owned();
     let input = Bytes::copy_from_slice(memory.slice(input, input_bytes.into())?);
     let host_call = context.host_calls;
-    context.calls.outgoing.push(Outgoing { name, input, host_call, answer });
+    context.calls.outgoing.push(Outgoing { name, input, host_call, id });
     Ok(())
 }
 
-/// Waits for an answer; as much of it as fits goes to the address and length that are arguments `index` and `index + 1`.
-fn answer(call: &mut Call<'_>, receiver: oneshot::Receiver<Answer>, index: usize) -> Stop {
-    call.wait(receiver, move |call, answer| {
-        // Who was to answer is gone.
-        let reply = answer.unwrap_or(Err(CallFailure::Failed(Failure::Internal)))?;
-        put(call, reply, index)
+/// Waits for a reply; as much of it as fits goes to the address and length that are arguments `index` and `index + 1`.
+fn answer(call: &mut Call<'_>, answer: Answer, index: usize) -> Stop {
+    call.wait(answer.reply(), move |call, reply| {
+        match reply.and_then(|Reply { result, .. }| result).map_err(CallFailure::Failed)? {
+            Content::Whole(bytes) => put(call, bytes, index),
+            Content::Stream(stream) => Err(collect(call, stream, index)),
+        }
+    })
+}
+
+/// Waits for all of a reply that comes in pieces. What came counts as the caller's, which has a limit.
+fn collect(call: &mut Call<'_>, mut stream: Stream, index: usize) -> Stop {
+    let next = async move {
+        let next = stream.next().await;
+        (stream, next)
+    };
+    call.wait(next, move |call, (stream, next)| {
+        let collected = &mut call.context.calls.collected;
+        match next {
+            Some(Ok(bytes)) => {
+                collected.extend_from_slice(&bytes);
+                drop(bytes);
+                Err(collect(call, stream, index))
+            }
+            Some(Err(failure)) => {
+                *collected = Vec::new();
+                Err(CallFailure::Failed(failure).into())
+            }
+            None => {
+                let reply = Bytes::from(std::mem::take(collected));
+                put(call, reply, index)
+            }
+        }
     })
 }
 
@@ -143,26 +191,28 @@ fn check_room(call: &mut Call<'_>, index: usize) -> Result<(), Stop> {
 
 /// `invoke(name, name_bytes, input, input_bytes, reply, reply_bytes) -> bytes`: the reply's length, of which as much is written as fits.
 fn invoke(call: &mut Call<'_>) -> Result<i32, Stop> {
+    if let Some(made) = call.context.calls.now.take() {
+        return Err(answer(call, made?, 4));
+    }
     check_room(call, 4)?;
-    let (sender, receiver) = oneshot::channel();
-    begin(call, Some(sender))?;
-    Err(answer(call, receiver, 4))
+    begin(call, Some(CallId::Now))?;
+    // Its caller takes it from there before this is called again.
+    Err(Stop::Again)
 }
 
 /// `start(name, name_bytes, input, input_bytes) -> call`
 fn start(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let answers = &mut call.context.calls.answers;
-    let free = answers.iter().position(Option::is_none).unwrap_or(answers.len());
+    let started = &call.context.calls.started;
+    let free = started.iter().position(Option::is_none).unwrap_or(started.len());
     if free >= CALLS_MAX {
         return Err(Errno::MFILE.into());
     }
-    let (sender, receiver) = oneshot::channel();
-    begin(call, Some(sender))?;
-    let answers = &mut call.context.calls.answers;
-    if free == answers.len() {
-        answers.push(None);
+    begin(call, Some(CallId::Started(free)))?;
+    let started = &mut call.context.calls.started;
+    if free == started.len() {
+        started.push(None);
     }
-    answers[free] = Some(receiver);
+    started[free] = Some(Called::Outgoing);
     Ok(free as i32)
 }
 
@@ -170,8 +220,14 @@ fn start(call: &mut Call<'_>) -> Result<i32, Stop> {
 fn wait(call: &mut Call<'_>) -> Result<i32, Stop> {
     check_room(call, 1)?;
     let handle = call.args.u32(0) as usize;
-    let receiver = call.context.calls.answers.get_mut(handle).and_then(Option::take).ok_or(Errno::BADF)?;
-    Err(answer(call, receiver, 1))
+    let place = call.context.calls.started.get_mut(handle).ok_or(Errno::BADF)?;
+    match place.take().ok_or(Errno::BADF)? {
+        Called::Made(made) => Err(answer(call, made?, 1)),
+        Called::Outgoing => {
+            *place = Some(Called::Outgoing);
+            Err(Stop::Again)
+        }
+    }
 }
 
 /// `rest(reply, reply_bytes) -> bytes`: what of the last reply did not fit, as if it were a reply.
@@ -181,7 +237,7 @@ fn rest(call: &mut Call<'_>) -> Result<i32, Stop> {
     put(call, rest, 0)
 }
 
-/// `send(name, name_bytes, input, input_bytes) -> 0`: whether it is even begun, nobody learns.
+/// `send(name, name_bytes, input, input_bytes) -> 0`: whether it is even begun is not told.
 fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     begin(call, None).map(|()| 0)
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use sledge_sandbox::Share;
 
-use super::call::{Calls, Outgoing};
+use super::call::{CallFailure, CallId, Calls, Outgoing};
 use super::effect::{EffectTrace, Watch};
 use super::fetch::Fetches;
-use super::http::{ReplyHead, RequestHead};
-use super::reply::ReplyBytes;
+use super::http::RequestHead;
 use super::stdio::{Input, Output};
-use super::stream::{Pipe, Stream};
 use super::wasi::{Descriptors, Grant};
 use crate::kv::{BucketName, Space};
 use crate::phases::{PhaseClock, Phases};
+use crate::reply::{Answer, Pipe, ReplyBytes, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::Upstream;
 
@@ -93,6 +92,8 @@ pub struct Context {
     pub request_id: Option<Arc<str>>,
     /// The request's place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
+    /// Whether it may turn out not to be wanted: then no effect of it may be seen before that is known.
+    pub is_speculative: bool,
     /// Host calls so far, each counted once.
     pub host_calls: u32,
     /// Where it says it is in its work.
@@ -125,6 +126,7 @@ impl Context {
             fetches: Fetches::default(),
             request_id: None,
             trace: None,
+            is_speculative: false,
             host_calls: 0,
             phase: 0,
             phases,
@@ -177,6 +179,11 @@ impl Context {
     /// The calls of other functions that are to be made.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.calls.outgoing)
+    }
+
+    /// A call was made, and its reply comes there; or it was not.
+    pub fn called(&mut self, id: CallId, answer: Result<Answer, CallFailure>) {
+        self.calls.called(id, answer);
     }
 
     /// Whether it has opened files or folders and not closed them.

@@ -10,15 +10,13 @@ use hyper::header::{
 use hyper::{Method, StatusCode, Uri};
 
 use super::Effect::{External, Head, Stream};
-use super::stream::Writer;
 use super::wasi::Errno;
 use super::{Call, Code, Effect, HeadField, HostFunction, Output, Stop, ValType};
+use crate::reply::Writer;
+use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
 
 /// Module name of the imports.
 pub const MODULE: &str = "sledge:http";
-/// Headers that a function may add to its reply, and their bytes.
-const HEADERS_MAX: usize = 64;
-const HEADERS_BYTES_MAX: usize = 16 << 10;
 /// The longest name of a header that is looked for.
 const NAME_BYTES_MAX: u32 = 256;
 /// What a connection needs, or the server says itself.
@@ -33,17 +31,6 @@ pub struct RequestHead {
     pub target: Uri,
     /// And all that was said besides.
     pub headers: HeaderMap,
-}
-
-/// What a function says about its reply.
-#[derive(Clone, Debug, Default)]
-pub struct ReplyHead {
-    /// How it went.
-    pub status: StatusCode,
-    /// What else there is to say; in place of the server's own headers of these names.
-    pub headers: HeaderMap,
-    /// Bytes of their names and values.
-    bytes: usize,
 }
 
 const fn own(
@@ -175,21 +162,11 @@ fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     }
     let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
     let value = memory.slice(call.args.address(2), call.args.u32(3).into())?;
-    if value.len() > HEADERS_BYTES_MAX {
+    if value.len() > FIELDS_BYTES_MAX {
         return Err(Errno::TOOBIG.into());
     }
     let value = HeaderValue::from_bytes(value).map_err(|_| Errno::INVAL)?;
     let head = call.context.reply_head.get_or_insert_default();
-    let bytes = head.bytes + name.as_str().len() + value.len();
-    if bytes > HEADERS_BYTES_MAX || head.headers.len() >= HEADERS_MAX {
-        return Err(Errno::TOOBIG.into());
-    }
-    // What is replaced stays counted: nobody replaces so much.
-    head.bytes = bytes;
-    if more {
-        head.headers.append(name, value);
-    } else {
-        head.headers.insert(name, value);
-    }
+    head.headers.put(name, value, more).map_err(|TooLarge| Errno::TOOBIG)?;
     Ok(0)
 }

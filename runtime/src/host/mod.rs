@@ -20,9 +20,7 @@ mod lines;
 mod log;
 mod note;
 mod pending;
-mod reply;
 mod stdio;
-mod stream;
 pub mod wasi;
 
 use std::future::Future;
@@ -30,18 +28,17 @@ use std::future::Future;
 use awsm_abi::types::ValType;
 use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value};
 
-pub use call::{Answer as CallAnswer, CallFailure, Outgoing};
+pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
+pub use call::{CallFailure, CallId, Outgoing};
 pub use context::{Context, Process, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
-pub use http::{MODULE as HTTP, ReplyHead, RequestHead};
+pub use http::{MODULE as HTTP, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
 pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
-pub use reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use stdio::{Body, Input, Output};
-pub use stream::{Pipe, Stream};
 
 use wasi::Errno;
 

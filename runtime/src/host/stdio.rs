@@ -9,9 +9,9 @@ use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sledge_sandbox::Share;
 
-use super::stream::Writer;
-use super::{LogLines, ReplyBytes, Stop};
+use super::{LogLines, Stop};
 use crate::host::wasi::Errno;
+use crate::reply::{Refused, ReplyBytes, Writer};
 
 /// A request's body, in the pieces in which it came.
 #[derive(Debug, Default)]
@@ -171,7 +171,10 @@ impl Output {
                 reply.extend(bytes);
                 Ok(bytes.len())
             }
-            Output::Stream(writer) => writer.write(bytes),
+            Output::Stream(writer) => writer.write(bytes).map_err(|refused| match refused {
+                Refused::Length => Errno::FBIG.into(),
+                Refused::Limit => Stop::ReplyTooLarge,
+            }),
             Output::File(file) => retry(|| file.write(bytes)),
             Output::Log(lines) => {
                 lines.write(bytes);

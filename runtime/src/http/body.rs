@@ -8,9 +8,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use sledge_sandbox::{Budget, Share};
 
-use super::patience::within;
 use crate::host::Body;
 use crate::outcome::Failure;
+use crate::patience::within;
 
 /// Pieces smaller than this are joined, so that a body in tiny pieces costs no more memory than its bytes.
 const PIECE_BYTES_MIN: usize = 16 << 10;

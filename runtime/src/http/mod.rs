@@ -1,7 +1,7 @@
-//! HTTP: from a socket to a job, and from a reply to a socket.
+//! HTTP: from a socket to an invocation, and from a reply to a socket.
 //!
 //! ```text
-//!   listener -> connection (hyper) -> router -> body -> Job ... Reply -> response
+//!   listener -> connection (hyper) -> router -> body -> Invocation ... Reply -> response
 //! ```
 //!
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
@@ -9,7 +9,7 @@
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
 //! * `head`: what a request's head must not be; [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
-//! * [`response`]: what is answered; `streamed`: a body that is not there yet; `patience`: what is waited for, and how long.
+//! * [`response`]: what is answered; `streamed`: a body that is not there yet.
 
 mod access;
 pub mod body;
@@ -20,7 +20,6 @@ mod framing;
 mod head;
 mod linger;
 pub mod listener;
-mod patience;
 pub mod request;
 pub mod response;
 pub mod router;
@@ -35,7 +34,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use crate::invoke::{Admission, Dispatcher, Job};
+use crate::invoke::{Dispatcher, Intake, Invocation};
 use crate::metrics::Board;
 use crate::telemetry::Tracer;
 use crate::tls;
@@ -164,16 +163,14 @@ impl Door {
     pub async fn closed(&self) {
         self.closed.notified().await;
     }
+}
 
-    /// Hands a job to whoever runs it.
-    fn submit(&self, job: Job) {
+/// The nearest worker: that of this thread, if it is one.
+impl Intake for &Door {
+    fn take(self, invocation: Invocation) {
         match &self.local {
-            Some(local) => local.submit(job),
-            None => {
-                if let Some(job) = Admission::enter(job) {
-                    self.dispatcher.inject(job);
-                }
-            }
+            Some(local) => local.take(invocation),
+            None => self.dispatcher.take(invocation),
         }
     }
 }

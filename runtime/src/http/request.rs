@@ -8,17 +8,16 @@ use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
-use tokio::sync::oneshot;
 
 use super::connections::Activity;
-use super::patience::before;
 use super::response::Answer;
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
 use crate::host::RequestHead;
-use crate::invoke::{Content, Job, Reply, ReplyTo};
+use crate::invoke::{Input, Invocation};
 use crate::outcome::Failure;
+use crate::reply::{Content, Reply};
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -195,18 +194,9 @@ async fn run(
         Err(Failure::BodyBroken) if activity.is_refused() => return Err(Failure::BodyTooLarge),
         body => body?,
     };
-    let arrived = Instant::now();
-    let function = route.function.clone();
-    let (reply, answer) = oneshot::channel();
-    let deadline = arrived + function.deadline;
-    let reply = ReplyTo::Client(reply);
-    let trace = marks.span.map(|span| Arc::clone(span.trace()));
-    door.submit(Job { function, head, body, reply, arrived, deadline, admission, caller: None, id: marks.id, trace });
-    // The worker keeps the deadline of what it has started; this one is for what still waits in a queue.
-    match before(|| deadline, answer).await {
-        Some(Ok(reply)) => Ok(reply),
-        // A worker that gives no answer has panicked.
-        Some(Err(_)) => Err(Failure::Internal),
-        None => Err(Failure::Deadline),
-    }
+    let input = Input { head, body };
+    let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
+    invocation.request_id = marks.id;
+    invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
+    door.dispatcher.begin(invocation, door).reply().await
 }

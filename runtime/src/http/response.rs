@@ -9,9 +9,8 @@ use hyper::{Response, StatusCode};
 
 use super::router::Place;
 use super::streamed::Streamed;
-use crate::host::ReplyHead;
-use crate::invoke::{Content, Reply};
 use crate::outcome::Failure;
+use crate::reply::{Content, Reply, ReplyHead};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
@@ -31,7 +30,7 @@ pub fn success(content: Content, content_type: &HeaderValue, head: Option<Box<Re
     if let Some(head) = head {
         *response.status_mut() = head.status;
         // In place of ours, where the names are the same.
-        response.headers_mut().extend(head.headers);
+        response.headers_mut().extend(head.headers.into_map());
     }
     response
 }
@@ -92,7 +91,7 @@ pub fn add_timing(response: &mut Response<Answer>, reply: &Reply) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoke::Record;
+    use crate::reply::Record;
     use std::time::Duration;
 
     #[test]

@@ -12,8 +12,8 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::connections::UnderWay;
 use super::span::ServerSpan;
-use crate::host::Stream;
 use crate::outcome::Failure;
+use crate::reply::Stream;
 
 /// The rest of a reply does not come.
 #[derive(Debug, thiserror::Error)]

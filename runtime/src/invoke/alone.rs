@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::driver::{Driver, Progress};
 use super::program::Program;
-use crate::host::{Outgoing, Pending, Waiter};
+use crate::host::{Pending, Waiter};
 use crate::outcome::Failure;
 
 /// Runs an invocation to its end, or to `deadline`. The thread must be a worker, whose timer runs if there is a deadline. There are no functions to be called.
@@ -16,7 +16,7 @@ pub fn run(driver: &mut Driver, program: &Program, deadline: Option<Instant>) ->
     let mut waiter = Waiter::default();
     loop {
         let progress = driver.run(program);
-        driver.take_outgoing().into_iter().for_each(Outgoing::refuse);
+        driver.refuse_calls();
         let is_in_time = match progress {
             Progress::Ended(result) => return result,
             Progress::Preempted | Progress::Yields => deadline.is_none_or(|deadline| Instant::now() < deadline),

@@ -10,8 +10,10 @@ use sledge_sandbox::Pools;
 
 use super::Gate;
 use super::function::Function;
-use super::job::{Job, Work};
+use super::invocation::Invocation;
+use super::work::Work;
 use crate::outcome::Failure;
+use crate::reply::{self, Answer, ReplyTo};
 use crate::schedule::{Exchange, Phase};
 
 /// Admits requests and hands them to workers.
@@ -158,14 +160,57 @@ impl Dispatcher {
         self.exchange.wake_all();
     }
 
-    /// Queues a job for whichever worker has time first.
-    pub fn inject(&self, job: Job) {
-        self.exchange.inject(Work::Job(Box::new(job)));
+    /// Begins an invocation, which runs now or when it may: at its function's gate, then where `nearest` takes it. Everything that is invoked comes in
+    /// here. What is called is answered by its caller's deadline at the latest.
+    pub fn begin(&self, mut invocation: Invocation, nearest: impl Intake) -> Answer {
+        if let Some(caller) = invocation.identity.above() {
+            invocation.deadline = invocation.deadline.min(caller.deadline);
+        }
+        let (reply, answer) = reply::channel(invocation.deadline);
+        invocation.reply = reply;
+        self.enter(invocation, nearest);
+        answer
+    }
+
+    /// The same of one whose reply is not wanted: it may outlive its caller.
+    pub fn begin_unanswered(&self, mut invocation: Invocation, nearest: impl Intake) {
+        invocation.reply = ReplyTo::Nowhere;
+        self.enter(invocation, nearest);
+    }
+
+    /// Lets an invocation run, or keeps it until it may.
+    fn enter(&self, invocation: Invocation, nearest: impl Intake) {
+        debug_assert!(std::ptr::eq(self, &raw const *invocation.admission.dispatcher));
+        let entered = match invocation.admission.gate.clone() {
+            Some(gate) => gate.enter(invocation),
+            None => Some(invocation),
+        };
+        if let Some(invocation) = entered {
+            nearest.take(invocation);
+        }
+    }
+
+    /// Queues an invocation for the worker that has time first.
+    fn inject(&self, invocation: Invocation) {
+        self.exchange.inject(Work::Job(Box::new(invocation)));
     }
 
     /// Whether it is asked what requests can be expected to take.
     pub(crate) fn keeps_promises(&self) -> bool {
         self.load_max.is_some()
+    }
+}
+
+/// Takes invocations that may run: a worker, or all of them.
+pub trait Intake {
+    /// Runs it, or has it run.
+    fn take(self, invocation: Invocation);
+}
+
+/// For the worker that has time first.
+impl Intake for &Dispatcher {
+    fn take(self, invocation: Invocation) {
+        self.inject(invocation);
     }
 }
 
@@ -192,22 +237,11 @@ pub struct Admission {
     pub(crate) sequence: u64,
 }
 
-impl Admission {
-    /// Lets a complete request run, or keeps it until it may.
-    #[must_use]
-    pub fn enter(job: Job) -> Option<Job> {
-        match job.admission.gate.clone() {
-            Some(gate) => gate.enter(job),
-            None => Some(job),
-        }
-    }
-}
-
 impl Drop for Admission {
     fn drop(&mut self) {
         let dispatcher = &self.dispatcher;
-        if let Some(job) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
-            dispatcher.inject(job);
+        if let Some(next) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
+            dispatcher.inject(next);
         }
         if self.load > 0 {
             dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);

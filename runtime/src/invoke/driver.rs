@@ -11,12 +11,12 @@ use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, S
 
 use super::program::{Program, Stage};
 use crate::host::{
-    self, Answer, BUFFER_BYTES_MIN, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Pipe, ReplyHead,
-    Stop, Stream, Watch,
+    self, Answer, CallFailure, CallId, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Stop, Watch,
 };
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
+use crate::reply::{self, BUFFER_BYTES_MIN, Pipe, ReplyHead, Stream};
 
 /// An invocation that has begun.
 #[derive(Debug)]
@@ -162,6 +162,18 @@ impl Driver {
     /// The calls of other functions that it has made since that was last asked.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         self.context.take_outgoing()
+    }
+
+    /// A call was made, and its reply comes there; or it was not.
+    pub fn called(&mut self, id: CallId, answer: Result<reply::Answer, CallFailure>) {
+        self.context.called(id, answer);
+    }
+
+    /// Says of all calls of other functions that there are no such functions.
+    pub fn refuse_calls(&mut self) {
+        for id in self.take_outgoing().into_iter().filter_map(|call| call.id) {
+            self.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+        }
     }
 
     /// Its reply, if that is a stream and nobody has asked for it yet, with what was said about it.

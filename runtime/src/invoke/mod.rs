@@ -1,31 +1,32 @@
 //! An invocation, from its admission to its reply.
 //!
 //! ```text
-//!   Function --admit (Dispatcher, Gate)--> Job --worker: Driver--> Reply
+//!   Function --admit (Dispatcher, Gate)--> Invocation --worker: Driver--> Reply
 //! ```
 //!
 //! * [`loaded`]: from an artifact and settings to a function of no server; [`snapshot`]: calling some of what makes up an invocation once, when it is loaded;
 //! * [`function`]: what is invoked: that, with what the server gives it; [`program`]: the calls that make up an invocation, and the imports;
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker;
-//! * [`job`]: an invocation that waits or runs, and its reply; [`record`]: what is known of it besides;
+//! * [`invocation`]: who it is, what it runs, and where its time went; [`caller`]: who it is to those that it calls;
+//! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
 pub mod alone;
+pub mod caller;
 pub mod dispatcher;
 pub mod driver;
 pub mod function;
-pub mod job;
+pub mod invocation;
 pub mod loaded;
 pub mod program;
-pub mod record;
 pub mod snapshot;
+pub mod work;
 
-pub use dispatcher::{Admission, Dispatcher};
-pub use job::{Content, Job, Reply, ReplyTo};
-pub use record::Record;
+pub use dispatcher::{Admission, Dispatcher, Intake};
+pub use invocation::{Identity, Input, Invocation, Times};
 
 /// The limits of one function.
-pub type Gate = crate::schedule::Gate<Job>;
+pub type Gate = crate::schedule::Gate<Invocation>;
 
 /// A worker's queue, from which others may steal.
-pub type WorkDeque = crossbeam_deque::Worker<job::Work>;
+pub type WorkDeque = crossbeam_deque::Worker<work::Work>;

@@ -3,7 +3,7 @@
 //! It works in two places, both on its own thread, never one inside the other:
 //!
 //! * In the task of the connection that brought a request, if it would be next anyway: the request runs there and then, and the reply is
-//!   written in the same breath ([`Local::submit`]).
+//!   written in the same breath ([`Local::take`](Intake::take)).
 //! * In the *turns* of a task of its own ([`Local::work`]). A turn runs guests for about [`IO_INTERVAL`](crate::schedule::IO_INTERVAL) or one
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{fmt, io, mem};
 
 use bytes::Bytes;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
@@ -28,18 +28,18 @@ use tracing::Level;
 
 use super::pause::Pause;
 use super::shared::Place;
-use super::spans::{self, Begun, Over};
+use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
-use crate::host::{BUFFER_BYTES_MIN, Body, Buffers, CallFailure, Context, Input, LogLines, Outgoing, Output, ReplyBytes, Writer};
+use crate::host::{Body, CallFailure, Context, Input, LogLines, Outgoing, Output, Writer};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
-use crate::invoke::job::{Content, Started, Work};
-use crate::invoke::record::{Caller, Parent, Record};
-use crate::invoke::{Admission, Dispatcher, Job, Reply, ReplyTo, WorkDeque};
+use crate::invoke::work::{Started, Work};
+use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Board;
 use crate::outcome::Failure;
+use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
 use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
@@ -126,29 +126,6 @@ impl Local {
         Ok(local)
     }
 
-    /// Runs a job at once if nothing else waits, else queues it.
-    pub fn submit(&self, job: Job) {
-        let Some(job) = Admission::enter(job) else { return };
-        // The task is a connection's, the state all workers'.
-        let _abort = AbortOnPanic;
-        let mut worker = self.worker.borrow_mut();
-        // It has arrived just now.
-        let now = job.arrived;
-        if let Action::Run(id, work) = worker.scheduler.step(Event::Submitted(Work::Job(Box::new(job))), now) {
-            // A turn comes anyway.
-            let is_due = worker.scheduler.waiting() > 0;
-            let event = worker.run_work(id, work, now);
-            // Where it blocks, the worker's own task sets the alarm.
-            let is_blocked = matches!(event, Event::Blocked { .. });
-            worker.scheduler.step(event, now);
-            let is_over = worker.scheduler.waiting() == 0 && !is_blocked;
-            if is_due || is_over && !worker.spin.is_worth_it() {
-                return;
-            }
-        }
-        self.wake();
-    }
-
     /// Makes the worker take a turn.
     fn wake(&self) {
         self.dispatcher.exchange().wake(self.index);
@@ -194,7 +171,7 @@ impl Local {
     /// Waits until it is woken, or until `alarm`, or idle memory is to be given back. Whichever it was, the next turn finds out.
     async fn wait(&self, alarm: Option<Instant>) {
         let mut was_woken = false;
-        let woken = poll_fn(|_| if std::mem::replace(&mut was_woken, true) { Poll::Ready(()) } else { Poll::Pending });
+        let woken = poll_fn(|_| if mem::replace(&mut was_woken, true) { Poll::Ready(()) } else { Poll::Pending });
         let trim_at = self.worker.borrow().trim_at;
         match alarm.into_iter().chain(trim_at).min() {
             Some(at) => drop(tokio::time::timeout_at(at.into(), woken).await),
@@ -217,6 +194,40 @@ impl Local {
         }
         self.worker.borrow_mut().spin.looked(found);
         found
+    }
+}
+
+/// Runs an invocation at once if nothing else waits, else queues it.
+impl Intake for &Local {
+    fn take(self, invocation: Invocation) {
+        // The task is a connection's, the state all workers'.
+        let _abort = AbortOnPanic;
+        let mut worker = self.worker.borrow_mut();
+        // It has arrived just now.
+        let now = invocation.times.arrived;
+        if let Action::RunAtOnce(id) = worker.scheduler.step(Event::Submitted(invocation.task(TaskId(0), false)), now) {
+            // A turn comes anyway.
+            let is_due = worker.scheduler.waiting() > 0;
+            let event = worker.begin(id, invocation, now);
+            // Where it blocks, the worker's own task sets the alarm.
+            let is_blocked = matches!(event, Event::Blocked { .. });
+            worker.scheduler.step(event, now);
+            let is_over = worker.scheduler.waiting() == 0 && !is_blocked;
+            if is_due || is_over && !worker.spin.is_worth_it() {
+                return;
+            }
+        } else {
+            worker.scheduler.step(Event::Arrived(Work::Job(Box::new(invocation))), now);
+        }
+        self.wake();
+    }
+}
+
+/// Queues an invocation.
+impl Intake for &mut Worker {
+    fn take(self, invocation: Invocation) {
+        let now = invocation.times.arrived;
+        self.scheduler.step(Event::Arrived(Work::Job(Box::new(invocation))), now);
     }
 }
 
@@ -263,7 +274,7 @@ impl Worker {
             let event = match self.scheduler.step(Event::Next, now) {
                 Action::Run(id, work) => self.run_work(id, work, now),
                 Action::Kill(id, work, why) => self.kill(id, work, failure(why), now),
-                Action::Io | Action::Wake | Action::Noted => break Next::Turn,
+                Action::Io | Action::RunAtOnce(_) | Action::Noted => break Next::Turn,
                 Action::Wait { alarm } => break Next::Wait { alarm },
                 Action::Leave => break Next::Leave,
             };
@@ -280,7 +291,7 @@ impl Worker {
     /// Runs what its turn is.
     fn run_work(&mut self, id: TaskId, work: Work, now: Instant) -> Event<Work> {
         match work {
-            Work::Job(job) => self.begin(id, *job, now),
+            Work::Job(invocation) => self.begin(id, *invocation, now),
             Work::Started(mut started) => {
                 self.waits.end(&mut started, id, now);
                 self.resume(id, started, now)
@@ -288,11 +299,10 @@ impl Worker {
         }
     }
 
-    /// Takes a job and runs its first quantum.
-    fn begin(&mut self, id: TaskId, job: Job, taken: Instant) -> Event<Work> {
-        let Job { function, head, body, reply, arrived, deadline, admission, caller, id: request_id, trace } = job;
-        let record = new_record(&admission, caller.as_ref());
-        if reply.is_closed() {
+    /// Takes an invocation and runs its first quantum.
+    fn begin(&mut self, id: TaskId, mut invocation: Invocation, taken: Instant) -> Event<Work> {
+        let function = Arc::clone(&invocation.function);
+        if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
             return Event::Dropped;
         }
@@ -301,46 +311,36 @@ impl Worker {
         function.prefetch();
         self.board.prefetch(&function);
         let clean = self.put_back_at(taken);
-        let sandbox = if deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
+        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
-                tracing::debug!(function = function.name(), %failure, "not begun");
-                if let Some(trace) = &trace {
-                    let (is_call, failure) = (!reply.is_client(), Some(&failure));
-                    Over { function: &function, is_call, arrived, end: taken, failure }.tell_queued(trace);
-                }
-                let queued = taken - arrived;
-                reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
+                refuse(invocation, failure, taken);
                 return Event::Dropped;
             }
         };
-        let ready = if trace.is_some() { Instant::now() } else { self.board.now(clean) };
+        let ready = if invocation.trace.is_some() { Instant::now() } else { self.board.now(clean) };
         let instantiated = ready.saturating_duration_since(clean);
+        invocation.times = Times { taken, ready, instantiated, ..invocation.times };
+        let context = self.context(&mut invocation);
+        let driver = Driver::new(sandbox, context);
+        self.run(id, Box::new(Started { invocation, driver, calls_as: None, wait: None }), taken)
+    }
+
+    /// What an invocation sees of the outside; its input goes there.
+    fn context(&self, invocation: &mut Invocation) -> Context {
+        let Invocation { function, identity, input, request_id, trace, .. } = invocation;
+        let invoke::Input { head, body } = mem::take(input);
+        let request_id = request_id.take();
         let process = Arc::clone(&function.process);
         let bytes = ReplyBytes::new(self.buffers.clone());
         let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
-        let writer = Writer { version: function.version, request: admission.sequence, request_id: request_id.clone() };
+        let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
         let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer));
         let mut context = Context::new(process, Input::Body(body), output, errors);
-        (context.request, context.request_id, context.trace) = (head, request_id, trace);
-        let started = Box::new(Started {
-            function,
-            driver: Driver::new(sandbox, context),
-            reply,
-            admission,
-            arrived,
-            taken,
-            ready,
-            instantiated,
-            deadline,
-            cpu: Duration::ZERO,
-            blocked: Duration::ZERO,
-            caller,
-            wait: None,
-            calls_as: None,
-        });
-        self.run(id, started, taken)
+        (context.request, context.request_id, context.trace) = (head, request_id, trace.take());
+        context.is_speculative = identity.is_speculative;
+        context
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
@@ -351,9 +351,9 @@ impl Worker {
     }
 
     fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event<Work> {
-        if started.reply.is_closed() {
+        if started.invocation.reply.is_closed() {
             // Its connection keeps the deadline too, and may have looked at the time first.
-            let failure = if started.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
+            let failure = if started.invocation.deadline <= now { Failure::Deadline } else { Failure::Cancelled };
             self.end_early(started, failure, now);
             return Event::Dropped;
         }
@@ -367,16 +367,7 @@ impl Worker {
                 self.waits.end(&mut started, id, now);
                 self.end_early(started, failure, now);
             }
-            Work::Job(job) => {
-                tracing::debug!(function = job.function.name(), %failure, "not begun");
-                let record = new_record(&job.admission, job.caller.as_ref());
-                if let Some(trace) = &job.trace {
-                    let (is_call, failure) = (!job.reply.is_client(), Some(&failure));
-                    Over { function: &job.function, is_call, arrived: job.arrived, end: now, failure }.tell_queued(trace);
-                }
-                let queued = now.saturating_duration_since(job.arrived);
-                job.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
-            }
+            Work::Job(invocation) => refuse(*invocation, failure, now),
         }
         Event::Dropped
     }
@@ -389,7 +380,7 @@ impl Worker {
         self.thread.arm();
         started.driver.start_clock(begin);
         loop {
-            let progress = started.driver.run(&started.function.program);
+            let progress = started.driver.run(&started.invocation.function.program);
             if started.driver.context().has_outgoing() {
                 self.call(&mut started);
             }
@@ -409,21 +400,21 @@ impl Worker {
                 // Its quantum is not over, and a tick that comes in a host call counts.
                 Progress::Yields if ran < self.settings.quantum => continue,
                 Progress::Preempted | Progress::Yields => {
-                    self.board.note(&started.function, |row| row.preemptions.add(1));
-                    started.cpu += ran;
+                    self.board.note(&started.invocation.function, |row| row.preemptions.add(1));
+                    started.invocation.times.cpu += ran;
                     return Event::Preempted { ran, work: Work::Started(started) };
                 }
                 Progress::Ended(result) => {
-                    started.cpu += ran;
-                    let answers_client = started.reply.is_client();
+                    started.invocation.times.cpu += ran;
+                    let is_call = started.invocation.identity.is_call();
                     self.end(started, result, now);
-                    return if answers_client { Event::Ended { ran } } else { Event::Returned { ran } };
+                    return if is_call { Event::Returned { ran } } else { Event::Ended { ran } };
                 }
                 Progress::Waits { until } => (until, None),
                 Progress::Pends(pending) => (None, Some(pending)),
             };
             let blocks = self.waits.begin(&mut started, id, now, until, pending);
-            started.cpu += ran;
+            started.invocation.times.cpu += ran;
             let work = Work::Started(started);
             return if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } };
         }
@@ -431,78 +422,77 @@ impl Worker {
 
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
-        for Outgoing { name, input, host_call, answer } in started.driver.take_outgoing() {
-            let reply = answer.map_or(ReplyTo::Nobody, ReplyTo::Guest);
-            let context = started.driver.context();
-            let (request_id, trace) = (context.request_id.clone(), context.trace.as_ref().map(|trace| trace.call()));
-            let callee = self.callee(started, &name).and_then(|callee| Ok((body(&callee.0, input)?, callee)));
-            match callee {
-                Ok((body, (function, caller, admission))) => {
-                    let arrived = Instant::now();
-                    let own = arrived + function.deadline;
-                    // What nobody waits for may outlive its caller.
-                    let deadline = if matches!(reply, ReplyTo::Nobody) { own } else { own.min(started.deadline) };
-                    let caller = Some((caller, Parent { sequence: started.admission.sequence, host_call }));
-                    let job =
-                        Job { function, head: None, body, reply, arrived, deadline, admission, caller, id: request_id, trace };
-                    if let Some(job) = Admission::enter(job) {
-                        self.scheduler.step(Event::Called(Work::Job(Box::new(job))), arrived);
+        for Outgoing { name, input, host_call, id } in started.driver.take_outgoing() {
+            let trace = started.driver.context().trace.as_ref().map(|trace| trace.call());
+            let answer = match self.callee(started, &name, input, host_call) {
+                Ok(mut callee) => {
+                    callee.request_id.clone_from(&started.driver.context().request_id);
+                    callee.trace = trace;
+                    let dispatcher = Arc::clone(&self.dispatcher);
+                    if id.is_some() {
+                        Ok(dispatcher.begin(callee, &mut *self))
+                    } else {
+                        dispatcher.begin_unanswered(callee, &mut *self);
+                        continue;
                     }
                 }
                 Err(failure) => {
-                    tracing::debug!(caller = started.function.name(), callee = name, ?failure, "a call was refused");
+                    let caller = started.invocation.function.name();
+                    tracing::debug!(caller, callee = name, ?failure, "a call was refused");
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
-                    if let ReplyTo::Guest(answer) = reply {
-                        let _ = answer.send(Err(failure));
-                    }
+                    Err(failure)
                 }
+            };
+            if let Some(id) = id {
+                started.driver.called(id, answer);
             }
         }
     }
 
-    /// A function that a guest calls, and what it needs to be taken.
-    fn callee(&self, started: &mut Started, name: &str) -> Result<(Arc<Function>, Arc<Caller>, Admission), CallFailure> {
-        let this = Arc::clone(&started.function);
-        let function = this.neighbours.find(name).map_err(CallFailure::Failed)?;
-        let above = || started.caller.as_ref().map(|(caller, _)| Arc::clone(caller));
-        let caller = started.calls_as.get_or_insert_with(|| Arc::new(Caller::new(this.number, above())));
+    /// The invocation of a function that a guest calls, admitted.
+    fn callee(&self, started: &mut Started, name: &str, input: Bytes, host_call: u32) -> Result<Invocation, CallFailure> {
+        let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
+        let caller = started.calls_as();
         if !caller.may_call(function.number) {
             return Err(CallFailure::TooDeep);
         }
         let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
-        Ok((function, Arc::clone(caller), admission))
+        let input = invoke::Input { head: None, body: body(&function, input)? };
+        Ok(Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, Instant::now()))
     }
 
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure, now: Instant) {
         let backtrace = started.driver.backtrace();
         started.driver.kill();
-        let function = started.function.name();
+        let function = started.invocation.function.name();
         tracing::info!(function, reason = &*failure.reason(), backtrace = format_args!("\n{backtrace}"), "killed");
         self.end(started, Err(failure), now);
     }
 
     /// Hands the reply over.
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
-        let Started { function, mut driver, reply, admission, arrived, taken, ready, instantiated, cpu, blocked, caller, .. } =
-            *started;
+        let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
-        let counts = reply.counts_end(&result);
-        self.board.note(&function, |row| {
+        // Calls are answered nowhere else.
+        let counts = invocation.reply.end(&result) || invocation.identity.is_call();
+        let times = invocation.times;
+        let function = &invocation.function;
+        self.board.note(function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
-            row.queue.observe(taken.saturating_duration_since(arrived));
-            row.instantiate.observe(instantiated);
-            row.run.observe(end.saturating_duration_since(ready));
+            row.queue.observe(times.queued());
+            row.instantiate.observe(times.instantiated);
+            row.run.observe(end.saturating_duration_since(times.ready));
             if counts {
                 row.ended(result.as_ref().err());
             }
         });
         if self.dispatcher.keeps_promises() {
-            function.gate.observe(cpu);
+            function.gate.observe(times.cpu);
         }
         if let Err(failure) = &result {
-            log_failure(&function, &driver, failure);
+            log_failure(function, &driver, failure);
             // Whatever is not an end in good order is never reused.
             if !matches!(failure, Failure::Exit(_)) {
                 driver.kill();
@@ -511,24 +501,15 @@ impl Worker {
         // Relaxed: a version is marked before this thread is told to forget it.
         let retired = function.retired.load(Ordering::Relaxed);
         let context = driver.context();
-        let record = Record {
-            host_calls: context.host_calls,
-            phase: context.phase,
-            ready: end.saturating_duration_since(arrived).saturating_sub(cpu + blocked),
-            running: cpu,
-            blocked,
-            phases,
-            ..new_record(&admission, caller.as_ref())
-        };
+        let record = Record { host_calls: context.host_calls, phase: context.phase, phases, ..invocation.record_at(end) };
         if let Some(trace) = &context.trace {
-            let (function, is_call, failure) = (&*function, !reply.is_client(), result.as_ref().err());
-            Over { function, is_call, arrived, end, failure }.tell(trace, &Begun { taken, ready, instantiated }, &record);
+            Over::of(&invocation, end, result.as_ref().err()).tell(trace, &times, &record);
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let remains = driver.finish();
-        let reply_bytes = result.map(|()| Content::Whole(remains.reply));
-        // Nobody waits for it any more where this fails.
-        reply.send(Reply { result: reply_bytes, head: remains.head, queued: taken - arrived, ran: end - taken, record });
+        let Invocation { function, reply, admission, .. } = invocation;
+        let result = result.map(|()| Content::Whole(remains.reply));
+        reply.send(Reply { result, head: remains.head, queued: times.queued(), ran: times.since_taken(end), record });
         self.put_back();
         self.finished = (!retired).then_some((remains.sandbox, function));
         drop(admission);
@@ -613,21 +594,25 @@ fn body(callee: &Function, input: Bytes) -> Result<Body, CallFailure> {
 /// Has a reply sent that goes out while it is written.
 fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
-    let Started { arrived, taken, cpu, blocked, .. } = *started;
-    let running = cpu + (now - begin);
-    let record = Record {
-        ready: now.saturating_duration_since(arrived).saturating_sub(running + blocked),
-        running,
-        blocked,
-        ..new_record(&started.admission, started.caller.as_ref())
-    };
-    let reply = Reply { result: Ok(Content::Stream(stream)), head, queued: taken - arrived, ran: now - taken, record };
-    std::mem::replace(&mut started.reply, ReplyTo::Stream(pipe)).send(reply);
+    let Invocation { times, reply, .. } = &mut started.invocation;
+    let (queued, ran) = (times.queued(), times.since_taken(now));
+    // What is written of a reply that is not wanted goes nowhere.
+    let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
+    let reply = mem::replace(reply, after);
+    // The quantum that is not over counts, too.
+    let mut record = started.invocation.record_at(begin);
+    record.running += now - begin;
+    reply.send(Reply { result: Ok(Content::Stream(stream)), head, queued, ran, record });
 }
 
-/// The record of a request that has done nothing yet.
-fn new_record(admission: &Admission, caller: Option<&(Arc<Caller>, Parent)>) -> Record {
-    Record { sequence: admission.sequence, parent: caller.map(|(_, parent)| *parent), ..Record::default() }
+/// Answers an invocation that has not begun and does not any more.
+fn refuse(mut invocation: Invocation, failure: Failure, now: Instant) {
+    tracing::debug!(function = invocation.function.name(), %failure, "not begun");
+    if let Some(trace) = invocation.trace.take() {
+        Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);
+    }
+    let (queued, record) = (now.saturating_duration_since(invocation.times.arrived), invocation.record());
+    invocation.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
 }
 
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {

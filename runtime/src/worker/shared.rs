@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::invoke::job::Work;
+use crate::invoke::work::Work;
 use crate::invoke::{Dispatcher, WorkDeque};
 use crate::schedule::{Phase, Shared};
 

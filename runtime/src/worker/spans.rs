@@ -2,32 +2,31 @@
 //!
 //! The parts are those that are counted and timed in numbers (`metrics`): waiting for a worker, getting a sandbox, running.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::host::CallFailure;
 use crate::invoke::function::Function;
-use crate::invoke::record::Record;
+use crate::invoke::{Invocation, Times};
 use crate::outcome::Failure;
+use crate::reply::Record;
 use crate::telemetry::{Kind, Span, Trace};
 
 /// A request that is over.
 pub(super) struct Over<'a> {
-    pub(super) function: &'a Function,
+    function: &'a Function,
     /// Whether another function called it; where a client did, the request's span is made where that is answered.
-    pub(super) is_call: bool,
-    pub(super) arrived: Instant,
-    pub(super) end: Instant,
-    pub(super) failure: Option<&'a Failure>,
+    is_call: bool,
+    arrived: Instant,
+    end: Instant,
+    failure: Option<&'a Failure>,
 }
 
-/// When a worker took a request, when it had its sandbox, and how long getting that took.
-pub(super) struct Begun {
-    pub(super) taken: Instant,
-    pub(super) ready: Instant,
-    pub(super) instantiated: Duration,
-}
+impl<'a> Over<'a> {
+    pub(super) fn of(invocation: &'a Invocation, end: Instant, failure: Option<&'a Failure>) -> Over<'a> {
+        let (function, is_call, arrived) = (&*invocation.function, invocation.identity.is_call(), invocation.times.arrived);
+        Over { function, is_call, arrived, end, failure }
+    }
 
-impl Over<'_> {
     /// Hands in what is known of one that has not begun.
     pub(super) fn tell_queued(&self, trace: &Trace) {
         if trace.is_wanted() {
@@ -37,11 +36,11 @@ impl Over<'_> {
     }
 
     /// The same of one that has.
-    pub(super) fn tell(&self, trace: &Trace, begun: &Begun, record: &Record) {
+    pub(super) fn tell(&self, trace: &Trace, times: &Times, record: &Record) {
         if !trace.is_wanted() {
             return;
         }
-        let Begun { taken, ready, instantiated } = *begun;
+        let Times { taken, ready, instantiated, .. } = *times;
         trace.part("queue", [self.arrived, taken], |_| {});
         trace.part("instantiate", [ready.checked_sub(instantiated).unwrap_or(taken), ready], |_| {});
         trace.part("run", [ready, self.end], |span| {

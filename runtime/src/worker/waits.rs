@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::host::Pending;
 use crate::invoke::Dispatcher;
-use crate::invoke::job::{Started, Wait};
+use crate::invoke::work::{Started, Wait};
 use crate::schedule::wakeups::Noted;
 use crate::schedule::{TaskId, Wakeups};
 
@@ -90,11 +90,11 @@ impl Waits {
     pub fn poll(&mut self, started: &mut Started, id: TaskId, now: Instant) -> bool {
         let Some(place) = self.places.get_mut(id.0 as usize).filter(|_| started.wait.is_some()) else { return false };
         let context = &mut Context::from_waker(&place.waker);
-        let mut done = started.reply.poll_closed(context).is_ready();
+        let mut done = started.invocation.reply.poll_closed(context).is_ready();
         while !done && let Some(pending) = &mut place.pending {
             match pending.poll(context) {
                 Poll::Ready(completion) => {
-                    place.pending = started.driver.complete(&started.function.program, completion);
+                    place.pending = started.driver.complete(&started.invocation.function.program, completion);
                     done = place.pending.is_none();
                 }
                 Poll::Pending => break,

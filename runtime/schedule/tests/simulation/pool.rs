@@ -680,12 +680,18 @@ impl<'a> Pool<'a> {
                 let world = self.world.borrow();
                 world.model.injector.is_empty() && world.model.queues[worker].is_empty()
             };
-            if let Action::Run(id, job) = self.workers[worker].scheduler.step(Event::Submitted(job), now) {
-                if !is_alone {
+            let task = job.task(TaskId(0));
+            match self.workers[worker].scheduler.step(Event::Submitted(task), now) {
+                Action::RunAtOnce(_) if !is_alone => {
                     return Err(format!("invocation {} runs at once, before what waits in queues", job.index));
                 }
-                if self.runs(worker, id, job, true)? {
-                    return Ok(());
+                Action::RunAtOnce(id) => {
+                    if self.runs(worker, id, job, true)? {
+                        return Ok(());
+                    }
+                }
+                _ => {
+                    self.workers[worker].scheduler.step(Event::Arrived(job), now);
                 }
             }
         }
@@ -729,7 +735,7 @@ impl<'a> Pool<'a> {
                     self.workers[worker].thread = Thread::Left;
                     return Ok(());
                 }
-                Action::Noted | Action::Wake => return Err(format!("worker {worker} is not told what to do")),
+                Action::Noted | Action::RunAtOnce(_) => return Err(format!("worker {worker} is not told what to do")),
             }
         }
     }
@@ -869,7 +875,7 @@ impl<'a> Pool<'a> {
                         self.world.borrow_mut().moves.push((callee, Place::Worker(worker)));
                         self.note_moves();
                         let now = self.time(self.now);
-                        self.workers[worker].scheduler.step(Event::Called(job), now);
+                        self.workers[worker].scheduler.step(Event::Arrived(job), now);
                     }
                 }
                 // It is answered at once.

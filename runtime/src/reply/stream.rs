@@ -16,13 +16,20 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use sledge_sandbox::Share;
 
-use super::Stop;
-use super::reply::ReplyBytes;
-use super::wasi::Errno;
+use super::ReplyBytes;
 use crate::outcome::Failure;
 
 /// Bytes that are under way; a guest that has to wait goes on when half of them have been sent.
 const BYTES_MAX: usize = 64 << 10;
+
+/// Why a stream takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It has the length that the function has said.
+    Length,
+    /// It would be larger than a reply may be.
+    Limit,
+}
 
 /// The side of the guest.
 #[derive(Debug)]
@@ -197,15 +204,15 @@ impl Writer {
     /// Takes as much of `bytes` as there is room for.
     ///
     /// # Errors
-    /// [`Errno::FBIG`] for more than the length that was said, [`Stop::ReplyTooLarge`] for more than any reply may have.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+    /// For more than the length that was said, or than any reply may have.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
         let left = self.length.map_or(u64::MAX, |length| length - self.written);
         if left == 0 && !bytes.is_empty() {
-            return Err(Errno::FBIG.into());
+            return Err(Refused::Length);
         }
         let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
         if bytes.len() as u64 > self.bytes_max - self.written {
-            return Err(Stop::ReplyTooLarge);
+            return Err(Refused::Limit);
         }
         let mut state = self.pipe.state();
         // What nobody reads is written nowhere; who reads no more ends the invocation soon.
@@ -265,6 +272,11 @@ impl Stream {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_bodiless || self.length == Some(self.taken)
+    }
+
+    /// As [`Stream::poll_next`], waiting for it.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        poll_fn(|context| self.poll_next(context)).await
     }
 
     /// More of it, all there is; none at the end.

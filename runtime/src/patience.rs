@@ -6,12 +6,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// What `work` comes to, if that takes at most so long.
-pub(super) async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within<T>(time: Duration, work: impl Future<Output = T>) -> Option<T> {
     before(|| Instant::now() + time, work).await
 }
 
 /// What `work` comes to before that time. Most of what is waited for here is there at once, and costs neither a timer nor a look at the clock.
-pub(super) async fn before<T>(deadline: impl FnOnce() -> Instant, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn before<T>(deadline: impl FnOnce() -> Instant, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     if let Poll::Ready(result) = poll_fn(|task| Poll::Ready(work.as_mut().poll(task))).await {
         return Some(result);

@@ -98,11 +98,11 @@ fn lengths_and_limits_are_kept() {
     let (mut writer, pipe, stream) = pipe(Some(3), false);
     assert_eq!((writer.write(b"ab"), writer.falls_short()), (Ok(2), true));
     assert_eq!((writer.write(b"cd"), writer.falls_short(), writer.write(b"")), (Ok(1), false, Ok(0)));
-    assert_eq!(writer.write(b"d"), Err(Errno::FBIG.into()));
+    assert_eq!(writer.write(b"d"), Err(Refused::Length));
     assert_eq!(stream.length(), Some(3));
     drop((pipe, stream));
     let mut writer = Writer::new(ReplyBytes::default(), 3, None, false);
-    assert_eq!((writer.write(b"abcd"), writer.write(b"abc")), (Err(Stop::ReplyTooLarge), Ok(3)));
+    assert_eq!((writer.write(b"abcd"), writer.write(b"abc")), (Err(Refused::Limit), Ok(3)));
     // What is over already has a length.
     let (pipe, stream) = writer.begin().unwrap();
     assert_eq!(stream.length(), None);

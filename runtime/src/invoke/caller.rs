@@ -1,0 +1,63 @@
+//! Functions that call functions: who waits for whom, and how deep that may go.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::schedule::FunctionId;
+
+/// Functions that wait for each other, one calling the next.
+pub const DEPTH_MAX: u32 = 16;
+/// How often one function may be among them.
+pub const CYCLES_MAX: usize = 4;
+
+/// An invocation that calls others, and who called it.
+#[derive(Debug)]
+pub struct Caller {
+    function: FunctionId,
+    /// Its number among all that were admitted, and that of its outermost caller.
+    pub(super) sequence: u64,
+    pub(super) root: u64,
+    /// When it must be answered, and so those whose replies it waits for.
+    pub(super) deadline: Instant,
+    depth: u32,
+    /// Who called it, and by which host call.
+    pub(super) above: Option<(Arc<Caller>, u32)>,
+}
+
+impl Caller {
+    /// The invocation of `function` with that number, called by `above`.
+    #[must_use]
+    pub fn new(function: FunctionId, sequence: u64, deadline: Instant, above: Option<(Arc<Caller>, u32)>) -> Caller {
+        let (root, depth) = above.as_ref().map_or((sequence, 1), |(above, _)| (above.root, above.depth + 1));
+        Caller { function, sequence, root, deadline, depth, above }
+    }
+
+    /// Whether it may call that function.
+    #[must_use]
+    pub fn may_call(&self, function: FunctionId) -> bool {
+        let chain = std::iter::successors(Some(self), |caller| caller.above.as_ref().map(|(above, _)| &**above));
+        self.depth < DEPTH_MAX && chain.filter(|caller| caller.function == function).count() < CYCLES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_and_cycles_end() {
+        let chain = |functions: &[u32]| {
+            let caller = |above: Option<Arc<Caller>>, id: &u32| {
+                Some(Arc::new(Caller::new(FunctionId(*id), 1, Instant::now(), above.map(|above| (above, 1)))))
+            };
+            functions.iter().fold(None, caller).unwrap()
+        };
+        assert!(chain(&[1, 1, 1]).may_call(FunctionId(1)));
+        assert!(!chain(&[1, 1, 1, 1]).may_call(FunctionId(1)));
+        assert!(!chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(1)));
+        assert!(chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(2)));
+        let long: Vec<u32> = (0..DEPTH_MAX).collect();
+        assert!(chain(&long[1..]).may_call(FunctionId(99)));
+        assert!(!chain(&long).may_call(FunctionId(99)));
+    }
+}

@@ -1,0 +1,309 @@
+//! One invocation of a function: who it is, what it runs, until when, and where its time went.
+//!
+//! It is the same from its admission to its reply: in a gate's line, in a worker's queue, in its sandbox. What a worker adds when it has one is
+//! [`Started`](super::work::Started).
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Admission;
+use super::caller::{Caller, DEPTH_MAX};
+use super::function::Function;
+use crate::host::{Body, RequestHead};
+use crate::reply::{Parent, Record, ReplyTo};
+use crate::schedule::gate::Entrant;
+use crate::schedule::{Task, TaskId};
+use crate::telemetry::Trace;
+
+/// An invocation of a function.
+#[derive(Debug)]
+pub struct Invocation {
+    /// Its place among all others.
+    pub identity: Identity,
+    /// What to run.
+    pub function: Arc<Function>,
+    /// What it is given.
+    pub input: Input,
+    /// Where the reply goes.
+    pub reply: ReplyTo,
+    /// When it must be answered.
+    pub deadline: Instant,
+    /// Where its time went.
+    pub times: Times,
+    /// Its place among the requests that the server takes.
+    pub admission: Admission,
+    /// By what its client knows it, where requests have ids.
+    pub request_id: Option<Arc<str>>,
+    /// Its place in a trace, if there are any.
+    pub trace: Option<Arc<Trace>>,
+}
+
+/// What an invocation is given.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// What the request says beside its body, for a function that asks.
+    pub head: Option<Box<RequestHead>>,
+    /// Its standard input.
+    pub body: Body,
+}
+
+impl Invocation {
+    /// One that was admitted and is complete at `now`. Its caller is the function that calls it, by which of that invocation's host calls, if a function does.
+    #[must_use]
+    pub fn new(
+        function: Arc<Function>,
+        admission: Admission,
+        caller: Option<(Arc<Caller>, u32)>,
+        input: Input,
+        now: Instant,
+    ) -> Invocation {
+        let deadline = now + function.deadline;
+        let identity = Identity { sequence: admission.sequence, caller, is_speculative: false };
+        let times = Times::new(now);
+        let reply = ReplyTo::Nowhere;
+        Invocation { identity, function, input, reply, deadline, times, admission, request_id: None, trace: None }
+    }
+
+    /// What the scheduler's core needs to know, under a number of the worker's. `started`: whether it has a sandbox.
+    pub(crate) fn task(&self, id: TaskId, started: bool) -> Task {
+        let Invocation { function, times, .. } = self;
+        Task {
+            id,
+            tenant: function.tenant,
+            function: function.number,
+            age: self.identity.sequence,
+            arrived: times.arrived,
+            deadline: self.deadline,
+            cpu_max: function.cpu_max,
+            cpu: times.cpu,
+            started,
+            level: 0,
+        }
+    }
+
+    /// What is known of it before it runs.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        Record { sequence: self.identity.sequence, parent: self.identity.parent(), ..Record::default() }
+    }
+
+    /// What is known of it at `end`, after it ran.
+    #[must_use]
+    pub fn record_at(&self, end: Instant) -> Record {
+        let Times { cpu: running, blocked, .. } = self.times;
+        Record { ready: self.times.ready_until(end), running, blocked, ..self.record() }
+    }
+}
+
+impl Entrant for Invocation {
+    fn let_in(&mut self) {
+        self.admission.runs = true;
+    }
+
+    fn is_gone(&self) -> bool {
+        self.reply.is_closed()
+    }
+}
+
+/// Who an invocation is.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its number among all that were admitted.
+    pub sequence: u64,
+    /// Who called it and by which of its host calls, from 1; none for an outermost one.
+    caller: Option<(Arc<Caller>, u32)>,
+    /// Whether it may turn out not to be wanted, so that nothing of it may be seen until then.
+    pub is_speculative: bool,
+}
+
+impl Identity {
+    /// The sequence of the outermost invocation, on whose behalf it runs.
+    #[must_use]
+    pub fn root(&self) -> u64 {
+        self.caller.as_ref().map_or(self.sequence, |(caller, _)| caller.root)
+    }
+
+    /// Its position below its root.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        let mut path = Path { steps: [0; DEPTH_MAX as usize], len: 0 };
+        let mut at = self.caller.as_ref();
+        while let Some((caller, host_call)) = at
+            && path.len < path.steps.len()
+        {
+            path.steps[path.len] = *host_call;
+            path.len += 1;
+            at = caller.above.as_ref();
+        }
+        path.steps[..path.len].reverse();
+        path
+    }
+
+    /// From where it was called, if a function did.
+    #[must_use]
+    pub fn parent(&self) -> Option<Parent> {
+        self.caller.as_ref().map(|(caller, host_call)| Parent { sequence: caller.sequence, host_call: *host_call })
+    }
+
+    /// Whether a function called it.
+    #[must_use]
+    pub const fn is_call(&self) -> bool {
+        self.caller.is_some()
+    }
+
+    /// Who it is to those that it calls. `function`: what it runs, `deadline`: until when.
+    pub(crate) fn caller(&self, function: &Function, deadline: Instant) -> Caller {
+        Caller::new(function.number, self.sequence, deadline, self.caller.clone())
+    }
+
+    /// The invocation that called it, if one did.
+    pub(super) fn above(&self) -> Option<&Caller> {
+        self.caller.as_ref().map(|(caller, _)| &**caller)
+    }
+}
+
+/// Where an invocation is below its outermost one: the host calls that lead to it, each the number in its caller. Of one root, callers come before
+/// those that they call, and those in the order of the calls (a Dewey path).
+#[derive(Clone, Copy)]
+pub struct Path {
+    steps: [u32; DEPTH_MAX as usize],
+    len: usize,
+}
+
+impl Path {
+    /// The host calls, from the outermost.
+    #[must_use]
+    pub fn steps(&self) -> &[u32] {
+        &self.steps[..self.len]
+    }
+}
+
+impl PartialEq for Path {
+    fn eq(&self, other: &Path) -> bool {
+        self.steps() == other.steps()
+    }
+}
+
+impl Eq for Path {}
+
+impl PartialOrd for Path {
+    fn partial_cmp(&self, other: &Path) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Path {
+    fn cmp(&self, other: &Path) -> Ordering {
+        self.steps().cmp(other.steps())
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, step) in self.steps().iter().enumerate() {
+            write!(f, "{}{step}", if index == 0 { "" } else { "." })?;
+        }
+        Ok(())
+    }
+}
+
+/// When an invocation reached which part of its life, and how long it took. What was not reached yet has the time of what was reached last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When it was complete.
+    pub arrived: Instant,
+    /// When a worker took it.
+    pub taken: Instant,
+    /// When it had its sandbox.
+    pub ready: Instant,
+    /// How long getting that took.
+    pub instantiated: Duration,
+    /// For how long it ran, host calls included.
+    pub cpu: Duration,
+    /// For how long it waited for something else than its turn.
+    pub blocked: Duration,
+}
+
+impl Times {
+    /// Of one that has just arrived.
+    #[must_use]
+    pub const fn new(now: Instant) -> Times {
+        let (instantiated, cpu, blocked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Times { arrived: now, taken: now, ready: now, instantiated, cpu, blocked }
+    }
+
+    /// For how long it waited for a worker.
+    #[must_use]
+    pub fn queued(&self) -> Duration {
+        self.taken.saturating_duration_since(self.arrived)
+    }
+
+    /// Time since a worker took it, getting a sandbox included.
+    #[must_use]
+    pub fn since_taken(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.taken)
+    }
+
+    /// For how long it could have run until `now` and did not.
+    #[must_use]
+    pub fn ready_until(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.arrived).saturating_sub(self.cpu + self.blocked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::FunctionId;
+
+    fn identity(sequence: u64, caller: Option<(&Arc<Caller>, u32)>) -> Identity {
+        let caller = caller.map(|(caller, host_call)| (Arc::clone(caller), host_call));
+        Identity { sequence, caller, is_speculative: false }
+    }
+
+    fn calls(identity: &Identity) -> Arc<Caller> {
+        Arc::new(Caller::new(FunctionId(7), identity.sequence, Instant::now(), identity.caller.clone()))
+    }
+
+    #[test]
+    fn a_path_leads_from_the_root_and_orders_as_the_calls_would_run() {
+        let root = identity(10, None);
+        assert_eq!((root.root(), root.path().steps(), root.parent()), (10, &[][..], None));
+        let from_root = calls(&root);
+        let (second, third) = (identity(12, Some((&from_root, 2))), identity(11, Some((&from_root, 3))));
+        let below = identity(14, Some((&calls(&second), 40)));
+        assert_eq!((below.root(), below.path().to_string().as_str()), (10, "2.40"));
+        assert_eq!(below.parent(), Some(Parent { sequence: 12, host_call: 40 }));
+        let in_order = [root.path(), second.path(), below.path(), third.path()];
+        assert!(in_order.is_sorted_by(|before, after| before < after), "{in_order:?}");
+    }
+
+    #[test]
+    fn the_longest_chain_has_its_whole_path() {
+        let mut last = identity(1, None);
+        for step in 1..DEPTH_MAX {
+            last = identity(u64::from(step) + 1, Some((&calls(&last), step)));
+        }
+        assert!(!calls(&last).may_call(FunctionId(9)), "nothing is longer");
+        assert_eq!(last.path().steps(), (1..DEPTH_MAX).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn times_add_up() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut times = Times::new(now);
+        assert_eq!((times.queued(), times.ready_until(at(5))), (Duration::ZERO, Duration::from_millis(5)));
+        (times.taken, times.cpu, times.blocked) = (at(3), Duration::from_millis(4), Duration::from_millis(10));
+        let sum = times.ready_until(at(20)) + times.cpu + times.blocked;
+        assert_eq!((times.queued(), times.since_taken(at(20)), sum), (at(3) - now, at(17) - now, at(20) - now));
+    }
+}

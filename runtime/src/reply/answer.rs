@@ -1,0 +1,91 @@
+//! The way of a reply from a worker to where it is waited for.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::{Pipe, Reply};
+use crate::outcome::Failure;
+use crate::patience::before;
+
+/// Where a reply goes.
+#[derive(Debug)]
+pub enum ReplyTo {
+    /// To an [`Answer`].
+    Answer(oneshot::Sender<Reply>),
+    /// Its head has gone there; the rest goes as it is written.
+    Stream(Arc<Pipe>),
+    /// Nowhere: it is not wanted.
+    Nowhere,
+}
+
+/// A reply that is waited for. Where it is dropped, its invocation ends.
+#[derive(Debug)]
+pub struct Answer {
+    receiver: oneshot::Receiver<Reply>,
+    deadline: Instant,
+}
+
+/// Both sides of a reply that has to come before `deadline`.
+#[must_use]
+pub fn channel(deadline: Instant) -> (ReplyTo, Answer) {
+    let (sender, receiver) = oneshot::channel();
+    (ReplyTo::Answer(sender), Answer { receiver, deadline })
+}
+
+impl Answer {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// When it does not come in time. A worker keeps the deadline of what it has, and answers itself; this one is for what waits at a gate or for a worker.
+    pub async fn reply(self) -> Result<Reply, Failure> {
+        let Answer { receiver, deadline } = self;
+        match before(|| deadline, receiver).await {
+            Some(Ok(reply)) => Ok(reply),
+            // A worker that gives no answer has panicked.
+            Some(Err(_)) => Err(Failure::Internal),
+            None => Err(Failure::Deadline),
+        }
+    }
+}
+
+impl ReplyTo {
+    /// Whether the client or function that wanted it has gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self {
+            ReplyTo::Answer(sender) => sender.is_closed(),
+            ReplyTo::Stream(pipe) => pipe.is_closed(),
+            ReplyTo::Nowhere => false,
+        }
+    }
+
+    /// The same, and when it happens the task is woken.
+    pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            ReplyTo::Answer(sender) => sender.poll_closed(context),
+            ReplyTo::Stream(pipe) => pipe.poll_closed(context),
+            ReplyTo::Nowhere => Poll::Pending,
+        }
+    }
+
+    /// Sends it; where it is not wanted any more, it is dropped.
+    pub fn send(self, reply: Reply) {
+        match self {
+            ReplyTo::Answer(sender) => drop(sender.send(reply)),
+            // It was told how the invocation ended.
+            ReplyTo::Stream(_) | ReplyTo::Nowhere => {}
+        }
+    }
+
+    /// The invocation is over. Whether its outcome is counted where it runs: not where a connection will answer, which counts what it answers.
+    pub fn end(&self, result: &Result<(), Failure>) -> bool {
+        match self {
+            ReplyTo::Answer(_) => false,
+            ReplyTo::Stream(pipe) => pipe.end(result.clone()),
+            ReplyTo::Nowhere => true,
+        }
+    }
+}

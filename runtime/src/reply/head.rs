@@ -1,0 +1,57 @@
+//! What a function says about its reply, besides what it writes.
+
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Fields that a function may set, and their bytes.
+const FIELDS_MAX: usize = 64;
+/// The largest fields, names and values together.
+pub const FIELDS_BYTES_MAX: usize = 16 << 10;
+
+/// The head of a reply.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyHead {
+    /// How it went.
+    pub status: StatusCode,
+    /// What else there is to say; in place of the server's own headers of these names.
+    pub headers: Fields,
+}
+
+/// Headers or trailers, as many as a function may set.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    map: HeaderMap,
+    /// Bytes of their names and values.
+    bytes: usize,
+}
+
+/// There are too many fields, or they are too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl Fields {
+    /// Sets a field: in place of all of that name, or `more` of them.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn put(&mut self, name: HeaderName, value: HeaderValue, more: bool) -> Result<(), TooLarge> {
+        let bytes = self.bytes + name.as_str().len() + value.len();
+        if bytes > FIELDS_BYTES_MAX || self.map.len() >= FIELDS_MAX {
+            return Err(TooLarge);
+        }
+        // What is replaced stays counted: no function replaces so much.
+        self.bytes = bytes;
+        if more {
+            self.map.append(name, value);
+        } else {
+            self.map.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn into_map(self) -> HeaderMap {
+        self.map
+    }
+}
