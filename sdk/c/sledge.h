@@ -235,6 +235,12 @@ SLEDGE_IMPORT("sledge:http", "set-header")
 int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);
 SLEDGE_IMPORT("sledge:http", "add-header")
 int32_t sledge_add_header(const char *name, size_t name_length, const char *value, size_t value_length);
+/* What comes behind the reply, also set while it is streamed. HTTP/1.1 sends it to clients that say `te: trailers`; of a reply that is streamed only the
+ * names that were set before sledge_stream. */
+SLEDGE_IMPORT("sledge:http", "set-trailer")
+int32_t sledge_set_trailer(const char *name, size_t name_length, const char *value, size_t value_length);
+SLEDGE_IMPORT("sledge:http", "add-trailer")
+int32_t sledge_add_trailer(const char *name, size_t name_length, const char *value, size_t value_length);
 /* The head goes out, and from now on the reply while it is written; of `length` bytes, or -1 where that is not known. Writing waits while the client
  * has not fetched what was written; where the function fails from then on, the client sees that the reply breaks off. */
 SLEDGE_IMPORT("sledge:http", "stream") int32_t sledge_stream(int64_t length);

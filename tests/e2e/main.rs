@@ -46,6 +46,7 @@ mod shutdown;
 mod snapshot;
 mod streaming;
 mod telemetry;
+mod trailers;
 mod waiting;
 mod warm;
 

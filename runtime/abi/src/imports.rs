@@ -122,6 +122,8 @@ pub const INTERFACES: &[Interface] = &[
             function("status", &[I32], &[I32]),
             function("set-header", &[I32, I32, I32, I32], &[I32]),
             function("add-header", &[I32, I32, I32, I32], &[I32]),
+            function("set-trailer", &[I32, I32, I32, I32], &[I32]),
+            function("add-trailer", &[I32, I32, I32, I32], &[I32]),
             function("stream", &[I64], &[I32]),
         ],
     },

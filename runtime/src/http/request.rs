@@ -10,7 +10,7 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 
 use super::connections::Activity;
-use super::response::Answer;
+use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
@@ -115,6 +115,8 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     };
     sledge_sandbox::prefetch(&*route.function);
     let unanswered = Unanswered(Some((door, &route)));
+    // What it cannot say needs no look.
+    let trailing = if route.function.reads_head { Trailing::of(&head) } else { Trailing::Never };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
     let asked = || {
         let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
@@ -140,7 +142,10 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     };
     let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
         Ok(content) => {
-            let response = response::success(content, &route.function.content_type, reply.head.take());
+            let response = {
+                let Reply { head, trailers, .. } = &mut reply;
+                response::success(content, head.take(), trailers.take(), trailing, &route.function.content_type)
+            };
             Handled::answered(response, Some(Place::Served(route)))
         }
         Err(failure) => Handled::failed(failure, Some(Place::Served(route))),

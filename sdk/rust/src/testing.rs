@@ -86,6 +86,16 @@ impl Outgoing for Collected {
         Ok(())
     }
 
+    fn trailer(&mut self, name: &str, value: &[u8], more: bool) -> Result<(), Failed> {
+        sys::trailer(name, value, more).map_err(|error| Failed(format!("{name} is no trailer of a reply: error {error}")))?;
+        let name = name.to_ascii_lowercase();
+        if !more {
+            self.reply.trailers.retain(|(known, _)| *known != name);
+        }
+        self.reply.trailers.push((name, value.to_vec()));
+        Ok(())
+    }
+
     fn body(&mut self, bytes: &[u8]) -> Result<(), Failed> {
         self.reply.body.extend_from_slice(bytes);
         Ok(())

@@ -280,6 +280,23 @@ pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
     if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
 }
 
+pub(crate) fn trailer(name: &str, value: &[u8], _: bool) -> Result<(), i32> {
+    header(name, value)?;
+    let reserved = [
+        "authorization",
+        "cache-control",
+        "content-encoding",
+        "content-range",
+        "content-type",
+        "host",
+        "keep-alive",
+        "max-forwards",
+        "proxy-connection",
+        "set-cookie",
+    ];
+    if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
+}
+
 /// Natively there is nobody who reads before a reply is whole.
 pub(crate) fn stream(_: Option<u64>) -> Result<(), i32> {
     Ok(())

@@ -118,6 +118,10 @@ unsafe extern "C" {
     fn set_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "add-header"]
     fn add_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+    #[link_name = "set-trailer"]
+    fn set_trailer(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+    #[link_name = "add-trailer"]
+    fn add_trailer(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "stream"]
     fn begin_stream(length: i64) -> i32;
 }
@@ -388,6 +392,13 @@ pub(crate) fn status(code: u16) -> Result<(), i32> {
 /// Adds a header; the content type, of which there is one, is replaced.
 pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
     let put = if name.eq_ignore_ascii_case("content-type") { set_header } else { add_header };
+    // SAFETY: see above.
+    checked(unsafe { put(name.as_ptr(), name.len(), value.as_ptr(), value.len()) }).map(drop)
+}
+
+/// Sets a trailer: in place of all of its name, or beside them.
+pub(crate) fn trailer(name: &str, value: &[u8], more: bool) -> Result<(), i32> {
+    let put = if more { add_trailer } else { set_trailer };
     // SAFETY: see above.
     checked(unsafe { put(name.as_ptr(), name.len(), value.as_ptr(), value.len()) }).map(drop)
 }
