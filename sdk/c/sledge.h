@@ -230,6 +230,8 @@ SLEDGE_IMPORT("sledge:http", "target") int32_t sledge_target(char *text, size_t 
 SLEDGE_IMPORT("sledge:http", "header") int32_t sledge_header(const char *name, size_t name_length, char *text, size_t capacity);
 /* Each as its name's length (uint32_t, unaligned), its name, its value's length, its value. */
 SLEDGE_IMPORT("sledge:http", "headers") int32_t sledge_headers(void *rows, size_t capacity);
+/* What came behind the body, as sledge_header; SLEDGE_EAGAIN before a body that is streamed was read to its end. */
+SLEDGE_IMPORT("sledge:http", "trailer") int32_t sledge_trailer(const char *name, size_t name_length, char *text, size_t capacity);
 SLEDGE_IMPORT("sledge:http", "status") int32_t sledge_status(int32_t code);
 SLEDGE_IMPORT("sledge:http", "set-header")
 int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);

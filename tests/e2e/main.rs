@@ -5,6 +5,7 @@
 mod admission;
 mod artifacts;
 mod attacks;
+mod bodies;
 mod calls;
 mod certificates;
 mod clocks;

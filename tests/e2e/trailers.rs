@@ -86,7 +86,9 @@ fn http1_sends_trailers_in_chunks_to_clients_that_accept_them() {
 fn clients_that_do_not_accept_trailers_get_the_same_reply_without() {
     let server = server("per-core");
     let mut raw = Raw::connect(server.address);
-    for (count, text) in ["trailer x-sum 7\nsay one", "trailer x-sum 0\nstream 4 0\nsay one\nsleep 50\ntrailer x-sum 7"].into_iter().enumerate() {
+    for (count, text) in
+        ["trailer x-sum 7\nsay one", "trailer x-sum 0\nstream 4 0\nsay one\nsleep 50\ntrailer x-sum 7"].into_iter().enumerate()
+    {
         raw.send(post_bytes("/stream", format!("{text}\nmark over-{count}").as_bytes(), "te: gzip\r\n"));
         let reply = raw.reply().expect("a reply");
         assert_eq!((reply.text().as_str(), reply.header("content-length")), ("one\n", Some("4")), "{text}");

@@ -119,6 +119,7 @@ pub const INTERFACES: &[Interface] = &[
             function("target", &[I32, I32], &[I32]),
             function("header", &[I32, I32, I32, I32], &[I32]),
             function("headers", &[I32, I32], &[I32]),
+            function("trailer", &[I32, I32, I32, I32], &[I32]),
             function("status", &[I32], &[I32]),
             function("set-header", &[I32, I32, I32, I32], &[I32]),
             function("add-header", &[I32, I32, I32, I32], &[I32]),

@@ -12,7 +12,7 @@ use hyper::{Method, StatusCode, Uri};
 
 use super::Effect::{External, Head, Stream};
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HeadField, HostFunction, Output, Stop, ValType};
+use super::{Call, Code, Effect, HeadField, HostFunction, Input, Output, Stop, ValType};
 use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
 use crate::reply::{Fields, Writer};
 
@@ -62,6 +62,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own("target", &[I32, I32], Head, target),
     own("header", &[I32, I32, I32, I32], Head, header),
     own("headers", &[I32, I32], Head, headers),
+    own("trailer", &[I32, I32, I32, I32], Head, trailer),
     own("status", &[I32], Stream, status),
     own("set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
     own("add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
@@ -113,12 +114,22 @@ fn name(call: &Call<'_>) -> Result<HeaderName, Stop> {
 /// `header(name, name_bytes, text, text_bytes) -> bytes`: several of one name are joined by commas (RFC 9110, 5.3).
 fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
     let name = name(call)?;
-    let values: Vec<&[u8]> =
-        request(call, || HeadField::Header(name.to_string()))?.headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
-    if values.is_empty() {
-        return Err(Errno::NOENT.into());
-    }
-    let text = values.join(&b", "[..]);
+    let text = joined(&request(call, || HeadField::Header(name.to_string()))?.headers, &name)?;
+    put(call, 2, &text)
+}
+
+/// All values of that name.
+fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
+    let values: Vec<&[u8]> = fields.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+    if values.is_empty() { Err(Errno::NOENT.into()) } else { Ok(values.join(&b", "[..])) }
+}
+
+/// `trailer(name, name_bytes, text, text_bytes) -> bytes`: as `header`, of what came behind the body; not before the body's end has come.
+fn trailer(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let name = name(call)?;
+    request(call, || HeadField::Trailer(name.to_string()))?;
+    let Input::Body(body) = &call.context.input else { return Err(Errno::NOTSUP.into()) };
+    let text = joined(body.trailers().ok_or(Errno::AGAIN)?.ok_or(Errno::NOENT)?, &name)?;
     put(call, 2, &text)
 }
 

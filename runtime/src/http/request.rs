@@ -193,15 +193,24 @@ async fn run(
         return Err(Failure::BodyTooLarge);
     }
     let admission = door.dispatcher.admit(&route.function)?;
-    let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await;
-    let body = match body {
-        // What was cut off by us is not broken.
-        Err(Failure::BodyBroken) if activity.is_refused() => return Err(Failure::BodyTooLarge),
-        body => body?,
+    let (bytes_max, time_max) = (door.body_bytes_max, door.timeouts.body);
+    // What was cut off by us is not broken.
+    let cut_off = |failure| if failure == Failure::BodyBroken && activity.is_refused() { Failure::BodyTooLarge } else { failure };
+    let is_coming = route.function.streams_body && !incoming.is_end_stream();
+    let body = if is_coming {
+        // It may be answered before all of it has come.
+        activity.linger();
+        body::stream(incoming, bytes_max, time_max)
+    } else {
+        body::read(incoming, bytes_max, time_max, route.function.template.budget()).await.map_err(cut_off)?
     };
     let input = Input { head, body };
     let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
     invocation.request_id = marks.id;
     invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
-    door.dispatcher.begin(invocation, door).reply().await
+    let mut reply = door.dispatcher.begin(invocation, door).reply().await?;
+    if is_coming {
+        reply.result = reply.result.map_err(cut_off);
+    }
+    Ok(reply)
 }

@@ -308,6 +308,7 @@ impl Driver {
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
+            Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.
             Ok(Answer::Ended(Stop::Refused)) => Some(Progress::Ended(Err(Failure::Internal))),
             Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(program)),

@@ -742,6 +742,8 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
         }
         // Those were logged where they were decided.
         Failure::Deadline | Failure::CpuLimit | Failure::Cancelled | Failure::Stopping => {}
+        // Mistakes of clients.
+        Failure::BodyBroken | Failure::BodyTooLarge | Failure::BodyTimeout => {}
         other => tracing::warn!(function, reason = &*other.reason(), "{other}"),
     }
 }

@@ -23,7 +23,10 @@ use crate::sys;
 
 /// What a function answers to a request: as a client would get it, with status 500 and the reason where the function fails.
 pub fn serve<'a, A: FromRequest<'a>, R: IntoReply>(request: &'a Request, function: impl FnOnce(A) -> R) -> Reply {
-    sys::with(|world| world.head = Some(request.head.clone()));
+    sys::with(|world| {
+        world.head = Some(request.head.clone());
+        world.trailers.clone_from(&request.trailers);
+    });
     let mut reply = Collected { reply: Reply::new(200), length: None };
     let result = match A::from_request(&request.body, || request.head.clone()) {
         Ok(argument) => function(argument).reply(&mut reply),

@@ -42,6 +42,7 @@ pub(crate) struct World {
     fetches: Vec<Option<Reply>>,
     calls: Vec<Option<Result<Vec<u8>, i32>>>,
     pub(crate) head: Option<Head>,
+    pub(crate) trailers: Vec<(String, Vec<u8>)>,
     pub(crate) logged: Vec<(Level, String)>,
     pub(crate) phases: Vec<u32>,
 }
@@ -264,6 +265,11 @@ pub(crate) fn fetch_close(request: u32) {
 
 pub(crate) fn head() -> Option<Head> {
     with(|world| world.head.clone())
+}
+
+pub(crate) fn trailer_of_request(name: &str) -> Option<Vec<u8>> {
+    let is_named = |(known, _): &&(String, Vec<u8>)| known.eq_ignore_ascii_case(name);
+    with(|world| world.trailers.iter().find(is_named).map(|(_, value)| value.clone()))
 }
 
 pub(crate) fn status(code: u16) -> Result<(), i32> {

@@ -112,6 +112,8 @@ unsafe extern "C" {
     fn target(text: *mut u8, capacity: usize) -> i32;
     #[link_name = "headers"]
     fn headers(rows: *mut u8, capacity: usize) -> i32;
+    #[link_name = "trailer"]
+    fn request_trailer(name: Bytes, length: usize, text: *mut u8, capacity: usize) -> i32;
     #[link_name = "status"]
     fn set_status(code: u32) -> i32;
     #[link_name = "set-header"]
@@ -382,6 +384,12 @@ pub(crate) fn head() -> Option<Head> {
     // SAFETY: see above.
     let rows = text(|at, room| unsafe { headers(at, room) }).ok()?;
     Some(Head { method, target, headers: pairs(&rows) })
+}
+
+/// What came behind the request's body under that name.
+pub(crate) fn trailer_of_request(name: &str) -> Option<Vec<u8>> {
+    // SAFETY: see above.
+    text(|at, room| unsafe { request_trailer(name.as_ptr(), name.len(), at, room) }).ok()
 }
 
 pub(crate) fn status(code: u16) -> Result<(), i32> {
