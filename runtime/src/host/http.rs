@@ -12,7 +12,7 @@ use hyper::{Method, StatusCode, Uri};
 
 use super::Effect::{External, Head, Stream};
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HeadField, HostFunction, Input, Output, Stop, ValType};
+use super::{Call, HeadField, HostFunction, Input, Output, Stop, own};
 use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
 use crate::reply::{Fields, Writer};
 
@@ -47,29 +47,20 @@ pub struct RequestHead {
     pub headers: HeaderMap,
 }
 
-const fn own(
-    name: &'static str,
-    params: &'static [ValType],
-    effect: Effect,
-    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
-) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect, code: Code::Own(code) }
-}
-
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("method", &[I32, I32], Head, method),
-    own("target", &[I32, I32], Head, target),
-    own("header", &[I32, I32, I32, I32], Head, header),
-    own("headers", &[I32, I32], Head, headers),
-    own("trailer", &[I32, I32, I32, I32], Head, trailer),
-    own("status", &[I32], Stream, status),
-    own("set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
-    own("add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
-    own("set-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, false)),
-    own("add-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, true)),
+    own(MODULE, "method", &[I32, I32], Head, method),
+    own(MODULE, "target", &[I32, I32], Head, target),
+    own(MODULE, "header", &[I32, I32, I32, I32], Head, header),
+    own(MODULE, "headers", &[I32, I32], Head, headers),
+    own(MODULE, "trailer", &[I32, I32, I32, I32], Head, trailer),
+    own(MODULE, "status", &[I32], Stream, status),
+    own(MODULE, "set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
+    own(MODULE, "add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
+    own(MODULE, "set-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, false)),
+    own(MODULE, "add-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, true)),
     // What the client has been sent nobody takes back, and what is written to the reply from then on neither.
-    own("stream", &[I64], External, stream),
+    own(MODULE, "stream", &[I64], External, stream),
 ];
 
 /// The request, of which that field is read.

@@ -64,6 +64,17 @@ pub struct HostFunction {
     pub code: Code,
 }
 
+/// One of our own host functions.
+const fn own(
+    module: &'static str,
+    name: &'static str,
+    params: &'static [ValType],
+    effect: Effect,
+    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
+) -> HostFunction {
+    HostFunction { module, name, params, results: &[ValType::I32], effect, code: Code::Own(code) }
+}
+
 /// What a host function does, by the convention under which it returns.
 #[derive(Clone, Copy, Debug)]
 pub enum Code {
