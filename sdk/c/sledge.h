@@ -230,11 +230,19 @@ SLEDGE_IMPORT("sledge:http", "target") int32_t sledge_target(char *text, size_t 
 SLEDGE_IMPORT("sledge:http", "header") int32_t sledge_header(const char *name, size_t name_length, char *text, size_t capacity);
 /* Each as its name's length (uint32_t, unaligned), its name, its value's length, its value. */
 SLEDGE_IMPORT("sledge:http", "headers") int32_t sledge_headers(void *rows, size_t capacity);
+/* What came behind the body, as sledge_header; SLEDGE_EAGAIN before a body that is streamed was read to its end. */
+SLEDGE_IMPORT("sledge:http", "trailer") int32_t sledge_trailer(const char *name, size_t name_length, char *text, size_t capacity);
 SLEDGE_IMPORT("sledge:http", "status") int32_t sledge_status(int32_t code);
 SLEDGE_IMPORT("sledge:http", "set-header")
 int32_t sledge_set_header(const char *name, size_t name_length, const char *value, size_t value_length);
 SLEDGE_IMPORT("sledge:http", "add-header")
 int32_t sledge_add_header(const char *name, size_t name_length, const char *value, size_t value_length);
+/* What comes behind the reply, also set while it is streamed. HTTP/1.1 sends it to clients that say `te: trailers`; of a reply that is streamed only the
+ * names that were set before sledge_stream. */
+SLEDGE_IMPORT("sledge:http", "set-trailer")
+int32_t sledge_set_trailer(const char *name, size_t name_length, const char *value, size_t value_length);
+SLEDGE_IMPORT("sledge:http", "add-trailer")
+int32_t sledge_add_trailer(const char *name, size_t name_length, const char *value, size_t value_length);
 /* The head goes out, and from now on the reply while it is written; of `length` bytes, or -1 where that is not known. Writing waits while the client
  * has not fetched what was written; where the function fails from then on, the client sees that the reply breaks off. */
 SLEDGE_IMPORT("sledge:http", "stream") int32_t sledge_stream(int64_t length);

@@ -5,6 +5,7 @@
 mod admission;
 mod artifacts;
 mod attacks;
+mod bodies;
 mod calls;
 mod certificates;
 mod clocks;
@@ -46,6 +47,7 @@ mod shutdown;
 mod snapshot;
 mod streaming;
 mod telemetry;
+mod trailers;
 mod waiting;
 mod warm;
 

@@ -268,10 +268,40 @@ fn the_answer_to_head_is_complete_with_its_head() {
 }
 
 #[test]
-fn who_is_called_by_a_function_is_answered_in_one_piece() {
-    let server = server_with(&json!({}));
-    let reply = server.client().post("/caller", "invoke stream whole one two");
-    assert_eq!(reply.text(), "8 one\ntwo\n\n");
+fn a_function_that_calls_gets_a_stream_in_one_piece() {
+    for listeners in LISTENERS {
+        let server = server_with(&json!({ "listeners": listeners, "reply_bytes_max": 600_000 }));
+        let ask = |text: &str| server.client().post("/caller", text).body;
+        assert_eq!(ask("invoke stream whole one two"), b"8 one\ntwo\n\n");
+        // More than is under way at a time, while the caller waits.
+        for bytes in [0, 1, 65_536, 65_537, 500_000] {
+            let reply = ask(&format!("digest stream flood {bytes}"));
+            let sum = (0..bytes).fold(0_u32, |sum, at| sum.wrapping_mul(31).wrapping_add((at % 251) as u32));
+            assert_eq!(String::from_utf8_lossy(&reply), format!("{bytes} {sum}\n"));
+        }
+        // What fails is no reply, however much of it there was; what is too large neither.
+        assert_eq!(ask("invoke stream torn 200000\ninvoke stream flood 600001\ninvoke echo on"), b"error 12\nerror 12\n2 on\n");
+        // What is not waited for goes nowhere, to its end.
+        assert_eq!(ask("send stream flood 500000"), b"sent 0\n");
+        eventually("it ends", || ended(&server, "stream", "ok") == 7);
+        assert_eq!((ended(&server, "stream", "trap"), ended(&server, "stream", "cancelled")), (1, 0));
+        server.stop();
+    }
+}
+
+/// It counts as the caller's, and as the server's.
+#[test]
+fn a_reply_that_is_collected_is_bounded() {
+    const TOTAL: u64 = 64 << 20;
+    let server = server_with(&json!({ "memory_total_bytes_max": TOTAL, "reply_bytes_max": 200 << 20 }));
+    assert_eq!(server.client().post("/caller", "invoke stream flood 1000").status, 200);
+    let before = server.resident_bytes();
+    let reply = server.client().post("/caller", "invoke stream flood 200000000");
+    assert_failure(&reply, 503, "unavailable", "no_memory", Some("caller"));
+    let grown = server.resident_bytes().saturating_sub(before);
+    assert!(grown < TOTAL, "{grown}");
+    eventually("it ends with its caller", || ended(&server, "stream", "cancelled") == 1);
+    assert_eq!(server.client().post("/caller", "invoke stream flood 1000").status, 200);
     server.stop();
 }
 

@@ -222,6 +222,9 @@ pub struct FunctionConfig {
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
+    /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
+    #[serde(default)]
+    pub body: BodyMode,
     /// The most memory that a request can use, in bytes. Beyond it `memory.grow` fails.
     #[serde(default = "memory_bytes_max_default")]
     #[schemars(range(min = 65536))]
@@ -317,6 +320,17 @@ impl From<Bounds> for types::Bounds {
     }
 }
 
+/// When a function begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BodyMode {
+    /// When the request's body is complete.
+    #[default]
+    Whole,
+    /// When the request's head is. Reading the body waits for the client, up to `body_timeout_ms` in all, which is part of the deadline.
+    Stream,
+}
+
 /// When a reactor's start function, `_initialize` and `init` run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -398,6 +412,7 @@ impl FunctionConfig {
             dirs: Vec::new(),
             http_hosts: Vec::new(),
             content_type: content_type_default(),
+            body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),
             init: None,

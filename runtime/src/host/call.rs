@@ -7,7 +7,7 @@ use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
 
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HostFunction, Stop, ValType};
+use super::{Call, Effect, HostFunction, Stop, own};
 use crate::outcome::Failure;
 use crate::reply::{Answer, Content, Reply, Stream};
 
@@ -94,17 +94,13 @@ impl Calls {
     }
 }
 
-const fn own(name: &'static str, params: &'static [ValType], code: fn(&mut Call<'_>) -> Result<i32, Stop>) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect: Effect::Call, code: Code::Own(code) }
-}
-
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("invoke", &[I32, I32, I32, I32, I32, I32], invoke),
-    own("start", &[I32, I32, I32, I32], start),
-    own("wait", &[I32, I32, I32], wait),
-    own("rest", &[I32, I32], rest),
-    own("send", &[I32, I32, I32, I32], send),
+    own(MODULE, "invoke", &[I32, I32, I32, I32, I32, I32], Effect::Call, invoke),
+    own(MODULE, "start", &[I32, I32, I32, I32], Effect::Call, start),
+    own(MODULE, "wait", &[I32, I32, I32], Effect::Call, wait),
+    own(MODULE, "rest", &[I32, I32], Effect::Call, rest),
+    own(MODULE, "send", &[I32, I32, I32, I32], Effect::Call, send),
 ];
 
 impl From<CallFailure> for Stop {

@@ -13,7 +13,7 @@ use super::stdio::{Input, Output};
 use super::wasi::{Descriptors, Grant};
 use crate::kv::{BucketName, Space};
 use crate::phases::{PhaseClock, Phases};
-use crate::reply::{Answer, Pipe, ReplyBytes, ReplyHead, Stream};
+use crate::reply::{Answer, Fields, Pipe, ReplyBytes, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::Upstream;
 
@@ -84,6 +84,8 @@ pub struct Context {
     pub request: Option<Box<RequestHead>>,
     /// What it has said about its reply.
     pub reply_head: Option<Box<ReplyHead>>,
+    /// What it has said is to come behind its reply.
+    pub trailers: Option<Box<Fields>>,
     /// Calls of other functions.
     pub(super) calls: Calls,
     /// Requests to other servers.
@@ -122,6 +124,7 @@ impl Context {
             waiting_bytes: 0,
             request: None,
             reply_head: None,
+            trailers: None,
             calls: Calls::default(),
             fetches: Fetches::default(),
             request_id: None,

@@ -62,6 +62,8 @@ pub enum HeadField {
     Header(String),
     /// All headers.
     Headers,
+    /// The trailer of that name, also where there is none.
+    Trailer(String),
 }
 
 /// What one invocation has read and changed.

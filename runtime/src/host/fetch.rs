@@ -22,9 +22,10 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tracing::Level;
 
+use super::Effect::External;
 use super::fetch_span::ClientSpan;
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HostFunction, Output, Stop, ValType};
+use super::{Call, HostFunction, Output, Stop, own};
 use crate::upstream::{Failure, Upstream};
 
 /// Module name of the imports.
@@ -102,17 +103,13 @@ impl Fetches {
     }
 }
 
-const fn own(name: &'static str, params: &'static [ValType], code: fn(&mut Call<'_>) -> Result<i32, Stop>) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect: Effect::External, code: Code::Own(code) }
-}
-
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("send", &[I32, I32, I32, I32, I32, I32, I32, I32, I32], send),
-    own("status", &[I32], status),
-    own("headers", &[I32, I32, I32], headers),
-    own("read", &[I32, I32, I32], read),
-    own("close", &[I32], close),
+    own(MODULE, "send", &[I32, I32, I32, I32, I32, I32, I32, I32, I32], External, send),
+    own(MODULE, "status", &[I32], External, status),
+    own(MODULE, "headers", &[I32, I32, I32], External, headers),
+    own(MODULE, "read", &[I32, I32, I32], External, read),
+    own(MODULE, "close", &[I32], External, close),
 ];
 
 impl From<&Failure> for Errno {

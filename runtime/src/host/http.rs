@@ -1,19 +1,20 @@
 //! `sledge:http`: what a request says beside its body, and the head of its reply, as sdk/wit/http.wit says.
 //!
 //! A function that imports none of it costs nothing for it. What was called by another function, or runs on a terminal, has no request:
-//! reading one is answered with [`Errno::NOTSUP`], and what is said about a reply goes nowhere: that of a call is one piece, whatever it says.
+//! reading one is answered with [`Errno::NOTSUP`], and head and trailers of a reply go nowhere.
 
 use awsm_abi::types::ValType::{I32, I64};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, HOST,
+    HeaderMap, HeaderName, HeaderValue, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, StatusCode, Uri};
 
 use super::Effect::{External, Head, Stream};
 use super::wasi::Errno;
-use super::{Call, Code, Effect, HeadField, HostFunction, Output, Stop, ValType};
-use crate::reply::Writer;
+use super::{Call, HeadField, HostFunction, Input, Output, Stop, own};
 use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
+use crate::reply::{Fields, Writer};
 
 /// Module name of the imports.
 pub const MODULE: &str = "sledge:http";
@@ -21,6 +22,19 @@ pub const MODULE: &str = "sledge:http";
 const NAME_BYTES_MAX: u32 = 256;
 /// What a connection needs, or the server says itself.
 const RESERVED: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, DATE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+/// What besides cannot come behind a body, since it says what to do with it (RFC 9110, 6.5.1), or belongs to a connection.
+const NO_TRAILERS: [HeaderName; 10] = [
+    AUTHORIZATION,
+    CACHE_CONTROL,
+    CONTENT_ENCODING,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    HOST,
+    MAX_FORWARDS,
+    SET_COOKIE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
 
 /// A request without its body.
 #[derive(Debug)]
@@ -33,26 +47,20 @@ pub struct RequestHead {
     pub headers: HeaderMap,
 }
 
-const fn own(
-    name: &'static str,
-    params: &'static [ValType],
-    effect: Effect,
-    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
-) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect, code: Code::Own(code) }
-}
-
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("method", &[I32, I32], Head, method),
-    own("target", &[I32, I32], Head, target),
-    own("header", &[I32, I32, I32, I32], Head, header),
-    own("headers", &[I32, I32], Head, headers),
-    own("status", &[I32], Stream, status),
-    own("set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
-    own("add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
+    own(MODULE, "method", &[I32, I32], Head, method),
+    own(MODULE, "target", &[I32, I32], Head, target),
+    own(MODULE, "header", &[I32, I32, I32, I32], Head, header),
+    own(MODULE, "headers", &[I32, I32], Head, headers),
+    own(MODULE, "trailer", &[I32, I32, I32, I32], Head, trailer),
+    own(MODULE, "status", &[I32], Stream, status),
+    own(MODULE, "set-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, false)),
+    own(MODULE, "add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
+    own(MODULE, "set-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, false)),
+    own(MODULE, "add-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, true)),
     // What the client has been sent nobody takes back, and what is written to the reply from then on neither.
-    own("stream", &[I64], External, stream),
+    own(MODULE, "stream", &[I64], External, stream),
 ];
 
 /// The request, of which that field is read.
@@ -97,12 +105,22 @@ fn name(call: &Call<'_>) -> Result<HeaderName, Stop> {
 /// `header(name, name_bytes, text, text_bytes) -> bytes`: several of one name are joined by commas (RFC 9110, 5.3).
 fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
     let name = name(call)?;
-    let values: Vec<&[u8]> =
-        request(call, || HeadField::Header(name.to_string()))?.headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
-    if values.is_empty() {
-        return Err(Errno::NOENT.into());
-    }
-    let text = values.join(&b", "[..]);
+    let text = joined(&request(call, || HeadField::Header(name.to_string()))?.headers, &name)?;
+    put(call, 2, &text)
+}
+
+/// All values of that name.
+fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
+    let values: Vec<&[u8]> = fields.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+    if values.is_empty() { Err(Errno::NOENT.into()) } else { Ok(values.join(&b", "[..])) }
+}
+
+/// `trailer(name, name_bytes, text, text_bytes) -> bytes`: as `header`, of what came behind the body; not before the body's end has come.
+fn trailer(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let name = name(call)?;
+    request(call, || HeadField::Trailer(name.to_string()))?;
+    let Input::Body(body) = &call.context.input else { return Err(Errno::NOTSUP.into()) };
+    let text = joined(body.trailers().ok_or(Errno::AGAIN)?.ok_or(Errno::NOENT)?, &name)?;
     put(call, 2, &text)
 }
 
@@ -131,16 +149,18 @@ fn stream(call: &mut Call<'_>) -> Result<i32, Stop> {
         length => Some(u64::try_from(length).map_err(|_| Errno::INVAL)?),
     };
     let context = &mut *call.context;
-    let (Some(request), Output::Reply { bytes, bytes_max }) = (&context.request, &mut context.output) else { return Ok(0) };
+    let Output::Reply { bytes, bytes_max } = &mut context.output else { return Ok(0) };
     if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.as_slice().len() as u64) {
         return Err(Errno::FBIG.into());
     }
     // Of these there is no body (RFC 9110, 6.4.1).
     let status = context.reply_head.as_ref().map(|head| head.status);
     let is_empty = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
-    let is_bodiless = is_empty || request.method == Method::HEAD;
+    // The function that called sees no head.
+    let is_bodiless = context.request.as_ref().is_some_and(|request| is_empty || request.method == Method::HEAD);
     let length = length.filter(|_| !is_empty);
-    context.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless));
+    let trails = context.trailers.is_some();
+    context.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails));
     Ok(0)
 }
 
@@ -156,6 +176,26 @@ fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// `set-header(name, name_bytes, value, value_bytes) -> 0`, and `add-header`, which leaves others of the name.
 fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     check_not_begun(call)?;
+    let (name, value) = field(call)?;
+    put_field(&mut call.context.reply_head.get_or_insert_default().headers, name, value, more)
+}
+
+/// `set-trailer(name, name_bytes, value, value_bytes) -> 0`, and `add-trailer`, which leaves others of the name. Until the invocation ends.
+fn put_trailer(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
+    let (name, value) = field(call)?;
+    if NO_TRAILERS.contains(&name) {
+        return Err(Errno::NOTSUP.into());
+    }
+    put_field(call.context.trailers.get_or_insert_default(), name, value, more)
+}
+
+fn put_field(fields: &mut Fields, name: HeaderName, value: HeaderValue, more: bool) -> Result<i32, Stop> {
+    fields.put(name, value, more).map_err(|TooLarge| Errno::TOOBIG)?;
+    Ok(0)
+}
+
+/// A field of a reply, of which arguments 0 to 3 are name and value.
+fn field(call: &Call<'_>) -> Result<(HeaderName, HeaderValue), Stop> {
     let name = name(call)?;
     if RESERVED.contains(&name) {
         return Err(Errno::NOTSUP.into());
@@ -165,8 +205,5 @@ fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     if value.len() > FIELDS_BYTES_MAX {
         return Err(Errno::TOOBIG.into());
     }
-    let value = HeaderValue::from_bytes(value).map_err(|_| Errno::INVAL)?;
-    let head = call.context.reply_head.get_or_insert_default();
-    head.headers.put(name, value, more).map_err(|TooLarge| Errno::TOOBIG)?;
-    Ok(0)
+    Ok((name, HeaderValue::from_bytes(value).map_err(|_| Errno::INVAL)?))
 }

@@ -225,7 +225,7 @@ mod tests {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
-                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (8 functions) `sledge:fetch` (5 functions)";
+                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (11 functions) `sledge:fetch` (5 functions)";
         assert_eq!(message, expected);
     }
 

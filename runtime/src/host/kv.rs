@@ -9,7 +9,7 @@ use sledge_sandbox::GuestMemory;
 
 use super::Effect::{KvRead, KvWrite};
 use super::wasi::Errno;
-use super::{Call, Code, Context, Effect, HostFunction, Stop, ValType};
+use super::{Call, Context, HostFunction, Stop, own};
 use crate::kv::{
     BUCKET_BYTES_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KEY_BYTES_MAX, KvError,
     Outcome, Space, VALUE_BYTES_MAX,
@@ -22,29 +22,20 @@ const BUCKETS_MAX: usize = 16;
 /// What stands in place of a length where there is no value.
 const NOTHING: u32 = u32::MAX;
 
-const fn own(
-    name: &'static str,
-    params: &'static [ValType],
-    effect: Effect,
-    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
-) -> HostFunction {
-    HostFunction { module: MODULE, name, params, results: &[I32], effect, code: Code::Own(code) }
-}
-
 /// The interface.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
-    own("open", &[I32, I32], KvRead, open),
-    own("get", &[I32, I32, I32, I32, I32, I32], KvRead, get),
-    own("exists", &[I32, I32, I32], KvRead, exists),
-    own("list-keys", &[I32, I32, I32, I32, I32, I32, I32], KvRead, list_keys),
-    own("get-many", &[I32, I32, I32, I32, I32, I32], KvRead, get_many),
-    own("set", &[I32, I32, I32, I32, I32, I32], KvWrite, set),
-    own("delete", &[I32, I32, I32], KvWrite, delete),
-    own("increment", &[I32, I32, I32, I64, I32], KvWrite, increment),
-    own("compare-and-swap", &[I32, I32, I32, I64, I32, I32, I32], KvWrite, compare_and_swap),
-    own("set-many", &[I32, I32, I32, I32], KvWrite, set_many),
-    own("delete-many", &[I32, I32, I32], KvWrite, delete_many),
-    own("commit", &[I32, I32, I32, I32, I32, I32], KvWrite, commit),
+    own(MODULE, "open", &[I32, I32], KvRead, open),
+    own(MODULE, "get", &[I32, I32, I32, I32, I32, I32], KvRead, get),
+    own(MODULE, "exists", &[I32, I32, I32], KvRead, exists),
+    own(MODULE, "list-keys", &[I32, I32, I32, I32, I32, I32, I32], KvRead, list_keys),
+    own(MODULE, "get-many", &[I32, I32, I32, I32, I32, I32], KvRead, get_many),
+    own(MODULE, "set", &[I32, I32, I32, I32, I32, I32], KvWrite, set),
+    own(MODULE, "delete", &[I32, I32, I32], KvWrite, delete),
+    own(MODULE, "increment", &[I32, I32, I32, I64, I32], KvWrite, increment),
+    own(MODULE, "compare-and-swap", &[I32, I32, I32, I64, I32, I32, I32], KvWrite, compare_and_swap),
+    own(MODULE, "set-many", &[I32, I32, I32, I32], KvWrite, set_many),
+    own(MODULE, "delete-many", &[I32, I32, I32], KvWrite, delete_many),
+    own(MODULE, "commit", &[I32, I32, I32, I32, I32, I32], KvWrite, commit),
 ];
 
 impl From<KvError> for Stop {

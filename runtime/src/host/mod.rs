@@ -8,6 +8,7 @@
 //! guest only through checked [`GuestMemory`], and what it touches of the outside through a [`Context`], which belongs to one
 //! invocation. Host functions know neither HTTP nor the scheduler.
 
+mod body;
 mod call;
 mod context;
 mod effect;
@@ -29,6 +30,7 @@ use awsm_abi::types::ValType;
 use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value};
 
 pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
+pub use body::{Body, BodyError, Piece, Source};
 pub use call::{CallFailure, CallId, Outgoing};
 pub use context::{Context, Process, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
@@ -38,7 +40,7 @@ pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
-pub use stdio::{Body, Input, Output};
+pub use stdio::{Input, Output};
 
 use wasi::Errno;
 
@@ -60,6 +62,17 @@ pub struct HostFunction {
     pub effect: Effect,
     /// What it does.
     pub code: Code,
+}
+
+/// One of our own host functions.
+const fn own(
+    module: &'static str,
+    name: &'static str,
+    params: &'static [ValType],
+    effect: Effect,
+    code: fn(&mut Call<'_>) -> Result<i32, Stop>,
+) -> HostFunction {
+    HostFunction { module, name, params, results: &[ValType::I32], effect, code: Code::Own(code) }
 }
 
 /// What a host function does, by the convention under which it returns.
@@ -86,6 +99,8 @@ pub enum Stop {
     ReplyTooLarge,
     /// The deadline passed while the host waited.
     Deadline,
+    /// The rest of the request's body does not come, and is wanted: the invocation ends.
+    Body(BodyError),
     /// What [watches](Watch) the invocation has objected to the call.
     Refused,
 }

@@ -5,16 +5,14 @@ use awsm_abi::types::ValType::I32;
 use super::Effect::Log;
 use super::log::level;
 use super::wasi::Errno;
-use super::{Call, Code, HostFunction, Output, Stop};
+use super::{Call, HostFunction, Output, Stop, own};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:note";
 
 /// The interface.
-pub(super) const FUNCTIONS: &[HostFunction] = &[
-    HostFunction { module: MODULE, name: "log", params: &[I32, I32, I32], results: &[I32], effect: Log, code: Code::Own(log) },
-    HostFunction { module: MODULE, name: "phase", params: &[I32], results: &[I32], effect: Log, code: Code::Own(phase) },
-];
+pub(super) const FUNCTIONS: &[HostFunction] =
+    &[own(MODULE, "log", &[I32, I32, I32], Log, log), own(MODULE, "phase", &[I32], Log, phase)];
 
 /// `log(level, message, message_bytes) -> 0`: 0 trace, 1 debug, 2 info, 3 warning, 4 error.
 fn log(call: &mut Call<'_>) -> Result<i32, Stop> {

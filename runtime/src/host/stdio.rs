@@ -1,78 +1,14 @@
-//! The standard streams: a request's body or a real file goes in, a reply, a real file or the log comes out.
+//! The standard streams: a request's [body](Body) or a real file goes in, a reply, a real file or the log comes out.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::time::Instant;
 
-use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sledge_sandbox::Share;
 
-use super::{LogLines, Stop};
+use super::{Body, LogLines, Stop};
 use crate::host::wasi::Errno;
 use crate::reply::{Refused, ReplyBytes, Writer};
-
-/// A request's body, in the pieces in which it came.
-#[derive(Debug, Default)]
-pub struct Body {
-    pieces: VecDeque<Bytes>,
-    /// Bytes of all of them.
-    left: usize,
-    /// What is reserved for them.
-    share: Option<Share>,
-}
-
-impl Body {
-    /// Adds a piece at the end.
-    pub fn push(&mut self, piece: Bytes) {
-        if !piece.is_empty() {
-            self.left += piece.len();
-            self.pieces.push_back(piece);
-        }
-    }
-
-    /// Says what is reserved for it.
-    pub fn set_share(&mut self, share: Option<Share>) {
-        self.share = share;
-    }
-
-    /// Hands over what is reserved for it.
-    pub fn take_share(&mut self) -> Option<Share> {
-        self.share.take()
-    }
-
-    /// Bytes that are left.
-    #[must_use]
-    pub const fn left(&self) -> usize {
-        self.left
-    }
-
-    /// Fills `into` from the start as far as the body goes, and drops what was read.
-    pub fn read(&mut self, into: &mut [u8]) -> usize {
-        let mut done = 0;
-        while done < into.len()
-            && let Some(piece) = self.pieces.front_mut()
-        {
-            let count = piece.len().min(into.len() - done);
-            into[done..done + count].copy_from_slice(&piece.split_to(count));
-            done += count;
-            if piece.is_empty() {
-                self.pieces.pop_front();
-            }
-        }
-        self.left -= done;
-        done
-    }
-}
-
-impl From<Bytes> for Body {
-    fn from(bytes: Bytes) -> Body {
-        let mut body = Body::default();
-        body.push(bytes);
-        body
-    }
-}
 
 /// Where standard input comes from.
 #[derive(Debug)]
@@ -95,7 +31,7 @@ impl Input {
     /// What the system says, or [`Stop::Deadline`].
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Stop> {
         match self {
-            Input::Body(body) => Ok(body.read(into)),
+            Input::Body(body) => body.read(into),
             Input::File { file, deadline } => {
                 if deadline.is_some() {
                     wait_readable(file, *deadline, *deadline)?;
@@ -105,7 +41,7 @@ impl Input {
         }
     }
 
-    /// Waits until reading would not, or until a time comes; whether reading would not wait.
+    /// Waits until reading a file would not, or until a time comes; whether reading would not wait. What a body waits for is [`Body::next`].
     ///
     /// # Errors
     /// [`Stop::Deadline`] when that came first.
@@ -198,18 +134,6 @@ fn retry(mut operation: impl FnMut() -> io::Result<usize>) -> Result<usize, Stop
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_body_is_read_across_its_pieces() {
-        let mut body = Body::default();
-        for piece in ["ab", "", "cde", "f"] {
-            body.push(Bytes::from_static(piece.as_bytes()));
-        }
-        let mut into = [0; 4];
-        assert_eq!((body.read(&mut into), &into), (4, b"abcd"));
-        assert_eq!((body.read(&mut into), &into[..2]), (2, &b"ef"[..]));
-        assert_eq!(body.read(&mut into), 0);
-    }
 
     #[test]
     fn a_reply_ends_at_its_limit() {

@@ -1,14 +1,17 @@
-//! Reading a request's body, within its limit and in time.
+//! Reading a request's body, within its limit and in time: before its function begins, or while it runs.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
+use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
 use sledge_sandbox::{Budget, Share};
 
-use crate::host::Body;
+use crate::host::{Body, BodyError, Piece, Source};
 use crate::outcome::Failure;
 use crate::patience::within;
 
@@ -43,8 +46,13 @@ async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Bud
     let mut joined = BytesMut::new();
     let mut total = 0u64;
     while let Some(frame) = incoming.frame().await {
-        // Trailers are no part of the body.
-        let Ok(data) = frame.map_err(|_| Failure::BodyBroken)?.into_data() else { continue };
+        let data = match frame.map_err(|_| Failure::BodyBroken)?.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                body.set_trailers(frame.into_trailers().unwrap_or_default());
+                continue;
+            }
+        };
         total += data.len() as u64;
         if total > bytes_max {
             return Err(Failure::BodyTooLarge);
@@ -66,6 +74,46 @@ async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Bud
     body.push(joined.freeze());
     body.set_share(share);
     Ok(body)
+}
+
+/// A body that is read while its function runs, within the same limits: of all that comes, and of the time for which reading waits.
+#[must_use]
+pub fn stream(incoming: Incoming, bytes_max: u64, time_max: Duration) -> Body {
+    if incoming.is_end_stream() {
+        Body::default()
+    } else {
+        Body::coming(Box::new(Coming { incoming, left: bytes_max }), time_max)
+    }
+}
+
+/// What comes on a connection. hyper reads no more of it than is asked for: with HTTP/1.1 a buffer, with HTTP/2 a window.
+#[derive(Debug)]
+struct Coming {
+    incoming: Incoming,
+    /// Bytes that may still come.
+    left: u64,
+}
+
+impl Source for Coming {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Piece> {
+        loop {
+            let frame = match ready!(Pin::new(&mut self.incoming).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                Some(Err(_)) => return Poll::Ready(Piece::Broken(BodyError::Broken)),
+                None => return Poll::Ready(Piece::End(HeaderMap::new())),
+            };
+            let data = match frame.into_data() {
+                Ok(data) if data.is_empty() => continue,
+                Ok(data) => data,
+                Err(frame) => return Poll::Ready(Piece::End(frame.into_trailers().unwrap_or_default())),
+            };
+            let Some(left) = self.left.checked_sub(data.len() as u64) else {
+                return Poll::Ready(Piece::Broken(BodyError::TooLarge));
+            };
+            self.left = left;
+            return Poll::Ready(Piece::Data(data));
+        }
+    }
 }
 
 /// Makes `share` cover `bytes`.

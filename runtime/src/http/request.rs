@@ -10,7 +10,7 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 
 use super::connections::Activity;
-use super::response::Answer;
+use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{Door, access, body, head, response};
@@ -115,6 +115,8 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     };
     sledge_sandbox::prefetch(&*route.function);
     let unanswered = Unanswered(Some((door, &route)));
+    // What it cannot say needs no look.
+    let trailing = if route.function.reads_head { Trailing::of(&head) } else { Trailing::Never };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
     let asked = || {
         let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
@@ -140,7 +142,10 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
     };
     let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
         Ok(content) => {
-            let response = response::success(content, &route.function.content_type, reply.head.take());
+            let response = {
+                let Reply { head, trailers, .. } = &mut reply;
+                response::success(content, head.take(), trailers.take(), trailing, &route.function.content_type)
+            };
             Handled::answered(response, Some(Place::Served(route)))
         }
         Err(failure) => Handled::failed(failure, Some(Place::Served(route))),
@@ -188,15 +193,24 @@ async fn run(
         return Err(Failure::BodyTooLarge);
     }
     let admission = door.dispatcher.admit(&route.function)?;
-    let body = body::read(incoming, door.body_bytes_max, door.timeouts.body, route.function.template.budget()).await;
-    let body = match body {
-        // What was cut off by us is not broken.
-        Err(Failure::BodyBroken) if activity.is_refused() => return Err(Failure::BodyTooLarge),
-        body => body?,
+    let (bytes_max, time_max) = (door.body_bytes_max, door.timeouts.body);
+    // What was cut off by us is not broken.
+    let cut_off = |failure| if failure == Failure::BodyBroken && activity.is_refused() { Failure::BodyTooLarge } else { failure };
+    let is_coming = route.function.streams_body && !incoming.is_end_stream();
+    let body = if is_coming {
+        // It may be answered before all of it has come.
+        activity.linger();
+        body::stream(incoming, bytes_max, time_max)
+    } else {
+        body::read(incoming, bytes_max, time_max, route.function.template.budget()).await.map_err(cut_off)?
     };
     let input = Input { head, body };
     let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
     invocation.request_id = marks.id;
     invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
-    door.dispatcher.begin(invocation, door).reply().await
+    let mut reply = door.dispatcher.begin(invocation, door).reply().await?;
+    if is_coming {
+        reply.result = reply.result.map_err(cut_off);
+    }
+    Ok(reply)
 }

@@ -1,30 +1,82 @@
 //! What is answered.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body_util::{Either, Full};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+use http_body_util::Either;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, TRAILER};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode, Version};
 
 use super::router::Place;
 use super::streamed::Streamed;
 use crate::outcome::Failure;
-use crate::reply::{Content, Reply, ReplyHead};
+use crate::reply::{Content, Fields, Reply, ReplyHead};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// A response's body: all of it, or what its function still writes.
-pub type Answer = Either<Full<Bytes>, Streamed>;
+pub type Answer = Either<Whole, Streamed>;
 
-/// The answer to a request that its function handled; `head` is what it said about it.
+/// How trailers can be sent to a client, if they can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trailing {
+    /// Not at all.
+    #[default]
+    Never,
+    /// Behind the last chunk of a body in chunks, those that the head announces: HTTP/1.1, where the client accepts them.
+    Chunked,
+    /// With HTTP/2, in a frame of their own.
+    Framed,
+}
+
+impl Trailing {
+    /// To the client that sent a request with that head.
+    #[must_use]
+    pub fn of(head: &Parts) -> Trailing {
+        let accepts = |value: &HeaderValue| {
+            value.to_str().is_ok_and(|list| list.split(',').any(|item| item.trim().eq_ignore_ascii_case("trailers")))
+        };
+        match head.version {
+            _ if head.method == Method::HEAD => Trailing::Never,
+            Version::HTTP_2 => Trailing::Framed,
+            Version::HTTP_11 if head.headers.get_all(TE).iter().any(accepts) => Trailing::Chunked,
+            _ => Trailing::Never,
+        }
+    }
+}
+
+/// The answer to a request that its function handled.
 #[must_use]
-pub fn success(content: Content, content_type: &HeaderValue, head: Option<Box<ReplyHead>>) -> Response<Answer> {
+pub fn success(
+    content: Content,
+    head: Option<Box<ReplyHead>>,
+    trailers: Option<Box<Fields>>,
+    trailing: Trailing,
+    content_type: &HeaderValue,
+) -> Response<Answer> {
+    let status = head.as_ref().map(|head| head.status);
+    let is_bodiless = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
+    let trailing = if is_bodiless { Trailing::Never } else { trailing };
+    let trailers = trailers.filter(|_| trailing != Trailing::Never);
+    let names = trailers.as_ref().and_then(|trailers| trailers.names());
+    // hyper sends those only that are announced.
+    let is_chunked = trailing == Trailing::Chunked && names.is_some();
     let mut response = Response::new(match content {
-        Content::Whole(bytes) => Either::Left(Full::new(bytes)),
-        Content::Stream(stream) => Either::Right(Streamed::new(stream)),
+        Content::Whole(bytes) => Either::Left(Whole { bytes, trailers, is_chunked }),
+        Content::Stream(mut stream) => {
+            if trailing == Trailing::Never || trailing == Trailing::Chunked && !is_chunked {
+                stream.without_trailers();
+            }
+            Either::Right(Streamed::new(stream, is_chunked))
+        }
     });
     response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     if let Some(head) = head {
@@ -32,13 +84,53 @@ pub fn success(content: Content, content_type: &HeaderValue, head: Option<Box<Re
         // In place of ours, where the names are the same.
         response.headers_mut().extend(head.headers.into_map());
     }
+    if let Some(names) = names {
+        response.headers_mut().insert(TRAILER, names);
+    }
     response
+}
+
+/// A body that is there, and what comes behind it.
+#[derive(Debug, Default)]
+pub struct Whole {
+    bytes: Bytes,
+    trailers: Option<Box<Fields>>,
+    /// Whether it has to come in chunks, for its trailers.
+    is_chunked: bool,
+}
+
+impl From<Bytes> for Whole {
+    fn from(bytes: Bytes) -> Whole {
+        Whole { bytes, ..Whole::default() }
+    }
+}
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = if !self.bytes.is_empty() {
+            Some(Frame::data(mem::take(&mut self.bytes)))
+        } else {
+            self.trailers.take().map(|trailers| Frame::trailers(trailers.into_map()))
+        };
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.is_chunked { SizeHint::default() } else { SizeHint::with_exact(self.bytes.len() as u64) }
+    }
 }
 
 /// The answer to whoever asks what may be asked for.
 #[must_use]
 pub fn options(allow: &HeaderValue) -> Response<Answer> {
-    let mut response = Response::new(Either::Left(Full::default()));
+    let mut response = Response::new(Either::Left(Whole::default()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     response.headers_mut().insert(ALLOW, allow.clone());
     response
@@ -49,7 +141,7 @@ pub fn options(allow: &HeaderValue) -> Response<Answer> {
 pub fn failure(failure: &Failure, place: Option<&Place>) -> Response<Answer> {
     let mut json = failure.to_json(place.map(|place| place.labels().function.as_str()));
     json.push('\n');
-    let mut response = Response::new(Either::Left(Full::new(Bytes::from(json))));
+    let mut response = Response::new(Either::Left(Bytes::from(json).into()));
     *response.status_mut() = failure.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -96,10 +188,11 @@ mod tests {
 
     #[test]
     fn timing_is_in_milliseconds() {
-        let mut response = success(Content::Whole(Bytes::new()), &HeaderValue::from_static("text/plain"), None);
+        let text = HeaderValue::from_static("text/plain");
+        let mut response = success(Content::Whole(Bytes::new()), None, None, Trailing::Never, &text);
         let record = Record { ready: Duration::from_micros(1), running: Duration::from_millis(2), ..Record::default() };
         let (queued, ran) = (Duration::from_nanos(12_300), Duration::from_nanos(1_000_456_700));
-        let reply = Reply { result: Ok(Content::Whole(Bytes::new())), head: None, queued, ran, record };
+        let reply = Reply { result: Ok(Content::Whole(Bytes::new())), head: None, trailers: None, queued, ran, record };
         add_timing(&mut response, &reply);
         assert_eq!(
             response.headers()["server-timing"],

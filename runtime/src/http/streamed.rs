@@ -27,6 +27,8 @@ pub struct Streamed {
     /// Whether there is something that a connection may not have written to its socket yet.
     is_unsent: bool,
     is_over: bool,
+    /// Whether it has to come in chunks, for its trailers.
+    is_chunked: bool,
     /// The connection is not idle while it is sent.
     _under_way: Option<UnderWay>,
     /// Of its request, with the status of the reply.
@@ -34,11 +36,11 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// What a function writes.
+    /// What a function writes; in chunks, or in the length that it has said.
     #[must_use]
-    pub const fn new(stream: Stream) -> Streamed {
+    pub const fn new(stream: Stream, is_chunked: bool) -> Streamed {
         // At the very least the head.
-        Streamed { stream, is_unsent: true, is_over: false, _under_way: None, span: None }
+        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, span: None }
     }
 
     /// Keeps the request under way until this is sent.
@@ -96,7 +98,7 @@ impl Body for Streamed {
             }
             None => {
                 self.finish(None);
-                Poll::Ready(None)
+                Poll::Ready(self.stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers.into_map()))))
             }
         }
     }
@@ -106,6 +108,9 @@ impl Body for Streamed {
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.is_chunked {
+            return SizeHint::default();
+        }
         self.stream.length().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -16,7 +16,7 @@ use crate::host::{
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
-use crate::reply::{self, BUFFER_BYTES_MIN, Pipe, ReplyHead, Stream};
+use crate::reply::{self, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 
 /// An invocation that has begun.
 #[derive(Debug)]
@@ -152,6 +152,11 @@ impl Driver {
     /// For how long it ran in each phase, if its function declares any.
     pub const fn take_phases(&mut self) -> Option<Box<PhaseClock>> {
         self.context.phases.take()
+    }
+
+    /// What it has said is to come behind its reply.
+    pub const fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.context.trailers.take()
     }
 
     /// What watches it, with what it did so far.
@@ -303,6 +308,7 @@ impl Driver {
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
+            Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.
             Ok(Answer::Ended(Stop::Refused)) => Some(Progress::Ended(Err(Failure::Internal))),
             Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(program)),

@@ -130,6 +130,8 @@ pub struct Function {
     pub cpu_max: Duration,
     /// Whose it is.
     pub tenant: TenantId,
+    /// Whether it begins before a request's body is complete.
+    pub streams_body: bool,
     /// Whether it asks what a request says beside its body.
     pub reads_head: bool,
     /// The store without which it cannot work, if it imports one and there is one.
@@ -166,7 +168,7 @@ impl Function {
     /// A function in its place.
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
-        let Loaded { template, program, mut process, labels, content_type, deadline, cpu_max, .. } = loaded;
+        let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
         let Home { tenant, number, version, neighbours, budget, kv, roots, before } = home;
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
@@ -179,6 +181,7 @@ impl Function {
             program,
             process: Arc::new(process),
             content_type,
+            streams_body,
             deadline,
             cpu_max,
             tenant,

@@ -11,7 +11,7 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{CONTENT_TYPE_DEFAULT, FunctionConfig, Snapshot};
+use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, FunctionConfig, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{ImportError, Imports, Process};
 use crate::phases::Phases;
@@ -93,6 +93,7 @@ pub struct Loaded {
     /// Without the key-value store, and with the system's roots alone.
     pub(super) process: Process,
     pub(super) content_type: HeaderValue,
+    pub(super) streams_body: bool,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency_max: Option<usize>,
@@ -145,6 +146,7 @@ impl Loaded {
             program,
             process,
             content_type,
+            streams_body: config.body == BodyMode::Stream,
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             concurrency_max: config.concurrency_max,

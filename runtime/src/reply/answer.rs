@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::{Pipe, Reply};
+use super::{Fields, Pipe, Reply};
 use crate::outcome::Failure;
 use crate::patience::before;
 
@@ -80,11 +80,12 @@ impl ReplyTo {
         }
     }
 
-    /// The invocation is over. Whether its outcome is counted where it runs: not where a connection will answer, which counts what it answers.
-    pub fn end(&self, result: &Result<(), Failure>) -> bool {
+    /// The invocation is over; a stream takes its trailers. Whether its outcome is counted where it runs: not where a connection will answer, which
+    /// counts what it answers.
+    pub fn end(&self, result: &Result<(), Failure>, trailers: &mut Option<Box<Fields>>) -> bool {
         match self {
             ReplyTo::Answer(_) => false,
-            ReplyTo::Stream(pipe) => pipe.end(result.clone()),
+            ReplyTo::Stream(pipe) => pipe.end(result.clone(), trailers.take().filter(|_| result.is_ok())),
             ReplyTo::Nowhere => true,
         }
     }

@@ -49,6 +49,13 @@ impl Fields {
         Ok(())
     }
 
+    /// Their names, for the header that announces trailers.
+    #[must_use]
+    pub fn names(&self) -> Option<HeaderValue> {
+        let names: Vec<&str> = self.map.keys().map(HeaderName::as_str).collect();
+        HeaderValue::try_from(names.join(", ")).ok().filter(|names| !names.is_empty())
+    }
+
     /// All of them.
     #[must_use]
     pub fn into_map(self) -> HeaderMap {

@@ -43,6 +43,8 @@ pub struct Reply {
     pub result: Result<Content, Failure>,
     /// What the function said about its reply.
     pub head: Option<Box<ReplyHead>>,
+    /// What it says behind what it wrote; of a stream what is known when it begins, all of it is at its end.
+    pub trailers: Option<Box<Fields>>,
     /// Time from arrival until a worker took it.
     pub queued: Duration,
     /// Time from then until it was over, getting a sandbox included.

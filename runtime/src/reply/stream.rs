@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use sledge_sandbox::Share;
 
-use super::ReplyBytes;
+use super::{Fields, ReplyBytes};
 use crate::outcome::Failure;
 
 /// Bytes that are under way; a guest that has to wait goes on when half of them have been sent.
@@ -42,6 +42,8 @@ pub struct Writer {
     length: Option<u64>,
     /// Whether the reply has no body, as the answer to HEAD: what is written goes nowhere.
     is_bodiless: bool,
+    /// Whether trailers were set before the head was: they come behind the length, too.
+    trails: bool,
     /// Whether the head is on its way.
     has_begun: bool,
 }
@@ -53,6 +55,8 @@ pub struct Stream {
     length: Option<u64>,
     taken: u64,
     is_bodiless: bool,
+    /// Whether it is not at its end with the bytes of its length: trailers are waited for.
+    trails: bool,
 }
 
 /// What both sides share.
@@ -68,6 +72,8 @@ struct State {
     taken_memory_bytes: usize,
     /// How the invocation ended, when it has.
     end: Option<Result<(), Failure>>,
+    /// What comes behind all that was written, when it has ended well.
+    trailers: Option<Box<Fields>>,
     /// Whether there is a response of it: from then on its outcome is counted where it ends.
     is_accepted: bool,
     is_closed: bool,
@@ -106,10 +112,10 @@ impl Pipe {
         Poll::Pending
     }
 
-    /// The invocation is over. Whether its outcome is to be counted by whoever says so; otherwise [`Stream::accept`] tells it.
-    pub fn end(&self, result: Result<(), Failure>) -> bool {
+    /// The invocation is over. Whether its outcome is to be counted where that is said; otherwise [`Stream::accept`] tells it.
+    pub fn end(&self, result: Result<(), Failure>, trailers: Option<Box<Fields>>) -> bool {
         let mut state = self.state();
-        state.end = Some(result);
+        (state.end, state.trailers) = (Some(result), trailers);
         let (reader, is_accepted) = (state.reader.take(), state.is_accepted);
         drop(state);
         wake(reader);
@@ -155,13 +161,14 @@ fn wake(waker: Option<Waker>) {
 impl Writer {
     /// Of a reply of which `bytes` are written already.
     #[must_use]
-    pub fn new(bytes: ReplyBytes, bytes_max: usize, length: Option<u64>, is_bodiless: bool) -> Writer {
+    pub fn new(bytes: ReplyBytes, bytes_max: usize, length: Option<u64>, is_bodiless: bool, trails: bool) -> Writer {
         let written = bytes.as_slice().len() as u64;
         let state = State {
             bytes,
             taken_bytes: 0,
             taken_memory_bytes: 0,
             end: None,
+            trailers: None,
             is_accepted: false,
             is_closed: false,
             writer: None,
@@ -169,7 +176,7 @@ impl Writer {
             share: None,
         };
         let pipe = Arc::new(Pipe(Mutex::new(state)));
-        Writer { pipe, written, bytes_max: bytes_max as u64, length, is_bodiless, has_begun: false }
+        Writer { pipe, written, bytes_max: bytes_max as u64, length, is_bodiless, trails, has_begun: false }
     }
 
     /// The other side, the first time that it is asked for.
@@ -177,8 +184,8 @@ impl Writer {
         if mem::replace(&mut self.has_begun, true) {
             return None;
         }
-        let Writer { pipe, length, is_bodiless, .. } = self;
-        let stream = Stream { pipe: Arc::clone(pipe), length: *length, taken: 0, is_bodiless: *is_bodiless };
+        let Writer { ref pipe, length, is_bodiless, trails, .. } = *self;
+        let stream = Stream { pipe: Arc::clone(pipe), length, taken: 0, is_bodiless, trails };
         Some((Arc::clone(pipe), stream))
     }
 
@@ -271,7 +278,18 @@ impl Stream {
     /// Whether all of it was taken, whatever its function does besides.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.is_bodiless || self.length == Some(self.taken)
+        self.is_bodiless || self.length == Some(self.taken) && !self.trails
+    }
+
+    /// Trailers cannot be sent: it ends with its bytes.
+    pub fn without_trailers(&mut self) {
+        self.trails = false;
+    }
+
+    /// What comes behind its bytes, when all of them were taken.
+    #[must_use]
+    pub fn take_trailers(&self) -> Option<Box<Fields>> {
+        if self.is_bodiless { None } else { self.pipe.state().trailers.take() }
     }
 
     /// As [`Stream::poll_next`], waiting for it.

@@ -476,7 +476,8 @@ impl Worker {
         let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
         // Calls are answered nowhere else.
-        let counts = invocation.reply.end(&result) || invocation.identity.is_call();
+        let mut trailers = driver.take_trailers();
+        let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
         let times = invocation.times;
         let function = &invocation.function;
         self.board.note(function, |row| {
@@ -509,7 +510,8 @@ impl Worker {
         let remains = driver.finish();
         let Invocation { function, reply, admission, .. } = invocation;
         let result = result.map(|()| Content::Whole(remains.reply));
-        reply.send(Reply { result, head: remains.head, queued: times.queued(), ran: times.since_taken(end), record });
+        let (queued, ran) = (times.queued(), times.since_taken(end));
+        reply.send(Reply { result, head: remains.head, trailers, queued, ran, record });
         self.put_back();
         self.finished = (!retired).then_some((remains.sandbox, function));
         drop(admission);
@@ -596,13 +598,14 @@ fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
     let Invocation { times, reply, .. } = &mut started.invocation;
     let (queued, ran) = (times.queued(), times.since_taken(now));
+    let trailers = started.driver.context().trailers.clone();
     // What is written of a reply that is not wanted goes nowhere.
     let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
     let reply = mem::replace(reply, after);
     // The quantum that is not over counts, too.
     let mut record = started.invocation.record_at(begin);
     record.running += now - begin;
-    reply.send(Reply { result: Ok(Content::Stream(stream)), head, queued, ran, record });
+    reply.send(Reply { result: Ok(Content::Stream(stream)), head, trailers, queued, ran, record });
 }
 
 /// Answers an invocation that has not begun and does not any more.
@@ -612,7 +615,7 @@ fn refuse(mut invocation: Invocation, failure: Failure, now: Instant) {
         Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);
     }
     let (queued, record) = (now.saturating_duration_since(invocation.times.arrived), invocation.record());
-    invocation.reply.send(Reply { result: Err(failure), head: None, queued, ran: Duration::ZERO, record });
+    invocation.reply.send(Reply { result: Err(failure), head: None, trailers: None, queued, ran: Duration::ZERO, record });
 }
 
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
@@ -631,6 +634,8 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
         }
         // Those were logged where they were decided.
         Failure::Deadline | Failure::CpuLimit | Failure::Cancelled | Failure::Stopping => {}
+        // Mistakes of clients.
+        Failure::BodyBroken | Failure::BodyTooLarge | Failure::BodyTimeout => {}
         other => tracing::warn!(function, reason = &*other.reason(), "{other}"),
     }
 }

@@ -54,6 +54,10 @@ impl<W: Write> Outgoing for Live<W> {
         sys::header(name, value).map_err(|error| refused("a header", format_args!("{name}: {}: error {error}", shown())))
     }
 
+    fn trailer(&mut self, name: &str, value: &[u8], more: bool) -> Result<(), Failed> {
+        sys::trailer(name, value, more).map_err(|error| refused("a trailer", format_args!("{name}: error {error}")))
+    }
+
     fn body(&mut self, bytes: &[u8]) -> Result<(), Failed> {
         self.0.write_all(bytes).and_then(|()| self.0.flush()).map_err(|error| refused("the body", error))
     }

@@ -37,5 +37,5 @@ pub use function::handle;
 pub use json::Json;
 pub use note::{Level, log, phase};
 pub use reply::{Body, Failed, IntoReply, Outgoing, Reply, Streaming};
-pub use request::{FromRequest, Head, Refused, Request};
+pub use request::{FromRequest, Head, Refused, Request, trailer};
 pub use sledge_sdk_macros::function;

@@ -24,6 +24,13 @@ pub trait Outgoing {
     /// When it is none, or one that the server says itself.
     fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Failed>;
 
+    /// A field that comes behind the body: in place of those of its name, or `more` of them. Of a reply that is streamed, HTTP/1.1 sends only names that
+    /// were set before it.
+    ///
+    /// # Errors
+    /// When it is none, or cannot come behind a body.
+    fn trailer(&mut self, name: &str, value: &[u8], more: bool) -> Result<(), Failed>;
+
     /// More of the body.
     ///
     /// # Errors
@@ -55,19 +62,28 @@ pub struct Reply {
     pub headers: Vec<(String, Vec<u8>)>,
     /// The body.
     pub body: Vec<u8>,
+    /// Names and values that come behind it.
+    pub trailers: Vec<(String, Vec<u8>)>,
 }
 
 impl Reply {
     /// A reply with that status, and nothing else.
     #[must_use]
     pub const fn new(status: u16) -> Reply {
-        Reply { status, headers: Vec::new(), body: Vec::new() }
+        Reply { status, headers: Vec::new(), body: Vec::new(), trailers: Vec::new() }
     }
 
     /// The same with one more header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Reply {
         self.headers.push((name.to_ascii_lowercase(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// The same with one more field behind the body.
+    #[must_use]
+    pub fn with_trailer(mut self, name: &str, value: impl AsRef<[u8]>) -> Reply {
+        self.trailers.push((name.to_ascii_lowercase(), value.as_ref().to_vec()));
         self
     }
 
@@ -134,6 +150,16 @@ impl<W> Streaming<W> {
 /// The body of a reply that goes out while it is written.
 pub struct Body<'a>(&'a mut dyn Outgoing);
 
+impl Body<'_> {
+    /// What comes behind the body, in place of those of that name.
+    ///
+    /// # Errors
+    /// When it is no field, or cannot come behind a body.
+    pub fn set_trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> io::Result<()> {
+        self.0.trailer(name, value.as_ref(), false).map_err(|Failed(why)| io::Error::other(why))
+    }
+}
+
 impl io::Write for Body<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.body(bytes).map_err(|Failed(why)| io::Error::other(why))?;
@@ -156,6 +182,7 @@ impl<E: Display, W: FnOnce(&mut Body<'_>) -> Result<(), E>> IntoReply for Stream
         let Streaming { reply, length, write } = self;
         to.status(reply.status)?;
         reply.headers.iter().try_for_each(|(name, value)| to.header(name, value))?;
+        reply.trailers.iter().try_for_each(|(name, value)| to.trailer(name, value, true))?;
         to.stream(length)?;
         to.body(&reply.body)?;
         write(&mut Body(to)).map_err(|error| Failed(error.to_string()))
@@ -166,6 +193,7 @@ impl IntoReply for Reply {
     fn reply(self, to: &mut impl Outgoing) -> Result<(), Failed> {
         to.status(self.status)?;
         self.headers.iter().try_for_each(|(name, value)| to.header(name, value))?;
+        self.trailers.iter().try_for_each(|(name, value)| to.trailer(name, value, true))?;
         to.body(&self.body)
     }
 }

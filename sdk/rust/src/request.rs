@@ -24,6 +24,14 @@ pub struct Request {
     pub head: Head,
     /// Its body.
     pub body: Vec<u8>,
+    /// What comes behind its body: names and values. For tests; a function asks with [`trailer`].
+    pub trailers: Vec<(String, Vec<u8>)>,
+}
+
+/// What came behind the body of this request under that name, if anything did.
+#[must_use]
+pub fn trailer(name: &str) -> Option<Vec<u8>> {
+    sys::trailer_of_request(name)
 }
 
 /// Why a request is answered without the function: status 400, and the reason.
@@ -74,13 +82,20 @@ impl Request {
     /// A request, for tests.
     #[must_use]
     pub fn new(method: &str, target: &str) -> Request {
-        Request { head: Head { method: method.to_owned(), target: target.to_owned(), headers: Vec::new() }, body: Vec::new() }
+        Request { head: Head { method: method.to_owned(), target: target.to_owned(), headers: Vec::new() }, ..Request::default() }
     }
 
     /// The same with one more header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Request {
         self.head.headers.push((name.to_ascii_lowercase(), value.as_ref().to_vec()));
+        self
+    }
+
+    /// The same with one more field behind the body.
+    #[must_use]
+    pub fn with_trailer(mut self, name: &str, value: impl AsRef<[u8]>) -> Request {
+        self.trailers.push((name.to_ascii_lowercase(), value.as_ref().to_vec()));
         self
     }
 
@@ -150,6 +165,6 @@ impl<'a> FromRequest<'a> for Request {
     type Refused = Infallible;
 
     fn from_request(body: &'a [u8], head: impl FnOnce() -> Head) -> Result<Request, Infallible> {
-        Ok(Request { head: head(), body: body.to_vec() })
+        Ok(Request { head: head(), body: body.to_vec(), trailers: Vec::new() })
     }
 }

@@ -23,7 +23,10 @@ use crate::sys;
 
 /// What a function answers to a request: as a client would get it, with status 500 and the reason where the function fails.
 pub fn serve<'a, A: FromRequest<'a>, R: IntoReply>(request: &'a Request, function: impl FnOnce(A) -> R) -> Reply {
-    sys::with(|world| world.head = Some(request.head.clone()));
+    sys::with(|world| {
+        world.head = Some(request.head.clone());
+        world.trailers.clone_from(&request.trailers);
+    });
     let mut reply = Collected { reply: Reply::new(200), length: None };
     let result = match A::from_request(&request.body, || request.head.clone()) {
         Ok(argument) => function(argument).reply(&mut reply),
@@ -83,6 +86,16 @@ impl Outgoing for Collected {
     fn header(&mut self, name: &str, value: &[u8]) -> Result<(), Failed> {
         sys::header(name, value).map_err(|error| Failed(format!("{name} is no header of a reply: error {error}")))?;
         self.reply.headers.push((name.to_ascii_lowercase(), value.to_vec()));
+        Ok(())
+    }
+
+    fn trailer(&mut self, name: &str, value: &[u8], more: bool) -> Result<(), Failed> {
+        sys::trailer(name, value, more).map_err(|error| Failed(format!("{name} is no trailer of a reply: error {error}")))?;
+        let name = name.to_ascii_lowercase();
+        if !more {
+            self.reply.trailers.retain(|(known, _)| *known != name);
+        }
+        self.reply.trailers.push((name, value.to_vec()));
         Ok(())
     }
 

@@ -14,6 +14,14 @@ static void tell(int32_t result) {
 static void carry_out(const char *word, const char *name, const char *text) {
     if (strcmp(word, "invoke") == 0) {
         tell(sledge_invoke(name, strlen(name), text, strlen(text), reply, sizeof reply));
+    } else if (strcmp(word, "digest") == 0) {
+        // Of all of the reply.
+        const int32_t bytes = sledge_invoke(name, strlen(name), text, strlen(text), reply, sizeof reply);
+        uint32_t sum = 0;
+        for (int32_t at = 0; at < bytes; at++) {
+            sum = sum * 31 + (uint8_t)reply[at];
+        }
+        printf("%d %u\n", bytes, sum);
     } else if (strcmp(word, "binary") == 0) {
         const int64_t number = strtoll(text, NULL, 10);
         tell(sledge_invoke(name, strlen(name), &number, 8, reply, 0));

@@ -46,6 +46,27 @@ static void carry_out(const char *word, const char *name, const char *text) {
         expect(sledge_set_header(name, strlen(name), text, strlen(text)), "0");
     } else if (strcmp(word, "refused") == 0) {
         expect(sledge_set_header(name, strlen(name), "x", 1), text);
+    } else if (strcmp(word, "trailer") == 0) {
+        expect(sledge_set_trailer(name, strlen(name), text, strlen(text)), "0");
+    } else if (strcmp(word, "untrailer") == 0) {
+        expect(sledge_set_trailer(name, strlen(name), "x", 1), text);
+    } else if (strcmp(word, "trailers") == 0) {
+        // How many there may be, and what is said of one more.
+        long count = 0;
+        int32_t last;
+        while ((last = sledge_add_trailer("x-many", 6, "x", 1)) == 0) {
+            count++;
+        }
+        expect(last, text);
+        printf("%ld\n", count);
+    } else if (strcmp(word, "flood") == 0) {
+        expect(sledge_stream(-1), "0");
+        fill((size_t)atol(name));
+    } else if (strcmp(word, "torn") == 0) {
+        expect(sledge_stream(-1), "0");
+        fill((size_t)atol(name));
+        nap(20);
+        abort();
     } else if (strcmp(word, "say") == 0) {
         say(name);
     } else if (strcmp(word, "whole") == 0) {

@@ -1,6 +1,7 @@
 //! Waiting for clocks and streams.
 //!
-//! Files, bodies, replies and the log never make anybody wait. So what is left to wait for is time: the sandbox is blocked until then. Only `sledge run` has streams that can make it wait, and waits for them there and then.
+//! Files, whole bodies and the log make no function wait. So what is left to wait for is time and a body that is still coming: the sandbox is blocked until
+//! then. `sledge run` has files as streams, and waits for them there and then.
 
 use std::fs;
 use std::io::Seek as _;
@@ -103,9 +104,9 @@ fn until(id: u32, timeout: u64, flags: u16, begun: Instant) -> Result<Option<Ins
 }
 
 /// What can be told now.
-fn events(list: &[Subscription], context: &Context) -> Vec<Event> {
+fn events(list: &[Subscription], context: &mut Context) -> Vec<Event> {
     let now = Instant::now();
-    let event = |subscription: &Subscription| {
+    let mut event = |subscription: &Subscription| {
         let (ty, result) = match subscription.to {
             Subject::Clock(Ok(until)) if until.is_some_and(|until| until <= now) => (EVENTTYPE_CLOCK, Ok(0)),
             Subject::Clock(Ok(_)) => return None,
@@ -115,15 +116,16 @@ fn events(list: &[Subscription], context: &Context) -> Vec<Event> {
         let (errno, bytes) = result.map_or_else(|errno| (errno, 0), |bytes| (Errno::SUCCESS, bytes));
         Some(Event { userdata: subscription.userdata, errno, ty, bytes })
     };
-    list.iter().filter_map(event).collect()
+    list.iter().filter_map(&mut event).collect()
 }
 
 /// How many bytes there are to read, or an answer that something can be written; none when neither is so now.
-fn ready(context: &Context, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
+fn ready(context: &mut Context, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
     let descriptor = context.descriptors.with(fd, rights::POLL_FD_READWRITE)?;
     match &descriptor.kind {
-        Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &context.input {
-            Input::Body(body) => Ok(Some(body.left() as u64)),
+        Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &mut context.input {
+            // None at its end, which is no reason to wait either.
+            Input::Body(body) => Ok(body.is_ready().then_some(body.left() as u64)),
             // It is not known how many; a deadline that is over ends the wait itself.
             input @ Input::File { .. } => Ok(input.wait_until(Some(Instant::now())).unwrap_or(false).then_some(1)),
         },
@@ -146,8 +148,20 @@ fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begu
     let descriptors = &call.context.descriptors;
     let is_input = |fd| matches!(descriptors.get(fd), Ok(Descriptor { kind: Kind::Stream(Standard::Input), .. }));
     if list.iter().any(|subscription| matches!(subscription.to, Subject::Fd { fd, .. } if is_input(fd))) {
-        call.context.input.wait_until(until)?;
-        return poll(call, begun);
+        let next = match &mut call.context.input {
+            Input::Body(body) => body.next(until),
+            input @ Input::File { .. } => {
+                input.wait_until(until)?;
+                None
+            }
+        };
+        let Some(next) = next else { return poll(call, begun) };
+        return Err(call.wait(next, move |call, came| {
+            if let Input::Body(body) = &mut call.context.input {
+                body.came(came);
+            }
+            poll(call, begun)
+        }));
     }
     let time = async move {
         match until {

@@ -4,6 +4,7 @@ use sledge_sandbox::GuestMemory;
 
 use super::descriptors::{Kind, Standard};
 use super::{Errno, files, rights};
+use crate::host::body::Came;
 use crate::host::{Call, Context, Input, Output, Stop};
 
 /// Buffers that one call serves; a call may always do less than it was asked for. Linux has the same limit (IOV_MAX).
@@ -16,10 +17,37 @@ const COPY_BYTES: usize = 64 << 10;
 /// `fd_read(fd, iovs: *iovec, count: size, read: *size)`
 pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
     match call.context.descriptors.with(call.args.u32(0), rights::FD_READ)?.kind {
-        Kind::Stream(_) => read_input(call),
+        Kind::Stream(_) => match wait_for_input(call)? {
+            Some(next) => Err(call.wait(next, |call, came| {
+                if let Input::Body(body) = &mut call.context.input {
+                    body.came(came);
+                }
+                fd_read(call)
+            })),
+            None => read_input(call),
+        },
         Kind::File(_) => files::read(call, None, call.args.address(3)),
         Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
+}
+
+/// What has to be waited for before anything can be read.
+fn wait_for_input(call: &mut Call<'_>) -> Result<Option<impl Future<Output = Came> + use<>>, Stop> {
+    let (iovs, count, result) = (call.args.address(1), call.args.u32(2), call.args.address(3));
+    // A read that has moved something already ends with that.
+    if !matches!(&call.context.input, Input::Body(body) if body.must_wait()) || call.context.progress.is_some() {
+        return Ok(None);
+    }
+    let (memory, context) = call.split()?;
+    let mut buffers = std::mem::take(&mut context.buffers);
+    let taken = take_buffers(memory, iovs, count, result, &mut buffers);
+    let is_empty = buffers.is_empty();
+    context.buffers = buffers;
+    taken?;
+    Ok(match &mut context.input {
+        Input::Body(body) if !is_empty => body.next(None),
+        _ => None,
+    })
 }
 
 /// Of the streams only the input can be read.
@@ -27,7 +55,7 @@ fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
     transfer(call, |memory, context, address, bytes| {
         match &mut context.input {
             // Only what is written: the rest of a large buffer would have to be restored, too.
-            Input::Body(body) => Ok(body.read(memory.slice_mut(address, bytes.min(body.left() as u64))?)),
+            Input::Body(body) => body.read(memory.slice_mut(address, bytes.min(body.left() as u64))?),
             // The kernel writes to our buffer, never to the guest's memory.
             input @ Input::File { .. } => {
                 let mut copy = vec![0; COPY_BYTES.min(bytes as usize)];

@@ -15,7 +15,7 @@ impl Wake for Woken {
 }
 
 fn pipe(length: Option<u64>, is_bodiless: bool) -> (Writer, Arc<Pipe>, Stream) {
-    let mut writer = Writer::new(ReplyBytes::default(), 1 << 20, length, is_bodiless);
+    let mut writer = Writer::new(ReplyBytes::default(), 1 << 20, length, is_bodiless, false);
     let (pipe, stream) = writer.begin().unwrap();
     assert!(writer.begin().is_none());
     (writer, pipe, stream)
@@ -59,7 +59,7 @@ fn what_was_written_comes_before_how_it_ended() {
     for (end, rest) in [(Ok(()), None), (Err(Failure::Deadline), Some(Err(Failure::Deadline)))] {
         let (mut writer, pipe, mut stream) = pipe(None, false);
         assert_eq!(writer.write(b"ab"), Ok(2));
-        pipe.end(end);
+        pipe.end(end, None);
         assert_eq!((&piece(&mut stream)[..], next(&mut stream)), (&b"ab"[..], Poll::Ready(rest)));
     }
 }
@@ -67,9 +67,9 @@ fn what_was_written_comes_before_how_it_ended() {
 #[test]
 fn an_end_is_counted_once_whoever_comes_first() {
     let (_writer, before, stream) = pipe(None, false);
-    assert_eq!((stream.accept(), before.end(Ok(()))), (None, true));
+    assert_eq!((stream.accept(), before.end(Ok(()), None)), (None, true));
     let (_writer, after, stream) = pipe(None, false);
-    assert_eq!((after.end(Err(Failure::Exit(1))), stream.accept()), (false, Some(Err(Failure::Exit(1)))));
+    assert_eq!((after.end(Err(Failure::Exit(1)), None), stream.accept()), (false, Some(Err(Failure::Exit(1)))));
 }
 
 #[test]
@@ -101,11 +101,37 @@ fn lengths_and_limits_are_kept() {
     assert_eq!(writer.write(b"d"), Err(Refused::Length));
     assert_eq!(stream.length(), Some(3));
     drop((pipe, stream));
-    let mut writer = Writer::new(ReplyBytes::default(), 3, None, false);
+    let mut writer = Writer::new(ReplyBytes::default(), 3, None, false, false);
     assert_eq!((writer.write(b"abcd"), writer.write(b"abc")), (Err(Refused::Limit), Ok(3)));
     // What is over already has a length.
     let (pipe, stream) = writer.begin().unwrap();
     assert_eq!(stream.length(), None);
-    pipe.end(Ok(()));
+    pipe.end(Ok(()), None);
     assert_eq!(stream.length(), Some(3));
+}
+
+fn fields(name: &'static str) -> Option<Box<Fields>> {
+    let mut fields = Fields::default();
+    fields.put(hyper::header::HeaderName::from_static(name), hyper::header::HeaderValue::from_static("7"), false).unwrap();
+    Some(Box::new(fields))
+}
+
+#[test]
+fn trailers_come_behind_all_that_was_written() {
+    for trails in [false, true] {
+        let mut writer = Writer::new(ReplyBytes::default(), 1 << 20, Some(3), false, trails);
+        let (pipe, mut stream) = writer.begin().unwrap();
+        assert_eq!(writer.write(b"abc"), Ok(3));
+        assert_eq!(piece(&mut stream), "abc");
+        // With its length it is at its end, unless trailers are to come.
+        assert_eq!((stream.is_complete(), next(&mut stream).is_pending()), (!trails, trails));
+        pipe.end(Ok(()), fields("x-sum"));
+        assert!(matches!(next(&mut stream), Poll::Ready(None)));
+        assert_eq!(stream.take_trailers().unwrap().names().unwrap(), "x-sum");
+    }
+    // Where they cannot be sent, they are not waited for.
+    let mut writer = Writer::new(ReplyBytes::default(), 1 << 20, Some(0), false, true);
+    let (_, mut stream) = writer.begin().unwrap();
+    stream.without_trailers();
+    assert!(stream.is_complete());
 }

@@ -42,6 +42,7 @@ pub(crate) struct World {
     fetches: Vec<Option<Reply>>,
     calls: Vec<Option<Result<Vec<u8>, i32>>>,
     pub(crate) head: Option<Head>,
+    pub(crate) trailers: Vec<(String, Vec<u8>)>,
     pub(crate) logged: Vec<(Level, String)>,
     pub(crate) phases: Vec<u32>,
 }
@@ -266,6 +267,11 @@ pub(crate) fn head() -> Option<Head> {
     with(|world| world.head.clone())
 }
 
+pub(crate) fn trailer_of_request(name: &str) -> Option<Vec<u8>> {
+    let is_named = |(known, _): &&(String, Vec<u8>)| known.eq_ignore_ascii_case(name);
+    with(|world| world.trailers.iter().find(is_named).map(|(_, value)| value.clone()))
+}
+
 pub(crate) fn status(code: u16) -> Result<(), i32> {
     if (200..600).contains(&code) { Ok(()) } else { Err(EINVAL) }
 }
@@ -277,6 +283,23 @@ pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
         return Err(EINVAL);
     }
     let reserved = ["connection", "content-length", "date", "te", "trailer", "transfer-encoding", "upgrade"];
+    if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
+}
+
+pub(crate) fn trailer(name: &str, value: &[u8], _: bool) -> Result<(), i32> {
+    header(name, value)?;
+    let reserved = [
+        "authorization",
+        "cache-control",
+        "content-encoding",
+        "content-range",
+        "content-type",
+        "host",
+        "keep-alive",
+        "max-forwards",
+        "proxy-connection",
+        "set-cookie",
+    ];
     if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
 }
 

@@ -112,12 +112,18 @@ unsafe extern "C" {
     fn target(text: *mut u8, capacity: usize) -> i32;
     #[link_name = "headers"]
     fn headers(rows: *mut u8, capacity: usize) -> i32;
+    #[link_name = "trailer"]
+    fn request_trailer(name: Bytes, length: usize, text: *mut u8, capacity: usize) -> i32;
     #[link_name = "status"]
     fn set_status(code: u32) -> i32;
     #[link_name = "set-header"]
     fn set_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "add-header"]
     fn add_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+    #[link_name = "set-trailer"]
+    fn set_trailer(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
+    #[link_name = "add-trailer"]
+    fn add_trailer(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "stream"]
     fn begin_stream(length: i64) -> i32;
 }
@@ -380,6 +386,12 @@ pub(crate) fn head() -> Option<Head> {
     Some(Head { method, target, headers: pairs(&rows) })
 }
 
+/// What came behind the request's body under that name.
+pub(crate) fn trailer_of_request(name: &str) -> Option<Vec<u8>> {
+    // SAFETY: see above.
+    text(|at, room| unsafe { request_trailer(name.as_ptr(), name.len(), at, room) }).ok()
+}
+
 pub(crate) fn status(code: u16) -> Result<(), i32> {
     // SAFETY: there are no addresses.
     checked(unsafe { set_status(code.into()) }).map(drop)
@@ -388,6 +400,13 @@ pub(crate) fn status(code: u16) -> Result<(), i32> {
 /// Adds a header; the content type, of which there is one, is replaced.
 pub(crate) fn header(name: &str, value: &[u8]) -> Result<(), i32> {
     let put = if name.eq_ignore_ascii_case("content-type") { set_header } else { add_header };
+    // SAFETY: see above.
+    checked(unsafe { put(name.as_ptr(), name.len(), value.as_ptr(), value.len()) }).map(drop)
+}
+
+/// Sets a trailer: in place of all of its name, or beside them.
+pub(crate) fn trailer(name: &str, value: &[u8], more: bool) -> Result<(), i32> {
+    let put = if more { add_trailer } else { set_trailer };
     // SAFETY: see above.
     checked(unsafe { put(name.as_ptr(), name.len(), value.as_ptr(), value.len()) }).map(drop)
 }
