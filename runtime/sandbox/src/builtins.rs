@@ -191,7 +191,7 @@ impl Sandbox {
         let mut exceptions = self.exceptions.take().ok_or(TrapCode::Internal)?;
         let done = exceptions.make_room(bytes, |each| {
             // All registers that the guest may need again are on its stack.
-            let words = (self.record.get().guest_sp..self.stack.high()).step_by(size_of::<usize>());
+            let words = (self.record.get().switch.guest_sp..self.stack.high()).step_by(size_of::<usize>());
             words.filter_map(|address| self.stack.read_word(address)).for_each(|word| each(word as u64));
             self.exception_references().for_each(each);
         });

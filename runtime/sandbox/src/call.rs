@@ -18,12 +18,12 @@ use awsm_abi::types::{FuncType, ValType};
 
 use crate::backtrace::{self, Backtrace};
 use crate::builtins;
-use crate::context::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
 use crate::instance::Vmctx;
 use crate::load::{Artifact, Entry, Loaded, Module};
 use crate::sandbox::Sandbox;
+use crate::sys::switch::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
 use crate::{preempt, worker};
@@ -201,13 +201,13 @@ impl Sandbox {
             self.select_segment(instance);
         }
         let vmctx = self.instances[instance as usize].vmctx.base();
-        let record = self.record.get_mut();
-        record.entry = entry.address;
-        record.entry_vmctx = vmctx;
-        record.entry_code = code;
-        record.entry_slots = self.call.slots.as_mut_ptr();
+        let switch = &mut self.record.get_mut().switch;
+        switch.entry = entry.address;
+        switch.entry_vmctx = vmctx;
+        switch.entry_code = code;
+        switch.entry_slots = self.call.slots.as_mut_ptr();
         // SAFETY: This sandbox's stack; no call is in progress, so nothing is live on it.
-        self.record.get_mut().guest_sp = unsafe { sys::prepare_start(self.record.as_ptr(), self.stack.high()) };
+        self.record.get_mut().switch.guest_sp = unsafe { sys::prepare_start(self.record.as_ptr().cast(), self.stack.high()) };
     }
 
     /// Lets the guest run until it returns, traps, calls the host or is preempted.
@@ -226,7 +226,7 @@ impl Sandbox {
         worker::with_worker(|worker| {
             if self.call.state == (State::Preempted { in_handler: true }) {
                 // SAFETY: It was suspended by the alarm handler, which left its frame's address.
-                unsafe { preempt::before_resumption(self.record.get().interrupted, worker) };
+                unsafe { preempt::before_resumption(self.record.get().interrupted, worker.signal_stack(), worker.mask()) };
             }
             loop {
                 // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the sandbox or
@@ -264,7 +264,7 @@ impl Sandbox {
 
     /// Serves a builtin, or says what the worker has to do.
     fn on_host_call(&mut self) -> Option<Event> {
-        let (call, caller) = (self.record.get().call, self.record.get().caller);
+        let (call, caller) = (self.record.get().switch.call, self.record.get().switch.caller);
         // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
         let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
         if call & builtin::FLAG == 0 {
@@ -309,7 +309,7 @@ impl Sandbox {
         if count == 0 {
             return true;
         }
-        let start = self.record.get().slots as usize;
+        let start = self.record.get().switch.slots as usize;
         let end = start.checked_add(count * size_of::<Slot>());
         start >= self.stack.low() && end.is_some_and(|end| end <= self.stack.high()) && start.is_multiple_of(align_of::<Slot>())
     }
@@ -320,7 +320,7 @@ impl Sandbox {
             return &[];
         }
         // SAFETY: On the guest's stack and aligned, as was checked when the call came; the guest is suspended while the sandbox is borrowed.
-        unsafe { std::slice::from_raw_parts(self.record.get().slots, count) }
+        unsafe { std::slice::from_raw_parts(self.record.get().switch.slots, count) }
     }
 
     fn guest_slots_mut(&mut self, count: usize) -> &mut [Slot] {
@@ -328,7 +328,7 @@ impl Sandbox {
             return &mut [];
         }
         // SAFETY: As for `guest_slots`; `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.record.get().slots, count) }
+        unsafe { std::slice::from_raw_parts_mut(self.record.get().switch.slots, count) }
     }
 
     /// A trap in a builtin: as if the guest had trapped where it called.
@@ -368,7 +368,7 @@ impl Sandbox {
 
     /// Registers of a guest that a host call suspended: as they are on its return.
     fn suspended_registers(&self) -> Option<Registers> {
-        Registers::from_suspended(self.record.get().guest_sp, |address| self.stack.read_word(address))
+        Registers::from_suspended(self.record.get().switch.guest_sp, |address| self.stack.read_word(address))
     }
 
     /// Where the guest is, if it is anywhere: its registers, and whether `pc` is a return address.

@@ -19,53 +19,18 @@
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use crate::sys::switch::Switch;
 use crate::sys::{self, Registers};
-use crate::value::Slot;
-use crate::writable::Writable;
+use crate::writable::AddressRange;
 
-/// [`Record::event`]: the entry returned.
-pub(crate) const EVENT_RETURNED: u32 = 1;
-/// [`Record::event`]: the guest called the host.
-pub(crate) const EVENT_HOST_CALL: u32 = 2;
-/// [`Record::event`]: the fault handler ended the call.
-pub(crate) const EVENT_TRAPPED: u32 = 3;
-/// [`Record::event`]: the alarm handler suspended the guest.
-pub(crate) const EVENT_PREEMPTED: u32 = 4;
-
-/// A range of addresses that belongs to a memory, as the fault handler reads it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct AddressRange {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// Which of its pages can be written to. Only the handler of faults uses it while the guest runs.
-    pub(crate) writable: *mut Writable,
-}
-
-/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer. Assembly and handlers know it by offsets.
+/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer.
 ///
 /// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Record {
-    /// Where the worker's callee-saved registers lie while the guest runs.
-    pub(crate) worker_sp: usize,
-    /// Where the guest's callee-saved registers lie while it is suspended.
-    pub(crate) guest_sp: usize,
-    /// Why control came back: one of the `EVENT_` numbers.
-    pub(crate) event: u32,
-    /// Of a host call: which.
-    pub(crate) call: u32,
-    /// Of a host call: the calling instance's vmctx.
-    pub(crate) caller: *mut u8,
-    /// Of a host call: its slots, on the guest's stack.
-    pub(crate) slots: *mut Slot,
-    /// The call in progress: address of the entry...
-    pub(crate) entry: usize,
-    /// ...and its three arguments.
-    pub(crate) entry_vmctx: *mut u8,
-    pub(crate) entry_code: usize,
-    pub(crate) entry_slots: *mut Slot,
+    /// What the stubs know.
+    pub(crate) switch: Switch,
     /// Bounds of the stack: `guard_low..stack_low` is inaccessible, `stack_low..stack_high` is the stack.
     pub(crate) guard_low: usize,
     pub(crate) stack_low: usize,
@@ -86,6 +51,8 @@ pub(crate) struct Record {
     pub(crate) registers: Registers,
 }
 
+const _: () = assert!(std::mem::offset_of!(Record, switch) == 0, "the stubs are given a record as its switch");
+
 thread_local! {
     /// The sandbox whose guest runs on this thread; null while none does.
     static CURRENT: Cell<*mut Record> = const { Cell::new(ptr::null_mut()) };
@@ -104,16 +71,18 @@ impl RecordBox {
     /// A record for a guest with the stack `guard_low..stack_low..stack_high`.
     pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> RecordBox {
         let record = Box::new(Record {
-            worker_sp: 0,
-            guest_sp: 0,
-            event: 0,
-            call: 0,
-            caller: ptr::null_mut(),
-            slots: ptr::null_mut(),
-            entry: 0,
-            entry_vmctx: ptr::null_mut(),
-            entry_code: 0,
-            entry_slots: ptr::null_mut(),
+            switch: Switch {
+                worker_sp: 0,
+                guest_sp: 0,
+                event: 0,
+                call: 0,
+                caller: ptr::null_mut(),
+                slots: ptr::null_mut(),
+                entry: 0,
+                entry_vmctx: ptr::null_mut(),
+                entry_code: 0,
+                entry_slots: ptr::null_mut(),
+            },
             guard_low,
             stack_low,
             stack_high,
@@ -150,7 +119,7 @@ impl RecordBox {
         unsafe { self.0.as_mut() }
     }
 
-    /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers.
+    /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers of [`sys::switch`].
     ///
     /// # Safety
     /// * `guest_sp` leads to a suspension of this guest or to a frame that [`sys::prepare_start`] made, and everything that the guest may
@@ -161,14 +130,14 @@ impl RecordBox {
         let segment = self.get().segment;
         CURRENT.set(record);
         // SAFETY: By this function's contract.
-        let resume = || unsafe { sys::resume(record) };
+        let resume = || unsafe { sys::resume(record.cast()) };
         if segment == 0 {
             resume()
         } else {
             sys::segment::with_base(segment, resume)
         }
         CURRENT.set(ptr::null_mut());
-        self.get().event
+        self.get().switch.event
     }
 }
 

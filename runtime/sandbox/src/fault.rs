@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use awsm_abi::TrapCode;
 
-use crate::context::{self, EVENT_TRAPPED, Record};
-use crate::preempt::alarm_set;
+use crate::context::{self, Record};
+use crate::preempt::{alarm_set, on_alarm};
+use crate::sys::switch::{EVENT_TRAPPED, set_on_alarm};
 use crate::sys::{self, Registers, StubFault};
 use crate::{arena, limits};
 
@@ -55,6 +56,7 @@ pub(crate) fn install() {
             unsafe { libc::sigaction(signal, ptr::null(), (*previous).0[i].as_mut_ptr()) };
             set_action(signal, on_fault as *const () as usize, libc::SA_SIGINFO | libc::SA_ONSTACK);
         }
+        set_on_alarm(on_alarm);
         set_action(libc::SIGALRM, sys::on_alarm_address(), libc::SA_SIGINFO | libc::SA_RESTART);
     });
 }
@@ -100,10 +102,10 @@ unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, c
                 (*record).trap = verdict.trap;
                 (*record).registers = verdict.registers;
                 (*record).after_call = verdict.after_call;
-                (*record).event = EVENT_TRAPPED;
+                (*record).switch.event = EVENT_TRAPPED;
                 // In case the alarm handler was just being entered.
                 libc::sigdelset(&raw mut (*context).uc_sigmask, libc::SIGALRM);
-                sys::context_leave_guest(context, record);
+                sys::context_leave_guest(context, record.cast());
                 return;
             }
         }

@@ -18,13 +18,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
 
-use crate::context::AddressRange;
 use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
 use crate::sandbox::Parts;
 use crate::spans::{Span, Spans};
 use crate::sys::page::{Access, Pages, page_bytes};
-use crate::writable::Writable;
+use crate::writable::{AddressRange, Writable};
 
 /// How much address space a memory has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

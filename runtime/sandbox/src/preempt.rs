@@ -9,8 +9,8 @@
 
 use std::cell::Cell;
 
-use crate::context::{self, EVENT_PREEMPTED};
-use crate::worker::WorkerState;
+use crate::context;
+use crate::sys::switch::EVENT_PREEMPTED;
 use crate::{arena, sys};
 
 thread_local! {
@@ -35,8 +35,8 @@ pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc:
     // SAFETY: The record is that of the guest running on this thread, and guest code was interrupted: so this is the guest's stack.
     unsafe {
         (*record).interrupted = context;
-        (*record).event = EVENT_PREEMPTED;
-        sys::suspend(record);
+        (*record).switch.event = EVENT_PREEMPTED;
+        sys::suspend(record.cast());
     }
 }
 
@@ -50,14 +50,15 @@ pub(crate) fn after_suspension() {
 /// that was interrupted; the return would give that thread's signal stack and mask to this one.
 ///
 /// # Safety
-/// `context` is the frame of a guest so suspended.
-pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, worker: &WorkerState) {
+/// * `context` is the frame of a guest so suspended.
+/// * `signal_stack` and `mask` are those of this thread while guests run.
+pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, signal_stack: libc::stack_t, mask: &libc::sigset_t) {
     block_alarm(true);
     // SAFETY: The frame lies on the suspended guest's stack, by the caller's contract.
     unsafe {
-        (*context).uc_stack = worker.signal_stack();
+        (*context).uc_stack = signal_stack;
         // The kernel's set is 64 bits and ends the structure; libc's type is longer.
-        (&raw mut (*context).uc_sigmask).cast::<u64>().write((worker.mask() as *const libc::sigset_t).cast::<u64>().read());
+        (&raw mut (*context).uc_sigmask).cast::<u64>().write((&raw const *mask).cast::<u64>().read());
     }
 }
 

@@ -10,7 +10,7 @@ use awsm_abi::types::{GlobalType, MemoryType, RefKind, TableType, ValType};
 
 use crate::budget::Share;
 use crate::call::Call;
-use crate::context::{AddressRange, RecordBox};
+use crate::context::RecordBox;
 use crate::error::InstantiateError;
 use crate::exceptions::Exceptions;
 use crate::guest_memory::GuestMemory;
@@ -25,6 +25,7 @@ use crate::table::Table;
 use crate::template::Template;
 use crate::types;
 use crate::value::{Extern, FunctionHandle, InstanceId, MemoryHandle, SandboxId, Slot, Value};
+use crate::writable::AddressRange;
 
 /// Size of a table's element.
 pub(crate) const ELEMENT_BYTES: u64 = awsm_abi::vmctx::table::ELEMENT_BYTES as u64;

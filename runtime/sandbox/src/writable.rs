@@ -40,6 +40,16 @@ pub(crate) struct Writable {
     granted: usize,
 }
 
+/// A range of addresses that belongs to a memory, as the fault handler reads it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct AddressRange {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Which of its pages can be written to. Only the handler of faults uses it while the guest runs.
+    pub(crate) writable: *mut Writable,
+}
+
 /// Mappings that a span adds: itself, and what is read-only behind it.
 const SPAN_MAPPINGS: usize = 2;
 
