@@ -133,12 +133,5 @@ pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
     let source = artifact.source(location.offset);
-    Frame { location, name: name(artifact, location.module, location.function), inlined, source }
-}
-
-/// The name of a function that an artifact defines, demangled.
-pub(crate) fn name(artifact: &Loaded, module: u32, function: u32) -> Option<String> {
-    let module = &artifact.descriptor.modules[module as usize];
-    let defined = (function - module.imported_functions()) as usize;
-    module.functions[defined].name.as_deref().map(|name| format!("{:#}", rustc_demangle::demangle(name)))
+    Frame { location, name: artifact.name(location.module, location.function), inlined, source }
 }

@@ -20,7 +20,6 @@ use awsm_abi::types::{Bounds, MemoryType};
 
 use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
-use crate::sandbox::Parts;
 use crate::spans::{Span, Spans};
 use crate::sys::page::{Access, Pages, page_bytes};
 use crate::writable::{AddressRange, Writable};
@@ -109,12 +108,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in address space of `spare`, if that has what it
-    /// needs.
-    pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Parts) -> io::Result<Memory> {
+    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in pages of `spare`, inaccessible ones, if there are some of the
+    /// size that it needs.
+    pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Vec<Pages>) -> io::Result<Memory> {
         let size = Size::of(ty, reservation, limit)?;
-        let pages = match spare.memory(size.reserved) {
-            Some(pages) => pages,
+        let pages = match spare.iter().position(|pages| pages.bytes() == size.reserved) {
+            Some(at) => spare.swap_remove(at),
             None => {
                 let pages = Pages::reserve(size.reserved, Access::None)?;
                 pages.refuse_huge_pages();
@@ -468,7 +467,7 @@ mod tests {
     const TYPE: MemoryType = MemoryType { pages_min: 40, pages_max: Some(60), memory64: false, shared: false };
 
     fn memory() -> Memory {
-        Memory::of(TYPE, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap()
+        Memory::of(TYPE, Reservation::Guard, u64::MAX, &mut Vec::new()).unwrap()
     }
 
     #[test]
@@ -500,17 +499,16 @@ mod tests {
         assert_eq!(memory.grow(u64::MAX), None);
         assert_eq!(memory.grow(20), Some(40));
         assert_eq!(memory.grow(1), None);
-        let mut limited = Memory::of(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1, &mut Parts::default()).unwrap();
+        let mut limited = Memory::of(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1, &mut Vec::new()).unwrap();
         assert_eq!(limited.grow(2), None);
         assert_eq!(limited.grow(1), Some(40));
-        assert!(Memory::of(TYPE, Reservation::Guard, 39 * PAGE_BYTES, &mut Parts::default()).is_err());
+        assert!(Memory::of(TYPE, Reservation::Guard, 39 * PAGE_BYTES, &mut Vec::new()).is_err());
         assert!(!limited.suits(Bounds::Guard) && limited.suits(Bounds::Software) && memory.suits(Bounds::Guard));
     }
 
     #[test]
     fn a_memory_of_no_page_has_nothing_to_read() {
-        let mut empty =
-            Memory::of(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap();
+        let mut empty = Memory::of(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX, &mut Vec::new()).unwrap();
         let image = empty.image();
         empty.restore(&image).unwrap();
         let mut view = GuestMemory::new(&mut empty);

@@ -227,7 +227,7 @@ impl Sandbox {
         let memory = if self.stack.is_none() {
             Memory::for_image(ty, reservation, limit)
         } else {
-            Memory::of(ty, reservation, limit, &mut self.spare)
+            Memory::of(ty, reservation, limit, &mut self.spare.memories)
         };
         let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: reservation.what(), source })?;
         self.ranges.push(memory.addresses());
@@ -452,12 +452,6 @@ impl Parts {
     /// A stack of that size.
     fn stack(&mut self, bytes: usize) -> Option<Stack> {
         self.stack.take_if(|stack| stack.high() - stack.low() == Stack::size(bytes))
-    }
-
-    /// Inaccessible pages of that size.
-    pub(crate) fn memory(&mut self, bytes: usize) -> Option<Pages> {
-        let at = self.memories.iter().position(|pages| pages.bytes() == bytes)?;
-        Some(self.memories.swap_remove(at))
     }
 }
 

@@ -17,13 +17,19 @@ use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
 use crate::error::LoadError;
 use crate::limits::MODULES_MAX;
-use crate::load::LoadPolicy;
 use crate::sys::segment;
 
 type Result<T = ()> = std::result::Result<T, LoadError>;
 
 fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result {
     if condition { Ok(()) } else { Err(LoadError::rejected(what())) }
+}
+
+/// What the loader lets pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadPolicy {
+    /// Accept code whose memory accesses are not checked (`--bounds none`). Such a guest can read and write everything: for measurements only.
+    pub allow_unchecked: bool,
 }
 
 /// Checks everything that does not depend on where the code lies.
