@@ -1,4 +1,4 @@
-//! A sandbox's call: prepared, resumed until it returns or traps, suspended in between.
+//! A fiber, which is a stack and the call on it: prepared, resumed until it returns or traps, suspended in between.
 //!
 //! ```text
 //!                 prepare          resume
@@ -16,16 +16,19 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::types::{FuncType, ValType};
 
-use crate::backtrace::{self, Backtrace};
-use crate::builtins;
+use crate::backtrace::{self, Backtrace, Place};
+use crate::builtins::{self, Outcome};
+use crate::context::RecordBox;
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
-use crate::instance::Vmctx;
+use crate::instance::{Instance, Vmctx};
 use crate::load::{Artifact, Entry, Loaded, Module};
-use crate::sandbox::Sandbox;
+use crate::stack::Stack;
+use crate::store::Store;
 use crate::sys::switch::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
+use crate::writable::AddressRange;
 use crate::{preempt, worker};
 
 /// Where a call stands.
@@ -62,7 +65,7 @@ const TIMED_OUT: i64 = 2;
 
 /// A call and its values.
 #[derive(Debug, Default)]
-pub(crate) struct Call {
+struct Call {
     state: State,
     /// Arguments, then results. At a fixed address while the call lasts.
     slots: Vec<Slot>,
@@ -84,80 +87,13 @@ pub struct Callee {
     uses_segment: bool,
 }
 
-impl Call {
-    /// Whether no call is in progress and another may begin.
-    pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
-    }
-
-    /// Whether everything that the call did is known to have ended in good order.
-    pub(crate) fn is_clean(&self) -> bool {
-        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Finished)
-    }
-
-    /// As if there had been no call.
-    pub(crate) fn reset(&mut self) {
-        self.state = State::Fresh;
-    }
-
-    /// Where its values lie.
-    pub(crate) fn slots_address(&self) -> usize {
-        self.slots.as_ptr().addr()
-    }
-
-    fn name(&self) -> &'static str {
-        match self.state {
-            State::Fresh => "new",
-            State::Ready => "ready to run",
-            State::HostCall { .. } => "suspended in a host call",
-            State::Preempted { .. } => "preempted",
-            State::Returned => "done",
-            State::Trapped => "trapped",
-            State::Finished => "finished",
-            State::Killed => "killed",
-        }
-    }
-}
-
-impl Sandbox {
-    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs. A call prepared before and not begun is forgotten.
-    ///
-    /// # Errors
-    /// When a call is in progress, the sandbox was killed, or the arguments are not of the function's types.
-    pub fn prepare(&mut self, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
-        if !self.call.is_idle() {
-            return Err(CallError::Busy { state: self.call.name() });
-        }
-        if function.sandbox != self.id() || args.iter().any(|value| value.is_foreign(self.id())) {
+impl Callee {
+    /// That function of a store, which has to be without parameters.
+    pub(crate) fn new(store: &Store, function: FunctionHandle) -> Result<Callee, CallError> {
+        if function.sandbox != store.id() {
             return Err(CallError::Foreign);
         }
-        let instance = &self.instances[function.instance as usize];
-        let entry = instance.module().entry(function.type_id);
-        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
-        let ty = &instance.descriptor().types[entry.ty as usize].ty;
-        if !are_of(args, &ty.params, instance.module()) {
-            return Err(CallError::Types { wanted: ty.clone() });
-        }
-        let results = ty.results.len() as u32;
-        self.call.slots.clear();
-        self.call.slots.extend(args.iter().map(|value| value.to_slot()));
-        let uses_segment = instance.module().uses_segment;
-        self.ready(function.instance, function.code as usize, entry, results, uses_segment);
-        Ok(())
-    }
-
-    /// What [`prepare_callee`](Self::prepare_callee) calls in the place of that function, in this sandbox and in all others of its artifact's templates.
-    ///
-    /// # Errors
-    /// When this sandbox was not made from a template, or the function is another sandbox's, has parameters, or has no entry.
-    pub fn callee(&self, function: FunctionHandle) -> Result<Callee, CallError> {
-        if self.template.is_none() || function.sandbox != self.id() {
-            return Err(CallError::Foreign);
-        }
-        let instance = &self.instances[function.instance as usize];
-        let entry = instance.module().entry(function.type_id);
-        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
-        let ty = &instance.descriptor().types[entry.ty as usize].ty;
+        let (instance, entry, ty) = callable(store, function)?;
         if !ty.params.is_empty() {
             return Err(CallError::Types { wanted: ty.clone() });
         }
@@ -170,27 +106,105 @@ impl Sandbox {
             uses_segment: instance.module().uses_segment,
         })
     }
+}
 
-    /// As [`prepare`](Self::prepare), without looking anything up.
-    ///
-    /// # Errors
-    /// When a call is in progress, the sandbox was killed, or it was not made from a template of the callee's artifact.
-    pub fn prepare_callee(&mut self, callee: &Callee) -> Result<(), CallError> {
-        if !self.call.is_idle() {
-            return Err(CallError::Busy { state: self.call.name() });
+/// What calling a function of a store needs: its instance, how to enter it, its type.
+fn callable(store: &Store, function: FunctionHandle) -> Result<(&Instance, Entry, &FuncType), CallError> {
+    let instance = &store.instances[function.instance as usize];
+    let entry = instance.module().entry(function.type_id);
+    let entry = entry.ok_or_else(|| CallError::NoEntry(store.function_type(function)))?;
+    Ok((instance, entry, &instance.descriptor().types[entry.ty as usize].ty))
+}
+
+/// A stack and the call on it.
+#[derive(Debug)]
+pub(crate) struct Fiber {
+    pub(crate) record: RecordBox,
+    pub(crate) stack: Stack,
+    call: Call,
+}
+
+impl Fiber {
+    /// One without a call on that stack.
+    pub(crate) fn new(stack: Stack) -> Fiber {
+        Fiber { record: RecordBox::new(stack.guard_low(), stack.low(), stack.high()), stack, call: Call::default() }
+    }
+
+    /// Says where its guest's memories lie: before it runs, and whenever that changed. The list stays where it is until the next time.
+    pub(crate) fn set_ranges(&mut self, ranges: &[AddressRange]) {
+        let record = self.record.get_mut();
+        (record.ranges, record.ranges_len) = (ranges.as_ptr(), ranges.len());
+    }
+
+    /// Whether no call is in progress and another may begin.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.call.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
+    }
+
+    /// Whether everything that the call did is known to have ended in good order.
+    pub(crate) fn is_clean(&self) -> bool {
+        matches!(self.call.state, State::Fresh | State::Ready | State::Returned | State::Finished)
+    }
+
+    /// As if there had been no call.
+    pub(crate) fn reset(&mut self) {
+        self.call.state = State::Fresh;
+    }
+
+    /// Where the call's values lie.
+    pub(crate) fn slots_address(&self) -> usize {
+        self.call.slots.as_ptr().addr()
+    }
+
+    fn state(&self) -> &'static str {
+        match self.call.state {
+            State::Fresh => "new",
+            State::Ready => "ready to run",
+            State::HostCall { .. } => "suspended in a host call",
+            State::Preempted { .. } => "preempted",
+            State::Returned => "done",
+            State::Trapped => "trapped",
+            State::Finished => "finished",
+            State::Killed => "killed",
         }
-        // A sandbox of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
-        let instance = self.instances.get(callee.instance as usize).filter(|_| self.template.is_some());
+    }
+
+    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs.
+    pub(crate) fn prepare(&mut self, store: &Store, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy { state: self.state() });
+        }
+        if function.sandbox != store.id() || args.iter().any(|value| value.is_foreign(store.id())) {
+            return Err(CallError::Foreign);
+        }
+        let (instance, entry, ty) = callable(store, function)?;
+        if !are_of(args, &ty.params, instance.module()) {
+            return Err(CallError::Types { wanted: ty.clone() });
+        }
+        let results = ty.results.len() as u32;
+        self.call.slots.clear();
+        self.call.slots.extend(args.iter().map(|value| value.to_slot()));
+        self.ready(store, function.instance, function.code as usize, entry, results, instance.module().uses_segment);
+        Ok(())
+    }
+
+    /// As [`prepare`](Self::prepare), without looking anything up. The store is one of a template.
+    pub(crate) fn prepare_callee(&mut self, store: &Store, callee: &Callee) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy { state: self.state() });
+        }
+        // A store of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
+        let instance = store.instances.get(callee.instance as usize);
         if !instance.is_some_and(|instance| instance.artifact().is(&callee.artifact)) {
             return Err(CallError::Foreign);
         }
         self.call.slots.clear();
-        self.ready(callee.instance, callee.code, callee.entry, callee.results, callee.uses_segment);
+        self.ready(store, callee.instance, callee.code, callee.entry, callee.results, callee.uses_segment);
         Ok(())
     }
 
     /// Makes the record ready for a call of `code` in an instance, through an entry of its module; the arguments stand in the call's slots.
-    fn ready(&mut self, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
+    fn ready(&mut self, store: &Store, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
         // At least one: an exception that nobody catches comes back there.
         let slots = self.call.slots.len().max(results as usize).max(1);
         self.call.slots.resize(slots, Slot::default());
@@ -198,9 +212,9 @@ impl Sandbox {
         self.call.results = results;
         self.call.state = State::Ready;
         if uses_segment {
-            self.select_segment(instance);
+            self.select_segment(store, instance);
         }
-        let vmctx = self.instances[instance as usize].vmctx.base();
+        let vmctx = store.instances[instance as usize].vmctx.base();
         let switch = &mut self.record.get_mut().switch;
         switch.entry = entry.address;
         switch.entry_vmctx = vmctx;
@@ -215,13 +229,13 @@ impl Sandbox {
     /// # Panics
     /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
     /// [`WorkerThread`](crate::WorkerThread).
-    pub fn resume(&mut self) -> Event {
+    pub(crate) fn resume(&mut self, store: &mut Store) -> Event {
         match self.call.state {
             // A guest may spend nearly all of its time in host calls, where ticks are only noted.
             State::HostCall { answered: true, .. } if preempt::take_tick() => return Event::Preempted,
             State::Ready | State::Preempted { .. } | State::HostCall { answered: true, .. } => {}
             State::HostCall { .. } => panic!("a host call was resumed without its results"),
-            _ => panic!("no call to resume: the sandbox is {}", self.call.name()),
+            _ => panic!("no call to resume: the sandbox is {}", self.state()),
         }
         worker::with_worker(|worker| {
             if self.call.state == (State::Preempted { in_handler: true }) {
@@ -244,7 +258,7 @@ impl Sandbox {
                         return Event::Preempted;
                     }
                     EVENT_HOST_CALL => {
-                        if let Some(event) = self.on_host_call() {
+                        if let Some(event) = self.on_host_call(store) {
                             return event;
                         }
                         if preempt::take_tick() {
@@ -255,7 +269,7 @@ impl Sandbox {
                     other => {
                         debug_assert_eq!(other, EVENT_TRAPPED);
                         sys::clear_vector_uppers();
-                        return self.trapped();
+                        return self.trapped(store);
                     }
                 }
             }
@@ -263,37 +277,63 @@ impl Sandbox {
     }
 
     /// Serves a builtin, or says what the worker has to do.
-    fn on_host_call(&mut self) -> Option<Event> {
+    fn on_host_call(&mut self, store: &mut Store) -> Option<Event> {
         let (call, caller) = (self.record.get().switch.call, self.record.get().switch.caller);
         // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
         let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
         if call & builtin::FLAG == 0 {
-            let import = self.instances.get(instance.index()).and_then(|instance| instance.function_import(call));
+            let import = store.instances.get(instance.index()).and_then(|instance| instance.function_import(call));
             let Some(import) = import.filter(|import| self.are_guest_slots(import.slots())) else {
-                return Some(self.trapped_in_host_call(TrapCode::Internal));
+                return Some(self.trapped_in_host_call(store, TrapCode::Internal));
             };
             let call = HostCall { instance, import: call };
             self.call.state = State::HostCall { call, answered: import.results == 0 };
             return Some(Event::HostCall(call));
         }
-        let count = builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < self.instances.len());
+        let count =
+            builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < store.instances.len());
         let Some(count) = count else {
-            return Some(self.trapped_in_host_call(TrapCode::Internal));
+            return Some(self.trapped_in_host_call(store, TrapCode::Internal));
         };
         let mut slots = [Slot::default(); builtin::SLOTS_MAX];
         slots[..count].copy_from_slice(self.guest_slots(count));
         if call == builtin::MEMORY_WAIT {
             return Some(self.waits(slots[0]));
         }
-        match self.builtin(instance, call, &slots[..count]) {
+        match self.builtin(store, instance, call, &slots[..count]) {
             Ok(result) => {
                 if let Some(result) = result {
                     self.guest_slots_mut(1)[0] = result;
                 }
                 None
             }
-            Err(code) => Some(self.trapped_in_host_call(code)),
+            Err(code) => Some(self.trapped_in_host_call(store, code)),
         }
+    }
+
+    /// Serves a builtin: those that are about this call here, the others where what they change is.
+    fn builtin(&mut self, store: &mut Store, instance: InstanceId, call: u32, slots: &[Slot]) -> Outcome {
+        match call {
+            builtin::EXCEPTION_ROOM => store.exception_room(slots[0].u64(), |each| self.words().for_each(each)),
+            builtin::SEGMENT if (slots[0].u64() as u32 as usize) < store.instances.len() => {
+                self.select_segment(store, slots[0].u64() as u32);
+                Ok(None)
+            }
+            _ => store.builtin(instance, call, slots),
+        }
+    }
+
+    /// Makes the segment register lead to the first memory of an instance when the guest goes on, if its code reaches it so.
+    fn select_segment(&mut self, store: &Store, instance: u32) {
+        if let Some(base) = store.segment_base(instance) {
+            self.record.get_mut().segment = base;
+        }
+    }
+
+    /// What lies on the stack while the guest is suspended in a host call: all registers that it may need again are among it.
+    fn words(&self) -> impl Iterator<Item = u64> {
+        let addresses = (self.record.get().switch.guest_sp..self.stack.high()).step_by(size_of::<usize>());
+        addresses.filter_map(|address| self.stack.read_word(address)).map(|word| word as u64)
     }
 
     /// The guest waits. Nothing can happen meanwhile, so the answer is known now.
@@ -332,35 +372,36 @@ impl Sandbox {
     }
 
     /// A trap in a builtin: as if the guest had trapped where it called.
-    fn trapped_in_host_call(&mut self, code: TrapCode) -> Event {
+    fn trapped_in_host_call(&mut self, store: &Store, code: TrapCode) -> Event {
         let registers = self.suspended_registers().unwrap_or_default();
         let record = self.record.get_mut();
         record.trap = code.number();
         record.registers = registers;
         record.after_call = true;
-        self.trapped()
+        self.trapped(store)
     }
 
     /// Ends the call as the record says.
-    fn trapped(&mut self) -> Event {
+    fn trapped(&mut self, store: &Store) -> Event {
         self.call.state = State::Trapped;
         let (trap, registers) = (self.record.get().trap, self.record.get().registers);
         let number = match trap {
-            0 => backtrace::trap_row(self, registers.pc()).map_or(0, |row| row.trap),
+            0 => backtrace::trap_row(store, registers.pc()).map_or(0, |row| row.trap),
             number => number,
         };
         let code = TrapCode::from_number(number).unwrap_or(TrapCode::Internal);
-        let location = self.thrown_at().map_or_else(|| backtrace::innermost(self), |(_, location)| Some(location));
+        let location =
+            self.thrown_at(store).map_or_else(|| backtrace::innermost(&self.place(store)), |(_, location)| Some(location));
         Event::Trapped(Trap { code, location })
     }
 
     /// Where the exception was thrown that nobody caught, if that was the trap: the entry's first slot holds it.
-    fn thrown_at(&self) -> Option<(&Loaded, WasmLocation)> {
+    fn thrown_at<'a>(&self, store: &'a Store) -> Option<(&'a Loaded, WasmLocation)> {
         if self.call.state != State::Trapped || self.record.get().trap != TrapCode::UncaughtException.number() {
             return None;
         }
-        let thrown = self.exceptions.as_ref()?.thrown(self.call.slots.first()?.u64())?;
-        let instance = self.instances.get(thrown.instance as usize)?;
+        let thrown = store.exceptions.as_ref()?.thrown(self.call.slots.first()?.u64())?;
+        let instance = store.instances.get(thrown.instance as usize)?;
         let (artifact, module, offset) = (instance.artifact().loaded(), instance.module_index(), thrown.offset);
         let function = artifact.function_of_wasm_offset(module, offset)?;
         Some((artifact, WasmLocation { module, function, offset }))
@@ -372,7 +413,7 @@ impl Sandbox {
     }
 
     /// Where the guest is, if it is anywhere: its registers, and whether `pc` is a return address.
-    pub(crate) fn position(&self) -> Option<(Registers, bool)> {
+    fn position(&self) -> Option<(Registers, bool)> {
         match self.call.state {
             State::HostCall { .. } | State::Preempted { in_handler: false } => Some((self.suspended_registers()?, true)),
             State::Preempted { in_handler: true } => {
@@ -384,43 +425,40 @@ impl Sandbox {
         }
     }
 
+    /// Where the guest is, for a backtrace.
+    fn place<'a>(&'a self, store: &'a Store) -> Place<'a> {
+        Place { store, stack: &self.stack, position: self.position() }
+    }
+
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
     /// exception that nobody caught only where it was thrown: the functions that it left are gone.
-    #[must_use]
-    pub fn backtrace(&self) -> Backtrace {
-        match self.thrown_at() {
+    pub(crate) fn backtrace(&self, store: &Store) -> Backtrace {
+        match self.thrown_at(store) {
             Some((artifact, location)) => {
                 Backtrace { frames: vec![backtrace::frame(artifact, location, false)], truncated: false }
             }
-            None => backtrace::backtrace(self),
+            None => backtrace::backtrace(&self.place(store)),
         }
-    }
-
-    fn call_type(&self) -> &FuncType {
-        let (instance, ty) = self.call.ty;
-        &self.instances[instance as usize].descriptor().types[ty as usize].ty
     }
 
     /// Results of the call that has returned; empty otherwise.
-    #[must_use]
-    pub fn results(&self) -> Vec<Value> {
+    pub(crate) fn results(&self, store: &Store) -> Vec<Value> {
         if self.call.state != State::Returned {
             return Vec::new();
         }
-        let types = self.call_type().results.iter();
-        types.zip(&self.call.slots).map(|(&ty, &slot)| self.value(ty, slot)).collect()
+        let (instance, ty) = self.call.ty;
+        let types = store.instances[instance as usize].descriptor().types[ty as usize].ty.results.iter();
+        types.zip(&self.call.slots).map(|(&ty, &slot)| store.value(ty, slot)).collect()
     }
 
     /// Result number `index` of the call that has returned, as it stands.
-    #[must_use]
-    pub fn result(&self, index: usize) -> Option<Slot> {
+    pub(crate) fn result(&self, index: usize) -> Option<Slot> {
         let known = self.call.state == State::Returned && index < self.call.results as usize;
         known.then(|| self.call.slots[index])
     }
 
     /// The call of an imported function in which the guest is suspended.
-    #[must_use]
-    pub fn host_call(&self) -> Option<HostCall> {
+    pub(crate) fn host_call(&self) -> Option<HostCall> {
         match self.call.state {
             State::HostCall { call, .. } => Some(call),
             _ => None,
@@ -428,19 +466,17 @@ impl Sandbox {
     }
 
     /// The type of the imported function that the guest is calling.
-    #[must_use]
-    pub fn host_call_type(&self) -> Option<&FuncType> {
+    pub(crate) fn host_call_type<'a>(&self, store: &'a Store) -> Option<&'a FuncType> {
         let call = self.host_call()?;
-        self.instances[call.instance.index()].import_type(call.import)
+        store.instances[call.instance.index()].import_type(call.import)
     }
 
     /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
-    #[must_use]
-    pub fn host_args(&self) -> &[Slot] {
+    pub(crate) fn host_args(&self, store: &Store) -> &[Slot] {
         match self.call.state {
             // The results stand where the arguments stood.
             State::HostCall { answered, call } => {
-                let import = self.instances[call.instance.index()].function_import(call.import);
+                let import = store.instances[call.instance.index()].function_import(call.import);
                 let params = import.map_or(0, |import| if answered && import.results > 0 { 0 } else { import.params });
                 self.guest_slots(params as usize)
             }
@@ -449,24 +485,23 @@ impl Sandbox {
     }
 
     /// As [`host_args`](Self::host_args), as values.
-    #[must_use]
-    pub fn host_values(&self) -> Vec<Value> {
-        let Some(ty) = self.host_call_type() else { return Vec::new() };
-        self.host_args().iter().zip(&ty.params).map(|(&slot, &ty)| self.value(ty, slot)).collect()
+    pub(crate) fn host_values(&self, store: &Store) -> Vec<Value> {
+        let Some(ty) = self.host_call_type(store) else { return Vec::new() };
+        self.host_args(store).iter().zip(&ty.params).map(|(&slot, &ty)| store.value(ty, slot)).collect()
     }
 
     /// Answers the host call in which the guest is suspended; then resume. Where there are no results, that may be done at once.
     ///
     /// # Errors
     /// When there is no such call, or the values are not of the imported function's result types.
-    pub fn host_results(&mut self, results: &[Value]) -> Result<(), CallError> {
+    pub(crate) fn host_results(&mut self, store: &Store, results: &[Value]) -> Result<(), CallError> {
         let State::HostCall { call, .. } = self.call.state else {
-            return Err(CallError::Busy { state: self.call.name() });
+            return Err(CallError::Busy { state: self.state() });
         };
-        if results.iter().any(|value| value.is_foreign(self.id())) {
+        if results.iter().any(|value| value.is_foreign(store.id())) {
             return Err(CallError::Foreign);
         }
-        let instance = &self.instances[call.instance.index()];
+        let instance = &store.instances[call.instance.index()];
         let import = instance.function_import(call.import).expect("the call was checked when it came");
         let fits = match (results, import.result) {
             ([value], Some(result)) => value.matches(result),
@@ -488,7 +523,7 @@ impl Sandbox {
 
     /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other
     /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill).
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         match self.call.state {
             State::HostCall { .. } => self.call.state = State::Finished,
             State::Preempted { .. } => self.kill(),
@@ -497,7 +532,7 @@ impl Sandbox {
     }
 
     /// Ends whatever the sandbox does. It never runs again.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.call.state = State::Killed;
     }
 }
