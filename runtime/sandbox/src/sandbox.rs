@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 
-use crate::backtrace::Backtrace;
 use crate::budget::Share;
-use crate::call::{Callee, Fiber};
 use crate::error::{CallError, InstantiateError};
 use crate::event::{Event, HostCall};
-use crate::guest_memory::GuestMemory;
+use crate::fiber::stack::Stack;
+use crate::fiber::{Backtrace, Callee, Fiber};
 use crate::limits::INSTANCES_MAX;
 use crate::load::Artifact;
-use crate::stack::Stack;
-use crate::store::{Outside, Refusal, SandboxLimits, Store};
-use crate::store_image::StoreImage;
+use crate::store::image::StoreImage;
+use crate::store::{GuestMemory, Outside, Refusal, SandboxLimits, Store};
 use crate::sys;
 use crate::sys::page::Pages;
 use crate::sys::room;

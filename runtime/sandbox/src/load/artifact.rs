@@ -12,9 +12,9 @@ use super::check::{self, LoadPolicy};
 use super::lines::Lines;
 use super::module::Module;
 use super::{cpu, elf};
-use crate::arena::{CodeRange, Part};
 use crate::error::LoadError;
 use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
+use crate::load::arena::{CodeRange, Part};
 use crate::types;
 
 /// A loaded `.so` of `awsm`. Cheap to clone; its code is unmapped after the last clone, template and sandbox that uses it is gone.

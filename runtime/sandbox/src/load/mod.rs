@@ -5,6 +5,7 @@
 //! What is checked is the descriptor's consistency, so that the runtime can index without asking again. That the code does what the descriptor
 //! says is the compiler's word: an artifact is native code, and is loaded because its operator, or the cache's keyed digest, vouches for it.
 
+pub(crate) mod arena;
 mod artifact;
 mod check;
 mod cpu;

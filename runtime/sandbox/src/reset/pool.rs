@@ -7,12 +7,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::prefetch::{Whereabouts, prefetch};
+use super::recency::{Place, Recency};
+use super::template::Template;
 use crate::error::InstantiateError;
-use crate::memory::Memory;
-use crate::prefetch::{Whereabouts, prefetch};
-use crate::recency::{Place, Recency};
 use crate::sandbox::{Parts, Sandbox};
-use crate::template::Template;
+use crate::store::memory::Memory;
 
 /// Makes a sandbox what it was when new, if it was made from a template and its call returned or was [finished](Sandbox::finish); otherwise
 /// everything of it is given back to the system.

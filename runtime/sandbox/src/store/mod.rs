@@ -1,5 +1,20 @@
 //! What a sandbox holds beside its calls: instances, memories, tables, globals. All of it is reset between requests.
 
+mod builtins;
+mod constexpr;
+pub(crate) mod exceptions;
+mod externs;
+mod guest_memory;
+pub(crate) mod image;
+pub(crate) mod instance;
+mod instantiate;
+mod link;
+pub(crate) mod memory;
+mod memory_image;
+mod spans;
+mod table;
+pub(crate) mod writable;
+
 use std::cell::UnsafeCell;
 use std::io;
 use std::ptr;
@@ -10,18 +25,20 @@ use awsm_abi::types::{GlobalType, MemoryType, RefKind, TableType, ValType};
 
 use crate::budget::Share;
 use crate::error::InstantiateError;
-use crate::exceptions::Exceptions;
-use crate::guest_memory::GuestMemory;
-use crate::instance::Instance;
 use crate::limits::{BESIDE_MEMORY_FREE_BYTES, EXCEPTION_BYTES, MEMORIES_MAX, SANDBOX_OVERHEAD_BYTES, TABLES_MAX};
 use crate::load::Artifact;
-use crate::memory::{Memory, Reservation};
+use crate::store::exceptions::Exceptions;
+use crate::store::instance::Instance;
+use crate::store::memory::{Memory, Reservation};
+use crate::store::table::Table;
+use crate::store::writable::AddressRange;
 use crate::sys::page::Pages;
 use crate::sys::room;
-use crate::table::Table;
 use crate::types;
 use crate::value::{Extern, FunctionHandle, InstanceId, MemoryHandle, SandboxId, Slot, Value};
-use crate::writable::AddressRange;
+
+pub(crate) use builtins::{Outcome, slots as builtin_slots};
+pub use guest_memory::{GuestMemory, OutOfBounds};
 
 /// Size of a table's element.
 pub(crate) const ELEMENT_BYTES: u64 = awsm_abi::vmctx::table::ELEMENT_BYTES as u64;

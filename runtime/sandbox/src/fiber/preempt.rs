@@ -9,9 +9,10 @@
 
 use std::cell::Cell;
 
-use crate::context;
+use crate::fiber::record;
+use crate::load::arena;
+use crate::sys;
 use crate::sys::switch::EVENT_PREEMPTED;
-use crate::{arena, sys};
 
 thread_local! {
     static TICKED: Cell<bool> = const { Cell::new(false) };
@@ -26,7 +27,7 @@ pub(crate) fn take_tick() -> bool {
 ///
 /// After the switch it may be on another thread: it reads nothing of the thread's then.
 pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let record = context::current();
+    let record = record::current();
     // SAFETY: The kernel gave us the context of its frame.
     if record.is_null() || !arena::contains(unsafe { sys::context_pc(context) }) {
         TICKED.set(true);

@@ -20,11 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use awsm_abi::TrapCode;
 
-use crate::context::{self, Record};
-use crate::preempt::{alarm_set, on_alarm};
+use crate::fiber::preempt::{alarm_set, on_alarm};
+use crate::fiber::record::{self, Record};
+use crate::limits;
+use crate::load::arena;
 use crate::sys::switch::{EVENT_TRAPPED, set_on_alarm};
 use crate::sys::{self, Registers, StubFault};
-use crate::{arena, limits};
 
 /// Signals that an instruction raises.
 pub(crate) const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -91,7 +92,7 @@ impl Verdict {
 }
 
 unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let record = context::current();
+    let record = record::current();
     if !record.is_null() {
         // SAFETY: The kernel gave us `info` and `context`; the record is that of the guest running on this thread.
         unsafe {

@@ -19,9 +19,9 @@
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use crate::store::writable::AddressRange;
 use crate::sys::switch::Switch;
 use crate::sys::{self, Registers};
-use crate::writable::AddressRange;
 
 /// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer.
 ///

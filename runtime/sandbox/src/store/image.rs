@@ -7,13 +7,13 @@ use awsm_abi::descriptor::{ImportSource, ImportType};
 
 use crate::budget::Budget;
 use crate::error::InstantiateError;
-use crate::image::MemoryImage;
-use crate::instance::Dropped;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
-use crate::link;
 use crate::load::Artifact;
+use crate::store::instance::Dropped;
+use crate::store::link;
+use crate::store::memory_image::MemoryImage;
+use crate::store::table::TableImage;
 use crate::store::{SandboxLimits, Store};
-use crate::table::TableImage;
 use crate::value::{Extern, InstanceId, Slot};
 
 /// The images of memories, tables and globals from which the stores of an artifact are made.

@@ -5,13 +5,13 @@ use awsm_abi::types::Bounds;
 use awsm_abi::types::{GlobalType, TableType};
 use awsm_abi::{TrapCode, vmctx};
 
-use crate::constexpr;
 use crate::error::InstantiateError;
-use crate::instance::Instance;
 use crate::limits::TAGS_MAX;
-use crate::link::{self, Linked};
 use crate::load::Artifact;
-use crate::memory::Reservation;
+use crate::store::constexpr;
+use crate::store::instance::Instance;
+use crate::store::link::{self, Linked};
+use crate::store::memory::Reservation;
 use crate::store::{GlobalCell, Store, check_limit, no_memory};
 use crate::value::{Extern, InstanceId};
 

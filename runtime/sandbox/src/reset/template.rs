@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use super::prefetch::prefetch;
 use crate::budget::Budget;
 use crate::error::InstantiateError;
 use crate::load::Artifact;
-use crate::memory::Memory;
-use crate::prefetch::prefetch;
 use crate::sandbox::{Parts, Sandbox};
+use crate::store::image::{StoreImage, instantiate_plan};
+use crate::store::memory::Memory;
 use crate::store::{SandboxLimits, Store, no_memory};
-use crate::store_image::{StoreImage, instantiate_plan};
 use crate::sys::room;
 
 /// What sandboxes of an artifact are made from. Cheap to clone, shared by threads.

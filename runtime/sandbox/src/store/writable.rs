@@ -16,7 +16,7 @@
 //!
 //! `learn` runs in the handler of faults: nothing here allocates or locks.
 
-use crate::spans::{Span, Spans};
+use crate::store::spans::{Span, Spans};
 use crate::sys::page::{Access, page_bytes, protect_raw};
 use crate::sys::room;
 

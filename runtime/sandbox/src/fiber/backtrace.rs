@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use awsm_abi::descriptor::TrapRow;
 
 use crate::event::WasmLocation;
+use crate::fiber::stack::Stack;
+use crate::fiber::unwind;
 use crate::limits::BACKTRACE_FRAMES_MAX;
 use crate::load::Loaded;
-use crate::stack::Stack;
 use crate::store::Store;
 use crate::sys::Registers;
-use crate::unwind;
 
 /// How execution came to a place: functions, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use awsm_abi::descriptor::{Import, ImportType};
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 
 use crate::error::InstantiateError;
-use crate::instance::Instance;
 use crate::store::Store;
+use crate::store::instance::Instance;
 use crate::types;
 use crate::value::{Extern, FunctionHandle};
 

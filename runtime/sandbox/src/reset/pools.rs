@@ -7,11 +7,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use super::pool::{Pool, lacks_mappings, reset};
+use super::template::Template;
 use crate::budget::{Budget, Reclaim};
 use crate::error::InstantiateError;
-use crate::pool::{Pool, lacks_mappings, reset};
 use crate::sandbox::{Parts, Sandbox};
-use crate::template::Template;
 
 /// A pool for each of several workers, known by index.
 #[derive(Debug)]

@@ -16,20 +16,19 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::types::{FuncType, ValType};
 
-use crate::backtrace::{self, Backtrace, Place};
-use crate::builtins::{self, Outcome};
-use crate::context::RecordBox;
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
-use crate::instance::{Instance, Vmctx};
+use crate::fiber::backtrace::{self, Backtrace, Place};
+use crate::fiber::record::RecordBox;
+use crate::fiber::stack::Stack;
+use crate::fiber::{preempt, worker};
 use crate::load::{Artifact, Entry, Loaded, Module};
-use crate::stack::Stack;
-use crate::store::Store;
+use crate::store::instance::{Instance, Vmctx};
+use crate::store::writable::AddressRange;
+use crate::store::{self, Outcome, Store};
 use crate::sys::switch::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
-use crate::writable::AddressRange;
-use crate::{preempt, worker};
 
 /// Where a call stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -291,7 +290,7 @@ impl Fiber {
             return Some(Event::HostCall(call));
         }
         let count =
-            builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < store.instances.len());
+            store::builtin_slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < store.instances.len());
         let Some(count) = count else {
             return Some(self.trapped_in_host_call(store, TrapCode::Internal));
         };

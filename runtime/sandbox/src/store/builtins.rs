@@ -5,7 +5,7 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
 
-use crate::constexpr;
+use crate::store::constexpr;
 use crate::store::{ELEMENT_BYTES, Refusal, Store};
 use crate::types;
 use crate::value::{InstanceId, Slot, Value};

@@ -2,7 +2,7 @@
 
 use awsm_abi::descriptor::{ConstOp, ElementItems};
 
-use crate::instance::Instance;
+use crate::store::instance::Instance;
 use crate::value::{SandboxId, Slot, Value};
 
 /// The value of an expression; globals that it uses have been initialised.

@@ -6,7 +6,7 @@ use awsm_abi::descriptor::ExternKind;
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType, ValType};
 
 use crate::error::InstantiateError;
-use crate::memory::Reservation;
+use crate::store::memory::Reservation;
 use crate::store::{GlobalCell, Store};
 use crate::types;
 use crate::value::{Extern, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, TableHandle, TagHandle, Value};

@@ -6,11 +6,11 @@
 
 use std::mem::{offset_of, size_of, size_of_val};
 
-use crate::context::Record;
-use crate::instance::Instance;
+use crate::fiber::record::Record;
 use crate::load::Module;
-use crate::memory::Memory;
 use crate::sandbox::Sandbox;
+use crate::store::instance::Instance;
+use crate::store::memory::Memory;
 use crate::sys;
 
 /// Bytes of a cache line, of all processors that we know of: where lines are longer, some are asked for twice.

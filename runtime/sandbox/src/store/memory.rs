@@ -18,11 +18,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
 
-use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
-use crate::spans::{Span, Spans};
+use crate::store::memory_image::MemoryImage;
+use crate::store::spans::{Span, Spans};
+use crate::store::writable::{AddressRange, Writable};
 use crate::sys::page::{Access, Pages, page_bytes};
-use crate::writable::{AddressRange, Writable};
 
 /// How much address space a memory has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -462,7 +462,7 @@ const LEARN_EVERY_MAX: u32 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest_memory::{GuestMemory, OutOfBounds};
+    use crate::store::guest_memory::{GuestMemory, OutOfBounds};
 
     const TYPE: MemoryType = MemoryType { pages_min: 40, pages_max: Some(60), memory64: false, shared: false };
 
