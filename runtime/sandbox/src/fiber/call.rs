@@ -19,7 +19,7 @@ use awsm_abi::types::{FuncType, ValType};
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
 use crate::fiber::backtrace::{self, Backtrace, Place};
-use crate::fiber::record::RecordBox;
+use crate::fiber::record::{Context, RecordBox};
 use crate::fiber::stack::Stack;
 use crate::fiber::{preempt, worker};
 use crate::load::{Artifact, Entry, Loaded, Module};
@@ -126,13 +126,12 @@ pub(crate) struct Fiber {
 impl Fiber {
     /// One without a call on that stack.
     pub(crate) fn new(stack: Stack) -> Fiber {
-        Fiber { record: RecordBox::new(stack.guard_low(), stack.low(), stack.high()), stack, call: Call::default() }
+        Fiber { record: RecordBox::new(Context::new(stack.guard_low(), stack.low(), stack.high())), stack, call: Call::default() }
     }
 
     /// Says where its guest's memories lie: before it runs, and whenever that changed. The list stays where it is until the next time.
     pub(crate) fn set_ranges(&mut self, ranges: &[AddressRange]) {
-        let record = self.record.get_mut();
-        (record.ranges, record.ranges_len) = (ranges.as_ptr(), ranges.len());
+        self.record.set_ranges(ranges);
     }
 
     /// Whether no call is in progress and another may begin.

@@ -100,10 +100,10 @@ unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, c
                 return;
             }
             if let Some(verdict) = judge(signal, info, context, record) {
-                (*record).trap = verdict.trap;
-                (*record).registers = verdict.registers;
-                (*record).after_call = verdict.after_call;
-                (*record).switch.event = EVENT_TRAPPED;
+                (*record).context.trap = verdict.trap;
+                (*record).context.registers = verdict.registers;
+                (*record).context.after_call = verdict.after_call;
+                (*record).context.switch.event = EVENT_TRAPPED;
                 // In case the alarm handler was just being entered.
                 libc::sigdelset(&raw mut (*context).uc_sigmask, libc::SIGALRM);
                 sys::context_leave_guest(context, record.cast());
@@ -145,7 +145,7 @@ unsafe fn judge(
 ) -> Option<Verdict> {
     // SAFETY: A guest runs, so the record is only written by this thread's stubs and handlers; the context is the kernel's.
     let (record, at) = unsafe { (&*record, Registers::from_context(context)) };
-    let in_guest = arena::contains(at.pc());
+    let (in_guest, fiber) = (arena::contains(at.pc()), &record.context);
     match signal {
         libc::SIGILL | libc::SIGTRAP if in_guest => {
             // SAFETY: The processor refused this very instruction.
@@ -157,17 +157,17 @@ unsafe fn judge(
             // SAFETY: The kernel fills these fields for these signals.
             let (address, by_kernel) = unsafe { ((*info).si_addr() as usize, (*info).si_code == SI_KERNEL) };
             let exhausted = if by_kernel {
-                (record.guard_low..record.stack_low + FRAME_BYTES.load(Ordering::Relaxed)).contains(&at.sp())
+                (fiber.guard_low..fiber.stack_low + FRAME_BYTES.load(Ordering::Relaxed)).contains(&at.sp())
             } else {
-                (record.guard_low..record.stack_low).contains(&address)
+                (fiber.guard_low..fiber.stack_low).contains(&address)
             };
-            let on_guest_stack = (record.guard_low..=record.stack_high).contains(&at.sp());
+            let on_guest_stack = (fiber.guard_low..=fiber.stack_high).contains(&at.sp());
             if exhausted && in_guest {
                 return Verdict::at(TrapCode::StackExhausted.number(), at);
             }
             if exhausted && on_guest_stack {
                 // SAFETY: On the guest's stack, whose accessible part this is.
-                let stub = unsafe { sys::stub_fault(context, record.stack_low..record.stack_high) }?;
+                let stub = unsafe { sys::stub_fault(context, fiber.stack_low..fiber.stack_high) }?;
                 let (registers, after_call) = match stub {
                     StubFault::Stub(registers) => (registers, true),
                     // SAFETY: What the kernel gave to the alarm handler, which has done nothing yet.

@@ -35,8 +35,8 @@ pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc:
     }
     // SAFETY: The record is that of the guest running on this thread, and guest code was interrupted: so this is the guest's stack.
     unsafe {
-        (*record).interrupted = context;
-        (*record).switch.event = EVENT_PREEMPTED;
+        (*record).context.interrupted = context;
+        (*record).context.switch.event = EVENT_PREEMPTED;
         sys::suspend(record.cast());
     }
 }

@@ -23,21 +23,16 @@ use crate::store::writable::AddressRange;
 use crate::sys::switch::Switch;
 use crate::sys::{self, Registers};
 
-/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer.
-///
-/// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
+/// What the record holds of one fiber: of the one that is selected, which runs next. It is exchanged when another is selected.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Record {
+pub(crate) struct Context {
     /// What the stubs know.
     pub(crate) switch: Switch,
     /// Bounds of the stack: `guard_low..stack_low` is inaccessible, `stack_low..stack_high` is the stack.
     pub(crate) guard_low: usize,
     pub(crate) stack_low: usize,
     pub(crate) stack_high: usize,
-    /// What the guest's memories occupy, accessible or not.
-    pub(crate) ranges: *const AddressRange,
-    pub(crate) ranges_len: usize,
     /// Where the segment register leads while the guest runs, if its code uses it; else zero. Its code reads it
     /// ([`awsm_abi::vmctx::SEGMENT`]).
     pub(crate) segment: usize,
@@ -51,7 +46,50 @@ pub(crate) struct Record {
     pub(crate) registers: Registers,
 }
 
-const _: () = assert!(std::mem::offset_of!(Record, switch) == 0, "the stubs are given a record as its switch");
+impl Context {
+    /// That of a fiber with the stack `guard_low..stack_low..stack_high`, on which nothing runs yet.
+    pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> Context {
+        Context {
+            switch: Switch {
+                worker_sp: 0,
+                guest_sp: 0,
+                event: 0,
+                call: 0,
+                caller: ptr::null_mut(),
+                slots: ptr::null_mut(),
+                entry: 0,
+                entry_vmctx: ptr::null_mut(),
+                entry_code: 0,
+                entry_slots: ptr::null_mut(),
+            },
+            guard_low,
+            stack_low,
+            stack_high,
+            segment: 0,
+            interrupted: ptr::null_mut(),
+            trap: 0,
+            after_call: false,
+            registers: Registers::default(),
+        }
+    }
+}
+
+/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer.
+///
+/// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Record {
+    pub(crate) context: Context,
+    /// What the guest's memories occupy, accessible or not: the same for all fibers.
+    pub(crate) ranges: *const AddressRange,
+    pub(crate) ranges_len: usize,
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(Record, context) + std::mem::offset_of!(Context, switch) == 0,
+    "the stubs are given a record as its switch"
+);
 
 thread_local! {
     /// The sandbox whose guest runs on this thread; null while none does.
@@ -68,32 +106,9 @@ pub(crate) fn current() -> *mut Record {
 pub(crate) struct RecordBox(NonNull<Record>);
 
 impl RecordBox {
-    /// A record for a guest with the stack `guard_low..stack_low..stack_high`.
-    pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> RecordBox {
-        let record = Box::new(Record {
-            switch: Switch {
-                worker_sp: 0,
-                guest_sp: 0,
-                event: 0,
-                call: 0,
-                caller: ptr::null_mut(),
-                slots: ptr::null_mut(),
-                entry: 0,
-                entry_vmctx: ptr::null_mut(),
-                entry_code: 0,
-                entry_slots: ptr::null_mut(),
-            },
-            guard_low,
-            stack_low,
-            stack_high,
-            ranges: NonNull::dangling().as_ptr(),
-            ranges_len: 0,
-            segment: 0,
-            interrupted: ptr::null_mut(),
-            trap: 0,
-            after_call: false,
-            registers: Registers::default(),
-        });
+    /// A record whose selected fiber has that context.
+    pub(crate) fn new(context: Context) -> RecordBox {
+        let record = Box::new(Record { context, ranges: NonNull::dangling().as_ptr(), ranges_len: 0 });
         RecordBox(NonNull::from(Box::leak(record)))
     }
 
@@ -107,16 +122,23 @@ impl RecordBox {
         &raw const self.get().segment
     }
 
-    /// Reads it.
-    pub(crate) fn get(&self) -> &Record {
+    /// Reads the selected fiber's context.
+    pub(crate) fn get(&self) -> &Context {
         // SAFETY: The pointer is valid until drop. The guest is not running while a reference exists: `switch` takes `&mut self`.
-        unsafe { self.0.as_ref() }
+        unsafe { &self.0.as_ref().context }
     }
 
     /// Changes it.
-    pub(crate) fn get_mut(&mut self) -> &mut Record {
+    pub(crate) fn get_mut(&mut self) -> &mut Context {
         // SAFETY: As for `get`; `&mut self` makes this the only reference.
-        unsafe { self.0.as_mut() }
+        unsafe { &mut self.0.as_mut().context }
+    }
+
+    /// Says where the memories lie.
+    pub(crate) fn set_ranges(&mut self, ranges: &[AddressRange]) {
+        // SAFETY: As for `get_mut`.
+        let record = unsafe { self.0.as_mut() };
+        (record.ranges, record.ranges_len) = (ranges.as_ptr(), ranges.len());
     }
 
     /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers of [`sys::switch`].

@@ -6,7 +6,7 @@
 
 use std::mem::{offset_of, size_of, size_of_val};
 
-use crate::fiber::record::Record;
+use crate::fiber::record::Context;
 use crate::load::Module;
 use crate::sandbox::Sandbox;
 use crate::store::instance::Instance;
@@ -84,7 +84,7 @@ impl Whereabouts {
         range(self.written, LINE_BYTES);
         range(self.stack, STACK_BYTES);
         range(self.sandbox, size_of::<Sandbox>());
-        range(self.record, offset_of!(Record, registers));
+        range(self.record, offset_of!(Context, registers));
         range(self.instance, size_of::<Instance>());
         range(self.vmctx, VMCTX_BYTES);
         range(self.memory, size_of::<Memory>());
