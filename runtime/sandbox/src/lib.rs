@@ -6,7 +6,8 @@
 //!
 //! * [`Artifact`]: a `.so` of `awsm`, parsed and checked on a private copy, then mapped into the code arena (`load/arena.rs`);
 //! * [`Template`]: what every sandbox of an artifact begins as; [`Pool`]: a worker's idle sandboxes of that kind;
-//! * [`Sandbox`]: instances, memories, tables, a stack: one guest thread of execution. [`Sandbox::resume`] switches to the guest's stack
+//! * [`Sandbox`]: instances, memories, tables, a stack: and a fiber, which is a stack and the call on it; more with [`Sandbox::start`], of which one runs at a time.
+//!   [`Sandbox::resume`] switches to the guest's stack
 //!   and comes back with an [`Event`];
 //! * [`WorkerThread`]: what a thread needs before it may resume guests: signal stack, quantum timer, handlers.
 //!
@@ -39,5 +40,5 @@ pub use sys::heap::{bound_heap, release_heap};
 pub use sys::program::release_program;
 pub use sys::space::room_for_guards;
 pub use value::{
-    Extern, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, TagHandle, Value,
+    Extern, FiberId, FuncRefHandle, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, TagHandle, Value,
 };

@@ -1,5 +1,6 @@
 //! A sandbox: a store and a fiber, which is what a pool keeps and a request is given.
 
+use std::io;
 use std::sync::Arc;
 
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
@@ -8,21 +9,28 @@ use crate::budget::Share;
 use crate::error::{CallError, InstantiateError};
 use crate::event::{Event, HostCall};
 use crate::fiber::stack::Stack;
-use crate::fiber::{Backtrace, Callee, Fiber};
-use crate::limits::INSTANCES_MAX;
+use crate::fiber::{Backtrace, Callee, Fiber, Others};
+use crate::limits::{FIBERS_MAX, INSTANCES_MAX};
 use crate::load::Artifact;
 use crate::store::image::StoreImage;
 use crate::store::{GuestMemory, Outside, Refusal, SandboxLimits, Store};
 use crate::sys;
 use crate::sys::page::Pages;
 use crate::sys::room;
-use crate::value::{Extern, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
+use crate::value::{Extern, FiberId, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
 
 /// Instances with their memories, tables and globals, and one guest thread of execution with its stack. May be moved to another thread, or
 /// dropped, whenever no method runs.
 #[derive(Debug)]
 pub struct Sandbox {
+    /// The fiber that is selected, which is mostly the first and only one.
     pub(crate) fiber: Fiber,
+    /// Its other fibers; none where none was ever started since the last reset, so that it costs nothing.
+    others: Option<Box<Others>>,
+    /// How many fibers were ever started.
+    started: u64,
+    /// Whether a fiber ended whose call had trapped.
+    trapped: bool,
     pub(crate) store: Store,
     /// What it was made from.
     pub(crate) origin: Option<Arc<StoreImage>>,
@@ -64,7 +72,7 @@ impl Sandbox {
             segment: fiber.record.segment(),
         };
         let store = Store::new(limits, instances, outside, stack_bytes, spare);
-        Sandbox { fiber, store, origin: None }
+        Sandbox { fiber, others: None, started: 0, trapped: false, store, origin: None }
     }
 
     /// Tells the fiber which memories there are, after some were added.
@@ -84,7 +92,7 @@ impl Sandbox {
         module: usize,
         imports: &[Extern],
     ) -> Result<InstanceId, InstantiateError> {
-        if !self.fiber.is_idle() {
+        if !self.fiber.is_idle() || self.others.as_ref().is_some_and(|others| !others.are_idle()) {
             return Err(InstantiateError::Misuse("an instance cannot be added while the sandbox runs"));
         }
         let done = self.store.instantiate(artifact, module, imports);
@@ -102,9 +110,39 @@ impl Sandbox {
         self.store.reserved_bytes()
     }
 
-    /// Whether everything that it did is known to have ended in good order.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.fiber.is_clean()
+    /// Whether its first call is known to have ended in good order, and no other trapped. Those that were started beside it may be suspended.
+    pub(crate) fn is_clean(&mut self) -> bool {
+        self.is_settled() || self.is_clean_with_others()
+    }
+
+    /// Whether it has no fiber but the first, whose call is known to have ended in good order.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.others.as_ref().is_none_or(|others| others.len() == 0) && !self.trapped && self.fiber.is_clean()
+    }
+
+    #[cold]
+    fn is_clean_with_others(&mut self) -> bool {
+        let is_sound = !self.trapped && self.fiber.is_sound() && self.others.as_ref().is_none_or(|others| others.are_sound());
+        is_sound && self.select_number(0).is_ok() && self.fiber.is_clean()
+    }
+
+    /// Makes it what `origin`, from which it was made, says; of fibers nothing is left but the first. On an error it is not usable any more.
+    pub(crate) fn restore(&mut self, origin: &StoreImage) -> io::Result<()> {
+        if self.others.is_some() {
+            self.end_others();
+        }
+        self.trapped = false;
+        origin.restore(&mut self.store)?;
+        self.fiber.reset();
+        Ok(())
+    }
+
+    /// Ends all fibers but the first.
+    #[cold]
+    fn end_others(&mut self) {
+        // Only what may be left is ever reset.
+        let _ = self.select_number(0);
+        self.others = None;
     }
 
     /// Takes it apart: its address space, emptied and inaccessible, for other sandboxes.
@@ -321,7 +359,8 @@ impl Sandbox {
     /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
     /// [`WorkerThread`](crate::WorkerThread).
     pub fn resume(&mut self) -> Event {
-        self.fiber.resume(&mut self.store)
+        let others = &self.others;
+        self.fiber.resume(&mut self.store, |each| others.iter().for_each(|others| others.words(each)))
     }
 
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
@@ -381,9 +420,113 @@ impl Sandbox {
         self.fiber.finish();
     }
 
-    /// Ends whatever the sandbox does. It never runs again.
+    /// Ends whatever the sandbox does, with all its fibers. It never runs again.
     pub fn kill(&mut self) {
         self.fiber.kill();
+    }
+}
+
+/// Its fibers, where it has several: calls on one store, of which one runs at a time. All methods about a call are about the one that is selected.
+impl Sandbox {
+    /// Starts another call, of `function` with these arguments, beside those that there are, and selects it: [`resume`](Self::resume) runs it next. The
+    /// fiber that was selected stays as it is until it is [selected](Self::select) again.
+    ///
+    /// # Errors
+    /// * When the selected fiber was preempted or waits, since only a call of the host is a place where others may change what it uses: resume it
+    ///   first.
+    /// * When there are [`FIBERS_MAX`](crate::limits::FIBERS_MAX) fibers, or there is no memory for another stack.
+    /// * As [`prepare`](Self::prepare). Then no fiber is started.
+    pub fn start(&mut self, function: FunctionHandle, args: &[Value]) -> Result<FiberId, CallError> {
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        let before = self.fiber.number;
+        let stack = self.another_stack()?;
+        self.started += 1;
+        self.others.get_or_insert_default().start(&mut self.fiber, self.started, stack);
+        if let Err(error) = self.prepare(function, args) {
+            let started = self.fiber.number;
+            self.select_number(before).expect("it was just left, and what was started has not run");
+            self.others.get_or_insert_default().end(started);
+            return Err(error);
+        }
+        Ok(self.fiber())
+    }
+
+    /// A stack for another fiber: of one that ended, or a new one.
+    fn another_stack(&mut self) -> Result<Stack, CallError> {
+        let others = self.others.get_or_insert_default();
+        if 1 + others.len() >= FIBERS_MAX {
+            return Err(CallError::Fibers { limit: FIBERS_MAX });
+        }
+        if let Some(stack) = others.spare() {
+            return Ok(stack);
+        }
+        let bytes = self.store.limits().stack_bytes;
+        if !room::has(Stack::room_of(bytes), [0, 0]) || !self.store.make_fiber_room(Stack::size(bytes) as u64) {
+            return Err(CallError::NoStack);
+        }
+        Stack::new(bytes).map_err(|_| {
+            self.store.fiber_bytes -= Stack::size(bytes) as u64;
+            CallError::NoStack
+        })
+    }
+
+    /// The fiber that is selected.
+    #[must_use]
+    pub fn fiber(&self) -> FiberId {
+        FiberId { sandbox: self.store.id(), number: self.fiber.number }
+    }
+
+    /// All fibers, the selected one first.
+    pub fn fibers(&self) -> impl Iterator<Item = FiberId> + '_ {
+        let sandbox = self.store.id();
+        let others = self.others.iter().flat_map(|others| others.numbers());
+        std::iter::once(self.fiber.number).chain(others).map(move |number| FiberId { sandbox, number })
+    }
+
+    /// Selects a fiber: `resume` and all methods about a call are about that one from now on.
+    ///
+    /// # Errors
+    /// When there is no such fiber, or another one was preempted or waits: resume that one first.
+    pub fn select(&mut self, fiber: FiberId) -> Result<(), CallError> {
+        if fiber.sandbox != self.store.id() {
+            return Err(CallError::NoFiber);
+        }
+        self.select_number(fiber.number)
+    }
+
+    fn select_number(&mut self, number: u64) -> Result<(), CallError> {
+        if number == self.fiber.number {
+            return Ok(());
+        }
+        let others = self.others.as_mut().filter(|others| others.numbers().any(|other| other == number));
+        let others = others.ok_or(CallError::NoFiber)?;
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        others.select(&mut self.fiber, number);
+        Ok(())
+    }
+
+    /// Ends a fiber that was started, whatever its call does: done, trapped, or suspended in a host call, which it never leaves. Its stack is kept
+    /// for the next. Where it is the selected one, the first is selected.
+    ///
+    /// # Errors
+    /// When there is no such fiber, it is the first, or the selected one was preempted or waits: resume or [kill](Self::kill) that.
+    pub fn end(&mut self, fiber: FiberId) -> Result<(), CallError> {
+        if fiber.sandbox != self.store.id() || fiber.number == 0 {
+            return Err(CallError::NoFiber);
+        }
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        if fiber.number == self.fiber.number {
+            self.select_number(0)?;
+        }
+        let is_sound = self.others.as_mut().and_then(|others| others.end(fiber.number)).ok_or(CallError::NoFiber)?;
+        self.trapped |= !is_sound;
+        Ok(())
     }
 }
 

@@ -64,7 +64,7 @@ const TIMED_OUT: i64 = 2;
 
 /// A call and its values.
 #[derive(Debug, Default)]
-struct Call {
+pub(super) struct Call {
     state: State,
     /// Arguments, then results. At a fixed address while the call lasts.
     slots: Vec<Slot>,
@@ -115,18 +115,73 @@ fn callable(store: &Store, function: FunctionHandle) -> Result<(&Instance, Entry
     Ok((instance, entry, &instance.descriptor().types[entry.ty as usize].ty))
 }
 
-/// A stack and the call on it.
+impl Call {
+    /// Whether it is not in progress and another may begin.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
+    }
+
+    /// Whether everything that it did is known to have ended in good order.
+    pub(super) fn is_clean(&self) -> bool {
+        matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Finished)
+    }
+
+    /// Whether everything that it did is in good order, and stays so if it never goes on: also in a host call.
+    pub(super) fn is_sound(&self) -> bool {
+        self.is_clean() || matches!(self.state, State::HostCall { .. })
+    }
+
+    /// Whether another call on the same store may go on before this one does; see `others.rs`.
+    fn may_be_left(&self) -> bool {
+        !matches!(self.state, State::Preempted { .. } | State::Killed)
+    }
+
+    /// Calls `each` with all words of its stack that may lead to exceptions. In a host call, all registers that the guest may need again are among
+    /// them. A call that trapped with an exception has it in its first slot.
+    pub(super) fn words(&self, stack: &Stack, context: &Context, each: &mut dyn FnMut(u64)) {
+        match self.state {
+            State::HostCall { .. } | State::Preempted { .. } | State::Killed => words(stack, context.switch.guest_sp, each),
+            State::Trapped => self.slots.first().into_iter().for_each(|slot| each(slot.u64())),
+            // Nothing is on the stack yet, or any more.
+            State::Fresh | State::Ready | State::Returned | State::Finished => {}
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.state {
+            State::Fresh => "new",
+            State::Ready => "ready to run",
+            State::HostCall { .. } => "suspended in a host call",
+            State::Preempted { .. } => "preempted",
+            State::Returned => "done",
+            State::Trapped => "trapped",
+            State::Finished => "finished",
+            State::Killed => "killed",
+        }
+    }
+}
+
+/// Calls `each` with all words from `sp` on.
+fn words(stack: &Stack, sp: usize, each: &mut dyn FnMut(u64)) {
+    let addresses = (sp..stack.high()).step_by(size_of::<usize>());
+    addresses.filter_map(|address| stack.read_word(address)).for_each(|word| each(word as u64));
+}
+
+/// A stack and the call on it: the one of its store's fibers that is selected, so that it may run.
 #[derive(Debug)]
 pub(crate) struct Fiber {
     pub(crate) record: RecordBox,
     pub(crate) stack: Stack,
-    call: Call,
+    pub(super) call: Call,
+    /// Which of its store's fibers it is: the first has the number 0.
+    pub(crate) number: u64,
 }
 
 impl Fiber {
-    /// One without a call on that stack.
+    /// The first of a store, without a call, on that stack.
     pub(crate) fn new(stack: Stack) -> Fiber {
-        Fiber { record: RecordBox::new(Context::new(stack.guard_low(), stack.low(), stack.high())), stack, call: Call::default() }
+        let record = RecordBox::new(Context::new(stack.guard_low(), stack.low(), stack.high()));
+        Fiber { record, stack, call: Call::default(), number: 0 }
     }
 
     /// Says where its guest's memories lie: before it runs, and whenever that changed. The list stays where it is until the next time.
@@ -136,12 +191,22 @@ impl Fiber {
 
     /// Whether no call is in progress and another may begin.
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.call.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
+        self.call.is_idle()
     }
 
     /// Whether everything that the call did is known to have ended in good order.
     pub(crate) fn is_clean(&self) -> bool {
-        matches!(self.call.state, State::Fresh | State::Ready | State::Returned | State::Finished)
+        self.call.is_clean()
+    }
+
+    /// Whether everything that the call did is in good order, and stays so if it never goes on.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.call.is_sound()
+    }
+
+    /// Whether another fiber of the store may run before this one goes on.
+    pub(crate) fn may_be_left(&self) -> bool {
+        self.call.may_be_left()
     }
 
     /// As if there had been no call.
@@ -154,17 +219,9 @@ impl Fiber {
         self.call.slots.as_ptr().addr()
     }
 
-    fn state(&self) -> &'static str {
-        match self.call.state {
-            State::Fresh => "new",
-            State::Ready => "ready to run",
-            State::HostCall { .. } => "suspended in a host call",
-            State::Preempted { .. } => "preempted",
-            State::Returned => "done",
-            State::Trapped => "trapped",
-            State::Finished => "finished",
-            State::Killed => "killed",
-        }
+    /// Where its call stands, in words.
+    pub(crate) fn state(&self) -> &'static str {
+        self.call.name()
     }
 
     /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs.
@@ -222,12 +279,13 @@ impl Fiber {
         self.record.get_mut().switch.guest_sp = unsafe { sys::prepare_start(self.record.as_ptr().cast(), self.stack.high()) };
     }
 
-    /// Lets the guest run until it returns, traps, calls the host or is preempted.
+    /// Lets the guest run until it returns, traps, calls the host or is preempted. `others` calls what it is given with all words of the store's other
+    /// stacks.
     ///
     /// # Panics
     /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
     /// [`WorkerThread`](crate::WorkerThread).
-    pub(crate) fn resume(&mut self, store: &mut Store) -> Event {
+    pub(crate) fn resume(&mut self, store: &mut Store, others: impl Fn(&mut dyn FnMut(u64))) -> Event {
         match self.call.state {
             // A guest may spend nearly all of its time in host calls, where ticks are only noted.
             State::HostCall { answered: true, .. } if preempt::take_tick() => return Event::Preempted,
@@ -256,7 +314,7 @@ impl Fiber {
                         return Event::Preempted;
                     }
                     EVENT_HOST_CALL => {
-                        if let Some(event) = self.on_host_call(store) {
+                        if let Some(event) = self.on_host_call(store, &others) {
                             return event;
                         }
                         if preempt::take_tick() {
@@ -275,7 +333,7 @@ impl Fiber {
     }
 
     /// Serves a builtin, or says what the worker has to do.
-    fn on_host_call(&mut self, store: &mut Store) -> Option<Event> {
+    fn on_host_call(&mut self, store: &mut Store, others: &impl Fn(&mut dyn FnMut(u64))) -> Option<Event> {
         let (call, caller) = (self.record.get().switch.call, self.record.get().switch.caller);
         // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
         let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
@@ -298,7 +356,7 @@ impl Fiber {
         if call == builtin::MEMORY_WAIT {
             return Some(self.waits(slots[0]));
         }
-        match self.builtin(store, instance, call, &slots[..count]) {
+        match self.builtin(store, others, instance, call, &slots[..count]) {
             Ok(result) => {
                 if let Some(result) = result {
                     self.guest_slots_mut(1)[0] = result;
@@ -310,9 +368,19 @@ impl Fiber {
     }
 
     /// Serves a builtin: those that are about this call here, the others where what they change is.
-    fn builtin(&mut self, store: &mut Store, instance: InstanceId, call: u32, slots: &[Slot]) -> Outcome {
+    fn builtin(
+        &mut self,
+        store: &mut Store,
+        others: &impl Fn(&mut dyn FnMut(u64)),
+        instance: InstanceId,
+        call: u32,
+        slots: &[Slot],
+    ) -> Outcome {
         match call {
-            builtin::EXCEPTION_ROOM => store.exception_room(slots[0].u64(), |each| self.words().for_each(each)),
+            builtin::EXCEPTION_ROOM => store.exception_room(slots[0].u64(), |each| {
+                words(&self.stack, self.record.get().switch.guest_sp, each);
+                others(each);
+            }),
             builtin::SEGMENT if (slots[0].u64() as u32 as usize) < store.instances.len() => {
                 self.select_segment(store, slots[0].u64() as u32);
                 Ok(None)
@@ -326,12 +394,6 @@ impl Fiber {
         if let Some(base) = store.segment_base(instance) {
             self.record.get_mut().segment = base;
         }
-    }
-
-    /// What lies on the stack while the guest is suspended in a host call: all registers that it may need again are among it.
-    fn words(&self) -> impl Iterator<Item = u64> {
-        let addresses = (self.record.get().switch.guest_sp..self.stack.high()).step_by(size_of::<usize>());
-        addresses.filter_map(|address| self.stack.read_word(address)).map(|word| word as u64)
     }
 
     /// The guest waits. Nothing can happen meanwhile, so the answer is known now.
@@ -529,7 +591,7 @@ impl Fiber {
         }
     }
 
-    /// Ends whatever the sandbox does. It never runs again.
+    /// Ends whatever the fiber does. Neither it nor another one of the store ever runs again.
     pub(crate) fn kill(&mut self) {
         self.call.state = State::Killed;
     }

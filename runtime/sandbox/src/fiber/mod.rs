@@ -3,6 +3,7 @@
 mod backtrace;
 mod call;
 mod fault;
+mod others;
 mod preempt;
 pub(crate) mod record;
 pub(crate) mod stack;
@@ -12,4 +13,5 @@ mod worker;
 pub use backtrace::{Backtrace, Frame};
 pub use call::Callee;
 pub(crate) use call::Fiber;
+pub(crate) use others::Others;
 pub use worker::{WorkerThread, affinity};

@@ -22,8 +22,7 @@ pub(crate) fn reset(mut sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
     }
     // Taken out meanwhile: a count of references less.
     let origin = sandbox.origin.take()?;
-    origin.restore(&mut sandbox.store).ok()?;
-    sandbox.fiber.reset();
+    sandbox.restore(&origin).ok()?;
     sandbox.origin = Some(origin);
     Some(sandbox)
 }

@@ -105,11 +105,10 @@ impl From<Arc<StoreImage>> for Template {
 }
 
 impl Sandbox {
-    /// What it holds now, as a template: memories, tables, globals, dropped segments. None while a call is in progress, after a trap or a kill, and
-    /// for a sandbox that was not made from a template or [holds exceptions](Self::holds_exceptions).
+    /// What it holds now, as a template: memories, tables, globals, dropped segments. None while a call is in progress or other fibers exist, after a trap or a kill, and for a sandbox that was not made from a template or [holds exceptions](Self::holds_exceptions).
     #[must_use]
     pub fn snapshot(&self) -> Option<Template> {
-        let origin = self.origin.as_ref().filter(|_| self.is_clean() && !self.holds_exceptions())?;
+        let origin = self.origin.as_ref().filter(|_| self.is_settled() && !self.holds_exceptions())?;
         let image = StoreImage::of(&origin.artifact, &origin.limits, origin.budget.clone(), &self.store, self.room());
         Some(Template(Arc::new(image)))
     }

@@ -134,6 +134,7 @@ impl StoreImage {
         }
         store.refusal = None;
         store.host_bytes = 0;
+        store.fiber_bytes = 0;
         let bytes = store.fixed_bytes() + self.begin_bytes();
         if let Some(share) = store.share.as_mut().filter(|share| share.bytes() > bytes) {
             // Fewer are always to be had.

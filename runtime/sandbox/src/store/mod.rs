@@ -46,7 +46,7 @@ pub(crate) const ELEMENT_BYTES: u64 = awsm_abi::vmctx::table::ELEMENT_BYTES as u
 /// What a sandbox may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxLimits {
-    /// Bytes of all its linear memories together and, beyond [`limits::BESIDE_MEMORY_FREE_BYTES`](crate::limits::BESIDE_MEMORY_FREE_BYTES), of
+    /// Bytes of all its linear memories together, of the stacks of calls that were [started](crate::Sandbox::start) and, beyond [`limits::BESIDE_MEMORY_FREE_BYTES`](crate::limits::BESIDE_MEMORY_FREE_BYTES), of
     /// its tables and of what the host keeps for it ([`Sandbox::set_host_bytes`](crate::Sandbox::set_host_bytes)).
     pub memory_bytes_max: u64,
     /// Elements of each of its tables.
@@ -111,6 +111,8 @@ pub(crate) struct Store {
     pub(crate) refusal: Option<Refusal>,
     /// What the host keeps for it, in bytes.
     pub(crate) host_bytes: u64,
+    /// Stacks beside its first, in bytes.
+    pub(crate) fiber_bytes: u64,
     /// Its part of what all sandboxes may use; none where nobody counts.
     pub(crate) share: Option<Share>,
     /// What new memories are made of, if it fits.
@@ -152,6 +154,7 @@ impl Store {
             ranges: Vec::new(),
             refusal: None,
             host_bytes: 0,
+            fiber_bytes: 0,
             share: None,
             spare,
             stack_bytes,
@@ -312,7 +315,7 @@ impl Store {
 
     /// The same with so many bytes in tables and at the host.
     fn counted_with(&self, beside: u64) -> u64 {
-        self.memory_bytes().saturating_add(beside.saturating_sub(BESIDE_MEMORY_FREE_BYTES))
+        (self.memory_bytes() + self.fiber_bytes).saturating_add(beside.saturating_sub(BESIDE_MEMORY_FREE_BYTES))
     }
 
     /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
@@ -351,6 +354,13 @@ impl Store {
     /// Whether `more` bytes of memory may be used in addition; then they are its share until the reset.
     pub(crate) fn make_room(&mut self, more: u64) -> bool {
         self.may_count(self.counted_bytes().saturating_add(more))
+    }
+
+    /// The same for the stack of another fiber, which is noted.
+    pub(crate) fn make_fiber_room(&mut self, more: u64) -> bool {
+        let room = self.make_room(more);
+        self.fiber_bytes += if room { more } else { 0 };
+        room
     }
 
     /// The same for a table.
