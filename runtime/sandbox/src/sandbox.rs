@@ -364,7 +364,7 @@ impl Sandbox {
     }
 
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
-    /// exception that nobody caught only where it was thrown: the functions that it left are gone.
+    /// exception that was not caught only where it was thrown: the functions that it left are gone.
     #[must_use]
     pub fn backtrace(&self) -> Backtrace {
         self.fiber.backtrace(&self.store)
@@ -434,7 +434,7 @@ impl Sandbox {
     /// # Errors
     /// * When the selected fiber was preempted or waits, since only a call of the host is a place where others may change what it uses: resume it
     ///   first.
-    /// * When there are [`FIBERS_MAX`](crate::limits::FIBERS_MAX) fibers, or there is no memory for another stack.
+    /// * When there are [`FIBERS_MAX`] fibers, or there is no memory for another stack.
     /// * As [`prepare`](Self::prepare). Then no fiber is started.
     pub fn start(&mut self, function: FunctionHandle, args: &[Value]) -> Result<FiberId, CallError> {
         if !self.fiber.may_be_left() {

@@ -9,6 +9,20 @@
 //!                                             '---------------'-----------'
 //!   kill: from any state to Killed, which is the end
 //! ```
+//!
+//! | state | the guest's stack | may be resumed | another fiber may run | may be reset |
+//! |---|---|---|---|---|
+//! | Fresh, Returned, Finished | nothing that is needed | no | yes | yes |
+//! | Ready | the start stub's frame | yes | yes | yes |
+//! | HostCall | the stub's frame, `guest_sp` | when answered | yes | of fibers beside the first |
+//! | Preempted, by the timer | the kernel's frame and the handler's | yes | no | no |
+//! | Preempted, behind a builtin; waiting | the stub's frame | yes | no | no |
+//! | Trapped | as the trap left it, for the backtrace | no | yes | no |
+//! | Killed | unknown | never | no | no |
+//!
+//! Indices and addresses that come from the guest are looked at when its call comes ([`Fiber::on_host_call`]), once: the call's number and its instance against
+//! the store, the slots against the bounds of this stack. What is read later, in `host_args` and `host_results`, relies on that. Without the look at the slots, a
+//! guest with a bug of the compiler in it would have the host write anywhere.
 
 use std::time::Duration;
 
@@ -248,6 +262,7 @@ impl Fiber {
         if !self.is_idle() {
             return Err(CallError::Busy { state: self.state() });
         }
+        // This comparison is what makes it safe to call an address that was found in another sandbox.
         // A store of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
         let instance = store.instances.get(callee.instance as usize);
         if !instance.is_some_and(|instance| instance.artifact().is(&callee.artifact)) {
@@ -260,7 +275,7 @@ impl Fiber {
 
     /// Makes the record ready for a call of `code` in an instance, through an entry of its module; the arguments stand in the call's slots.
     fn ready(&mut self, store: &Store, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
-        // At least one: an exception that nobody catches comes back there.
+        // At least one: an exception that is not caught comes back there.
         let slots = self.call.slots.len().max(results as usize).max(1);
         self.call.slots.resize(slots, Slot::default());
         self.call.ty = (instance, entry.ty);
@@ -455,7 +470,7 @@ impl Fiber {
         Event::Trapped(Trap { code, location })
     }
 
-    /// Where the exception was thrown that nobody caught, if that was the trap: the entry's first slot holds it.
+    /// Where the exception was thrown that was not caught, if that was the trap: the entry's first slot holds it.
     fn thrown_at<'a>(&self, store: &'a Store) -> Option<(&'a Loaded, WasmLocation)> {
         if self.call.state != State::Trapped || self.record.get().trap != TrapCode::UncaughtException.number() {
             return None;
@@ -491,7 +506,7 @@ impl Fiber {
     }
 
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
-    /// exception that nobody caught only where it was thrown: the functions that it left are gone.
+    /// exception that was not caught only where it was thrown: the functions that it left are gone.
     pub(crate) fn backtrace(&self, store: &Store) -> Backtrace {
         match self.thrown_at(store) {
             Some((artifact, location)) => {

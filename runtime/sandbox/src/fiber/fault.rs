@@ -124,7 +124,7 @@ unsafe fn learn(
 ) -> bool {
     /// Of SIGSEGV: the page exists, but does not allow this.
     const SEGV_ACCERR: libc::c_int = 2;
-    // SAFETY: The kernel's context and, for this signal, its information. A guest runs, so that nobody else uses the list and what it leads to.
+    // SAFETY: The kernel's context and, for this signal, its information. A guest runs, so that nothing else uses the list and what it leads to.
     unsafe {
         if signal != libc::SIGSEGV || (*info).si_code != SEGV_ACCERR || !arena::contains(Registers::from_context(context).pc()) {
             return false;
@@ -189,7 +189,7 @@ unsafe fn judge(
     }
 }
 
-/// Hands a fault that is no guest's to whom it would have gone without us.
+/// Hands a fault that is no guest's to the handler that was there before, or to the default.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let previous = &raw const PREVIOUS;
     let Some(i) = FAULTS.iter().position(|&fault| fault == signal) else { return };

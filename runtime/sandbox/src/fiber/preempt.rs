@@ -5,7 +5,7 @@
 //! switch away from it the worker unblocks it, and blocks it again before it switches back: signals never nest on a guest's stack.
 //!
 //! Only where the interrupted program counter lies in guest code is there anything to suspend. In the switch itself, in the host or in another
-//! handler the tick is noted for whoever asks next.
+//! handler the tick is noted, until the worker takes it (`take_tick`).
 
 use std::cell::Cell;
 

@@ -15,6 +15,17 @@
 //!
 //! No frame of Rust code is ever live on a guest's stack but the alarm handler's, which owns nothing: a guest's stack may be forgotten at any
 //! suspension. Floating-point control words (MXCSR, x87) are not switched: guest code cannot change them and hosts do not.
+//!
+//! What must stay true for a switch to be safe:
+//!
+//! * **`CURRENT` says whose guest runs.** It is set before the switch and null after it, on the thread that switches. A handler that finds it null takes a
+//!   fault for the host's. Were it set while the host runs, a handler would read the record of a sandbox that may be gone.
+//! * **Rust code holds no reference to the record, the store or the stack across the switch** but through `&mut` of the caller: the guest writes to all of
+//!   them. So `switch` works on raw pointers, and is given no borrow of the store.
+//! * **Nothing with a destructor is live below the switch**: a trap comes back as from a plain return, and a suspended guest may never go on.
+//! * **A guest's stack is as the stub left it until it is resumed.** `guest_sp` belongs with that stack; `others.rs` exchanges both or none.
+//! * **The thread may be another one after a suspension.** What is the thread's (`CURRENT`, signal stack, mask, segment register) is set at each
+//!   resumption and never kept.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};

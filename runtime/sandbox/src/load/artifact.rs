@@ -92,6 +92,8 @@ impl Artifact {
             copy = aligned(bytes);
             &copy[copy.len() - bytes.len()..]
         };
+        // The order matters: nothing is mapped before all is checked, and what is checked are these bytes, which are private to this call. A file
+        // that changes meanwhile changes nothing here.
         let elf = elf::parse(bytes)?;
         let (descriptor_at, section) = elf.descriptor;
         let raw = Raw::parse(section).map_err(|error| match error {
@@ -105,6 +107,7 @@ impl Artifact {
         cpu::check(&descriptor.cpu_features)?;
         let ranges = text_ranges(&elf, descriptor_at, &raw)?;
         check::check(&descriptor, &raw.texts, raw.blob, policy)?;
+        // Behind the checks, since ids are never given back: what is refused must not use them up.
         let type_ids = descriptor.modules.iter().map(types::canonical_ids).collect::<Option<Vec<_>>>();
         let type_ids = type_ids.ok_or_else(|| LoadError::rejected("this process knows too many function types already"))?;
 
@@ -164,7 +167,7 @@ impl Artifact {
         self.0.code.bytes()
     }
 
-    /// For whoever wants to know when it is gone.
+    /// A handle that tells when it is gone.
     #[must_use]
     pub fn downgrade(&self) -> WeakArtifact {
         WeakArtifact(Arc::downgrade(&self.0))

@@ -1,4 +1,19 @@
-//! Checks a descriptor against itself: every index, range and type, once, so that whoever uses it later may index.
+//! Checks a descriptor against itself: every index, range and type, once, so that all later code may index.
+//!
+//! **What holds behind it.** All later code relies on these, and does not ask again:
+//!
+//! | what was checked | what relies on it | without it |
+//! |---|---|---|
+//! | code references lie in code ranges | entries and thunks are called, `call_indirect` jumps | a jump to any address of the arena |
+//! | a function that is referred to, exported or the start has code | references to functions, which are made of its address | a reference to address 0, which tables take for null |
+//! | bodies are in order and apart | binary search of functions by offset | backtraces name the wrong function |
+//! | types name types of their own group or before | canonical ids are given in one pass | a type with the id of another: calls with wrong arguments |
+//! | constant expressions have one value of the right kind | their slots are written without a look | a number that is taken for a reference |
+//! | data lies in the blob | slices of it | a panic of the host while it makes an instance |
+//! | minimum, maximum and bounds mode of memories fit | the reservation that unchecked code needs | an access behind the reservation |
+//! | plan steps import from earlier steps, of the right kind | instances are made in order | a panic of the host |
+//!
+//! What is *not* checked is what the code does. That is the compiler's word: see [`crate::load`].
 
 use std::collections::HashSet;
 

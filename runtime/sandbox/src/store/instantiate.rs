@@ -1,4 +1,16 @@
 //! Making an instance in a sandbox (core specification, section 4.5.4), the call of its start function apart.
+//!
+//! The order is that of the specification, and more of it matters than shows:
+//!
+//! 1. What is given is compared with what is wanted, before anything of the sandbox changes.
+//! 2. Memories, tables and tags are made; the vmctx is filled. From then on generated code takes all of it as constant: nothing but the cells of globals
+//!    and the slots of arguments is ever written there again ([`awsm_abi::vmctx`]).
+//! 3. The instance is added, **before** segments are applied. When one does not fit, functions that earlier ones put into tables of other instances stay
+//!    callable, as the specification wants it. Their vmctx must exist then: a half-made instance is never taken out again.
+//! 4. Globals, then elements, then data.
+//!
+//! Addresses in a vmctx lead to boxes, pages and other vmctx, which never move, although the vectors that own them do. `instance_table` has its
+//! final size from the start, for the same reason.
 
 use awsm_abi::descriptor::SegmentMode;
 use awsm_abi::types::Bounds;

@@ -1,4 +1,14 @@
 //! Whether what is given for a module's imports has the types that it wants (core specification, section 4.5.1 and 3.2).
+//!
+//! Generated code does not look at what it is linked to. So each comparison here is all that stands between two modules that disagree:
+//!
+//! * a function's type decides registers and slots of a call; a subtype's are the same, by the specification's rules;
+//! * a memory's reservation decides whether accesses need checks: code compiled with guards must never get a memory without
+//!   ([`Memory::suits`](crate::store::memory::Memory::suits));
+//! * a mutable global's or a table's element type must be *equal*: what one module writes the other reads as its own type;
+//! * a handle of another sandbox would lead into that one's memory.
+//!
+//! Types are compared by canonical ids (`types.rs`), since each module has numbers of its own.
 
 use awsm_abi::descriptor::{Import, ImportType};
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};

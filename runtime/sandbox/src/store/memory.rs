@@ -8,6 +8,18 @@
 //!
 //! What of the accessible part can be written to, and what a reset therefore has to look at, is in `writable.rs`. The base never moves. A memory
 //! that guarded code may use has a reservation of [`GUARD_RESERVATION_BYTES`]: whatever address such code forms lies within.
+//!
+//! What isolation rests on, here:
+//!
+//! * **All of the reservation is this memory's**, from the first page of the mapping to its end. An unchecked access is base + 32-bit index + 32-bit
+//!   offset + width: below [`GUARD_RESERVATION_BYTES`]. One page less, and a guest reaches what the system mapped next to it.
+//! * **Behind the length nothing is accessible** with [`Reservation::Guard`]. The length in the record is for checked code and for the host; the pages are
+//!   for unchecked code. `set_length` changes the pages first when it grows and says so after, and makes them inaccessible when it shrinks.
+//! * **A shrunk and grown memory is zero.** `restore` empties what it makes inaccessible or writes the image over it: what was behind a shorter length is
+//!   another request's.
+//! * **The record and the state of protection are boxed**, since generated code and the handler of faults know them by address, and memories are moved.
+//! * **Code outside of this file never writes without [`Memory::slice_mut`]**: pages outside the spans are read-only, and a fault in host code is no guest's, so that it
+//!   would end the process.
 
 use std::cell::UnsafeCell;
 use std::io;

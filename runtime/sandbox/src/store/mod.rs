@@ -113,7 +113,7 @@ pub(crate) struct Store {
     pub(crate) host_bytes: u64,
     /// Stacks beside its first, in bytes.
     pub(crate) fiber_bytes: u64,
-    /// Its part of what all sandboxes may use; none where nobody counts.
+    /// Its part of what all sandboxes may use; none where that is not counted.
     pub(crate) share: Option<Share>,
     /// What new memories are made of, if it fits.
     spare: Vec<Pages>,

@@ -106,7 +106,7 @@ impl Writable {
     fn set(&self, span: Span, access: Access) -> bool {
         debug_assert!(span.end <= self.accessible);
         // SAFETY: These pages belong to the memory whose state this is. Reading stays possible; they become read-only only in `protect`, which
-        // the memory calls when nobody has a reference for writing.
+        // the memory calls when no reference for writing exists.
         span.end <= span.start || unsafe { protect_raw(self.base + span.start, span.len(), access) }
     }
 

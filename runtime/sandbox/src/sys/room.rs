@@ -89,7 +89,7 @@ fn mappings() -> usize {
 }
 
 fn addresses() -> usize {
-    // Where reservations are dear, those that are given up are kept, and count as taken by nobody.
+    // Where reservations are dear, those that are given up are kept, and do not count as taken.
     if space::dear() {
         return usize::MAX;
     }

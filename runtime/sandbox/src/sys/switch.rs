@@ -1,5 +1,9 @@
 //! What the assembly of the switch between a worker's stack and a guest's knows, by offsets: the guest's registers and its stack pointers, and why it
 //! came back. The stubs themselves are in the file of each processor.
+//!
+//! The stubs find it by vmctx's `sandbox` pointer, which is written when an instance is made and never again: one `Switch` a sandbox, at one address. The
+//! fiber that runs next has its state in there. A stub stores what it knows *before* it changes the stack pointer, and nothing after it: a
+//! fault in between is on a stack whose bounds the handler knows.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
