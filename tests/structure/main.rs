@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Crates whose rooms are to have an order.
-const CRATES: [&str; 2] = ["compiler/src", "runtime/src"];
+const CRATES: [&str; 3] = ["compiler/src", "runtime/sandbox/src", "runtime/src"];
 
 /// Where a room names another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

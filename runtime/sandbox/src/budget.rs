@@ -13,7 +13,7 @@ pub struct Budget {
     reclaim: OnceLock<Weak<dyn Reclaim>>,
 }
 
-/// Whoever has what is idle, and can give it back when a budget is exhausted.
+/// An owner of idle things, which can give them back when a budget is exhausted.
 pub trait Reclaim: Debug + Send + Sync {
     /// Gives back `bytes`, or what there is; false when that is nothing.
     fn reclaim(&self, bytes: u64) -> bool;
@@ -29,7 +29,7 @@ impl Budget {
         Arc::new(Budget { max: bytes_max, used: AtomicU64::new(0), reclaim: OnceLock::new() })
     }
 
-    /// Says who gives something back when it is exhausted; only the first counts.
+    /// Sets what gives something back when it is exhausted; only the first counts.
     pub fn set_reclaim(&self, reclaim: Weak<dyn Reclaim>) {
         let _ = self.reclaim.set(reclaim);
     }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(idle.0.lock().unwrap().len(), 7);
         assert!(claimed.resize(60));
         assert!(budget.claim(101).is_none());
-        assert_eq!(idle.0.lock().unwrap().len(), 3, "what cannot be had costs nobody anything");
+        assert_eq!(idle.0.lock().unwrap().len(), 3, "what cannot be had costs nothing");
         assert!(!claimed.resize(101) && claimed.resize(100));
         drop((idle, claimed));
         assert!(budget.claim(100).is_some());

@@ -189,6 +189,18 @@ pub enum CallError {
     /// The handle or a reference among the values belongs to another sandbox.
     #[error("a handle of another sandbox")]
     Foreign,
+    /// The sandbox has as many fibers as it may have.
+    #[error("the sandbox has {limit} calls at the same time, which is the limit")]
+    Fibers {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// There is no memory for another stack: by the sandbox's limit, by the budget, or the system has none.
+    #[error("no memory for the stack of another call")]
+    NoStack,
+    /// The fiber has ended, or is another sandbox's.
+    #[error("there is no such fiber in this sandbox")]
+    NoFiber,
     /// The artifact has no entry for functions of this type, since none of them is exported.
     #[error("the artifact has no entry for functions of type {0}")]
     NoEntry(FuncType),

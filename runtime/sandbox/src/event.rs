@@ -18,7 +18,7 @@ pub enum Event {
     Trapped(Trap),
     /// The quantum is over; resume to go on.
     Preempted,
-    /// The guest waits for one of its shared memories to change (`memory.atomic.wait`), which nobody else can do: resume it when this time is
+    /// The guest waits for one of its shared memories to change (`memory.atomic.wait`), which no other guest can do: resume it when this time is
     /// over. Without a time it waits for ever, and only its end is left.
     Waits {
         /// For how long, from now.

@@ -1,113 +1,46 @@
-//! A sandbox: instances, memories, tables, globals, a stack.
+//! A sandbox: a store and a fiber, which is what a pool keeps and a request is given.
 
-use std::cell::UnsafeCell;
 use std::io;
-use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use awsm_abi::limits::PAGE_BYTES;
-use awsm_abi::types::{GlobalType, MemoryType, RefKind, TableType, ValType};
+use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 
 use crate::budget::Share;
-use crate::call::Call;
-use crate::context::{AddressRange, RecordBox};
-use crate::error::InstantiateError;
-use crate::exceptions::Exceptions;
-use crate::guest_memory::GuestMemory;
-use crate::instance::Instance;
-use crate::limits::{BESIDE_MEMORY_FREE_BYTES, EXCEPTION_BYTES, INSTANCES_MAX, MEMORIES_MAX, SANDBOX_OVERHEAD_BYTES, TABLES_MAX};
+use crate::error::{CallError, InstantiateError};
+use crate::event::{Event, HostCall};
+use crate::fiber::stack::Stack;
+use crate::fiber::{Backtrace, Callee, Fiber, Others};
+use crate::limits::{FIBERS_MAX, INSTANCES_MAX};
 use crate::load::Artifact;
-use crate::memory::{Memory, Reservation};
-use crate::stack::Stack;
+use crate::store::image::StoreImage;
+use crate::store::{GuestMemory, Outside, Refusal, SandboxLimits, Store};
+use crate::sys;
 use crate::sys::page::Pages;
 use crate::sys::room;
-use crate::table::Table;
-use crate::template::Template;
-use crate::types;
-use crate::value::{Extern, FunctionHandle, InstanceId, MemoryHandle, SandboxId, Slot, Value};
-
-/// Size of a table's element.
-pub(crate) const ELEMENT_BYTES: u64 = awsm_abi::vmctx::table::ELEMENT_BYTES as u64;
-
-/// What a sandbox may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SandboxLimits {
-    /// Bytes of all its linear memories together and, beyond [`limits::BESIDE_MEMORY_FREE_BYTES`](crate::limits::BESIDE_MEMORY_FREE_BYTES), of
-    /// its tables and of what the host keeps for it ([`Sandbox::set_host_bytes`]).
-    pub memory_bytes_max: u64,
-    /// Elements of each of its tables.
-    pub table_elements_max: u64,
-    /// Its stack in bytes, without guard; kept between [`limits::STACK_BYTES_MIN`](crate::limits::STACK_BYTES_MIN) and
-    /// [`limits::STACK_BYTES_MAX`](crate::limits::STACK_BYTES_MAX).
-    pub stack_bytes: usize,
-}
-
-impl Default for SandboxLimits {
-    /// 4 GiB of memories, tables as large as the specification's embedders allow, 1 MiB of stack.
-    fn default() -> SandboxLimits {
-        SandboxLimits {
-            memory_bytes_max: 4 << 30,
-            table_elements_max: awsm_abi::limits::TABLE_ELEMENTS_MAX,
-            stack_bytes: 1 << 20,
-        }
-    }
-}
-
-/// Why a sandbox did not get memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It has as much as [`SandboxLimits`] allow.
-    Limit,
-    /// What it shares with others is used up, or the system has none left: it might get it at another time.
-    Exhausted,
-}
+use crate::value::{Extern, FiberId, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
 
 /// Instances with their memories, tables and globals, and one guest thread of execution with its stack. May be moved to another thread, or
 /// dropped, whenever no method runs.
 #[derive(Debug)]
 pub struct Sandbox {
-    id: SandboxId,
-    limits: SandboxLimits,
-    pub(crate) record: RecordBox,
-    pub(crate) stack: Stack,
-    pub(crate) call: Call,
-    pub(crate) instances: Vec<Instance>,
-    /// Addresses of the instances' vmctx, at a fixed address: what generated code finds callees by.
-    pub(crate) instance_table: Box<[*mut u8]>,
-    pub(crate) memories: Vec<Memory>,
-    pub(crate) tables: Vec<Table>,
-    pub(crate) globals: Vec<GlobalCell>,
-    /// Canonical id of the type of each tag.
-    pub(crate) tags: Vec<u32>,
-    /// Its exceptions, if any of its modules has tags.
-    pub(crate) exceptions: Option<Exceptions>,
-    /// Cells of globals that no instance defines.
-    #[expect(clippy::vec_box, reason = "instances know the cells by address")]
-    pub(crate) host_cells: Vec<Box<UnsafeCell<Slot>>>,
-    /// Addresses of the memories, for the fault handler.
-    ranges: Vec<AddressRange>,
-    pub(crate) refusal: Option<Refusal>,
-    /// What the host keeps for it, in bytes.
-    pub(crate) host_bytes: u64,
-    /// Its part of what all sandboxes may use; none where nobody counts.
-    pub(crate) share: Option<Share>,
+    /// The fiber that is selected, which is mostly the first and only one.
+    pub(crate) fiber: Fiber,
+    /// Its other fibers; none where none was ever started since the last reset, so that it costs nothing.
+    others: Option<Box<Others>>,
+    /// How many fibers were ever started.
+    started: u64,
+    /// Whether a fiber ended whose call had trapped.
+    trapped: bool,
+    pub(crate) store: Store,
     /// What it was made from.
-    pub(crate) template: Option<Template>,
-    /// What new memories are made of, if it fits.
-    spare: Parts,
+    pub(crate) origin: Option<Arc<StoreImage>>,
 }
 
 // SAFETY: All raw pointers lead to what the sandbox itself owns (record, stack, vmctx, cells) or keeps alive (artifacts). Its guest runs only
 // within `resume`, on the calling thread, and a suspended guest holds nothing of the thread it ran on: see `preempt::before_resumption`.
 unsafe impl Send for Sandbox {}
 
-/// A global of a sandbox.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GlobalCell {
-    pub(crate) cell: *mut Slot,
-    pub(crate) ty: GlobalType,
-}
-
+/// Its life.
 impl Sandbox {
     /// An empty sandbox, to which instances are added.
     ///
@@ -120,139 +53,135 @@ impl Sandbox {
     /// An empty sandbox for at most that many instances, to take images of: nothing is ever to run in it. So it has no stack, and its memories have
     /// no address space but for their first pages, which makes it cheaper by half.
     pub(crate) fn for_images(limits: &SandboxLimits, instances: usize) -> Sandbox {
-        Sandbox::on(Stack::none(), limits, instances, Parts::default())
+        Sandbox::on(Stack::none(), limits, instances, Vec::new())
     }
 
     /// The same, of what another sandbox left, as far as that fits.
     pub(crate) fn of_parts(limits: &SandboxLimits, instances: usize, mut spare: Parts) -> Result<Sandbox, InstantiateError> {
         let stack = spare.stack(limits.stack_bytes).map_or_else(|| Stack::new(limits.stack_bytes), Ok);
         let stack = stack.map_err(|source| InstantiateError::OutOfMemory { what: "a stack", source })?;
-        Ok(Sandbox::on(stack, limits, instances, spare))
+        Ok(Sandbox::on(stack, limits, instances, spare.memories))
     }
 
-    fn on(stack: Stack, limits: &SandboxLimits, instances: usize, spare: Parts) -> Sandbox {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Sandbox {
-            id: SandboxId(NEXT.fetch_add(1, Ordering::Relaxed)),
-            limits: *limits,
-            record: RecordBox::new(stack.guard_low(), stack.low(), stack.high()),
-            stack,
-            call: Call::default(),
-            instances: Vec::new(),
-            instance_table: vec![ptr::null_mut(); instances].into(),
-            memories: Vec::new(),
-            tables: Vec::new(),
-            globals: Vec::new(),
-            tags: Vec::new(),
-            exceptions: None,
-            host_cells: Vec::new(),
-            ranges: Vec::new(),
-            refusal: None,
-            host_bytes: 0,
-            share: None,
-            template: None,
-            spare,
+    fn on(stack: Stack, limits: &SandboxLimits, instances: usize, spare: Vec<Pages>) -> Sandbox {
+        let stack_bytes = (!stack.is_none()).then(|| (stack.high() - stack.low()) as u64);
+        let fiber = Fiber::new(stack);
+        let outside = Outside {
+            host_call: sys::host_call_address(),
+            record: fiber.record.as_ptr().cast_const().cast(),
+            segment: fiber.record.segment(),
+        };
+        let store = Store::new(limits, instances, outside, stack_bytes, spare);
+        Sandbox { fiber, others: None, started: 0, trapped: false, store, origin: None }
+    }
+
+    /// Tells the fiber which memories there are, after some were added.
+    pub(crate) fn note_memories(&mut self) {
+        self.fiber.set_ranges(self.store.ranges());
+    }
+
+    /// Adds an instance of a module of `artifact`. `imports` stand for the module's imports in their order. Active segments are applied; the
+    /// start function is not run: see [`start_function`](Self::start_function).
+    ///
+    /// # Errors
+    /// When imports do not match, a limit is reached, or an active segment does not fit. In the last case the effects of earlier segments remain,
+    /// and functions that they put into tables stay callable, as the specification wants it.
+    pub fn instantiate(
+        &mut self,
+        artifact: &Artifact,
+        module: usize,
+        imports: &[Extern],
+    ) -> Result<InstanceId, InstantiateError> {
+        if !self.fiber.is_idle() || self.others.as_ref().is_some_and(|others| !others.are_idle()) {
+            return Err(InstantiateError::Misuse("an instance cannot be added while the sandbox runs"));
         }
+        let done = self.store.instantiate(artifact, module, imports);
+        self.note_memories();
+        done
     }
 
-    /// Gives back what was not needed to make it.
-    pub(crate) fn keep_no_parts(&mut self) {
-        self.spare = Parts::default();
+    /// What it takes of the process's room, or would if something were to run in it: addresses and mappings.
+    pub(crate) fn room(&self) -> [usize; 2] {
+        room::sum([self.store.room(), Stack::room_of(self.store.limits().stack_bytes)].into_iter())
     }
 
-    pub(crate) fn id(&self) -> SandboxId {
-        self.id
+    /// What it has reserved of what it shares with others.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.store.reserved_bytes()
     }
 
-    pub(crate) fn memories(&self) -> &[Memory] {
-        &self.memories
+    /// Whether its first call is known to have ended in good order, and no other trapped. Those that were started beside it may be suspended.
+    pub(crate) fn is_clean(&mut self) -> bool {
+        self.is_settled() || self.is_clean_with_others()
     }
 
-    pub(crate) fn tables(&self) -> &[Table] {
-        &self.tables
+    /// Whether it has no fiber but the first, whose call is known to have ended in good order.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.others.as_ref().is_none_or(|others| others.len() == 0) && !self.trapped && self.fiber.is_clean()
     }
 
-    pub(crate) fn globals(&self) -> &[GlobalCell] {
-        &self.globals
+    #[cold]
+    fn is_clean_with_others(&mut self) -> bool {
+        let is_sound = !self.trapped && self.fiber.is_sound() && self.others.as_ref().is_none_or(|others| others.are_sound());
+        is_sound && self.select_number(0).is_ok() && self.fiber.is_clean()
     }
 
-    pub(crate) fn tags(&self) -> &[u32] {
-        &self.tags
-    }
-
-    /// Sets aside the memory for its exceptions.
-    pub(crate) fn need_exceptions(&mut self) -> Result<(), InstantiateError> {
-        if self.exceptions.is_none() {
-            let exceptions = Exceptions::new();
-            let what = "its exceptions";
-            self.exceptions = Some(exceptions.map_err(|source| InstantiateError::OutOfMemory { what, source })?);
+    /// Makes it what `origin`, from which it was made, says; of fibers nothing is left but the first. On an error it is not usable any more.
+    pub(crate) fn restore(&mut self, origin: &StoreImage) -> io::Result<()> {
+        if self.others.is_some() {
+            self.end_others();
         }
+        self.trapped = false;
+        origin.restore(&mut self.store)?;
+        self.fiber.reset();
         Ok(())
     }
 
-    /// The references to exceptions in globals and tables, null or not.
-    pub(crate) fn exception_references(&self) -> impl Iterator<Item = u64> {
-        let is_exception = |ty: ValType| ty.ref_kind() == Some(RefKind::Exn);
-        let globals = self.globals.iter().filter(move |global| is_exception(global.ty.value));
-        // SAFETY: Cells live as long as the sandbox: in a vmctx or in `host_cells`. The guest does not run.
-        let globals = globals.map(|global| unsafe { global.cell.read() });
-        let tables = self.tables.iter().filter(move |table| is_exception(table.ty().element));
-        globals.chain(tables.flat_map(|table| table.elements().iter().copied())).map(Slot::u64)
+    /// Ends all fibers but the first.
+    #[cold]
+    fn end_others(&mut self) {
+        // Only what may be left is ever reset.
+        let _ = self.select_number(0);
+        self.others = None;
     }
 
-    /// Whether a global or a table holds an exception, which no template can.
-    #[must_use]
-    pub fn holds_exceptions(&self) -> bool {
-        self.exception_references().any(|exception| exception != 0)
+    /// Takes it apart: its address space, emptied and inaccessible, for other sandboxes.
+    pub(crate) fn into_parts(self) -> Parts {
+        Parts { stack: self.fiber.stack.emptied(), memories: self.store.into_pages() }
+    }
+}
+
+/// What it holds.
+impl Sandbox {
+    /// A linear memory that no instance defines, to be given for an import.
+    ///
+    /// # Errors
+    /// When a limit is reached or the system has no memory.
+    pub fn new_memory(&mut self, ty: MemoryType) -> Result<MemoryHandle, InstantiateError> {
+        let memory = self.store.new_memory(ty);
+        self.note_memories();
+        memory
     }
 
-    /// Whether a handle belongs to another sandbox.
-    pub(crate) fn is_foreign(&self, handle: &Extern) -> bool {
-        let owner = match handle {
-            Extern::Function(function) => function.sandbox,
-            Extern::Table(table) => table.sandbox,
-            Extern::Memory(memory) => memory.sandbox,
-            Extern::Global(global) => global.sandbox,
-            Extern::Tag(tag) => tag.sandbox,
-            Extern::HostFunction(_) => self.id,
-        };
-        owner != self.id
+    /// A table that no instance defines, with `init` in every element, to be given for an import.
+    ///
+    /// # Errors
+    /// When `init` is not of the element's type, a limit is reached or the system has no memory.
+    pub fn new_table(&mut self, ty: TableType, init: Value) -> Result<TableHandle, InstantiateError> {
+        self.store.new_table(ty, init)
     }
 
-    pub(crate) fn add_memory(&mut self, ty: MemoryType, reservation: Reservation) -> Result<u32, InstantiateError> {
-        check_limit("the number of memories", self.memories.len() as u64 + 1, MEMORIES_MAX as u64)?;
-        let (limit, wanted) = (self.limits.memory_bytes_max, ty.pages_min.saturating_mul(PAGE_BYTES));
-        check_limit("the size of its memories in bytes", self.counted_bytes().saturating_add(wanted), limit)?;
-        let memory = if self.stack.is_none() {
-            Memory::for_image(ty, reservation, limit)
-        } else {
-            Memory::of(ty, reservation, limit, &mut self.spare)
-        };
-        let memory = memory.map_err(|source| InstantiateError::OutOfMemory { what: reservation.what(), source })?;
-        self.ranges.push(memory.addresses());
-        self.memories.push(memory);
-        let record = self.record.get_mut();
-        (record.ranges, record.ranges_len) = (self.ranges.as_ptr(), self.ranges.len());
-        Ok(self.memories.len() as u32 - 1)
-    }
-
-    pub(crate) fn add_table(&mut self, ty: TableType) -> Result<u32, InstantiateError> {
-        check_limit("the number of tables", self.tables.len() as u64 + 1, TABLES_MAX as u64)?;
-        check_limit("the number of a table's elements", ty.elements_min, self.limits.table_elements_max)?;
-        let bytes = self
-            .table_bytes()
-            .saturating_add(ty.elements_min.saturating_mul(ELEMENT_BYTES))
-            .saturating_sub(BESIDE_MEMORY_FREE_BYTES);
-        let limit = self.limits.memory_bytes_max;
-        check_limit("the size of its memories and tables in bytes", self.memory_bytes().saturating_add(bytes), limit)?;
-        let table = Table::new(ty, self.limits.table_elements_max);
-        self.tables.push(table.map_err(|source| InstantiateError::OutOfMemory { what: "a table", source })?);
-        Ok(self.tables.len() as u32 - 1)
+    /// A global that no instance defines, to be given for an import.
+    ///
+    /// # Errors
+    /// When `value` is not of the global's type.
+    pub fn new_global(&mut self, ty: GlobalType, value: Value) -> Result<GlobalHandle, InstantiateError> {
+        self.store.new_global(ty, value)
     }
 
     /// The instances, in the order in which they were made.
     pub fn instances(&self) -> impl ExactSizeIterator<Item = InstanceId> + use<> {
-        (0..self.instances.len() as u32).map(InstanceId)
+        self.store.instances()
     }
 
     /// The instance made last; of a plain function, the only one.
@@ -267,22 +196,76 @@ impl Sandbox {
     /// When the sandbox has no such instance.
     #[must_use]
     pub fn module(&self, instance: InstanceId) -> (&Artifact, usize) {
-        let instance = &self.instances[instance.index()];
-        (instance.artifact(), instance.module_index() as usize)
+        self.store.module(instance)
+    }
+
+    /// What an instance exports under a name.
+    #[must_use]
+    pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
+        self.store.export(instance, name)
+    }
+
+    /// The function that an instance exports under a name.
+    #[must_use]
+    pub fn export_function(&self, instance: InstanceId, name: &str) -> Option<FunctionHandle> {
+        match self.export(instance, name)? {
+            Extern::Function(function) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// The start function of an instance, to be called once before anything else of it.
+    #[must_use]
+    pub fn start_function(&self, instance: InstanceId) -> Option<FunctionHandle> {
+        self.store.start_function(instance)
+    }
+
+    /// The type of a function. Types that it names are given by their canonical ids.
+    ///
+    /// # Panics
+    /// Never: a handle's type is known as long as the process lives.
+    #[must_use]
+    pub fn function_type(&self, function: FunctionHandle) -> FuncType {
+        self.store.function_type(function)
+    }
+
+    /// The value of a global.
+    ///
+    /// # Panics
+    /// When it belongs to another sandbox.
+    #[must_use]
+    pub fn global_get(&self, global: GlobalHandle) -> Value {
+        self.store.global_get(global)
     }
 
     /// The value of a global that an instance defines, by its number among these; after a trap as far as it was written by then.
     #[must_use]
     pub fn defined_global(&self, instance: InstanceId, index: usize) -> Option<Slot> {
-        self.instances.get(instance.index())?.vmctx.globals().get(index).copied()
+        self.store.defined_global(instance, index)
+    }
+
+    /// An element of a table; none when the table is shorter.
+    ///
+    /// # Panics
+    /// When it belongs to another sandbox.
+    #[must_use]
+    pub fn table_get(&self, table: TableHandle, index: u64) -> Option<Value> {
+        self.store.table_get(table, index)
+    }
+
+    /// Number of elements of a table.
+    ///
+    /// # Panics
+    /// When it belongs to another sandbox.
+    #[must_use]
+    pub fn table_len(&self, table: TableHandle) -> u64 {
+        self.store.table_len(table)
     }
 
     /// The memory of an instance through which host calls exchange data: the one exported as `memory`, or else its first.
     #[must_use]
     pub fn memory(&mut self, instance: InstanceId) -> Option<GuestMemory<'_>> {
-        let instance = self.instances.get(instance.index())?;
-        let memory = instance.memories[instance.module().main_memory? as usize];
-        Some(GuestMemory::new(&mut self.memories[memory as usize]))
+        self.store.memory(instance)
     }
 
     /// A linear memory.
@@ -291,147 +274,259 @@ impl Sandbox {
     /// When it belongs to another sandbox.
     #[must_use]
     pub fn memory_of(&mut self, memory: MemoryHandle) -> GuestMemory<'_> {
-        assert_eq!(memory.sandbox, self.id, "a handle of this sandbox");
-        GuestMemory::new(&mut self.memories[memory.index as usize])
+        self.store.memory_of(memory)
     }
 
     /// Bytes of all linear memories together.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.memories.iter().map(Memory::length).sum()
-    }
-
-    /// Bytes of all tables together.
-    fn table_bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.length() * ELEMENT_BYTES).sum()
+        self.store.memory_bytes()
     }
 
     /// Bytes that count against [`SandboxLimits::memory_bytes_max`].
     #[must_use]
     pub fn counted_bytes(&self) -> u64 {
-        self.counted_with(self.table_bytes() + self.host_bytes)
-    }
-
-    /// The same with so many bytes in tables and at the host.
-    fn counted_with(&self, beside: u64) -> u64 {
-        self.memory_bytes().saturating_add(beside.saturating_sub(BESIDE_MEMORY_FREE_BYTES))
+        self.store.counted_bytes()
     }
 
     /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
     /// than its limit or the budget allow; that counts as a [`refusal`](Self::refusal).
     #[must_use]
     pub fn set_host_bytes(&mut self, bytes: u64) -> bool {
-        if bytes > self.host_bytes && !self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes))) {
-            return false;
-        }
-        // Giving back what a later call asks for again is not worth an atomic operation; the reset does it.
-        self.host_bytes = bytes;
-        true
+        self.store.set_host_bytes(bytes)
     }
 
     /// Takes over what was reserved for what the host keeps, before that is [noted](Self::set_host_bytes).
     pub fn join_share(&mut self, share: Share) {
-        if let Some(own) = &mut self.share {
-            own.join(share);
-        }
+        self.store.join_share(share);
     }
 
     /// What is reserved for `bytes` that the host keeps for longer than this sandbox runs, such as a reply that is being sent. Of what every
     /// sandbox has for free nothing is given away; where the budget has nothing in its place, the share is smaller by that.
     #[must_use]
     pub fn split_share(&mut self, bytes: u64) -> Option<Share> {
-        let kept = self.fixed_bytes() + self.counted_with(self.table_bytes());
-        let own = self.share.as_mut()?;
-        let mut share = own.split(bytes.min(own.bytes().saturating_sub(kept)));
-        let _ = share.resize(bytes);
-        Some(share)
-    }
-
-    /// What it has reserved of what it shares with others.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.share.as_ref().map_or(0, Share::bytes)
-    }
-
-    /// Whether `more` bytes of memory may be used in addition; then they are its share until the reset.
-    pub(crate) fn make_room(&mut self, more: u64) -> bool {
-        self.may_count(self.counted_bytes().saturating_add(more))
-    }
-
-    /// The same for a table.
-    pub(crate) fn make_table_room(&mut self, more: u64) -> bool {
-        self.may_count(self.counted_with((self.table_bytes() + self.host_bytes).saturating_add(more)))
-    }
-
-    fn may_count(&mut self, after: u64) -> bool {
-        if after > self.limits.memory_bytes_max {
-            self.refuse(Refusal::Limit);
-            return false;
-        }
-        let fixed = self.fixed_bytes();
-        // Tables below the free amount are in the fixed part.
-        let done = self.share.as_mut().is_none_or(|share| {
-            let wanted = after.saturating_add(fixed);
-            wanted <= share.bytes() || share.resize(wanted)
-        });
-        if !done {
-            self.refuse(Refusal::Exhausted);
-        }
-        done
-    }
-
-    /// Notes that it did not get memory. What is its own fault counts more.
-    pub(crate) fn refuse(&mut self, refusal: Refusal) {
-        if self.refusal != Some(Refusal::Limit) {
-            self.refusal = Some(refusal);
-        }
-    }
-
-    /// What it costs whatever its guest does.
-    pub(crate) fn fixed_bytes(&self) -> u64 {
-        let exceptions = if self.exceptions.is_some() { EXCEPTION_BYTES as u64 } else { 0 };
-        (self.stack.high() - self.stack.low()) as u64 + BESIDE_MEMORY_FREE_BYTES + SANDBOX_OVERHEAD_BYTES + exceptions
+        self.store.split_share(bytes)
     }
 
     /// Why it did not get memory or a larger table, since the last reset, if that was not by the module's own maximum.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
-        self.refusal
+        self.store.refusal
     }
 
-    /// What it takes of the process's room, or would if something were to run in it: addresses and mappings.
-    pub(crate) fn room(&self) -> [usize; 2] {
-        let memories = self.memories.iter().map(Memory::room);
-        room::sum(memories.chain(self.tables.iter().map(Table::room)).chain([Stack::room_of(self.limits.stack_bytes)]))
+    /// Whether a global or a table holds an exception, which no template can.
+    #[must_use]
+    pub fn holds_exceptions(&self) -> bool {
+        self.store.holds_exceptions()
+    }
+}
+
+/// Its call.
+impl Sandbox {
+    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs. A call prepared before and not begun is forgotten.
+    ///
+    /// # Errors
+    /// When a call is in progress, the sandbox was killed, or the arguments are not of the function's types.
+    pub fn prepare(&mut self, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
+        self.fiber.prepare(&self.store, function, args)
     }
 
-    /// Takes it apart: its address space, emptied and inaccessible, for other sandboxes.
-    pub(crate) fn into_parts(self) -> Parts {
-        let memories = self.memories.into_iter().filter_map(Memory::into_pages);
-        Parts { stack: self.stack.emptied(), memories: memories.collect() }
-    }
-
-    /// The value in a slot that guest code or the runtime wrote.
-    pub(crate) fn value(&self, ty: ValType, slot: Slot) -> Value {
-        match ty {
-            ValType::I32 => Value::I32(slot.i32()),
-            ValType::I64 => Value::I64(slot.i64()),
-            ValType::F32 => Value::F32(slot.u32()),
-            ValType::F64 => Value::F64(slot.u64()),
-            ValType::V128 => Value::V128(slot.bits()),
-            ValType::Ref(ty) => match ty.heap.kind() {
-                RefKind::Func => Value::FuncRef(self.function_in(slot)),
-                RefKind::Extern => Value::ExternRef(slot.u64().checked_sub(1).map(|index| index as u32)),
-                RefKind::Exn => Value::ExnRef { null: slot.u64() == 0 },
-            },
+    /// What [`prepare_callee`](Self::prepare_callee) calls in the place of that function, in this sandbox and in all others of its artifact's templates.
+    ///
+    /// # Errors
+    /// When this sandbox was not made from a template, or the function is another sandbox's, has parameters, or has no entry.
+    pub fn callee(&self, function: FunctionHandle) -> Result<Callee, CallError> {
+        if self.origin.is_none() {
+            return Err(CallError::Foreign);
         }
+        Callee::new(&self.store, function)
     }
 
-    /// The function that a slot refers to; none for null, and for anything that is no reference to code of this sandbox.
-    fn function_in(&self, slot: Slot) -> Option<FunctionHandle> {
-        let (code, type_id, instance) = (slot.u64(), (slot.bits() >> 64) as u32, (slot.bits() >> 96) as u32);
-        let loaded = self.instances.get(instance as usize)?.artifact().loaded();
-        let valid = loaded.is_code(code as usize) && types::by_id(type_id).is_some();
-        valid.then_some(FunctionHandle { sandbox: self.id, code, type_id, instance })
+    /// As [`prepare`](Self::prepare), without looking anything up.
+    ///
+    /// # Errors
+    /// When a call is in progress, the sandbox was killed, or it was not made from a template of the callee's artifact.
+    pub fn prepare_callee(&mut self, callee: &Callee) -> Result<(), CallError> {
+        if self.origin.is_none() {
+            return Err(CallError::Foreign);
+        }
+        self.fiber.prepare_callee(&self.store, callee)
+    }
+
+    /// Lets the guest run until it returns, traps, calls the host or is preempted.
+    ///
+    /// # Panics
+    /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
+    /// [`WorkerThread`](crate::WorkerThread).
+    pub fn resume(&mut self) -> Event {
+        let others = &self.others;
+        self.fiber.resume(&mut self.store, |each| others.iter().for_each(|others| others.words(each)))
+    }
+
+    /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
+    /// exception that was not caught only where it was thrown: the functions that it left are gone.
+    #[must_use]
+    pub fn backtrace(&self) -> Backtrace {
+        self.fiber.backtrace(&self.store)
+    }
+
+    /// Results of the call that has returned; empty otherwise.
+    #[must_use]
+    pub fn results(&self) -> Vec<Value> {
+        self.fiber.results(&self.store)
+    }
+
+    /// Result number `index` of the call that has returned, as it stands.
+    #[must_use]
+    pub fn result(&self, index: usize) -> Option<Slot> {
+        self.fiber.result(index)
+    }
+
+    /// The call of an imported function in which the guest is suspended.
+    #[must_use]
+    pub fn host_call(&self) -> Option<HostCall> {
+        self.fiber.host_call()
+    }
+
+    /// The type of the imported function that the guest is calling.
+    #[must_use]
+    pub fn host_call_type(&self) -> Option<&FuncType> {
+        self.fiber.host_call_type(&self.store)
+    }
+
+    /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
+    #[must_use]
+    pub fn host_args(&self) -> &[Slot] {
+        self.fiber.host_args(&self.store)
+    }
+
+    /// As [`host_args`](Self::host_args), as values.
+    #[must_use]
+    pub fn host_values(&self) -> Vec<Value> {
+        self.fiber.host_values(&self.store)
+    }
+
+    /// Answers the host call in which the guest is suspended; then resume. Where there are no results, that may be done at once.
+    ///
+    /// # Errors
+    /// When there is no such call, or the values are not of the imported function's result types.
+    pub fn host_results(&mut self, results: &[Value]) -> Result<(), CallError> {
+        self.fiber.host_results(&self.store, results)
+    }
+
+    /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other
+    /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill).
+    pub fn finish(&mut self) {
+        self.fiber.finish();
+    }
+
+    /// Ends whatever the sandbox does, with all its fibers. It never runs again.
+    pub fn kill(&mut self) {
+        self.fiber.kill();
+    }
+}
+
+/// Its fibers, where it has several: calls on one store, of which one runs at a time. All methods about a call are about the one that is selected.
+impl Sandbox {
+    /// Starts another call, of `function` with these arguments, beside those that there are, and selects it: [`resume`](Self::resume) runs it next. The
+    /// fiber that was selected stays as it is until it is [selected](Self::select) again.
+    ///
+    /// # Errors
+    /// * When the selected fiber was preempted or waits, since only a call of the host is a place where others may change what it uses: resume it
+    ///   first.
+    /// * When there are [`FIBERS_MAX`] fibers, or there is no memory for another stack.
+    /// * As [`prepare`](Self::prepare). Then no fiber is started.
+    pub fn start(&mut self, function: FunctionHandle, args: &[Value]) -> Result<FiberId, CallError> {
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        let before = self.fiber.number;
+        let stack = self.another_stack()?;
+        self.started += 1;
+        self.others.get_or_insert_default().start(&mut self.fiber, self.started, stack);
+        if let Err(error) = self.prepare(function, args) {
+            let started = self.fiber.number;
+            self.select_number(before).expect("it was just left, and what was started has not run");
+            self.others.get_or_insert_default().end(started);
+            return Err(error);
+        }
+        Ok(self.fiber())
+    }
+
+    /// A stack for another fiber: of one that ended, or a new one.
+    fn another_stack(&mut self) -> Result<Stack, CallError> {
+        let others = self.others.get_or_insert_default();
+        if 1 + others.len() >= FIBERS_MAX {
+            return Err(CallError::Fibers { limit: FIBERS_MAX });
+        }
+        if let Some(stack) = others.spare() {
+            return Ok(stack);
+        }
+        let bytes = self.store.limits().stack_bytes;
+        if !room::has(Stack::room_of(bytes), [0, 0]) || !self.store.make_fiber_room(Stack::size(bytes) as u64) {
+            return Err(CallError::NoStack);
+        }
+        Stack::new(bytes).map_err(|_| {
+            self.store.fiber_bytes -= Stack::size(bytes) as u64;
+            CallError::NoStack
+        })
+    }
+
+    /// The fiber that is selected.
+    #[must_use]
+    pub fn fiber(&self) -> FiberId {
+        FiberId { sandbox: self.store.id(), number: self.fiber.number }
+    }
+
+    /// All fibers, the selected one first.
+    pub fn fibers(&self) -> impl Iterator<Item = FiberId> + '_ {
+        let sandbox = self.store.id();
+        let others = self.others.iter().flat_map(|others| others.numbers());
+        std::iter::once(self.fiber.number).chain(others).map(move |number| FiberId { sandbox, number })
+    }
+
+    /// Selects a fiber: `resume` and all methods about a call are about that one from now on.
+    ///
+    /// # Errors
+    /// When there is no such fiber, or another one was preempted or waits: resume that one first.
+    pub fn select(&mut self, fiber: FiberId) -> Result<(), CallError> {
+        if fiber.sandbox != self.store.id() {
+            return Err(CallError::NoFiber);
+        }
+        self.select_number(fiber.number)
+    }
+
+    fn select_number(&mut self, number: u64) -> Result<(), CallError> {
+        if number == self.fiber.number {
+            return Ok(());
+        }
+        let others = self.others.as_mut().filter(|others| others.numbers().any(|other| other == number));
+        let others = others.ok_or(CallError::NoFiber)?;
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        others.select(&mut self.fiber, number);
+        Ok(())
+    }
+
+    /// Ends a fiber that was started, whatever its call does: done, trapped, or suspended in a host call, which it never leaves. Its stack is kept
+    /// for the next. Where it is the selected one, the first is selected.
+    ///
+    /// # Errors
+    /// When there is no such fiber, it is the first, or the selected one was preempted or waits: resume or [kill](Self::kill) that.
+    pub fn end(&mut self, fiber: FiberId) -> Result<(), CallError> {
+        if fiber.sandbox != self.store.id() || fiber.number == 0 {
+            return Err(CallError::NoFiber);
+        }
+        if !self.fiber.may_be_left() {
+            return Err(CallError::Busy { state: self.fiber.state() });
+        }
+        if fiber.number == self.fiber.number {
+            self.select_number(0)?;
+        }
+        let is_sound = self.others.as_mut().and_then(|others| others.end(fiber.number)).ok_or(CallError::NoFiber)?;
+        self.trapped |= !is_sound;
+        Ok(())
     }
 }
 
@@ -452,19 +547,4 @@ impl Parts {
     fn stack(&mut self, bytes: usize) -> Option<Stack> {
         self.stack.take_if(|stack| stack.high() - stack.low() == Stack::size(bytes))
     }
-
-    /// Inaccessible pages of that size.
-    pub(crate) fn memory(&mut self, bytes: usize) -> Option<Pages> {
-        let at = self.memories.iter().position(|pages| pages.bytes() == bytes)?;
-        Some(self.memories.swap_remove(at))
-    }
-}
-
-/// There is no memory.
-pub(crate) fn no_memory(what: &'static str) -> InstantiateError {
-    InstantiateError::OutOfMemory { what, source: io::ErrorKind::OutOfMemory.into() }
-}
-
-pub(crate) fn check_limit(what: &'static str, wanted: u64, limit: u64) -> Result<(), InstantiateError> {
-    if wanted <= limit { Ok(()) } else { Err(InstantiateError::Limit { what, wanted, limit }) }
 }

@@ -121,6 +121,13 @@ index_handle! {
     TagHandle
 }
 
+/// A fiber of a sandbox: a stack and the call on it. Of one that has ended, the handle leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FiberId {
+    pub(crate) sandbox: SandboxId,
+    pub(crate) number: u64,
+}
+
 /// What an instance imports or exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extern {

@@ -1,4 +1,19 @@
-//! Checks a descriptor against itself: every index, range and type, once, so that whoever uses it later may index.
+//! Checks a descriptor against itself: every index, range and type, once, so that all later code may index.
+//!
+//! **What holds behind it.** All later code relies on these, and does not ask again:
+//!
+//! | what was checked | what relies on it | without it |
+//! |---|---|---|
+//! | code references lie in code ranges | entries and thunks are called, `call_indirect` jumps | a jump to any address of the arena |
+//! | a function that is referred to, exported or the start has code | references to functions, which are made of its address | a reference to address 0, which tables take for null |
+//! | bodies are in order and apart | binary search of functions by offset | backtraces name the wrong function |
+//! | types name types of their own group or before | canonical ids are given in one pass | a type with the id of another: calls with wrong arguments |
+//! | constant expressions have one value of the right kind | their slots are written without a look | a number that is taken for a reference |
+//! | data lies in the blob | slices of it | a panic of the host while it makes an instance |
+//! | minimum, maximum and bounds mode of memories fit | the reservation that unchecked code needs | an access behind the reservation |
+//! | plan steps import from earlier steps, of the right kind | instances are made in order | a panic of the host |
+//!
+//! What is *not* checked is what the code does. That is the compiler's word: see [`crate::load`].
 
 use std::collections::HashSet;
 
@@ -17,13 +32,19 @@ use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
 use crate::error::LoadError;
 use crate::limits::MODULES_MAX;
-use crate::load::LoadPolicy;
 use crate::sys::segment;
 
 type Result<T = ()> = std::result::Result<T, LoadError>;
 
 fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result {
     if condition { Ok(()) } else { Err(LoadError::rejected(what())) }
+}
+
+/// What the loader lets pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadPolicy {
+    /// Accept code whose memory accesses are not checked (`--bounds none`). Such a guest can read and write everything: for measurements only.
+    pub allow_unchecked: bool,
 }
 
 /// Checks everything that does not depend on where the code lies.

@@ -19,7 +19,7 @@ pub fn bound_heap() {
     }
 }
 
-/// Gives back to the system what is free in the heap, as far as it makes up whole pages. Looks at all of it, and holds up who allocates meanwhile: for
+/// Gives back to the system what is free in the heap, as far as it makes up whole pages. Looks at all of it, and holds up threads that allocate meanwhile: for
 /// a process that has nothing else to do.
 pub fn release_heap() {
     #[cfg(target_env = "gnu")]

@@ -16,3 +16,4 @@ pub(crate) mod program;
 pub(crate) mod room;
 pub(crate) mod segment;
 pub(crate) mod space;
+pub(crate) mod switch;

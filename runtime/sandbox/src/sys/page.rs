@@ -46,7 +46,7 @@ impl Access {
     }
 }
 
-/// Changes what may be done with pages, whoever owns them; false when the system refuses. For handlers: one system call and nothing else.
+/// Changes what may be done with pages of any owner; false when the system refuses. For handlers: one system call and nothing else.
 ///
 /// # Safety
 /// The pages' owner agrees, and no reference into them exists that this would break.
@@ -87,7 +87,7 @@ impl Drop for Taken {
     }
 }
 
-// SAFETY: Address space belongs to the process, not to a thread; who may access it is up to the owner.
+// SAFETY: Address space belongs to the process, not to a thread; the owner decides on access.
 unsafe impl Send for Pages {}
 // SAFETY: As above; `&Pages` only gives out addresses.
 unsafe impl Sync for Pages {}
@@ -155,7 +155,7 @@ impl Pages {
             return Ok(());
         }
         if access != Access::None {
-            // Relaxed: whoever drops the pages has synchronised with all who used them.
+            // Relaxed: the thread that drops the pages has synchronised with all that used them.
             self.opened.fetch_max(range.end, Ordering::Relaxed);
         }
         // SAFETY: The pages are ours; the rest is the caller's promise.
@@ -211,7 +211,7 @@ impl Pages {
             return Ok(());
         }
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-        // SAFETY: Replaces only our own pages, which nobody uses, by the caller's promise.
+        // SAFETY: Replaces only our own pages, which are unused, by the caller's promise.
         unsafe { rustix::mm::mmap_anonymous(start, range.len(), ProtFlags::empty(), flags)? };
         Ok(())
     }

@@ -31,7 +31,7 @@ unsafe extern "C" fn release(info: *mut libc::dl_phdr_info, _size: usize, _data:
         let end = (start + header.p_filesz as usize) / page_bytes() * page_bytes();
         let start = start.next_multiple_of(page_bytes());
         if start < end {
-            // SAFETY: Whole pages of a segment that nobody may write to: what they hold is what the file holds. Not worth failing for.
+            // SAFETY: Whole pages of a segment that is never written to: what they hold is what the file holds. Not worth failing for.
             let _ = unsafe { rustix::mm::madvise(start as *mut c_void, end - start, Advice::LinuxDontNeed) };
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! | | there are | a sandbox takes |
 //! |---|---|---|
-//! | mappings | `vm.max_map_count`, 65,530 unless set | about 8: a stack, a memory, what of it is protected ([`crate::writable`]) |
+//! | mappings | `vm.max_map_count`, 65,530 unless set | about 8: a stack, a memory, what of it is protected |
 //! | addresses | 128 TiB; 512 GiB with 39 bits; `ulimit -v` | 8 GiB, if its code is guarded |
 //!
 //! For handlers, too: nothing here allocates or locks, once [`Room::max`] was asked.
@@ -89,7 +89,7 @@ fn mappings() -> usize {
 }
 
 fn addresses() -> usize {
-    // Where reservations are dear, those that are given up are kept, and count as taken by nobody.
+    // Where reservations are dear, those that are given up are kept, and do not count as taken.
     if space::dear() {
         return usize::MAX;
     }

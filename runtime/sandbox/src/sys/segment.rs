@@ -1,7 +1,7 @@
 //! The segment register through which code compiled with `--bounds segment` reaches its first memory: %gs on x86-64. Nothing else in the process
 //! uses it, but a thread's value is put back whenever a guest leaves.
 //!
-//! The kernel keeps it for each thread through its own switches and signals; a suspended guest's is in its [`Record`](crate::context::Record).
+//! The kernel keeps it for each thread through its own switches and signals; a suspended guest's is in its record.
 
 /// How the register is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

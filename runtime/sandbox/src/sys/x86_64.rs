@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use awsm_abi::vmctx;
 
-use crate::context::{EVENT_HOST_CALL, EVENT_RETURNED, Record};
+use super::switch::{EVENT_HOST_CALL, EVENT_RETURNED, ON_ALARM, Switch};
 
 /// Bytes of a saved frame below its return address.
 const FRAME_BYTES: usize = 48;
@@ -117,7 +117,7 @@ global_asm!(
     # else that a guest's stack can turn out to be too small for it, with rdx still the context.
     sledge_stub sledge_sandbox_on_alarm
         test byte ptr [rsp - {alarm_stack}], 0
-        jmp {on_alarm}
+        jmp qword ptr [rip + {on_alarm}]
     sledge_stub sledge_sandbox_on_alarm_end
 
     .purgem sledge_save
@@ -127,27 +127,27 @@ global_asm!(
     "#,
     frame = const FRAME_BYTES,
     alarm_stack = const ALARM_STACK_BYTES,
-    worker_sp = const offset_of!(Record, worker_sp),
-    guest_sp = const offset_of!(Record, guest_sp),
-    event = const offset_of!(Record, event),
-    call = const offset_of!(Record, call),
-    caller = const offset_of!(Record, caller),
-    slots = const offset_of!(Record, slots),
-    entry = const offset_of!(Record, entry),
-    entry_vmctx = const offset_of!(Record, entry_vmctx),
-    entry_code = const offset_of!(Record, entry_code),
-    entry_slots = const offset_of!(Record, entry_slots),
+    worker_sp = const offset_of!(Switch, worker_sp),
+    guest_sp = const offset_of!(Switch, guest_sp),
+    event = const offset_of!(Switch, event),
+    call = const offset_of!(Switch, call),
+    caller = const offset_of!(Switch, caller),
+    slots = const offset_of!(Switch, slots),
+    entry = const offset_of!(Switch, entry),
+    entry_vmctx = const offset_of!(Switch, entry_vmctx),
+    entry_code = const offset_of!(Switch, entry_code),
+    entry_slots = const offset_of!(Switch, entry_slots),
     vmctx_sandbox = const vmctx::SANDBOX,
     event_host_call = const EVENT_HOST_CALL,
     event_returned = const EVENT_RETURNED,
-    on_alarm = sym crate::preempt::on_alarm,
+    on_alarm = sym ON_ALARM,
 );
 
 unsafe extern "C" {
     fn sledge_sandbox_stubs_begin();
     fn sledge_sandbox_stubs_end();
-    fn sledge_sandbox_resume(record: *mut Record);
-    fn sledge_sandbox_suspend(record: *mut Record);
+    fn sledge_sandbox_resume(record: *mut Switch);
+    fn sledge_sandbox_suspend(record: *mut Switch);
     fn sledge_sandbox_host_call();
     fn sledge_sandbox_host_call_saving();
     fn sledge_sandbox_start();
@@ -159,8 +159,8 @@ unsafe extern "C" {
 /// Runs the guest on its stack until it is suspended or done.
 ///
 /// # Safety
-/// As [`RecordBox::switch`](crate::context::RecordBox::switch).
-pub(crate) unsafe fn resume(record: *mut Record) {
+/// `record` is that of a guest that may run on this thread: suspended, or started by [`prepare_start`].
+pub(crate) unsafe fn resume(record: *mut Switch) {
     // SAFETY: The caller's.
     unsafe { sledge_sandbox_resume(record) }
 }
@@ -169,7 +169,7 @@ pub(crate) unsafe fn resume(record: *mut Record) {
 ///
 /// # Safety
 /// Runs on the stack of the guest whose record this is, which `resume` let run on this thread.
-pub(crate) unsafe fn suspend(record: *mut Record) {
+pub(crate) unsafe fn suspend(record: *mut Switch) {
     // SAFETY: The caller's.
     unsafe { sledge_sandbox_suspend(record) }
 }
@@ -189,7 +189,7 @@ pub(crate) fn on_alarm_address() -> usize {
 ///
 /// # Safety
 /// The bytes below `stack_high` are a stack on which nothing is live, and `stack_high` is aligned to 16.
-pub(crate) unsafe fn prepare_start(record: *mut Record, stack_high: usize) -> usize {
+pub(crate) unsafe fn prepare_start(record: *mut Switch, stack_high: usize) -> usize {
     // After the return into the start stub the stack pointer must be a multiple of 16.
     let sp = stack_high - 16 - FRAME_BYTES - 8;
     let frame = sp as *mut usize;
@@ -286,7 +286,7 @@ pub(crate) unsafe fn context_pc(context: *const libc::ucontext_t) -> usize {
 ///
 /// # Safety
 /// `context` points to the frame of a signal that interrupted this record's guest on this thread.
-pub(crate) unsafe fn context_leave_guest(context: *mut libc::ucontext_t, record: *const Record) {
+pub(crate) unsafe fn context_leave_guest(context: *mut libc::ucontext_t, record: *const Switch) {
     const DIRECTION_FLAG: i64 = 1 << 10;
     // SAFETY: The caller's.
     unsafe {

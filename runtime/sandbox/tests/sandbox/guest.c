@@ -194,5 +194,32 @@ void reference(void *vmctx, slot *result) { result[0] = AT(slot **, TABLE_0)[0][
 typedef int (*unary)(void *, int);
 int call_import(void *vmctx, int x) { return AT(unary, IMPORT_0)(AT(void *, IMPORT_0 + 8), x); }
 
+int load_after_host(void *vmctx, int address) {
+    thunk_0(vmctx, address);
+    return load(vmctx, address);
+}
+// As generated code throws, where the module has tags: room, then a header of tag 0 and one value. Nothing catches it.
+NOINLINE u64 throw_one(void *vmctx, u64 value) {
+    volatile u64 *record = AT(volatile u64 *, EXCEPTIONS);
+    if (record[1] - record[0] < 32) {
+        slot s[1] = {{32, 0}};
+        HOST(0x80000000 | EXCEPTION_ROOM, s);
+    }
+    u64 address = record[0];
+    record[0] = address + 32;
+    ((slot *)address)[0] = (slot){1ull << 32, 0};
+    ((slot *)address)[1] = (slot){value, 0};
+    return address;
+}
+u64 throw_host(void *vmctx, u64 value) {
+    u64 exception = throw_one(vmctx, value);
+    thunk_0(vmctx, 0);
+    return ((slot *)exception)[1].low;
+}
+u64 throw_many(void *vmctx, u64 n) {
+    for (u64 i = 0; i < n; i++) throw_one(vmctx, i);
+    return n;
+}
+
 // An access that no sandbox owns: the process must end.
 void wild(void *vmctx) { *(volatile int *)4096 = 1; }

@@ -48,6 +48,9 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("reference", "_f"),
     ("call_import", "i_i"),
     ("wild", "_"),
+    ("load_after_host", "i_i"),
+    ("throw_host", "l_l"),
+    ("throw_many", "l_l"),
 ];
 
 const TYPES: &[&str] = &["_", "_i", "i_", "i_i", "ii_i", "l_l", "_f"];
@@ -114,9 +117,13 @@ fn fresh(name: &str) -> PathBuf {
 }
 
 fn layout() -> Layout {
+    layout_with(0)
+}
+
+fn layout_with(tags: u32) -> Layout {
     let types = TYPES.len() as u32;
     let counts =
-        Counts { arguments: 0, memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, tags: 0, globals: 2 };
+        Counts { arguments: 0, memories: 1, tables: 1, imported_functions: 2, imported_globals: 0, types, tags, globals: 2 };
     Layout::new(counts).unwrap()
 }
 
@@ -139,6 +146,8 @@ fn compiled() -> &'static Compiled {
         clang.arg(format!("-DTABLE_0={}", layout.table(0)));
         clang.arg(format!("-DGLOBAL_0={}", layout.global(0)));
         clang.arg(format!("-DIMPORT_0={}", layout.imported_function(0)));
+        clang.arg(format!("-DEXCEPTIONS={}", layout_with(1).exceptions()));
+        clang.arg(format!("-DEXCEPTION_ROOM={}", awsm_abi::calls::builtin::EXCEPTION_ROOM & !awsm_abi::calls::builtin::FLAG));
         run(clang.arg(&source).arg("-o").arg(&object));
         let bytes = std::fs::read(&object).unwrap();
         let file = object::File::parse(&*bytes).unwrap();

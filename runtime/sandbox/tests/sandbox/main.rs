@@ -1,6 +1,7 @@
 //! The sandbox through its public doors, with artifacts made by hand: no compiler is involved.
 
 mod calls;
+mod fibers;
 mod guest;
 mod loader;
 mod pooling;

@@ -1,6 +1,6 @@
 //! The host's view of a guest's memory: every access is checked.
 
-use crate::memory::Memory;
+use crate::store::memory::Memory;
 
 /// Checked access to a linear memory, from the host's side. The guest does not run while it exists. Addresses are offsets from the memory's
 /// first byte.

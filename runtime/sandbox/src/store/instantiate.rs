@@ -1,29 +1,40 @@
 //! Making an instance in a sandbox (core specification, section 4.5.4), the call of its start function apart.
+//!
+//! The order is that of the specification, and more of it matters than shows:
+//!
+//! 1. What is given is compared with what is wanted, before anything of the sandbox changes.
+//! 2. Memories, tables and tags are made; the vmctx is filled. From then on generated code takes all of it as constant: nothing but the cells of globals
+//!    and the slots of arguments is ever written there again ([`awsm_abi::vmctx`]).
+//! 3. The instance is added, **before** segments are applied. When one does not fit, functions that earlier ones put into tables of other instances stay
+//!    callable, as the specification wants it. Their vmctx must exist then: a half-made instance is never taken out again.
+//! 4. Globals, then elements, then data.
+//!
+//! Addresses in a vmctx lead to boxes, pages and other vmctx, which never move, although the vectors that own them do. `instance_table` has its
+//! final size from the start, for the same reason.
 
 use awsm_abi::descriptor::SegmentMode;
 use awsm_abi::types::Bounds;
 use awsm_abi::types::{GlobalType, TableType};
 use awsm_abi::{TrapCode, vmctx};
 
-use crate::constexpr;
 use crate::error::InstantiateError;
-use crate::instance::Instance;
 use crate::limits::TAGS_MAX;
-use crate::link::{self, Linked};
 use crate::load::Artifact;
-use crate::memory::Reservation;
-use crate::sandbox::{GlobalCell, Sandbox, check_limit, no_memory};
-use crate::sys;
+use crate::store::constexpr;
+use crate::store::instance::Instance;
+use crate::store::link::{self, Linked};
+use crate::store::memory::Reservation;
+use crate::store::{GlobalCell, Store, check_limit, no_memory};
 use crate::value::{Extern, InstanceId};
 
-impl Sandbox {
+impl Store {
     /// Adds an instance of a module of `artifact`. `imports` stand for the module's imports in their order. Active segments are applied; the
     /// start function is not run: see [`start_function`](Self::start_function).
     ///
     /// # Errors
     /// When imports do not match, a limit is reached, or an active segment does not fit. In the last case the effects of earlier segments remain,
     /// and functions that they put into tables stay callable, as the specification wants it.
-    pub fn instantiate(
+    pub(crate) fn instantiate(
         &mut self,
         artifact: &Artifact,
         module: usize,
@@ -43,9 +54,6 @@ impl Sandbox {
     ) -> Result<InstanceId, InstantiateError> {
         if module >= artifact.descriptor().modules.len() {
             return Err(InstantiateError::Misuse("the artifact has no module with that index"));
-        }
-        if !self.call.is_idle() {
-            return Err(InstantiateError::Misuse("an instance cannot be added while the sandbox runs"));
         }
         let exceptions = artifact.descriptor().modules[module].exceptions;
         if self.instances.first().is_some_and(|first| first.descriptor().exceptions != exceptions) {
@@ -103,11 +111,11 @@ impl Sandbox {
         let type_ids = instance.module().type_ids.clone();
         let bounds = instance.descriptor().bounds.clone();
         let vmctx = &mut instance.vmctx;
-        vmctx.write_pointer(vmctx::HOST_CALL, sys::host_call_address() as *const u8);
-        vmctx.write_pointer(vmctx::SANDBOX, self.record.as_ptr());
+        vmctx.write_pointer(vmctx::HOST_CALL, self.outside.host_call as *const u8);
+        vmctx.write_pointer(vmctx::SANDBOX, self.outside.record);
         vmctx.write_pointer(vmctx::INSTANCES, self.instance_table.as_ptr());
         vmctx.write_u32(vmctx::INSTANCE_INDEX, instance.index);
-        vmctx.write_pointer(vmctx::SEGMENT, self.record.segment());
+        vmctx.write_pointer(vmctx::SEGMENT, self.outside.segment);
         for (i, &memory) in linked.memories.iter().enumerate() {
             let memory = &self.memories[memory as usize];
             if bounds[i] == Bounds::Segment {

@@ -8,6 +8,18 @@
 //!
 //! What of the accessible part can be written to, and what a reset therefore has to look at, is in `writable.rs`. The base never moves. A memory
 //! that guarded code may use has a reservation of [`GUARD_RESERVATION_BYTES`]: whatever address such code forms lies within.
+//!
+//! What isolation rests on, here:
+//!
+//! * **All of the reservation is this memory's**, from the first page of the mapping to its end. An unchecked access is base + 32-bit index + 32-bit
+//!   offset + width: below [`GUARD_RESERVATION_BYTES`]. One page less, and a guest reaches what the system mapped next to it.
+//! * **Behind the length nothing is accessible** with [`Reservation::Guard`]. The length in the record is for checked code and for the host; the pages are
+//!   for unchecked code. `set_length` changes the pages first when it grows and says so after, and makes them inaccessible when it shrinks.
+//! * **A shrunk and grown memory is zero.** `restore` empties what it makes inaccessible or writes the image over it: what was behind a shorter length is
+//!   another request's.
+//! * **The record and the state of protection are boxed**, since generated code and the handler of faults know them by address, and memories are moved.
+//! * **Code outside of this file never writes without [`Memory::slice_mut`]**: pages outside the spans are read-only, and a fault in host code is no guest's, so that it
+//!   would end the process.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -18,13 +30,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
 
-use crate::context::AddressRange;
-use crate::image::MemoryImage;
 use crate::limits::KEEP_RESIDENT_BYTES;
-use crate::sandbox::Parts;
-use crate::spans::{Span, Spans};
+use crate::store::memory_image::MemoryImage;
+use crate::store::spans::{Span, Spans};
+use crate::store::writable::{AddressRange, Writable};
 use crate::sys::page::{Access, Pages, page_bytes};
-use crate::writable::Writable;
 
 /// How much address space a memory has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +120,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in address space of `spare`, if that has what it
-    /// needs.
-    pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Parts) -> io::Result<Memory> {
+    /// A memory of `ty.pages_min` pages of zero, that will never have more than `limit` bytes; in pages of `spare`, inaccessible ones, if there are some of the
+    /// size that it needs.
+    pub(crate) fn of(ty: MemoryType, reservation: Reservation, limit: u64, spare: &mut Vec<Pages>) -> io::Result<Memory> {
         let size = Size::of(ty, reservation, limit)?;
-        let pages = match spare.memory(size.reserved) {
-            Some(pages) => pages,
+        let pages = match spare.iter().position(|pages| pages.bytes() == size.reserved) {
+            Some(at) => spare.swap_remove(at),
             None => {
                 let pages = Pages::reserve(size.reserved, Access::None)?;
                 pages.refuse_huge_pages();
@@ -464,12 +474,12 @@ const LEARN_EVERY_MAX: u32 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest_memory::{GuestMemory, OutOfBounds};
+    use crate::store::guest_memory::{GuestMemory, OutOfBounds};
 
     const TYPE: MemoryType = MemoryType { pages_min: 40, pages_max: Some(60), memory64: false, shared: false };
 
     fn memory() -> Memory {
-        Memory::of(TYPE, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap()
+        Memory::of(TYPE, Reservation::Guard, u64::MAX, &mut Vec::new()).unwrap()
     }
 
     #[test]
@@ -501,17 +511,16 @@ mod tests {
         assert_eq!(memory.grow(u64::MAX), None);
         assert_eq!(memory.grow(20), Some(40));
         assert_eq!(memory.grow(1), None);
-        let mut limited = Memory::of(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1, &mut Parts::default()).unwrap();
+        let mut limited = Memory::of(TYPE, Reservation::Checked, 41 * PAGE_BYTES + 1, &mut Vec::new()).unwrap();
         assert_eq!(limited.grow(2), None);
         assert_eq!(limited.grow(1), Some(40));
-        assert!(Memory::of(TYPE, Reservation::Guard, 39 * PAGE_BYTES, &mut Parts::default()).is_err());
+        assert!(Memory::of(TYPE, Reservation::Guard, 39 * PAGE_BYTES, &mut Vec::new()).is_err());
         assert!(!limited.suits(Bounds::Guard) && limited.suits(Bounds::Software) && memory.suits(Bounds::Guard));
     }
 
     #[test]
     fn a_memory_of_no_page_has_nothing_to_read() {
-        let mut empty =
-            Memory::of(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX, &mut Parts::default()).unwrap();
+        let mut empty = Memory::of(MemoryType { pages_min: 0, ..TYPE }, Reservation::Guard, u64::MAX, &mut Vec::new()).unwrap();
         let image = empty.image();
         empty.restore(&image).unwrap();
         let mut view = GuestMemory::new(&mut empty);

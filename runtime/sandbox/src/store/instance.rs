@@ -4,7 +4,6 @@ use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use awsm_abi::ModuleDescriptor;
-use awsm_abi::descriptor::ElementItems;
 use awsm_abi::types::FuncType;
 use awsm_abi::vmctx::{self, Layout};
 
@@ -118,14 +117,6 @@ impl Instance {
     pub(crate) fn elements(&self, segment: u32) -> Option<u64> {
         let dropped = *self.dropped.elements.get(segment as usize)?;
         Some(if dropped { 0 } else { self.descriptor().elements[segment as usize].items.len() as u64 })
-    }
-
-    /// An element of an element segment that was not dropped.
-    pub(crate) fn element(&self, sandbox: SandboxId, segment: u32, index: usize) -> Slot {
-        match &self.descriptor().elements[segment as usize].items {
-            ElementItems::Functions(functions) => self.function(sandbox, functions[index]).to_slot(),
-            ElementItems::Expressions(expressions) => crate::constexpr::evaluate(self, sandbox, &expressions[index]),
-        }
     }
 
     /// The value of a global, in the module's index space.

@@ -83,7 +83,7 @@ impl Stack {
 
     /// The word at an address of the stack; none when the address lies elsewhere or is not aligned.
     ///
-    /// The guest must not be running: whoever has the sandbox knows that.
+    /// The guest must not be running: the owner of its sandbox sees to that.
     pub(crate) fn read_word(&self, address: usize) -> Option<usize> {
         let within = address >= self.low() && address.checked_add(size_of::<usize>())? <= self.high();
         // SAFETY: An aligned word of the accessible part; plain memory, in which any bits are a word.

@@ -6,13 +6,12 @@
 
 use std::mem::{offset_of, size_of, size_of_val};
 
-use crate::context::Record;
-use crate::instance::Instance;
+use crate::fiber::record::Context;
 use crate::load::Module;
-use crate::memory::Memory;
 use crate::sandbox::Sandbox;
+use crate::store::instance::Instance;
+use crate::store::memory::Memory;
 use crate::sys;
-use crate::template::Template;
 
 /// Bytes of a cache line, of all processors that we know of: where lines are longer, some are asked for twice.
 const LINE_BYTES: usize = 64;
@@ -59,15 +58,15 @@ pub(crate) struct Whereabouts {
 impl Whereabouts {
     /// Those of a sandbox, until something is added to it.
     pub(crate) fn of(sandbox: &mut Sandbox) -> Whereabouts {
-        let written = sandbox.memories.first_mut().map_or(0, Memory::first_written);
-        let (instance, memory) = (sandbox.instances.last(), sandbox.memories.first());
+        let written = sandbox.store.memories.first_mut().map_or(0, Memory::first_written);
+        let (instance, memory) = (sandbox.store.instances.last(), sandbox.store.memories.first());
         let module = instance.map(Instance::module);
-        let image = sandbox.template.as_ref().and_then(Template::first_image);
+        let image = sandbox.origin.as_ref().and_then(|origin| origin.first_memory());
         Whereabouts {
             sandbox: (&raw const *sandbox).addr(),
-            record: sandbox.record.as_ptr().addr(),
-            stack: sandbox.stack.high() - STACK_BYTES,
-            slots: sandbox.call.slots_address(),
+            record: sandbox.fiber.record.as_ptr().addr(),
+            stack: sandbox.fiber.stack.high() - STACK_BYTES,
+            slots: sandbox.fiber.slots_address(),
             instance: instance.map_or(0, |instance| (&raw const *instance).addr()),
             vmctx: instance.map_or(0, |instance| instance.vmctx.base().addr()),
             memory: memory.map_or(0, |memory| (&raw const *memory).addr()),
@@ -85,7 +84,7 @@ impl Whereabouts {
         range(self.written, LINE_BYTES);
         range(self.stack, STACK_BYTES);
         range(self.sandbox, size_of::<Sandbox>());
-        range(self.record, offset_of!(Record, registers));
+        range(self.record, offset_of!(Context, registers));
         range(self.instance, size_of::<Instance>());
         range(self.vmctx, VMCTX_BYTES);
         range(self.memory, size_of::<Memory>());

@@ -16,7 +16,7 @@
 //!
 //! `learn` runs in the handler of faults: nothing here allocates or locks.
 
-use crate::spans::{Span, Spans};
+use crate::store::spans::{Span, Spans};
 use crate::sys::page::{Access, page_bytes, protect_raw};
 use crate::sys::room;
 
@@ -38,6 +38,16 @@ pub(crate) struct Writable {
     pub(crate) added: u32,
     /// Spans for which mappings were taken.
     granted: usize,
+}
+
+/// A range of addresses that belongs to a memory, as the fault handler reads it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct AddressRange {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Which of its pages can be written to. Only the handler of faults uses it while the guest runs.
+    pub(crate) writable: *mut Writable,
 }
 
 /// Mappings that a span adds: itself, and what is read-only behind it.
@@ -96,7 +106,7 @@ impl Writable {
     fn set(&self, span: Span, access: Access) -> bool {
         debug_assert!(span.end <= self.accessible);
         // SAFETY: These pages belong to the memory whose state this is. Reading stays possible; they become read-only only in `protect`, which
-        // the memory calls when nobody has a reference for writing.
+        // the memory calls when no reference for writing exists.
         span.end <= span.start || unsafe { protect_raw(self.base + span.start, span.len(), access) }
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! From `next` to `end` generated code takes what it needs. Everything else is exceptions and *gaps*, which begin with a header like that of an
-//! exception, so that the whole can be walked. Nobody frees an exception. When the free part is too small, the next gap that is large enough
+//! exception, so that the whole can be walked. Exceptions are never freed. When the free part is too small, the next gap that is large enough
 //! takes its place; when there is none, those exceptions are kept to which an address leads from the stack, from globals, from tables, or from
 //! another that is kept, and all others become gaps. The stack is read as it is, as if each word could be an address: that keeps perhaps a few too
 //! many, and needs nothing of generated code. That guests forge no addresses is what validation says: to a module they are opaque.

@@ -6,10 +6,12 @@ use std::ops::ControlFlow;
 use awsm_abi::descriptor::TrapRow;
 
 use crate::event::WasmLocation;
+use crate::fiber::stack::Stack;
+use crate::fiber::unwind;
 use crate::limits::BACKTRACE_FRAMES_MAX;
 use crate::load::Loaded;
-use crate::sandbox::Sandbox;
-use crate::unwind;
+use crate::store::Store;
+use crate::sys::Registers;
 
 /// How execution came to a place: functions, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,20 +57,28 @@ impl fmt::Display for Frame {
     }
 }
 
+/// Where a guest is suspended or has trapped.
+pub(crate) struct Place<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) stack: &'a Stack,
+    /// Its registers, and whether `pc` is a return address; none where it is nowhere.
+    pub(crate) position: Option<(Registers, bool)>,
+}
+
 /// The artifact in whose code ranges an address lies.
-fn artifact_at(sandbox: &Sandbox, pc: usize) -> Option<&Loaded> {
-    let mut artifacts = sandbox.instances.iter().map(|instance| instance.artifact().loaded());
+fn artifact_at(store: &Store, pc: usize) -> Option<&Loaded> {
+    let mut artifacts = store.instances.iter().map(|instance| instance.artifact().loaded());
     artifacts.find(|artifact| artifact.is_code(pc))
 }
 
 /// The row of the trap table for an instruction of guest code.
-pub(crate) fn trap_row(sandbox: &Sandbox, pc: usize) -> Option<TrapRow> {
-    artifact_at(sandbox, pc)?.trap_row(pc)
+pub(crate) fn trap_row(store: &Store, pc: usize) -> Option<TrapRow> {
+    artifact_at(store, pc)?.trap_row(pc)
 }
 
 /// What an address in guest code stands for; none for code that belongs to no function, such as entries and helpers.
-fn frame_at(sandbox: &Sandbox, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
-    let artifact = artifact_at(sandbox, pc)?;
+fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
+    let artifact = artifact_at(store, pc)?;
     let native = artifact.function_at(pc)?;
     let row = artifact.trap_row(pc);
     let function = row.and_then(|row| Some((artifact.function_of_wasm_offset(native.module, row.wasm_offset)?, row.wasm_offset)));
@@ -86,16 +96,16 @@ fn frame_at(sandbox: &Sandbox, pc: usize) -> Option<(WasmLocation, bool, &Loaded
 }
 
 /// Calls `each` with the address of each instruction that is being executed, innermost first.
-fn walk(sandbox: &Sandbox, mut each: impl FnMut(usize) -> ControlFlow<()>) {
-    let Some((mut registers, mut is_return)) = sandbox.position() else { return };
+fn walk(place: &Place<'_>, mut each: impl FnMut(usize) -> ControlFlow<()>) {
+    let Some((mut registers, mut is_return)) = place.position else { return };
     // More than frames that are shown: those of helpers and entries are passed over. A corrupt stack cannot make this longer.
     for _ in 0..4 * BACKTRACE_FRAMES_MAX {
         let pc = registers.pc().wrapping_sub(usize::from(is_return));
-        let Some(artifact) = artifact_at(sandbox, pc) else { return };
+        let Some(artifact) = artifact_at(place.store, pc) else { return };
         if each(pc).is_break() {
             return;
         }
-        match unwind::caller(artifact, &registers, pc, |address| sandbox.stack.read_word(address)) {
+        match unwind::caller(artifact, &registers, pc, |address| place.stack.read_word(address)) {
             Some(caller) => (registers, is_return) = (caller, true),
             None => return,
         }
@@ -103,9 +113,9 @@ fn walk(sandbox: &Sandbox, mut each: impl FnMut(usize) -> ControlFlow<()>) {
 }
 
 /// The innermost place in a WebAssembly function.
-pub(crate) fn innermost(sandbox: &Sandbox) -> Option<WasmLocation> {
+pub(crate) fn innermost(place: &Place<'_>) -> Option<WasmLocation> {
     let mut innermost = None;
-    walk(sandbox, |pc| match frame_at(sandbox, pc) {
+    walk(place, |pc| match frame_at(place.store, pc) {
         Some((location, ..)) => {
             innermost = Some(location);
             ControlFlow::Break(())
@@ -115,11 +125,11 @@ pub(crate) fn innermost(sandbox: &Sandbox) -> Option<WasmLocation> {
     innermost
 }
 
-/// Where the sandbox is.
-pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
+/// How execution came to a place.
+pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
     let mut backtrace = Backtrace::default();
-    walk(sandbox, |pc| {
-        let Some((location, inlined, artifact)) = frame_at(sandbox, pc) else { return ControlFlow::Continue(()) };
+    walk(place, |pc| {
+        let Some((location, inlined, artifact)) = frame_at(place.store, pc) else { return ControlFlow::Continue(()) };
         if backtrace.frames.len() == BACKTRACE_FRAMES_MAX {
             backtrace.truncated = true;
             return ControlFlow::Break(());
@@ -133,12 +143,5 @@ pub(crate) fn backtrace(sandbox: &Sandbox) -> Backtrace {
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
     let source = artifact.source(location.offset);
-    Frame { location, name: name(artifact, location.module, location.function), inlined, source }
-}
-
-/// The name of a function that an artifact defines, demangled.
-pub(crate) fn name(artifact: &Loaded, module: u32, function: u32) -> Option<String> {
-    let module = &artifact.descriptor.modules[module as usize];
-    let defined = (function - module.imported_functions()) as usize;
-    module.functions[defined].name.as_deref().map(|name| format!("{:#}", rustc_demangle::demangle(name)))
+    Frame { location, name: artifact.name(location.module, location.function), inlined, source }
 }

@@ -2,16 +2,16 @@
 //!
 //! Each worker uses its own pool, whose lock is free then. Another one takes something from it only where memory, address space or mappings are exhausted:
 //! a sandbox of the wanted template as it is, or else the idle one that was used least recently, to be taken apart. Nothing is reset or given back to the system under a
-//! lock, and nobody holds two of them.
+//! lock, and no thread holds two of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use super::pool::{Pool, lacks_mappings, reset};
+use super::template::Template;
 use crate::budget::{Budget, Reclaim};
 use crate::error::InstantiateError;
-use crate::pool::{Pool, lacks_mappings, reset};
 use crate::sandbox::{Parts, Sandbox};
-use crate::template::Template;
 
 /// A pool for each of several workers, known by index.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Pools {
         Arc::new(Pools { pools: (0..workers).map(|_| Padded(Mutex::new(Pool::new()))).collect() })
     }
 
-    /// Makes what is idle in any of them available to whoever [claims](Budget::claim) something of `budget` that is exhausted.
+    /// Makes what is idle in any of them available to each thread that [claims](Budget::claim) something of `budget` that is exhausted.
     pub fn lend_to(self: &Arc<Pools>, budget: &Budget) {
         let this: Weak<Pools> = Arc::downgrade(self);
         budget.set_reclaim(this);

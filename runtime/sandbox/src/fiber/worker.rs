@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::time::Duration;
 
-use crate::fault::{self, FAULTS};
+use crate::fiber::fault::{self, FAULTS};
+use crate::fiber::preempt;
 use crate::limits::SIGNAL_STACK_BYTES;
-use crate::preempt;
 use crate::sys::page::{Access, Pages, page_bytes};
 
 /// A thread's permission to resume guests; ends on drop, after which the thread is as it was before.

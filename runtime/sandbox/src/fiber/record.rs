@@ -15,64 +15,35 @@
 //!
 //! No frame of Rust code is ever live on a guest's stack but the alarm handler's, which owns nothing: a guest's stack may be forgotten at any
 //! suspension. Floating-point control words (MXCSR, x87) are not switched: guest code cannot change them and hosts do not.
+//!
+//! What must stay true for a switch to be safe:
+//!
+//! * **`CURRENT` says whose guest runs.** It is set before the switch and null after it, on the thread that switches. A handler that finds it null takes a
+//!   fault for the host's. Were it set while the host runs, a handler would read the record of a sandbox that may be gone.
+//! * **Rust code holds no reference to the record, the store or the stack across the switch** but through `&mut` of the caller: the guest writes to all of
+//!   them. So `switch` works on raw pointers, and is given no borrow of the store.
+//! * **Nothing with a destructor is live below the switch**: a trap comes back as from a plain return, and a suspended guest may never go on.
+//! * **A guest's stack is as the stub left it until it is resumed.** `guest_sp` belongs with that stack; `others.rs` exchanges both or none.
+//! * **The thread may be another one after a suspension.** What is the thread's (`CURRENT`, signal stack, mask, segment register) is set at each
+//!   resumption and never kept.
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
+use crate::store::writable::AddressRange;
+use crate::sys::switch::Switch;
 use crate::sys::{self, Registers};
-use crate::value::Slot;
-use crate::writable::Writable;
 
-/// [`Record::event`]: the entry returned.
-pub(crate) const EVENT_RETURNED: u32 = 1;
-/// [`Record::event`]: the guest called the host.
-pub(crate) const EVENT_HOST_CALL: u32 = 2;
-/// [`Record::event`]: the fault handler ended the call.
-pub(crate) const EVENT_TRAPPED: u32 = 3;
-/// [`Record::event`]: the alarm handler suspended the guest.
-pub(crate) const EVENT_PREEMPTED: u32 = 4;
-
-/// A range of addresses that belongs to a memory, as the fault handler reads it.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct AddressRange {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    /// Which of its pages can be written to. Only the handler of faults uses it while the guest runs.
-    pub(crate) writable: *mut Writable,
-}
-
-/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer. Assembly and handlers know it by offsets.
-///
-/// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
+/// What the record holds of one fiber: of the one that is selected, which runs next. It is exchanged when another is selected.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Record {
-    /// Where the worker's callee-saved registers lie while the guest runs.
-    pub(crate) worker_sp: usize,
-    /// Where the guest's callee-saved registers lie while it is suspended.
-    pub(crate) guest_sp: usize,
-    /// Why control came back: one of the `EVENT_` numbers.
-    pub(crate) event: u32,
-    /// Of a host call: which.
-    pub(crate) call: u32,
-    /// Of a host call: the calling instance's vmctx.
-    pub(crate) caller: *mut u8,
-    /// Of a host call: its slots, on the guest's stack.
-    pub(crate) slots: *mut Slot,
-    /// The call in progress: address of the entry...
-    pub(crate) entry: usize,
-    /// ...and its three arguments.
-    pub(crate) entry_vmctx: *mut u8,
-    pub(crate) entry_code: usize,
-    pub(crate) entry_slots: *mut Slot,
+pub(crate) struct Context {
+    /// What the stubs know.
+    pub(crate) switch: Switch,
     /// Bounds of the stack: `guard_low..stack_low` is inaccessible, `stack_low..stack_high` is the stack.
     pub(crate) guard_low: usize,
     pub(crate) stack_low: usize,
     pub(crate) stack_high: usize,
-    /// What the guest's memories occupy, accessible or not.
-    pub(crate) ranges: *const AddressRange,
-    pub(crate) ranges_len: usize,
     /// Where the segment register leads while the guest runs, if its code uses it; else zero. Its code reads it
     /// ([`awsm_abi::vmctx::SEGMENT`]).
     pub(crate) segment: usize,
@@ -85,6 +56,51 @@ pub(crate) struct Record {
     /// Of a trap: registers at the fault. A `pc` of zero means that they are not known.
     pub(crate) registers: Registers,
 }
+
+impl Context {
+    /// That of a fiber with the stack `guard_low..stack_low..stack_high`, on which nothing runs yet.
+    pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> Context {
+        Context {
+            switch: Switch {
+                worker_sp: 0,
+                guest_sp: 0,
+                event: 0,
+                call: 0,
+                caller: ptr::null_mut(),
+                slots: ptr::null_mut(),
+                entry: 0,
+                entry_vmctx: ptr::null_mut(),
+                entry_code: 0,
+                entry_slots: ptr::null_mut(),
+            },
+            guard_low,
+            stack_low,
+            stack_high,
+            segment: 0,
+            interrupted: ptr::null_mut(),
+            trap: 0,
+            after_call: false,
+            registers: Registers::default(),
+        }
+    }
+}
+
+/// One per sandbox, at a fixed address, behind every vmctx's `sandbox` pointer.
+///
+/// While a guest runs, only the stubs and the handlers of its own thread touch it; otherwise only the sandbox that owns it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Record {
+    pub(crate) context: Context,
+    /// What the guest's memories occupy, accessible or not: the same for all fibers.
+    pub(crate) ranges: *const AddressRange,
+    pub(crate) ranges_len: usize,
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(Record, context) + std::mem::offset_of!(Context, switch) == 0,
+    "the stubs are given a record as its switch"
+);
 
 thread_local! {
     /// The sandbox whose guest runs on this thread; null while none does.
@@ -101,30 +117,9 @@ pub(crate) fn current() -> *mut Record {
 pub(crate) struct RecordBox(NonNull<Record>);
 
 impl RecordBox {
-    /// A record for a guest with the stack `guard_low..stack_low..stack_high`.
-    pub(crate) fn new(guard_low: usize, stack_low: usize, stack_high: usize) -> RecordBox {
-        let record = Box::new(Record {
-            worker_sp: 0,
-            guest_sp: 0,
-            event: 0,
-            call: 0,
-            caller: ptr::null_mut(),
-            slots: ptr::null_mut(),
-            entry: 0,
-            entry_vmctx: ptr::null_mut(),
-            entry_code: 0,
-            entry_slots: ptr::null_mut(),
-            guard_low,
-            stack_low,
-            stack_high,
-            ranges: NonNull::dangling().as_ptr(),
-            ranges_len: 0,
-            segment: 0,
-            interrupted: ptr::null_mut(),
-            trap: 0,
-            after_call: false,
-            registers: Registers::default(),
-        });
+    /// A record whose selected fiber has that context.
+    pub(crate) fn new(context: Context) -> RecordBox {
+        let record = Box::new(Record { context, ranges: NonNull::dangling().as_ptr(), ranges_len: 0 });
         RecordBox(NonNull::from(Box::leak(record)))
     }
 
@@ -138,19 +133,26 @@ impl RecordBox {
         &raw const self.get().segment
     }
 
-    /// Reads it.
-    pub(crate) fn get(&self) -> &Record {
+    /// Reads the selected fiber's context.
+    pub(crate) fn get(&self) -> &Context {
         // SAFETY: The pointer is valid until drop. The guest is not running while a reference exists: `switch` takes `&mut self`.
-        unsafe { self.0.as_ref() }
+        unsafe { &self.0.as_ref().context }
     }
 
     /// Changes it.
-    pub(crate) fn get_mut(&mut self) -> &mut Record {
+    pub(crate) fn get_mut(&mut self) -> &mut Context {
         // SAFETY: As for `get`; `&mut self` makes this the only reference.
-        unsafe { self.0.as_mut() }
+        unsafe { &mut self.0.as_mut().context }
     }
 
-    /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers.
+    /// Says where the memories lie.
+    pub(crate) fn set_ranges(&mut self, ranges: &[AddressRange]) {
+        // SAFETY: As for `get_mut`.
+        let record = unsafe { self.0.as_mut() };
+        (record.ranges, record.ranges_len) = (ranges.as_ptr(), ranges.len());
+    }
+
+    /// Lets the guest run on this thread until something happens: one of the `EVENT_` numbers of [`sys::switch`].
     ///
     /// # Safety
     /// * `guest_sp` leads to a suspension of this guest or to a frame that [`sys::prepare_start`] made, and everything that the guest may
@@ -161,14 +163,14 @@ impl RecordBox {
         let segment = self.get().segment;
         CURRENT.set(record);
         // SAFETY: By this function's contract.
-        let resume = || unsafe { sys::resume(record) };
+        let resume = || unsafe { sys::resume(record.cast()) };
         if segment == 0 {
             resume()
         } else {
             sys::segment::with_base(segment, resume)
         }
         CURRENT.set(ptr::null_mut());
-        self.get().event
+        self.get().switch.event
     }
 }
 

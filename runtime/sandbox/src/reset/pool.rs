@@ -4,29 +4,32 @@
 //! the process may have ([`crate::sys::room`]). Where one of these is exhausted, those go that were used least recently, of whatever template.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::prefetch::{Whereabouts, prefetch};
+use super::recency::{Place, Recency};
+use super::template::Template;
 use crate::error::InstantiateError;
-use crate::memory::Memory;
-use crate::prefetch::{Whereabouts, prefetch};
-use crate::recency::{Place, Recency};
 use crate::sandbox::{Parts, Sandbox};
-use crate::template::Template;
+use crate::store::memory::Memory;
 
 /// Makes a sandbox what it was when new, if it was made from a template and its call returned or was [finished](Sandbox::finish); otherwise
 /// everything of it is given back to the system.
 pub(crate) fn reset(mut sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
-    if !sandbox.call.is_clean() {
+    if !sandbox.is_clean() {
         return None;
     }
-    let template = sandbox.template.clone()?;
-    template.restore(&mut sandbox).ok()?;
+    // Taken out meanwhile: a count of references less.
+    let origin = sandbox.origin.take()?;
+    sandbox.restore(&origin).ok()?;
+    sandbox.origin = Some(origin);
     Some(sandbox)
 }
 
 /// Whether each reset of it costs more than it would if the process had more mappings.
 pub(crate) fn lacks_mappings(sandbox: &mut Sandbox) -> bool {
-    !sandbox.memories.iter_mut().all(Memory::is_protected)
+    !sandbox.store.memories.iter_mut().all(Memory::is_protected)
 }
 
 /// A worker's idle sandboxes.
@@ -106,9 +109,9 @@ impl Pool {
     /// Keeps a sandbox that was reset.
     pub(crate) fn push(&mut self, mut sandbox: Box<Sandbox>, since: Option<Instant>) {
         let last = Whereabouts::of(&mut sandbox);
-        let Some(template) = &sandbox.template else { return };
-        let key = template.key();
-        let new = || Shelf { template: template.clone(), places: VecDeque::new(), last };
+        let Some(origin) = &sandbox.origin else { return };
+        let key = Template::key_of(origin);
+        let new = || Shelf { template: Template::from(Arc::clone(origin)), places: VecDeque::new(), last };
         let shelf = self.shelves.entry(key).or_insert_with(new);
         shelf.last = last;
         shelf.places.push_back(self.idle.add(Idle { sandbox, shelf: key, since, trims: self.trims }));

@@ -5,13 +5,14 @@
 //! switch away from it the worker unblocks it, and blocks it again before it switches back: signals never nest on a guest's stack.
 //!
 //! Only where the interrupted program counter lies in guest code is there anything to suspend. In the switch itself, in the host or in another
-//! handler the tick is noted for whoever asks next.
+//! handler the tick is noted, until the worker takes it (`take_tick`).
 
 use std::cell::Cell;
 
-use crate::context::{self, EVENT_PREEMPTED};
-use crate::worker::WorkerState;
-use crate::{arena, sys};
+use crate::fiber::record;
+use crate::load::arena;
+use crate::sys;
+use crate::sys::switch::EVENT_PREEMPTED;
 
 thread_local! {
     static TICKED: Cell<bool> = const { Cell::new(false) };
@@ -26,7 +27,7 @@ pub(crate) fn take_tick() -> bool {
 ///
 /// After the switch it may be on another thread: it reads nothing of the thread's then.
 pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let record = context::current();
+    let record = record::current();
     // SAFETY: The kernel gave us the context of its frame.
     if record.is_null() || !arena::contains(unsafe { sys::context_pc(context) }) {
         TICKED.set(true);
@@ -34,9 +35,9 @@ pub(crate) unsafe extern "C" fn on_alarm(_signal: libc::c_int, _info: *mut libc:
     }
     // SAFETY: The record is that of the guest running on this thread, and guest code was interrupted: so this is the guest's stack.
     unsafe {
-        (*record).interrupted = context;
-        (*record).event = EVENT_PREEMPTED;
-        sys::suspend(record);
+        (*record).context.interrupted = context;
+        (*record).context.switch.event = EVENT_PREEMPTED;
+        sys::suspend(record.cast());
     }
 }
 
@@ -50,14 +51,15 @@ pub(crate) fn after_suspension() {
 /// that was interrupted; the return would give that thread's signal stack and mask to this one.
 ///
 /// # Safety
-/// `context` is the frame of a guest so suspended.
-pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, worker: &WorkerState) {
+/// * `context` is the frame of a guest so suspended.
+/// * `signal_stack` and `mask` are those of this thread while guests run.
+pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, signal_stack: libc::stack_t, mask: &libc::sigset_t) {
     block_alarm(true);
     // SAFETY: The frame lies on the suspended guest's stack, by the caller's contract.
     unsafe {
-        (*context).uc_stack = worker.signal_stack();
+        (*context).uc_stack = signal_stack;
         // The kernel's set is 64 bits and ends the structure; libc's type is longer.
-        (&raw mut (*context).uc_sigmask).cast::<u64>().write((worker.mask() as *const libc::sigset_t).cast::<u64>().read());
+        (&raw mut (*context).uc_sigmask).cast::<u64>().write((&raw const *mask).cast::<u64>().read());
     }
 }
 

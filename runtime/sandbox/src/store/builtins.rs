@@ -5,7 +5,8 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::limits::PAGE_BYTES;
 
-use crate::sandbox::{ELEMENT_BYTES, Refusal, Sandbox};
+use crate::store::constexpr;
+use crate::store::{ELEMENT_BYTES, Refusal, Store};
 use crate::types;
 use crate::value::{InstanceId, Slot, Value};
 
@@ -24,7 +25,7 @@ pub(crate) fn slots(call: u32) -> Option<usize> {
 /// What a builtin comes to.
 pub(crate) type Outcome = Result<Option<Slot>, TrapCode>;
 
-impl Sandbox {
+impl Store {
     /// Does what the builtin says, for an instance of this sandbox. Indices that the module does not have are a bug of the compiler, contained.
     pub(crate) fn builtin(&mut self, instance: InstanceId, call: u32, slots: &[Slot]) -> Outcome {
         let index = |i: usize| slots[i].u64() as u32;
@@ -45,22 +46,15 @@ impl Sandbox {
             }
             builtin::TABLE_INIT => self.table_init(instance, index(0), index(1), number(2), number(3), number(4)).map(|()| None),
             builtin::ELEM_DROP => self.drop_elements(instance, index(0)).map(|()| None),
-            builtin::EXCEPTION_ROOM => self.exception_room(number(0)).map(|()| None),
             builtin::TYPE_MATCHES => self.type_matches(instance, index(0), index(1)).map(Some),
-            builtin::SEGMENT if (index(0) as usize) < self.instances.len() => {
-                self.select_segment(index(0));
-                Ok(None)
-            }
             _ => Err(TrapCode::Internal),
         }
     }
 
-    /// Makes the segment register lead to the first memory of an instance when the guest goes on, if its code reaches it so.
-    pub(crate) fn select_segment(&mut self, instance: u32) {
-        let instance = &self.instances[instance as usize];
-        if instance.module().uses_segment {
-            self.record.get_mut().segment = self.memories[instance.memories[0] as usize].base() as usize;
-        }
+    /// Where the segment register has to lead while code of an instance runs; none where that is all the same, or there is no such instance.
+    pub(crate) fn segment_base(&self, instance: u32) -> Option<usize> {
+        let instance = self.instances.get(instance as usize).filter(|instance| instance.module().uses_segment)?;
+        Some(self.memories[instance.memories[0] as usize].base() as usize)
     }
 
     /// The sandbox's memory that an instance knows by `index`.
@@ -187,16 +181,15 @@ impl Sandbox {
         Ok(())
     }
 
-    fn exception_room(&mut self, bytes: u64) -> Result<(), TrapCode> {
+    /// Makes room for an exception of `bytes`. `stacks` calls what it is given with all words that lie on stacks of the store's calls.
+    pub(crate) fn exception_room(&mut self, bytes: u64, stacks: impl FnOnce(&mut dyn FnMut(u64))) -> Outcome {
         let mut exceptions = self.exceptions.take().ok_or(TrapCode::Internal)?;
         let done = exceptions.make_room(bytes, |each| {
-            // All registers that the guest may need again are on its stack.
-            let words = (self.record.get().guest_sp..self.stack.high()).step_by(size_of::<usize>());
-            words.filter_map(|address| self.stack.read_word(address)).for_each(|word| each(word as u64));
+            stacks(each);
             self.exception_references().for_each(each);
         });
         self.exceptions = Some(exceptions);
-        if done { Ok(()) } else { Err(TrapCode::ExceptionsExhausted) }
+        if done { Ok(None) } else { Err(TrapCode::ExceptionsExhausted) }
     }
 
     /// Whether functions of the type with id `ty` are of the instance's type `of`.
@@ -224,7 +217,7 @@ impl Sandbox {
         }
         let target = self.tables[at].range_mut(to, length).ok_or(OUTSIDE)?;
         for (i, element) in target.iter_mut().enumerate() {
-            *element = instance.element(sandbox, segment, from as usize + i);
+            *element = constexpr::element(instance, sandbox, segment, from as usize + i);
         }
         Ok(())
     }

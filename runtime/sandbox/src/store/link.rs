@@ -1,11 +1,21 @@
 //! Whether what is given for a module's imports has the types that it wants (core specification, section 4.5.1 and 3.2).
+//!
+//! Generated code does not look at what it is linked to. So each comparison here is all that stands between two modules that disagree:
+//!
+//! * a function's type decides registers and slots of a call; a subtype's are the same, by the specification's rules;
+//! * a memory's reservation decides whether accesses need checks: code compiled with guards must never get a memory without
+//!   ([`Memory::suits`](crate::store::memory::Memory::suits));
+//! * a mutable global's or a table's element type must be *equal*: what one module writes the other reads as its own type;
+//! * a handle of another sandbox would lead into that one's memory.
+//!
+//! Types are compared by canonical ids (`types.rs`), since each module has numbers of its own.
 
 use awsm_abi::descriptor::{Import, ImportType};
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 
 use crate::error::InstantiateError;
-use crate::instance::Instance;
-use crate::sandbox::Sandbox;
+use crate::store::Store;
+use crate::store::instance::Instance;
 use crate::types;
 use crate::value::{Extern, FunctionHandle};
 
@@ -20,7 +30,7 @@ pub(crate) struct Linked {
 }
 
 /// Finds what each import of a new `instance` stands for.
-pub(crate) fn link(sandbox: &Sandbox, instance: &Instance, imports: &[Extern]) -> Result<Linked, InstantiateError> {
+pub(crate) fn link(store: &Store, instance: &Instance, imports: &[Extern]) -> Result<Linked, InstantiateError> {
     let descriptor = instance.descriptor();
     if imports.len() > descriptor.imports.len() {
         return Err(InstantiateError::Misuse("more imports were given than the module has"));
@@ -28,16 +38,16 @@ pub(crate) fn link(sandbox: &Sandbox, instance: &Instance, imports: &[Extern]) -
     let mut linked = Linked::default();
     for (i, import) in descriptor.imports.iter().enumerate() {
         let Some(given) = imports.get(i) else { return Err(unknown(import)) };
-        if sandbox.is_foreign(given) {
+        if store.is_foreign(given) {
             return Err(InstantiateError::Misuse("an import was given a handle of another sandbox"));
         }
-        link_one(sandbox, instance, import, given, &mut linked)?;
+        link_one(store, instance, import, given, &mut linked)?;
     }
     Ok(linked)
 }
 
 fn link_one(
-    sandbox: &Sandbox,
+    store: &Store,
     instance: &Instance,
     import: &Import,
     given: &Extern,
@@ -54,10 +64,10 @@ fn link_one(
             // Served by the module's own thunk, which calls the host.
             let thunk = module.functions[linked.functions.len()].code as u64;
             let type_id = module.type_ids[ty as usize];
-            linked.functions.push(FunctionHandle { sandbox: sandbox.id(), code: thunk, type_id, instance: instance.index });
+            linked.functions.push(FunctionHandle { sandbox: store.id(), code: thunk, type_id, instance: instance.index });
         }
         (ImportType::Table(wanted), Extern::Table(table)) => {
-            let table_given = &sandbox.tables()[table.index as usize];
+            let table_given = &store.tables()[table.index as usize];
             let found = TableType { elements_min: table_given.length(), ..*table_given.ty() };
             let fits = module.canonical(wanted.element) == found.element
                 && wanted.table64 == found.table64
@@ -68,7 +78,7 @@ fn link_one(
             linked.tables.push(table.index);
         }
         (ImportType::Memory(wanted), Extern::Memory(memory)) => {
-            let memory_given = &sandbox.memories()[memory.index as usize];
+            let memory_given = &store.memories()[memory.index as usize];
             let found = MemoryType { pages_min: memory_given.length() / awsm_abi::limits::PAGE_BYTES, ..*memory_given.ty() };
             let fits = wanted.memory64 == found.memory64
                 && wanted.shared == found.shared
@@ -87,7 +97,7 @@ fn link_one(
             linked.memories.push(memory.index);
         }
         (ImportType::Global(wanted), Extern::Global(global)) => {
-            let found = sandbox.globals()[global.index as usize].ty;
+            let found = store.globals()[global.index as usize].ty;
             let value = module.canonical(wanted.value);
             let fits = if wanted.mutable { found.value == value } else { types::matches(found.value, value) };
             if wanted.mutable != found.mutable || !fits {
@@ -95,10 +105,10 @@ fn link_one(
             }
             linked.globals.push(global.index);
         }
-        (ImportType::Tag(ty), Extern::Tag(tag)) if module.type_ids[ty as usize] == sandbox.tags()[tag.index as usize] => {
+        (ImportType::Tag(ty), Extern::Tag(tag)) if module.type_ids[ty as usize] == store.tags()[tag.index as usize] => {
             linked.tags.push(tag.index);
         }
-        (_, given) => return Err(incompatible(import, instance, given_text(sandbox, given))),
+        (_, given) => return Err(incompatible(import, instance, given_text(store, given))),
     }
     Ok(())
 }
@@ -126,14 +136,14 @@ fn incompatible(import: &Import, instance: &Instance, given: String) -> Instanti
     InstantiateError::IncompatibleImport { module: import.module.clone(), name: import.name.clone(), wanted, given }
 }
 
-fn given_text(sandbox: &Sandbox, given: &Extern) -> String {
+fn given_text(store: &Store, given: &Extern) -> String {
     match given {
         Extern::Function(function) => function_id_text(function.type_id),
         Extern::HostFunction(ty) => function_text(ty),
-        Extern::Table(table) => table_text(sandbox.tables()[table.index as usize].ty()),
-        Extern::Memory(memory) => memory_text(sandbox.memories()[memory.index as usize].ty()),
-        Extern::Global(global) => global_text(&sandbox.globals()[global.index as usize].ty),
-        Extern::Tag(tag) => tag_text(sandbox.tags()[tag.index as usize]),
+        Extern::Table(table) => table_text(store.tables()[table.index as usize].ty()),
+        Extern::Memory(memory) => memory_text(store.memories()[memory.index as usize].ty()),
+        Extern::Global(global) => global_text(&store.globals()[global.index as usize].ty),
+        Extern::Tag(tag) => tag_text(store.tags()[tag.index as usize]),
     }
 }
 

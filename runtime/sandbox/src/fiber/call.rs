@@ -1,4 +1,4 @@
-//! A sandbox's call: prepared, resumed until it returns or traps, suspended in between.
+//! A fiber, which is a stack and the call on it: prepared, resumed until it returns or traps, suspended in between.
 //!
 //! ```text
 //!                 prepare          resume
@@ -9,6 +9,20 @@
 //!                                             '---------------'-----------'
 //!   kill: from any state to Killed, which is the end
 //! ```
+//!
+//! | state | the guest's stack | may be resumed | another fiber may run | may be reset |
+//! |---|---|---|---|---|
+//! | Fresh, Returned, Finished | nothing that is needed | no | yes | yes |
+//! | Ready | the start stub's frame | yes | yes | yes |
+//! | HostCall | the stub's frame, `guest_sp` | when answered | yes | of fibers beside the first |
+//! | Preempted, by the timer | the kernel's frame and the handler's | yes | no | no |
+//! | Preempted, behind a builtin; waiting | the stub's frame | yes | no | no |
+//! | Trapped | as the trap left it, for the backtrace | no | yes | no |
+//! | Killed | unknown | never | no | no |
+//!
+//! Indices and addresses that come from the guest are looked at when its call comes ([`Fiber::on_host_call`]), once: the call's number and its instance against
+//! the store, the slots against the bounds of this stack. What is read later, in `host_args` and `host_results`, relies on that. Without the look at the slots, a
+//! guest with a bug of the compiler in it would have the host write anywhere.
 
 use std::time::Duration;
 
@@ -16,17 +30,19 @@ use awsm_abi::TrapCode;
 use awsm_abi::calls::builtin;
 use awsm_abi::types::{FuncType, ValType};
 
-use crate::backtrace::{self, Backtrace};
-use crate::builtins;
-use crate::context::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::error::CallError;
 use crate::event::{Event, HostCall, Trap, WasmLocation};
-use crate::instance::Vmctx;
+use crate::fiber::backtrace::{self, Backtrace, Place};
+use crate::fiber::record::{Context, RecordBox};
+use crate::fiber::stack::Stack;
+use crate::fiber::{preempt, worker};
 use crate::load::{Artifact, Entry, Loaded, Module};
-use crate::sandbox::Sandbox;
+use crate::store::instance::{Instance, Vmctx};
+use crate::store::writable::AddressRange;
+use crate::store::{self, Outcome, Store};
+use crate::sys::switch::{EVENT_HOST_CALL, EVENT_PREEMPTED, EVENT_RETURNED, EVENT_TRAPPED};
 use crate::sys::{self, Registers};
 use crate::value::{FunctionHandle, InstanceId, Slot, Value};
-use crate::{preempt, worker};
 
 /// Where a call stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +78,7 @@ const TIMED_OUT: i64 = 2;
 
 /// A call and its values.
 #[derive(Debug, Default)]
-pub(crate) struct Call {
+pub(super) struct Call {
     state: State,
     /// Arguments, then results. At a fixed address while the call lasts.
     slots: Vec<Slot>,
@@ -84,25 +100,65 @@ pub struct Callee {
     uses_segment: bool,
 }
 
+impl Callee {
+    /// That function of a store, which has to be without parameters.
+    pub(crate) fn new(store: &Store, function: FunctionHandle) -> Result<Callee, CallError> {
+        if function.sandbox != store.id() {
+            return Err(CallError::Foreign);
+        }
+        let (instance, entry, ty) = callable(store, function)?;
+        if !ty.params.is_empty() {
+            return Err(CallError::Types { wanted: ty.clone() });
+        }
+        Ok(Callee {
+            artifact: instance.artifact().clone(),
+            instance: function.instance,
+            code: function.code as usize,
+            entry,
+            results: ty.results.len() as u32,
+            uses_segment: instance.module().uses_segment,
+        })
+    }
+}
+
+/// What calling a function of a store needs: its instance, how to enter it, its type.
+fn callable(store: &Store, function: FunctionHandle) -> Result<(&Instance, Entry, &FuncType), CallError> {
+    let instance = &store.instances[function.instance as usize];
+    let entry = instance.module().entry(function.type_id);
+    let entry = entry.ok_or_else(|| CallError::NoEntry(store.function_type(function)))?;
+    Ok((instance, entry, &instance.descriptor().types[entry.ty as usize].ty))
+}
+
 impl Call {
-    /// Whether no call is in progress and another may begin.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether it is not in progress and another may begin.
+    pub(super) fn is_idle(&self) -> bool {
         matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Trapped | State::Finished)
     }
 
-    /// Whether everything that the call did is known to have ended in good order.
-    pub(crate) fn is_clean(&self) -> bool {
+    /// Whether everything that it did is known to have ended in good order.
+    pub(super) fn is_clean(&self) -> bool {
         matches!(self.state, State::Fresh | State::Ready | State::Returned | State::Finished)
     }
 
-    /// As if there had been no call.
-    pub(crate) fn reset(&mut self) {
-        self.state = State::Fresh;
+    /// Whether everything that it did is in good order, and stays so if it never goes on: also in a host call.
+    pub(super) fn is_sound(&self) -> bool {
+        self.is_clean() || matches!(self.state, State::HostCall { .. })
     }
 
-    /// Where its values lie.
-    pub(crate) fn slots_address(&self) -> usize {
-        self.slots.as_ptr().addr()
+    /// Whether another call on the same store may go on before this one does; see `others.rs`.
+    fn may_be_left(&self) -> bool {
+        !matches!(self.state, State::Preempted { .. } | State::Killed)
+    }
+
+    /// Calls `each` with all words of its stack that may lead to exceptions. In a host call, all registers that the guest may need again are among
+    /// them. A call that trapped with an exception has it in its first slot.
+    pub(super) fn words(&self, stack: &Stack, context: &Context, each: &mut dyn FnMut(u64)) {
+        match self.state {
+            State::HostCall { .. } | State::Preempted { .. } | State::Killed => words(stack, context.switch.guest_sp, each),
+            State::Trapped => self.slots.first().into_iter().for_each(|slot| each(slot.u64())),
+            // Nothing is on the stack yet, or any more.
+            State::Fresh | State::Ready | State::Returned | State::Finished => {}
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -119,114 +175,143 @@ impl Call {
     }
 }
 
-impl Sandbox {
-    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs. A call prepared before and not begun is forgotten.
-    ///
-    /// # Errors
-    /// When a call is in progress, the sandbox was killed, or the arguments are not of the function's types.
-    pub fn prepare(&mut self, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
-        if !self.call.is_idle() {
-            return Err(CallError::Busy { state: self.call.name() });
+/// Calls `each` with all words from `sp` on.
+fn words(stack: &Stack, sp: usize, each: &mut dyn FnMut(u64)) {
+    let addresses = (sp..stack.high()).step_by(size_of::<usize>());
+    addresses.filter_map(|address| stack.read_word(address)).for_each(|word| each(word as u64));
+}
+
+/// A stack and the call on it: the one of its store's fibers that is selected, so that it may run.
+#[derive(Debug)]
+pub(crate) struct Fiber {
+    pub(crate) record: RecordBox,
+    pub(crate) stack: Stack,
+    pub(super) call: Call,
+    /// Which of its store's fibers it is: the first has the number 0.
+    pub(crate) number: u64,
+}
+
+impl Fiber {
+    /// The first of a store, without a call, on that stack.
+    pub(crate) fn new(stack: Stack) -> Fiber {
+        let record = RecordBox::new(Context::new(stack.guard_low(), stack.low(), stack.high()));
+        Fiber { record, stack, call: Call::default(), number: 0 }
+    }
+
+    /// Says where its guest's memories lie: before it runs, and whenever that changed. The list stays where it is until the next time.
+    pub(crate) fn set_ranges(&mut self, ranges: &[AddressRange]) {
+        self.record.set_ranges(ranges);
+    }
+
+    /// Whether no call is in progress and another may begin.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.call.is_idle()
+    }
+
+    /// Whether everything that the call did is known to have ended in good order.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.call.is_clean()
+    }
+
+    /// Whether everything that the call did is in good order, and stays so if it never goes on.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.call.is_sound()
+    }
+
+    /// Whether another fiber of the store may run before this one goes on.
+    pub(crate) fn may_be_left(&self) -> bool {
+        self.call.may_be_left()
+    }
+
+    /// As if there had been no call.
+    pub(crate) fn reset(&mut self) {
+        self.call.state = State::Fresh;
+    }
+
+    /// Where the call's values lie.
+    pub(crate) fn slots_address(&self) -> usize {
+        self.call.slots.as_ptr().addr()
+    }
+
+    /// Where its call stands, in words.
+    pub(crate) fn state(&self) -> &'static str {
+        self.call.name()
+    }
+
+    /// Makes `function` with these arguments the next thing that [`resume`](Self::resume) runs.
+    pub(crate) fn prepare(&mut self, store: &Store, function: FunctionHandle, args: &[Value]) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy { state: self.state() });
         }
-        if function.sandbox != self.id() || args.iter().any(|value| value.is_foreign(self.id())) {
+        if function.sandbox != store.id() || args.iter().any(|value| value.is_foreign(store.id())) {
             return Err(CallError::Foreign);
         }
-        let instance = &self.instances[function.instance as usize];
-        let entry = instance.module().entry(function.type_id);
-        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
-        let ty = &instance.descriptor().types[entry.ty as usize].ty;
+        let (instance, entry, ty) = callable(store, function)?;
         if !are_of(args, &ty.params, instance.module()) {
             return Err(CallError::Types { wanted: ty.clone() });
         }
         let results = ty.results.len() as u32;
         self.call.slots.clear();
         self.call.slots.extend(args.iter().map(|value| value.to_slot()));
-        let uses_segment = instance.module().uses_segment;
-        self.ready(function.instance, function.code as usize, entry, results, uses_segment);
+        self.ready(store, function.instance, function.code as usize, entry, results, instance.module().uses_segment);
         Ok(())
     }
 
-    /// What [`prepare_callee`](Self::prepare_callee) calls in the place of that function, in this sandbox and in all others of its artifact's templates.
-    ///
-    /// # Errors
-    /// When this sandbox was not made from a template, or the function is another sandbox's, has parameters, or has no entry.
-    pub fn callee(&self, function: FunctionHandle) -> Result<Callee, CallError> {
-        if self.template.is_none() || function.sandbox != self.id() {
-            return Err(CallError::Foreign);
+    /// As [`prepare`](Self::prepare), without looking anything up. The store is one of a template.
+    pub(crate) fn prepare_callee(&mut self, store: &Store, callee: &Callee) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy { state: self.state() });
         }
-        let instance = &self.instances[function.instance as usize];
-        let entry = instance.module().entry(function.type_id);
-        let entry = entry.ok_or_else(|| CallError::NoEntry(self.function_type(function)))?;
-        let ty = &instance.descriptor().types[entry.ty as usize].ty;
-        if !ty.params.is_empty() {
-            return Err(CallError::Types { wanted: ty.clone() });
-        }
-        Ok(Callee {
-            artifact: instance.artifact().clone(),
-            instance: function.instance,
-            code: function.code as usize,
-            entry,
-            results: ty.results.len() as u32,
-            uses_segment: instance.module().uses_segment,
-        })
-    }
-
-    /// As [`prepare`](Self::prepare), without looking anything up.
-    ///
-    /// # Errors
-    /// When a call is in progress, the sandbox was killed, or it was not made from a template of the callee's artifact.
-    pub fn prepare_callee(&mut self, callee: &Callee) -> Result<(), CallError> {
-        if !self.call.is_idle() {
-            return Err(CallError::Busy { state: self.call.name() });
-        }
-        // A sandbox of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
-        let instance = self.instances.get(callee.instance as usize).filter(|_| self.template.is_some());
+        // This comparison is what makes it safe to call an address that was found in another sandbox.
+        // A store of a template has the instances of its artifact's plan and room for no other: the callee's code belongs to that instance here, too.
+        let instance = store.instances.get(callee.instance as usize);
         if !instance.is_some_and(|instance| instance.artifact().is(&callee.artifact)) {
             return Err(CallError::Foreign);
         }
         self.call.slots.clear();
-        self.ready(callee.instance, callee.code, callee.entry, callee.results, callee.uses_segment);
+        self.ready(store, callee.instance, callee.code, callee.entry, callee.results, callee.uses_segment);
         Ok(())
     }
 
     /// Makes the record ready for a call of `code` in an instance, through an entry of its module; the arguments stand in the call's slots.
-    fn ready(&mut self, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
-        // At least one: an exception that nobody catches comes back there.
+    fn ready(&mut self, store: &Store, instance: u32, code: usize, entry: Entry, results: u32, uses_segment: bool) {
+        // At least one: an exception that is not caught comes back there.
         let slots = self.call.slots.len().max(results as usize).max(1);
         self.call.slots.resize(slots, Slot::default());
         self.call.ty = (instance, entry.ty);
         self.call.results = results;
         self.call.state = State::Ready;
         if uses_segment {
-            self.select_segment(instance);
+            self.select_segment(store, instance);
         }
-        let vmctx = self.instances[instance as usize].vmctx.base();
-        let record = self.record.get_mut();
-        record.entry = entry.address;
-        record.entry_vmctx = vmctx;
-        record.entry_code = code;
-        record.entry_slots = self.call.slots.as_mut_ptr();
+        let vmctx = store.instances[instance as usize].vmctx.base();
+        let switch = &mut self.record.get_mut().switch;
+        switch.entry = entry.address;
+        switch.entry_vmctx = vmctx;
+        switch.entry_code = code;
+        switch.entry_slots = self.call.slots.as_mut_ptr();
         // SAFETY: This sandbox's stack; no call is in progress, so nothing is live on it.
-        self.record.get_mut().guest_sp = unsafe { sys::prepare_start(self.record.as_ptr(), self.stack.high()) };
+        self.record.get_mut().switch.guest_sp = unsafe { sys::prepare_start(self.record.as_ptr().cast(), self.stack.high()) };
     }
 
-    /// Lets the guest run until it returns, traps, calls the host or is preempted.
+    /// Lets the guest run until it returns, traps, calls the host or is preempted. `others` calls what it is given with all words of the store's other
+    /// stacks.
     ///
     /// # Panics
     /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
     /// [`WorkerThread`](crate::WorkerThread).
-    pub fn resume(&mut self) -> Event {
+    pub(crate) fn resume(&mut self, store: &mut Store, others: impl Fn(&mut dyn FnMut(u64))) -> Event {
         match self.call.state {
             // A guest may spend nearly all of its time in host calls, where ticks are only noted.
             State::HostCall { answered: true, .. } if preempt::take_tick() => return Event::Preempted,
             State::Ready | State::Preempted { .. } | State::HostCall { answered: true, .. } => {}
             State::HostCall { .. } => panic!("a host call was resumed without its results"),
-            _ => panic!("no call to resume: the sandbox is {}", self.call.name()),
+            _ => panic!("no call to resume: the sandbox is {}", self.state()),
         }
         worker::with_worker(|worker| {
             if self.call.state == (State::Preempted { in_handler: true }) {
                 // SAFETY: It was suspended by the alarm handler, which left its frame's address.
-                unsafe { preempt::before_resumption(self.record.get().interrupted, worker) };
+                unsafe { preempt::before_resumption(self.record.get().interrupted, worker.signal_stack(), worker.mask()) };
             }
             loop {
                 // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the sandbox or
@@ -244,7 +329,7 @@ impl Sandbox {
                         return Event::Preempted;
                     }
                     EVENT_HOST_CALL => {
-                        if let Some(event) = self.on_host_call() {
+                        if let Some(event) = self.on_host_call(store, &others) {
                             return event;
                         }
                         if preempt::take_tick() {
@@ -255,7 +340,7 @@ impl Sandbox {
                     other => {
                         debug_assert_eq!(other, EVENT_TRAPPED);
                         sys::clear_vector_uppers();
-                        return self.trapped();
+                        return self.trapped(store);
                     }
                 }
             }
@@ -263,36 +348,66 @@ impl Sandbox {
     }
 
     /// Serves a builtin, or says what the worker has to do.
-    fn on_host_call(&mut self) -> Option<Event> {
-        let (call, caller) = (self.record.get().call, self.record.get().caller);
+    fn on_host_call(&mut self, store: &mut Store, others: &impl Fn(&mut dyn FnMut(u64))) -> Option<Event> {
+        let (call, caller) = (self.record.get().switch.call, self.record.get().switch.caller);
         // SAFETY: The stub wrote `caller`: the vmctx that a thunk was called with.
         let instance = InstanceId(unsafe { Vmctx::instance_index(caller) });
         if call & builtin::FLAG == 0 {
-            let import = self.instances.get(instance.index()).and_then(|instance| instance.function_import(call));
+            let import = store.instances.get(instance.index()).and_then(|instance| instance.function_import(call));
             let Some(import) = import.filter(|import| self.are_guest_slots(import.slots())) else {
-                return Some(self.trapped_in_host_call(TrapCode::Internal));
+                return Some(self.trapped_in_host_call(store, TrapCode::Internal));
             };
             let call = HostCall { instance, import: call };
             self.call.state = State::HostCall { call, answered: import.results == 0 };
             return Some(Event::HostCall(call));
         }
-        let count = builtins::slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < self.instances.len());
+        let count =
+            store::builtin_slots(call).filter(|&count| self.are_guest_slots(count) && instance.index() < store.instances.len());
         let Some(count) = count else {
-            return Some(self.trapped_in_host_call(TrapCode::Internal));
+            return Some(self.trapped_in_host_call(store, TrapCode::Internal));
         };
         let mut slots = [Slot::default(); builtin::SLOTS_MAX];
         slots[..count].copy_from_slice(self.guest_slots(count));
         if call == builtin::MEMORY_WAIT {
             return Some(self.waits(slots[0]));
         }
-        match self.builtin(instance, call, &slots[..count]) {
+        match self.builtin(store, others, instance, call, &slots[..count]) {
             Ok(result) => {
                 if let Some(result) = result {
                     self.guest_slots_mut(1)[0] = result;
                 }
                 None
             }
-            Err(code) => Some(self.trapped_in_host_call(code)),
+            Err(code) => Some(self.trapped_in_host_call(store, code)),
+        }
+    }
+
+    /// Serves a builtin: those that are about this call here, the others where what they change is.
+    fn builtin(
+        &mut self,
+        store: &mut Store,
+        others: &impl Fn(&mut dyn FnMut(u64)),
+        instance: InstanceId,
+        call: u32,
+        slots: &[Slot],
+    ) -> Outcome {
+        match call {
+            builtin::EXCEPTION_ROOM => store.exception_room(slots[0].u64(), |each| {
+                words(&self.stack, self.record.get().switch.guest_sp, each);
+                others(each);
+            }),
+            builtin::SEGMENT if (slots[0].u64() as u32 as usize) < store.instances.len() => {
+                self.select_segment(store, slots[0].u64() as u32);
+                Ok(None)
+            }
+            _ => store.builtin(instance, call, slots),
+        }
+    }
+
+    /// Makes the segment register lead to the first memory of an instance when the guest goes on, if its code reaches it so.
+    fn select_segment(&mut self, store: &Store, instance: u32) {
+        if let Some(base) = store.segment_base(instance) {
+            self.record.get_mut().segment = base;
         }
     }
 
@@ -309,7 +424,7 @@ impl Sandbox {
         if count == 0 {
             return true;
         }
-        let start = self.record.get().slots as usize;
+        let start = self.record.get().switch.slots as usize;
         let end = start.checked_add(count * size_of::<Slot>());
         start >= self.stack.low() && end.is_some_and(|end| end <= self.stack.high()) && start.is_multiple_of(align_of::<Slot>())
     }
@@ -320,7 +435,7 @@ impl Sandbox {
             return &[];
         }
         // SAFETY: On the guest's stack and aligned, as was checked when the call came; the guest is suspended while the sandbox is borrowed.
-        unsafe { std::slice::from_raw_parts(self.record.get().slots, count) }
+        unsafe { std::slice::from_raw_parts(self.record.get().switch.slots, count) }
     }
 
     fn guest_slots_mut(&mut self, count: usize) -> &mut [Slot] {
@@ -328,39 +443,40 @@ impl Sandbox {
             return &mut [];
         }
         // SAFETY: As for `guest_slots`; `&mut self` makes this the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.record.get().slots, count) }
+        unsafe { std::slice::from_raw_parts_mut(self.record.get().switch.slots, count) }
     }
 
     /// A trap in a builtin: as if the guest had trapped where it called.
-    fn trapped_in_host_call(&mut self, code: TrapCode) -> Event {
+    fn trapped_in_host_call(&mut self, store: &Store, code: TrapCode) -> Event {
         let registers = self.suspended_registers().unwrap_or_default();
         let record = self.record.get_mut();
         record.trap = code.number();
         record.registers = registers;
         record.after_call = true;
-        self.trapped()
+        self.trapped(store)
     }
 
     /// Ends the call as the record says.
-    fn trapped(&mut self) -> Event {
+    fn trapped(&mut self, store: &Store) -> Event {
         self.call.state = State::Trapped;
         let (trap, registers) = (self.record.get().trap, self.record.get().registers);
         let number = match trap {
-            0 => backtrace::trap_row(self, registers.pc()).map_or(0, |row| row.trap),
+            0 => backtrace::trap_row(store, registers.pc()).map_or(0, |row| row.trap),
             number => number,
         };
         let code = TrapCode::from_number(number).unwrap_or(TrapCode::Internal);
-        let location = self.thrown_at().map_or_else(|| backtrace::innermost(self), |(_, location)| Some(location));
+        let location =
+            self.thrown_at(store).map_or_else(|| backtrace::innermost(&self.place(store)), |(_, location)| Some(location));
         Event::Trapped(Trap { code, location })
     }
 
-    /// Where the exception was thrown that nobody caught, if that was the trap: the entry's first slot holds it.
-    fn thrown_at(&self) -> Option<(&Loaded, WasmLocation)> {
+    /// Where the exception was thrown that was not caught, if that was the trap: the entry's first slot holds it.
+    fn thrown_at<'a>(&self, store: &'a Store) -> Option<(&'a Loaded, WasmLocation)> {
         if self.call.state != State::Trapped || self.record.get().trap != TrapCode::UncaughtException.number() {
             return None;
         }
-        let thrown = self.exceptions.as_ref()?.thrown(self.call.slots.first()?.u64())?;
-        let instance = self.instances.get(thrown.instance as usize)?;
+        let thrown = store.exceptions.as_ref()?.thrown(self.call.slots.first()?.u64())?;
+        let instance = store.instances.get(thrown.instance as usize)?;
         let (artifact, module, offset) = (instance.artifact().loaded(), instance.module_index(), thrown.offset);
         let function = artifact.function_of_wasm_offset(module, offset)?;
         Some((artifact, WasmLocation { module, function, offset }))
@@ -368,11 +484,11 @@ impl Sandbox {
 
     /// Registers of a guest that a host call suspended: as they are on its return.
     fn suspended_registers(&self) -> Option<Registers> {
-        Registers::from_suspended(self.record.get().guest_sp, |address| self.stack.read_word(address))
+        Registers::from_suspended(self.record.get().switch.guest_sp, |address| self.stack.read_word(address))
     }
 
     /// Where the guest is, if it is anywhere: its registers, and whether `pc` is a return address.
-    pub(crate) fn position(&self) -> Option<(Registers, bool)> {
+    fn position(&self) -> Option<(Registers, bool)> {
         match self.call.state {
             State::HostCall { .. } | State::Preempted { in_handler: false } => Some((self.suspended_registers()?, true)),
             State::Preempted { in_handler: true } => {
@@ -384,43 +500,40 @@ impl Sandbox {
         }
     }
 
+    /// Where the guest is, for a backtrace.
+    fn place<'a>(&'a self, store: &'a Store) -> Place<'a> {
+        Place { store, stack: &self.stack, position: self.position() }
+    }
+
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an
-    /// exception that nobody caught only where it was thrown: the functions that it left are gone.
-    #[must_use]
-    pub fn backtrace(&self) -> Backtrace {
-        match self.thrown_at() {
+    /// exception that was not caught only where it was thrown: the functions that it left are gone.
+    pub(crate) fn backtrace(&self, store: &Store) -> Backtrace {
+        match self.thrown_at(store) {
             Some((artifact, location)) => {
                 Backtrace { frames: vec![backtrace::frame(artifact, location, false)], truncated: false }
             }
-            None => backtrace::backtrace(self),
+            None => backtrace::backtrace(&self.place(store)),
         }
-    }
-
-    fn call_type(&self) -> &FuncType {
-        let (instance, ty) = self.call.ty;
-        &self.instances[instance as usize].descriptor().types[ty as usize].ty
     }
 
     /// Results of the call that has returned; empty otherwise.
-    #[must_use]
-    pub fn results(&self) -> Vec<Value> {
+    pub(crate) fn results(&self, store: &Store) -> Vec<Value> {
         if self.call.state != State::Returned {
             return Vec::new();
         }
-        let types = self.call_type().results.iter();
-        types.zip(&self.call.slots).map(|(&ty, &slot)| self.value(ty, slot)).collect()
+        let (instance, ty) = self.call.ty;
+        let types = store.instances[instance as usize].descriptor().types[ty as usize].ty.results.iter();
+        types.zip(&self.call.slots).map(|(&ty, &slot)| store.value(ty, slot)).collect()
     }
 
     /// Result number `index` of the call that has returned, as it stands.
-    #[must_use]
-    pub fn result(&self, index: usize) -> Option<Slot> {
+    pub(crate) fn result(&self, index: usize) -> Option<Slot> {
         let known = self.call.state == State::Returned && index < self.call.results as usize;
         known.then(|| self.call.slots[index])
     }
 
     /// The call of an imported function in which the guest is suspended.
-    #[must_use]
-    pub fn host_call(&self) -> Option<HostCall> {
+    pub(crate) fn host_call(&self) -> Option<HostCall> {
         match self.call.state {
             State::HostCall { call, .. } => Some(call),
             _ => None,
@@ -428,19 +541,17 @@ impl Sandbox {
     }
 
     /// The type of the imported function that the guest is calling.
-    #[must_use]
-    pub fn host_call_type(&self) -> Option<&FuncType> {
+    pub(crate) fn host_call_type<'a>(&self, store: &'a Store) -> Option<&'a FuncType> {
         let call = self.host_call()?;
-        self.instances[call.instance.index()].import_type(call.import)
+        store.instances[call.instance.index()].import_type(call.import)
     }
 
     /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
-    #[must_use]
-    pub fn host_args(&self) -> &[Slot] {
+    pub(crate) fn host_args(&self, store: &Store) -> &[Slot] {
         match self.call.state {
             // The results stand where the arguments stood.
             State::HostCall { answered, call } => {
-                let import = self.instances[call.instance.index()].function_import(call.import);
+                let import = store.instances[call.instance.index()].function_import(call.import);
                 let params = import.map_or(0, |import| if answered && import.results > 0 { 0 } else { import.params });
                 self.guest_slots(params as usize)
             }
@@ -449,24 +560,23 @@ impl Sandbox {
     }
 
     /// As [`host_args`](Self::host_args), as values.
-    #[must_use]
-    pub fn host_values(&self) -> Vec<Value> {
-        let Some(ty) = self.host_call_type() else { return Vec::new() };
-        self.host_args().iter().zip(&ty.params).map(|(&slot, &ty)| self.value(ty, slot)).collect()
+    pub(crate) fn host_values(&self, store: &Store) -> Vec<Value> {
+        let Some(ty) = self.host_call_type(store) else { return Vec::new() };
+        self.host_args(store).iter().zip(&ty.params).map(|(&slot, &ty)| store.value(ty, slot)).collect()
     }
 
     /// Answers the host call in which the guest is suspended; then resume. Where there are no results, that may be done at once.
     ///
     /// # Errors
     /// When there is no such call, or the values are not of the imported function's result types.
-    pub fn host_results(&mut self, results: &[Value]) -> Result<(), CallError> {
+    pub(crate) fn host_results(&mut self, store: &Store, results: &[Value]) -> Result<(), CallError> {
         let State::HostCall { call, .. } = self.call.state else {
-            return Err(CallError::Busy { state: self.call.name() });
+            return Err(CallError::Busy { state: self.state() });
         };
-        if results.iter().any(|value| value.is_foreign(self.id())) {
+        if results.iter().any(|value| value.is_foreign(store.id())) {
             return Err(CallError::Foreign);
         }
-        let instance = &self.instances[call.instance.index()];
+        let instance = &store.instances[call.instance.index()];
         let import = instance.function_import(call.import).expect("the call was checked when it came");
         let fits = match (results, import.result) {
             ([value], Some(result)) => value.matches(result),
@@ -488,7 +598,7 @@ impl Sandbox {
 
     /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other
     /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill).
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         match self.call.state {
             State::HostCall { .. } => self.call.state = State::Finished,
             State::Preempted { .. } => self.kill(),
@@ -496,8 +606,8 @@ impl Sandbox {
         }
     }
 
-    /// Ends whatever the sandbox does. It never runs again.
-    pub fn kill(&mut self) {
+    /// Ends whatever the fiber does. Neither it nor another one of the store ever runs again.
+    pub(crate) fn kill(&mut self) {
         self.call.state = State::Killed;
     }
 }

@@ -1,8 +1,8 @@
 //! Constant expressions (core specification, section 3.4.14), evaluated for an instance. The loader checked their types and indices.
 
-use awsm_abi::descriptor::ConstOp;
+use awsm_abi::descriptor::{ConstOp, ElementItems};
 
-use crate::instance::Instance;
+use crate::store::instance::Instance;
 use crate::value::{SandboxId, Slot, Value};
 
 /// The value of an expression; globals that it uses have been initialised.
@@ -29,6 +29,14 @@ pub(crate) fn evaluate(instance: &Instance, sandbox: SandboxId, expression: &[Co
         stack.push(value);
     }
     stack.pop().unwrap_or_default()
+}
+
+/// An element of an instance's element segment that was not dropped.
+pub(crate) fn element(instance: &Instance, sandbox: SandboxId, segment: u32, index: usize) -> Slot {
+    match &instance.descriptor().elements[segment as usize].items {
+        ElementItems::Functions(functions) => instance.function(sandbox, functions[index]).to_slot(),
+        ElementItems::Expressions(expressions) => evaluate(instance, sandbox, &expressions[index]),
+    }
 }
 
 /// The right operand is on top of the stack.

@@ -20,10 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use awsm_abi::TrapCode;
 
-use crate::context::{self, EVENT_TRAPPED, Record};
-use crate::preempt::alarm_set;
+use crate::fiber::preempt::{alarm_set, on_alarm};
+use crate::fiber::record::{self, Record};
+use crate::limits;
+use crate::load::arena;
+use crate::sys::switch::{EVENT_TRAPPED, set_on_alarm};
 use crate::sys::{self, Registers, StubFault};
-use crate::{arena, limits};
 
 /// Signals that an instruction raises.
 pub(crate) const FAULTS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
@@ -55,6 +57,7 @@ pub(crate) fn install() {
             unsafe { libc::sigaction(signal, ptr::null(), (*previous).0[i].as_mut_ptr()) };
             set_action(signal, on_fault as *const () as usize, libc::SA_SIGINFO | libc::SA_ONSTACK);
         }
+        set_on_alarm(on_alarm);
         set_action(libc::SIGALRM, sys::on_alarm_address(), libc::SA_SIGINFO | libc::SA_RESTART);
     });
 }
@@ -89,7 +92,7 @@ impl Verdict {
 }
 
 unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let record = context::current();
+    let record = record::current();
     if !record.is_null() {
         // SAFETY: The kernel gave us `info` and `context`; the record is that of the guest running on this thread.
         unsafe {
@@ -97,13 +100,13 @@ unsafe extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, c
                 return;
             }
             if let Some(verdict) = judge(signal, info, context, record) {
-                (*record).trap = verdict.trap;
-                (*record).registers = verdict.registers;
-                (*record).after_call = verdict.after_call;
-                (*record).event = EVENT_TRAPPED;
+                (*record).context.trap = verdict.trap;
+                (*record).context.registers = verdict.registers;
+                (*record).context.after_call = verdict.after_call;
+                (*record).context.switch.event = EVENT_TRAPPED;
                 // In case the alarm handler was just being entered.
                 libc::sigdelset(&raw mut (*context).uc_sigmask, libc::SIGALRM);
-                sys::context_leave_guest(context, record);
+                sys::context_leave_guest(context, record.cast());
                 return;
             }
         }
@@ -121,7 +124,7 @@ unsafe fn learn(
 ) -> bool {
     /// Of SIGSEGV: the page exists, but does not allow this.
     const SEGV_ACCERR: libc::c_int = 2;
-    // SAFETY: The kernel's context and, for this signal, its information. A guest runs, so that nobody else uses the list and what it leads to.
+    // SAFETY: The kernel's context and, for this signal, its information. A guest runs, so that nothing else uses the list and what it leads to.
     unsafe {
         if signal != libc::SIGSEGV || (*info).si_code != SEGV_ACCERR || !arena::contains(Registers::from_context(context).pc()) {
             return false;
@@ -142,7 +145,7 @@ unsafe fn judge(
 ) -> Option<Verdict> {
     // SAFETY: A guest runs, so the record is only written by this thread's stubs and handlers; the context is the kernel's.
     let (record, at) = unsafe { (&*record, Registers::from_context(context)) };
-    let in_guest = arena::contains(at.pc());
+    let (in_guest, fiber) = (arena::contains(at.pc()), &record.context);
     match signal {
         libc::SIGILL | libc::SIGTRAP if in_guest => {
             // SAFETY: The processor refused this very instruction.
@@ -154,17 +157,17 @@ unsafe fn judge(
             // SAFETY: The kernel fills these fields for these signals.
             let (address, by_kernel) = unsafe { ((*info).si_addr() as usize, (*info).si_code == SI_KERNEL) };
             let exhausted = if by_kernel {
-                (record.guard_low..record.stack_low + FRAME_BYTES.load(Ordering::Relaxed)).contains(&at.sp())
+                (fiber.guard_low..fiber.stack_low + FRAME_BYTES.load(Ordering::Relaxed)).contains(&at.sp())
             } else {
-                (record.guard_low..record.stack_low).contains(&address)
+                (fiber.guard_low..fiber.stack_low).contains(&address)
             };
-            let on_guest_stack = (record.guard_low..=record.stack_high).contains(&at.sp());
+            let on_guest_stack = (fiber.guard_low..=fiber.stack_high).contains(&at.sp());
             if exhausted && in_guest {
                 return Verdict::at(TrapCode::StackExhausted.number(), at);
             }
             if exhausted && on_guest_stack {
                 // SAFETY: On the guest's stack, whose accessible part this is.
-                let stub = unsafe { sys::stub_fault(context, record.stack_low..record.stack_high) }?;
+                let stub = unsafe { sys::stub_fault(context, fiber.stack_low..fiber.stack_high) }?;
                 let (registers, after_call) = match stub {
                     StubFault::Stub(registers) => (registers, true),
                     // SAFETY: What the kernel gave to the alarm handler, which has done nothing yet.
@@ -186,7 +189,7 @@ unsafe fn judge(
     }
 }
 
-/// Hands a fault that is no guest's to whom it would have gone without us.
+/// Hands a fault that is no guest's to the handler that was there before, or to the default.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     let previous = &raw const PREVIOUS;
     let Some(i) = FAULTS.iter().position(|&fault| fault == signal) else { return };

@@ -6,17 +6,17 @@ use awsm_abi::descriptor::ExternKind;
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType, ValType};
 
 use crate::error::InstantiateError;
-use crate::memory::Reservation;
-use crate::sandbox::{GlobalCell, Sandbox};
+use crate::store::memory::Reservation;
+use crate::store::{GlobalCell, Store};
 use crate::types;
 use crate::value::{Extern, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, TableHandle, TagHandle, Value};
 
-impl Sandbox {
+impl Store {
     /// A linear memory that no instance defines, to be given for an import.
     ///
     /// # Errors
     /// When a limit is reached or the system has no memory.
-    pub fn new_memory(&mut self, ty: MemoryType) -> Result<MemoryHandle, InstantiateError> {
+    pub(crate) fn new_memory(&mut self, ty: MemoryType) -> Result<MemoryHandle, InstantiateError> {
         Ok(MemoryHandle { sandbox: self.id(), index: self.add_memory(ty, Reservation::Guard)? })
     }
 
@@ -24,7 +24,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When `init` is not of the element's type, a limit is reached or the system has no memory.
-    pub fn new_table(&mut self, ty: TableType, init: Value) -> Result<TableHandle, InstantiateError> {
+    pub(crate) fn new_table(&mut self, ty: TableType, init: Value) -> Result<TableHandle, InstantiateError> {
         self.check_value(ty.element, &init)?;
         let index = self.add_table(ty)?;
         self.tables[index as usize].elements_mut().fill(init.to_slot());
@@ -35,7 +35,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When `value` is not of the global's type.
-    pub fn new_global(&mut self, ty: GlobalType, value: Value) -> Result<GlobalHandle, InstantiateError> {
+    pub(crate) fn new_global(&mut self, ty: GlobalType, value: Value) -> Result<GlobalHandle, InstantiateError> {
         self.check_value(ty.value, &value)?;
         let cell = Box::new(UnsafeCell::new(value.to_slot()));
         self.globals.push(GlobalCell { cell: cell.get(), ty });
@@ -51,8 +51,7 @@ impl Sandbox {
     }
 
     /// What an instance exports under a name.
-    #[must_use]
-    pub fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
+    pub(crate) fn export(&self, instance: InstanceId, name: &str) -> Option<Extern> {
         let instance = self.instances.get(instance.index())?;
         let export = instance.module().export(instance.descriptor(), name)?;
         let (sandbox, index) = (self.id(), export.index as usize);
@@ -65,18 +64,8 @@ impl Sandbox {
         })
     }
 
-    /// The function that an instance exports under a name.
-    #[must_use]
-    pub fn export_function(&self, instance: InstanceId, name: &str) -> Option<FunctionHandle> {
-        match self.export(instance, name)? {
-            Extern::Function(function) => Some(function),
-            _ => None,
-        }
-    }
-
     /// The start function of an instance, to be called once before anything else of it.
-    #[must_use]
-    pub fn start_function(&self, instance: InstanceId) -> Option<FunctionHandle> {
+    pub(crate) fn start_function(&self, instance: InstanceId) -> Option<FunctionHandle> {
         let instance = self.instances.get(instance.index())?;
         Some(instance.function(self.id(), instance.descriptor().start?))
     }
@@ -85,8 +74,7 @@ impl Sandbox {
     ///
     /// # Panics
     /// Never: a handle's type is known as long as the process lives.
-    #[must_use]
-    pub fn function_type(&self, function: FunctionHandle) -> FuncType {
+    pub(crate) fn function_type(&self, function: FunctionHandle) -> FuncType {
         FuncType::clone(&types::by_id(function.type_id).expect("types are never forgotten"))
     }
 
@@ -94,8 +82,7 @@ impl Sandbox {
     ///
     /// # Panics
     /// When it belongs to another sandbox.
-    #[must_use]
-    pub fn global_get(&self, global: GlobalHandle) -> Value {
+    pub(crate) fn global_get(&self, global: GlobalHandle) -> Value {
         assert_eq!(global.sandbox, self.id(), "a handle of this sandbox");
         let GlobalCell { cell, ty } = self.globals[global.index as usize];
         // SAFETY: Cells live as long as the sandbox: in a vmctx or in `host_cells`. The guest does not run.
@@ -106,8 +93,7 @@ impl Sandbox {
     ///
     /// # Panics
     /// When it belongs to another sandbox.
-    #[must_use]
-    pub fn table_get(&self, table: TableHandle, index: u64) -> Option<Value> {
+    pub(crate) fn table_get(&self, table: TableHandle, index: u64) -> Option<Value> {
         assert_eq!(table.sandbox, self.id(), "a handle of this sandbox");
         let table = &self.tables[table.index as usize];
         let slot = *table.elements().get(usize::try_from(index).ok()?)?;
@@ -118,8 +104,7 @@ impl Sandbox {
     ///
     /// # Panics
     /// When it belongs to another sandbox.
-    #[must_use]
-    pub fn table_len(&self, table: TableHandle) -> u64 {
+    pub(crate) fn table_len(&self, table: TableHandle) -> u64 {
         assert_eq!(table.sandbox, self.id(), "a handle of this sandbox");
         self.tables[table.index as usize].length()
     }
