@@ -630,7 +630,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Nobody waits for an invocation any more.
+    /// The client of an invocation has gone, or its caller does not wait any longer.
     fn close(&mut self, index: usize) {
         self.invocations[index].closed.set(true);
         self.wake_task(index);
