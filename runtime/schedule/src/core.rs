@@ -6,7 +6,7 @@
 //! Three decisions, one inside the other:
 //!
 //! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`turns`](super::turns)).
-//! 2. *Which function*, under [`Policy::RoundRobin`]: equal shares again. So a short function waits behind long ones for a quantum or two, however many invocations
+//! 2. *Which function*, under [`Policy::RoundRobin`]: shares by weight. So a short function waits behind long ones for a quantum or two, however many invocations
 //!    they have. Reading and answering requests is part of what a function uses.
 //! 3. *Which invocation*: of a function the oldest, in levels ([`group`](super::group)); under the other policies each in turn, by arrival, or by deadline.
 //!
@@ -444,6 +444,7 @@ impl Core {
         let Some(tenant) = self.tenants.get_mut(tenant.0 as usize) else { return };
         self.turns.used(&mut tenant.turn, time);
         if let Some(group) = self.groups.get_mut(function.0 as usize) {
+            let time = group.weighted(time);
             tenant.functions.used(&mut group.turn, time);
         }
     }

@@ -43,6 +43,8 @@ struct Average {
 pub(crate) struct Group {
     /// Its turn among the functions of its tenant.
     pub(crate) turn: Turn,
+    /// Its share, as its last task said.
+    weight: u32,
     levels: Vec<Level>,
     /// The clock of the level that ran last.
     clock: u64,
@@ -68,6 +70,11 @@ impl Group {
     #[must_use]
     pub(crate) const fn started(&self) -> usize {
         self.started
+    }
+
+    /// The part of its tenant's time by which its turn advances when it has used so much.
+    pub(crate) fn weighted(&self, time: Duration) -> Duration {
+        time / self.weight.max(1)
     }
 
     /// For how long arrivals run at first, if that is known.
@@ -106,6 +113,8 @@ impl Group {
 
     /// One of them, that had used `task.cpu` before, ran for so long.
     pub(crate) fn used(&mut self, task: &Task, ran: Duration, quantum: Duration) {
+        // One that runs at once was never added.
+        self.weight = task.weight;
         let index = self.level(task, quantum);
         let clock = self.clock;
         let level = &mut self.levels_to(index)[index];
@@ -117,6 +126,7 @@ impl Group {
     pub(crate) fn add(&mut self, mut task: Task, quantum: Duration) {
         let index = self.level(&task, quantum);
         task.level = index as u8;
+        self.weight = task.weight;
         let clock = self.clock;
         let level = &mut self.levels_to(index)[index];
         if level.queue.is_empty() {

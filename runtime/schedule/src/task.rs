@@ -23,6 +23,8 @@ pub struct Task {
     pub tenant: TenantId,
     /// Which function it calls.
     pub function: FunctionId,
+    /// The share of its function among the functions of its tenant: at equal load, a function of weight 2 gets twice the time of one of weight 1. At least 1.
+    pub weight: u32,
     /// Its place among all admitted invocations: the smaller, the older.
     pub age: u64,
     /// When the request was complete.

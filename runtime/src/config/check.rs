@@ -266,6 +266,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     if function.tenant.is_empty() || function.tenant.len() > NAME_BYTES_MAX {
         problems.push(key("tenant"), format!("give 1 to {NAME_BYTES_MAX} bytes"));
     }
+    problems.range(key("weight"), function.weight.into(), 1, 1_000);
     if let Some(concurrency_max) = function.concurrency_max {
         problems.range(key("concurrency_max"), concurrency_max as u64, 1, u64::from(u32::MAX));
     }

@@ -254,6 +254,11 @@ pub struct FunctionConfig {
     /// Requests that wait while `concurrency_max` run. Further requests get 429. Default: only `requests_max` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_max: Option<usize>,
+    /// The function's share of the processor among the functions of its tenant, while several have requests to run: a function of weight 2 gets twice the time of one of weight 1.
+    /// For `policy = "round-robin"`.
+    #[serde(default = "weight_default")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub weight: u32,
     /// The most processor time of a request, in milliseconds. Then the request is killed and the client gets 500. Default: only the deadline applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400_000))]
@@ -421,6 +426,7 @@ impl FunctionConfig {
             tenant: tenant_default(),
             concurrency_max: None,
             queue_max: None,
+            weight: weight_default(),
             cpu_ms_max: None,
             phases: Vec::new(),
             log_lines_per_s_max: log_lines_per_s_max_default(),
@@ -478,6 +484,10 @@ fn cpu_default() -> String {
 
 fn tenant_default() -> String {
     TENANT_DEFAULT.to_owned()
+}
+
+const fn weight_default() -> u32 {
+    1
 }
 
 const fn stack_bytes_default() -> u64 {

@@ -130,6 +130,8 @@ pub struct Function {
     pub cpu_max: Duration,
     /// Whose it is.
     pub tenant: TenantId,
+    /// Its share among the functions of its tenant.
+    pub weight: u32,
     /// Whether it begins before a request's body is complete.
     pub streams_body: bool,
     /// Whether it asks what a request says beside its body.
@@ -185,6 +187,7 @@ impl Function {
             deadline,
             cpu_max,
             tenant,
+            weight: loaded.weight,
             neighbours,
             number,
             version,

@@ -80,6 +80,7 @@ impl Invocation {
             cpu: times.cpu,
             started,
             level: 0,
+            weight: function.weight,
         }
     }
 

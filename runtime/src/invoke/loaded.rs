@@ -97,6 +97,8 @@ pub struct Loaded {
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency_max: Option<usize>,
+    /// Its share among the functions of its tenant.
+    pub(super) weight: u32,
     pub(super) queue_max: Option<usize>,
     pub(super) log_lines_per_s_max: u64,
     /// What its numbers are called by.
@@ -150,6 +152,7 @@ impl Loaded {
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             concurrency_max: config.concurrency_max,
+            weight: config.weight,
             queue_max: config.queue_max,
             log_lines_per_s_max: config.log_lines_per_s_max,
         })

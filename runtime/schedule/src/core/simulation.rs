@@ -140,6 +140,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 cpu: Duration::ZERO,
                 started: false,
                 level: 0,
+                weight: 1,
             };
             let wait = Duration::from_nanos((kind.wait * 1_000.0) as u64);
             let name = if times > 1.0 { LONG } else { kind.name };
@@ -264,7 +265,19 @@ fn endless_loops_do_not_stand_before_others_of_their_function() {
                 let (id, age, deadline) = (TaskId(next as u32), next as u64, arrived + Duration::from_secs(3_600));
                 let (tenant, function, cpu_max, cpu) = (TenantId(0), FunctionId(0), Duration::MAX, Duration::ZERO);
                 core.note(
-                    Event::Arrived(Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 }),
+                    Event::Arrived(Task {
+                        id,
+                        tenant,
+                        function,
+                        age,
+                        arrived,
+                        deadline,
+                        cpu_max,
+                        cpu,
+                        started: false,
+                        level: 0,
+                        weight: 1,
+                    }),
                     now,
                 );
                 next += 1;

@@ -87,7 +87,7 @@ impl Played {
         let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
         let function = self.function(tenant.0, name);
         let (age, deadline) = (u64::from(id.0), arrived + deadline);
-        let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 };
+        let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, weight: 1 };
         self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
         self.core.note(Event::Arrived(task), self.now);
     }
@@ -219,6 +219,29 @@ fn functions_take_turns() {
     // Two quanta each, the second when each has had its first.
     assert_eq!(played.names(), ["a", "b", "c", "d"]);
     assert_eq!(played.ended[1].took, 6 * QUANTUM);
+}
+
+/// While both have something to run, one of weight 3 gets three times the time of one of weight 1, whatever each uses at once and however many it has.
+#[test]
+fn functions_get_shares_by_weight() {
+    let mut played = Played::new(Policy::RoundRobin);
+    for _ in 0..10 {
+        played.arrive("light", 20_000, SOON);
+    }
+    for _ in 0..3 {
+        played.arrive("heavy", 100_000, SOON);
+    }
+    played.tasks.iter_mut().filter(|guest| guest.name == "heavy").for_each(|guest| guest.task.weight = 3);
+    let weighted: Vec<Task> = played.tasks.iter().map(|guest| guest.task).collect();
+    // As they would have arrived.
+    played.core = Core::new(Policy::RoundRobin, QUANTUM, 1, played.now);
+    weighted.iter().for_each(|task| played.core.note(Event::Arrived(*task), played.now));
+    played.play(300, |_| {});
+    let used = |name| played.tasks.iter().filter(|guest| guest.name == name).map(|guest| guest.task.cpu).sum::<Duration>();
+    let (heavy, light) = (used("heavy"), used("light"));
+    assert!(light > 20 * QUANTUM, "{light:?}");
+    let ratio = heavy.as_secs_f64() / light.as_secs_f64();
+    assert!((2.8..3.2).contains(&ratio), "{heavy:?} to {light:?}");
 }
 
 #[test]
@@ -412,6 +435,7 @@ fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
             cpu,
             started: true,
             level: 0,
+            weight: 1,
         }
     };
     (0..3).for_each(|id| core.note(Event::Arrived(task(id)), now));
@@ -791,7 +815,8 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                 let deadline = now + micros(random(&mut state, 60_000));
                 let cpu_max = if random(&mut state, 4) == 0 { micros(random(&mut state, 4_000)) } else { Duration::MAX };
                 let (arrived, tenant) = (now, TenantId(tenant));
-                let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 };
+                let task =
+                    Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, weight: 1 };
                 tasks.push((task, Stand::Waits));
                 if random(&mut state, 4) == 0 && core.may_run_at_once(task) {
                     core.note(Event::Ended { ran: micros(30) }, now);

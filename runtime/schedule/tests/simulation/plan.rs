@@ -58,6 +58,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Function {
     pub(crate) tenant: u32,
+    pub(crate) weight: u32,
     pub(crate) deadline: u64,
     pub(crate) cpu_max: u64,
     pub(crate) concurrency_max: Option<usize>,
@@ -169,6 +170,7 @@ impl Function {
         let (concurrency_max, queue_max) = limits(random);
         Function {
             tenant: random.below(tenants) as u32,
+            weight: random.pick(&[1, 1, 1, 5]),
             deadline: random.pick(&[2_000_000, 20_000_000, 1_000_000_000]),
             cpu_max: random.pick(&[1_000_000, 5_000_000, 1_000_000_000, 1_000_000_000]),
             concurrency_max,

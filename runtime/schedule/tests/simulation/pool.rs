@@ -565,6 +565,7 @@ impl<'a> Pool<'a> {
             cpu: Duration::ZERO,
             started: false,
             level: 0,
+            weight: self.plan.functions[invocation.function].weight,
         };
         let job = Job {
             index,
