@@ -213,6 +213,8 @@ impl Local {
 
 /// Runs an invocation at once if nothing else waits, else queues it.
 impl Intake for &Local {
+    const KEEPS_DEADLINES: bool = true;
+
     fn take(self, invocation: Invocation) {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
@@ -242,6 +244,8 @@ impl Intake for &Local {
 
 /// Queues an invocation.
 impl Intake for &mut Worker {
+    const KEEPS_DEADLINES: bool = true;
+
     fn take(self, invocation: Invocation) {
         let id = self.vacant();
         self.add(id, Work::Job(Box::new(invocation)));
@@ -456,6 +460,10 @@ impl Worker {
             let progress = started.driver.run(&started.invocation.function.program);
             if started.driver.context().has_outgoing() {
                 self.call(&mut started);
+                // It asks for its call's reply, which cannot be there: that is no work between looks at the clock.
+                if matches!(progress, Progress::Yields) {
+                    continue;
+                }
             }
             let now = Instant::now();
             // Who fails before anybody has heard of its stream is answered like all who fail.
