@@ -376,7 +376,7 @@ impl Worker {
 
     /// Takes an invocation and runs its first quantum.
     fn begin(&mut self, id: TaskId, mut invocation: Invocation, taken: Instant) -> Event {
-        let function = Arc::clone(&invocation.function);
+        let function = &invocation.function;
         if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
             self.release(id);
@@ -385,9 +385,9 @@ impl Worker {
         // Meanwhile the sandbox of the request before is reset.
         self.dispatcher.pools().prefetch(self.index, &function.template);
         function.prefetch();
-        self.board.prefetch(&function);
+        self.board.prefetch(function);
         let clean = self.put_back_at(taken);
-        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
+        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(function) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
@@ -563,8 +563,8 @@ impl Worker {
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
-        // Calls are answered nowhere else.
         let mut trailers = driver.take_trailers();
+        // What a connection answers is counted there.
         let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
         let times = invocation.times;
         let function = &invocation.function;
