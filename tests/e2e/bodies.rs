@@ -249,13 +249,26 @@ fn a_body_that_is_too_large_is_refused_as_ever() {
         assert_failure(&reply, 413, "body_too_large", "body_bytes_max", Some("body"));
         assert_eq!(reply.header("connection"), Some("close"));
         eventually("they are counted", || ended(&server, "body_too_large") == 2);
+        in_time(async {
+            let mut http2 = speak_http2(&server).await;
+            let (sender, counted) = request("count");
+            let send = async move {
+                let _ = sender.send(Frame::data(Bytes::from(vec![b'x'; 600]))).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let _ = sender.send(Frame::data(Bytes::from(vec![b'x'; 600]))).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            };
+            let (_, response) = tokio::join!(send, http2.send_request(counted));
+            assert_eq!(response.expect("a head").status(), 413, "{listeners}");
+        });
+        eventually("it is counted", || ended(&server, "body_too_large") == 3);
         // Once the reply has begun, it breaks off.
         let mut raw = begin(&server, "/body", "begun");
         assert_eq!(raw.head().expect("a head").status, 200);
         raw.send(format!("{}{}", chunk(&large), chunk(&large)));
         let rest = raw.everything();
         assert!(rest.starts_with(b"6\r\nbegun\n") && !rest.ends_with(b"0\r\n\r\n"), "{rest:?}");
-        eventually("it is counted", || ended(&server, "body_too_large") + ended(&server, "bad_request") == 3);
+        eventually("it is counted", || ended(&server, "body_too_large") + ended(&server, "bad_request") == 4);
         server.stop();
     }
 }

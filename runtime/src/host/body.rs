@@ -152,7 +152,7 @@ impl Body {
         if self.must_wait()
             && let Some(source) = self.more.as_mut().and_then(|more| more.source.as_mut())
         {
-            // Who waits then is woken by another look.
+            // A guest that has to wait is woken by another look, with a waker.
             match source.poll_next(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(piece) => self.take(piece),
                 Poll::Pending => return false,

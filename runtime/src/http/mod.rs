@@ -167,6 +167,8 @@ impl Door {
 
 /// The nearest worker: that of this thread, if it is one.
 impl Intake for &Door {
+    const KEEPS_DEADLINES: bool = false;
+
     fn take(self, invocation: Invocation) {
         match &self.local {
             Some(local) => local.take(invocation),

@@ -123,7 +123,13 @@ impl Body for Whole {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.is_chunked { SizeHint::default() } else { SizeHint::with_exact(self.bytes.len() as u64) }
+        let mut hint = SizeHint::default();
+        // What is not known exactly comes in chunks.
+        hint.set_lower(self.bytes.len() as u64);
+        if !self.is_chunked {
+            hint.set_exact(self.bytes.len() as u64);
+        }
+        hint
     }
 }
 

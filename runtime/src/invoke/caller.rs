@@ -1,4 +1,4 @@
-//! Functions that call functions: who waits for whom, and how deep that may go.
+//! Functions that call functions: what a callee knows of its callers, and how deep that may go.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ pub const DEPTH_MAX: u32 = 16;
 /// How often one function may be among them.
 pub const CYCLES_MAX: usize = 4;
 
-/// An invocation that calls others, and who called it.
+/// An invocation that calls others, and its own callers.
 #[derive(Debug)]
 pub struct Caller {
     function: FunctionId,
@@ -20,7 +20,7 @@ pub struct Caller {
     /// When it must be answered, and so those whose replies it waits for.
     pub(super) deadline: Instant,
     depth: u32,
-    /// Who called it, and by which host call.
+    /// Its caller, and by which host call that called it.
     pub(super) above: Option<(Arc<Caller>, u32)>,
 }
 

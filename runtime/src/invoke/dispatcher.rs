@@ -162,13 +162,15 @@ impl Dispatcher {
 
     /// Begins an invocation, which runs now or when it may: at its function's gate, then where `nearest` takes it. Everything that is invoked comes in
     /// here. What is called is answered by its caller's deadline at the latest.
-    pub fn begin(&self, mut invocation: Invocation, nearest: impl Intake) -> Answer {
+    pub fn begin<I: Intake>(&self, mut invocation: Invocation, nearest: I) -> Answer {
         if let Some(caller) = invocation.identity.above() {
             invocation.deadline = invocation.deadline.min(caller.deadline);
         }
-        let (reply, answer) = reply::channel(invocation.deadline);
+        let (reply, mut answer) = reply::channel(invocation.deadline);
         invocation.reply = reply;
-        self.enter(invocation, nearest);
+        if self.enter(invocation, nearest) && I::KEEPS_DEADLINES {
+            answer.leave_deadline_to_worker();
+        }
         answer
     }
 
@@ -178,16 +180,16 @@ impl Dispatcher {
         self.enter(invocation, nearest);
     }
 
-    /// Lets an invocation run, or keeps it until it may.
-    fn enter(&self, invocation: Invocation, nearest: impl Intake) {
+    /// Lets an invocation run, or keeps it until it may: whether it may now.
+    fn enter(&self, invocation: Invocation, nearest: impl Intake) -> bool {
         debug_assert!(std::ptr::eq(self, &raw const *invocation.admission.dispatcher));
         let entered = match invocation.admission.gate.clone() {
             Some(gate) => gate.enter(invocation),
             None => Some(invocation),
         };
-        if let Some(invocation) = entered {
-            nearest.take(invocation);
-        }
+        let Some(invocation) = entered else { return false };
+        nearest.take(invocation);
+        true
     }
 
     /// Queues an invocation for the worker that has time first.
@@ -203,12 +205,17 @@ impl Dispatcher {
 
 /// Takes invocations that may run: a worker, or all of them.
 pub trait Intake {
+    /// Whether what is taken is in a worker's order at once, which ends it when its deadline comes.
+    const KEEPS_DEADLINES: bool;
+
     /// Runs it, or has it run.
     fn take(self, invocation: Invocation);
 }
 
 /// For the worker that has time first.
 impl Intake for &Dispatcher {
+    const KEEPS_DEADLINES: bool = false;
+
     fn take(self, invocation: Invocation) {
         self.inject(invocation);
     }

@@ -1,4 +1,4 @@
-//! One invocation of a function: who it is, what it runs, until when, and where its time went.
+//! One invocation of a function: its identity, what it runs, until when, and where its time went.
 //!
 //! It is the same from its admission to its reply: in a gate's line, in a worker's queue, in its sandbox. What a worker adds when it has one is
 //! [`Started`](super::work::Started).
@@ -108,12 +108,12 @@ impl Entrant for Invocation {
     }
 }
 
-/// Who an invocation is.
+/// What identifies an invocation.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its number among all that were admitted.
     pub sequence: u64,
-    /// Who called it and by which of its host calls, from 1; none for an outermost one.
+    /// Its caller and by which host call that called it, from 1; none for an outermost one.
     caller: Option<(Arc<Caller>, u32)>,
     /// Whether it may turn out not to be wanted, so that nothing of it may be seen until then.
     pub is_speculative: bool,
@@ -154,7 +154,7 @@ impl Identity {
         self.caller.is_some()
     }
 
-    /// Who it is to those that it calls. `function`: what it runs, `deadline`: until when.
+    /// What its callees know of it. `function`: what it runs, `deadline`: until when.
     pub(crate) fn caller(&self, function: &Function, deadline: Instant) -> Caller {
         Caller::new(function.number, self.sequence, deadline, self.caller.clone())
     }

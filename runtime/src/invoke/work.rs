@@ -14,7 +14,7 @@ pub struct Started {
     /// The invocation; its input is the driver's now.
     pub(crate) invocation: Invocation,
     pub(crate) driver: Driver,
-    /// Who it is to those that it calls; made at the first call.
+    /// What its callees know of it; made at the first call.
     pub(crate) calls_as: Option<Arc<Caller>>,
     /// Since when it is blocked, if it is.
     pub(crate) wait: Option<Wait>,
@@ -37,7 +37,7 @@ impl Started {
         true
     }
 
-    /// Who it is to those that it calls.
+    /// What its callees know of it.
     pub(crate) fn calls_as(&mut self) -> &Arc<Caller> {
         let Started { invocation, calls_as, .. } = self;
         calls_as.get_or_insert_with(|| Arc::new(invocation.identity.caller(&invocation.function, invocation.deadline)))

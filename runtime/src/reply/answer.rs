@@ -25,29 +25,35 @@ pub enum ReplyTo {
 #[derive(Debug)]
 pub struct Answer {
     receiver: oneshot::Receiver<Reply>,
-    deadline: Instant,
+    /// None where a worker has the invocation, which keeps its deadline.
+    deadline: Option<Instant>,
 }
 
 /// Both sides of a reply that has to come before `deadline`.
 #[must_use]
 pub fn channel(deadline: Instant) -> (ReplyTo, Answer) {
     let (sender, receiver) = oneshot::channel();
-    (ReplyTo::Answer(sender), Answer { receiver, deadline })
+    (ReplyTo::Answer(sender), Answer { receiver, deadline: Some(deadline) })
 }
 
 impl Answer {
+    /// A worker has the invocation, and answers when its deadline comes: a timer less.
+    pub const fn leave_deadline_to_worker(&mut self) {
+        self.deadline = None;
+    }
+
     /// Waits for it.
     ///
     /// # Errors
     /// When it does not come in time. A worker keeps the deadline of what it has, and answers itself; this one is for what waits at a gate or for a worker.
     pub async fn reply(self) -> Result<Reply, Failure> {
         let Answer { receiver, deadline } = self;
-        match before(|| deadline, receiver).await {
-            Some(Ok(reply)) => Ok(reply),
-            // A worker that gives no answer has panicked.
-            Some(Err(_)) => Err(Failure::Internal),
-            None => Err(Failure::Deadline),
-        }
+        let reply = match deadline {
+            Some(deadline) => before(|| deadline, receiver).await.ok_or(Failure::Deadline)?,
+            None => receiver.await,
+        };
+        // A worker that gives no answer has panicked.
+        reply.map_err(|_| Failure::Internal)
     }
 }
 

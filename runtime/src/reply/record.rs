@@ -9,7 +9,7 @@ use crate::phases::PhaseClock;
 pub struct Record {
     /// Counts the requests that the server has admitted, calls of functions by functions included.
     pub sequence: u64,
-    /// Who called it, if that was a function.
+    /// From where it was called, if a function did.
     pub parent: Option<Parent>,
     /// Host calls that it made.
     pub host_calls: u32,

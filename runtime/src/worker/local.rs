@@ -199,6 +199,8 @@ impl Local {
 
 /// Runs an invocation at once if nothing else waits, else queues it.
 impl Intake for &Local {
+    const KEEPS_DEADLINES: bool = true;
+
     fn take(self, invocation: Invocation) {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
@@ -225,6 +227,8 @@ impl Intake for &Local {
 
 /// Queues an invocation.
 impl Intake for &mut Worker {
+    const KEEPS_DEADLINES: bool = true;
+
     fn take(self, invocation: Invocation) {
         let now = invocation.times.arrived;
         self.scheduler.step(Event::Arrived(Work::Job(Box::new(invocation))), now);
@@ -301,7 +305,7 @@ impl Worker {
 
     /// Takes an invocation and runs its first quantum.
     fn begin(&mut self, id: TaskId, mut invocation: Invocation, taken: Instant) -> Event<Work> {
-        let function = Arc::clone(&invocation.function);
+        let function = &invocation.function;
         if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
             return Event::Dropped;
@@ -309,9 +313,9 @@ impl Worker {
         // Meanwhile the sandbox of the request before is reset.
         self.dispatcher.pools().prefetch(self.index, &function.template);
         function.prefetch();
-        self.board.prefetch(&function);
+        self.board.prefetch(function);
         let clean = self.put_back_at(taken);
-        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(&function) };
+        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(function) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
@@ -383,6 +387,10 @@ impl Worker {
             let progress = started.driver.run(&started.invocation.function.program);
             if started.driver.context().has_outgoing() {
                 self.call(&mut started);
+                // It asks for its call's reply, which cannot be there: that is no work between looks at the clock.
+                if matches!(progress, Progress::Yields) {
+                    continue;
+                }
             }
             let now = Instant::now();
             // Who fails before anybody has heard of its stream is answered like all who fail.
@@ -475,8 +483,8 @@ impl Worker {
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         let Started { invocation, mut driver, .. } = *started;
         let phases = driver.take_phases();
-        // Calls are answered nowhere else.
         let mut trailers = driver.take_trailers();
+        // What a connection answers is counted there.
         let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
         let times = invocation.times;
         let function = &invocation.function;
