@@ -19,8 +19,8 @@ use crate::sys::page::Pages;
 use crate::sys::room;
 use crate::value::{Extern, FiberId, FunctionHandle, GlobalHandle, InstanceId, MemoryHandle, Slot, TableHandle, Value};
 
-/// Instances with their memories, tables and globals, and one guest thread of execution with its stack. May be moved to another thread, or
-/// dropped, whenever no method runs.
+/// Instances with their memories, tables and globals, and a fiber: a call with its stack. Others can be [started](Sandbox::start) beside it. May be
+/// moved to another thread, or dropped, whenever no method runs.
 #[derive(Debug)]
 pub struct Sandbox {
     /// The fiber that is selected, which is mostly the first and only one.
@@ -360,7 +360,9 @@ impl Sandbox {
     /// [`WorkerThread`](crate::WorkerThread).
     pub fn resume(&mut self) -> Event {
         let others = &self.others;
-        self.fiber.resume(&mut self.store, |each| others.iter().for_each(|others| others.words(each)))
+        // SAFETY: Fiber and store of a sandbox are made together, and neither is ever lent or exchanged. Fibers that are selected later take over the
+        // first one's record, to which the store leads, and their calls were prepared with this store.
+        unsafe { self.fiber.resume(&mut self.store, |each| others.iter().for_each(|others| others.words(each))) }
     }
 
     /// How execution came to where the guest is suspended or has trapped, innermost first. Empty before a call and after it returned. Of an

@@ -290,17 +290,20 @@ impl Fiber {
         switch.entry_vmctx = vmctx;
         switch.entry_code = code;
         switch.entry_slots = self.call.slots.as_mut_ptr();
-        // SAFETY: This sandbox's stack; no call is in progress, so nothing is live on it.
+        // SAFETY: This fiber's stack; no call is in progress, so nothing is live on it.
         self.record.get_mut().switch.guest_sp = unsafe { sys::prepare_start(self.record.as_ptr().cast(), self.stack.high()) };
     }
 
     /// Lets the guest run until it returns, traps, calls the host or is preempted. `others` calls what it is given with all words of the store's other
     /// stacks.
     ///
+    /// # Safety
+    /// `store` is the one with which the call was prepared, and its instances' vmctx lead to this fiber's record.
+    ///
     /// # Panics
     /// When no call is prepared or in progress, a host call that has results was not answered, or this thread has no
     /// [`WorkerThread`](crate::WorkerThread).
-    pub(crate) fn resume(&mut self, store: &mut Store, others: impl Fn(&mut dyn FnMut(u64))) -> Event {
+    pub(crate) unsafe fn resume(&mut self, store: &mut Store, others: impl Fn(&mut dyn FnMut(u64))) -> Event {
         match self.call.state {
             // A guest may spend nearly all of its time in host calls, where ticks are only noted.
             State::HostCall { answered: true, .. } if preempt::take_tick() => return Event::Preempted,
@@ -314,9 +317,9 @@ impl Fiber {
                 unsafe { preempt::before_resumption(self.record.get().interrupted, worker.signal_stack(), worker.mask()) };
             }
             loop {
-                // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the sandbox or
-                // is kept alive by it, and `&mut self` excludes other borrows. The thread is a worker's; it runs no guest, since this is no
-                // handler and guests call no Rust code but those.
+                // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the fiber and its
+                // store, which is this one by the caller's promise, or is kept alive by that; `&mut` of both excludes other borrows. The thread is
+                // a worker's; it runs no guest, since this is no handler and guests call no Rust code but those.
                 let event = unsafe { self.record.switch() };
                 match event {
                     EVENT_RETURNED => {

@@ -12,6 +12,10 @@
 //! saying so, between writing a callee's arguments to its vmctx and their being read. Another fiber that ran then could make one function be called
 //! as another. So what the timer suspended goes on, or the whole sandbox ends. Behind a call of an import the compiler assumes nothing of what
 //! another could have changed, as it may lead to any other function.
+//!
+//! After a trap the others may go on, as another call may be made then: the specification's tests do that. A trap may stand anywhere between two
+//! stores, too, since the compiler may move a store behind an access that turns out to trap. So a server does neither: after a trap a sandbox is
+//! discarded with all its fibers ([`Sandbox::end`](crate::Sandbox::end) remembers it).
 
 use std::mem;
 
