@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::thread::Pid;
 
-use crate::llvm::saying_function;
+use crate::llvm::{NO_FUNCTION, saying_function};
 
 /// Between looks.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ impl Watch {
 
     /// Does the work of a part, on the thread that calls.
     pub(crate) fn part<T>(&self, part: usize, work: impl FnOnce() -> T) -> T {
-        let function = Arc::new(AtomicU32::new(u32::MAX));
+        let function = Arc::new(AtomicU32::new(NO_FUNCTION));
         let saying = saying_function(&function);
         let thread = rustix::thread::gettid();
         let worker = Worker { thread, function: Arc::clone(&function), counted: time_of(thread).unwrap_or_default() };

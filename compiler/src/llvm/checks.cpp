@@ -4,6 +4,7 @@
 // often the length was loaded anew; LLVM cannot know that. This pass finds checks by their form (a comparison with a memory's length, which its
 // alias class tells, that guards a trap) and drops those that a check before them implies.
 
+#include "alias.h"
 #include "checks.h"
 #include "passes.h"
 
@@ -37,23 +38,17 @@ void Check::remove() const {
     RecursivelyDeleteTriviallyDeadInstructions(condition);
 }
 
-// As in awsm-abi's trap.rs.
-constexpr uint64_t MemoryOutOfBounds = 2;
-
 static bool traps(const BasicBlock &block) {
     if (isa<PHINode>(block.front()))
         return false;
     const auto *call = dyn_cast<IntrinsicInst>(&*block.getFirstNonPHIOrDbg());
     if (!call || call->getIntrinsicID() != Intrinsic::ubsantrap || !isa_and_nonnull<UnreachableInst>(call->getNextNode()))
         return false;
-    return cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() == MemoryOutOfBounds;
+    return cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() == uint64_t(TrapCode::MemoryOutOfBounds);
 }
 
 static bool isLength(const LoadInst &load) {
-    const MDNode *tag = load.getMetadata(LLVMContext::MD_tbaa);
-    const auto *type = tag && tag->getNumOperands() ? dyn_cast_or_null<MDNode>(tag->getOperand(0)) : nullptr;
-    const auto *name = type && type->getNumOperands() ? dyn_cast_or_null<MDString>(type->getOperand(0)) : nullptr;
-    return name && name->getString() == "MemoryRecord" && load.getType()->isIntegerTy(64) && !load.isVolatile();
+    return load.getType()->isIntegerTy(64) && !load.isVolatile() && aliasClassOf(load) == AliasClass::MemoryRecord;
 }
 
 // The load of a length that `value` is, or one of those of one record that it may be.

@@ -206,7 +206,7 @@ Value *Version::lengthBefore(LoadInst *length, IRBuilder<> &builder) {
     auto *load = builder.CreateLoad(length->getType(), length->getPointerOperand(), "length");
     load->setMetadata(LLVMContext::MD_tbaa, length->getMetadata(LLVMContext::MD_tbaa));
     load->setAlignment(length->getAlign());
-    return builder.CreateBinaryIntrinsic(Intrinsic::umin, load, builder.getInt64(uint64_t(1) << 32));
+    return builder.CreateBinaryIntrinsic(Intrinsic::umin, load, builder.getInt64(Memory32BytesMax));
 }
 
 void Version::prove(SCEVExpander &expander) {

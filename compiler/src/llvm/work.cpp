@@ -1,6 +1,7 @@
 // Says on which function each thread works, for who looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
 // in which their time grows with the square of the function. NOTES.md has what was measured.
 
+#include "shared.h"
 #include "work.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -20,14 +21,12 @@ static constexpr unsigned thoroughBlocksMax = 512;
 static thread_local std::atomic<uint32_t> *place = nullptr;
 static thread_local const Function *latest = nullptr;
 
-// In place of an index: no function of the module.
-static constexpr uint32_t none = UINT32_MAX;
-
 // The index in the name of a function's symbol, `wasm[7]::name`.
 static uint32_t indexOf(StringRef symbol) {
-    uint32_t index = none;
-    if (!symbol.consume_front("wasm[") || symbol.consumeInteger(10, index) || !symbol.starts_with("]::"))
-        return none;
+    uint32_t index = awsm::NoFunction;
+    if (!symbol.consume_front(awsm::FunctionSymbolStart) || symbol.consumeInteger(10, index) ||
+        !symbol.starts_with(awsm::FunctionSymbolIndexEnd))
+        return awsm::NoFunction;
     return index;
 }
 
@@ -99,5 +98,5 @@ extern "C" void awsm_say_function(std::atomic<uint32_t> *wanted) {
     place = wanted;
     latest = nullptr;
     if (wanted)
-        wanted->store(none, std::memory_order_relaxed);
+        wanted->store(awsm::NoFunction, std::memory_order_relaxed);
 }

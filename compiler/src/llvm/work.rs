@@ -16,7 +16,7 @@ pub(crate) struct Saying<'a> {
     _place: PhantomData<(&'a AtomicU32, *const ())>,
 }
 
-/// Makes LLVM on this thread write the index of each function on which it works to `place`, `u32::MAX` where it is none of the module's,
+/// Makes LLVM on this thread write the index of each function on which it works to `place`, [`NO_FUNCTION`](super::NO_FUNCTION) where it is none of the module's,
 /// as long as the result lives.
 pub(crate) fn saying_function(place: &AtomicU32) -> Saying<'_> {
     // SAFETY: `place` outlives the result, whose end makes LLVM forget it; atomics of this size are laid out in C++ as here.

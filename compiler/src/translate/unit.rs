@@ -8,7 +8,7 @@ use awsm_abi::vmctx::Layout;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType};
 use inkwell::values::FunctionValue;
 
-use crate::llvm::{Access, CallConv, Ir, Visibility};
+use crate::llvm::{Access, AliasClass, CallConv, FUNCTION_SYMBOL_INDEX_END, FUNCTION_SYMBOL_START, Ir, Visibility};
 use crate::module::{FuncIdx, Module, TypeIdx};
 use crate::partition::Part;
 
@@ -91,7 +91,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
 
     /// The alias class of a memory's contents.
     pub(crate) fn memory_access(&self, memory: u32) -> Access {
-        if memory < self.module.imported_memories { Access::ImportedMemory } else { Access::Memory(memory) }
+        if memory < self.module.imported_memories { AliasClass::ImportedMemory.into() } else { Access::memory(memory) }
     }
 }
 
@@ -148,7 +148,7 @@ fn llvm_type<'ctx>(ir: &Ir<'ctx>, ty: &FuncType, signature: Signature) -> Functi
 
 /// The symbol of a defined function: unique by its index, readable by its name.
 pub(crate) fn function_symbol(function: FuncIdx, name: Option<&str>) -> String {
-    format!("wasm[{}]::{}", function.0, printable(name.unwrap_or("")))
+    format!("{FUNCTION_SYMBOL_START}{}{FUNCTION_SYMBOL_INDEX_END}{}", function.0, printable(name.unwrap_or("")))
 }
 
 /// The symbol of the thunk for an imported function.
