@@ -24,6 +24,11 @@ using namespace llvm::PatternMatch;
 
 namespace awsm {
 
+// Of one index. A module that has more is strange, and is not to take us long.
+constexpr size_t FactsMax = 32;
+// Phis and loads looked at for one length.
+constexpr size_t LengthValuesMax = 16;
+
 BasicBlock *Check::passed() const {
     return branch->getSuccessor(1 - trapSuccessor);
 }
@@ -60,7 +65,7 @@ static LoadInst *lengthOf(Value *value) {
         Value *next = pending.pop_back_val();
         if (!seen.insert(next).second)
             continue;
-        if (seen.size() > 16)
+        if (seen.size() > LengthValuesMax)
             return nullptr;
         if (auto *phi = dyn_cast<PHINode>(next)) {
             append_range(pending, phi->incoming_values());
@@ -140,9 +145,6 @@ std::pair<const SCEV *, uint64_t> indexOf(const Check &check, ScalarEvolution &e
         index = narrow->getOperand();
     return {index, bytes};
 }
-
-// Of one index. A module that has more is strange, and is not to take us long.
-constexpr size_t FactsMax = 32;
 
 namespace {
 

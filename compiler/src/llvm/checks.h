@@ -20,7 +20,7 @@ class ScalarEvolution;
 namespace awsm {
 
 // What lies further behind an index is not improved: with indices of 32 bits there is no such access, with 64 bits no module misses it.
-constexpr uint64_t BytesMax = uint64_t(1) << 34;
+inline constexpr uint64_t BytesMax = uint64_t(1) << 34;
 static_assert(BytesMax >= Memory32BytesMax + AccessBytesMax, "a constant offset of 32 bits and the widest access");
 
 // A branch to a trap unless `index + bytes <= length`, where neither side wraps and `length` is a memory's at that time.

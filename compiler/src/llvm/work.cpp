@@ -15,7 +15,7 @@ using namespace llvm;
 
 // Basic blocks up to which a function is vectorised in straight lines, its memory is numbered, its loops are unswitched and unrolled, and values
 // and jumps are followed through its branches.
-static constexpr unsigned thoroughBlocksMax = 512;
+constexpr unsigned ThoroughBlocksMax = 512;
 
 // Where this thread says the function's index, if somebody wants to know.
 static thread_local std::atomic<uint32_t> *place = nullptr;
@@ -43,8 +43,8 @@ static const Function *functionOf(const Any &unit) {
 
 static unsigned blocksMaxOf(StringRef pass) {
     return StringSwitch<unsigned>(pass)
-        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "JumpThreadingPass"}, thoroughBlocksMax)
-        .Cases({"SimpleLoopUnswitchPass", "LoopFullUnrollPass", "LoopUnrollPass", "awsm::SlpPass"}, thoroughBlocksMax)
+        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "JumpThreadingPass"}, ThoroughBlocksMax)
+        .Cases({"SimpleLoopUnswitchPass", "LoopFullUnrollPass", "LoopUnrollPass", "awsm::SlpPass"}, ThoroughBlocksMax)
         .Default(0);
 }
 
