@@ -49,11 +49,13 @@ fn write_header(path: &Path) -> Result<(), Box<dyn Error>> {
     let mut strings = vec![
         ("AliasIndexStart".to_owned(), shared::ALIAS_INDEX_START),
         ("FunctionSymbolStart".to_owned(), shared::FUNCTION_SYMBOL_START),
+        ("SymbolModuleEnd".to_owned(), shared::SYMBOL_MODULE_END),
         ("FunctionSymbolIndexEnd".to_owned(), shared::FUNCTION_SYMBOL_INDEX_END),
     ];
     strings.extend(shared::PASSES.iter().map(|(class, name)| (format!("{class}Name"), *name)));
     let numbers = [
-        ("NoFunction", "uint32_t", u64::from(shared::NO_FUNCTION)),
+        ("FunctionNumberModuleShift", "unsigned", u64::from(shared::FUNCTION_NUMBER_MODULE_SHIFT)),
+        ("NoFunction", "uint64_t", shared::NO_FUNCTION),
         ("AccessBytesMax", "uint64_t", ACCESS_BYTES_MAX),
         ("Memory32BytesMax", "uint64_t", MEMORY32_PAGES_MAX * PAGE_BYTES),
     ];
@@ -73,7 +75,7 @@ fn write_header(path: &Path) -> Result<(), Box<dyn Error>> {
         writeln!(text, "inline constexpr llvm::StringLiteral {name}({value:?});")?;
     }
     for (name, ty, value) in numbers {
-        writeln!(text, "inline constexpr {ty} {name} = {value};")?;
+        writeln!(text, "inline constexpr {ty} {name} = {value}u;")?;
     }
     text.push_str("\n} // namespace awsm\n");
     Ok(fs::write(path, text)?)

@@ -86,11 +86,18 @@ passes! {
     SlpPass = "awsm-slp",
 }
 
-/// Begins the symbol of a function that a module defines; its index follows.
+/// Begins the symbol of a function that a module defines; its index follows: `wasm[7]::name`, or, of another module than the first, that of the
+/// module and then its own: `wasm[1:7]::name`.
 pub(crate) const FUNCTION_SYMBOL_START: &str = "wasm[";
 
-/// What stands between that index and the function's name.
+/// What ends a module's index.
+pub(crate) const SYMBOL_MODULE_END: &str = ":";
+
+/// What stands between a function's index and its name.
 pub(crate) const FUNCTION_SYMBOL_INDEX_END: &str = "]::";
 
-/// In place of a function's index: none of the module's.
-pub(crate) const NO_FUNCTION: u32 = u32::MAX;
+/// In a function's number, which is its index: how far to the left its module's index stands.
+pub(crate) const FUNCTION_NUMBER_MODULE_SHIFT: u32 = 32;
+
+/// In place of a function's number: none of the program's.
+pub(crate) const NO_FUNCTION: u64 = u64::MAX;

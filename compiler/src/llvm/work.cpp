@@ -17,17 +17,23 @@ using namespace llvm;
 // and jumps are followed through its branches.
 constexpr unsigned ThoroughBlocksMax = 512;
 
-// Where this thread says the function's index, if somebody wants to know.
-static thread_local std::atomic<uint32_t> *place = nullptr;
+// Where this thread says the function's number, if somebody wants to know.
+static thread_local std::atomic<uint64_t> *place = nullptr;
 static thread_local const Function *latest = nullptr;
 
-// The index in the name of a function's symbol, `wasm[7]::name`.
-static uint32_t indexOf(StringRef symbol) {
-    uint32_t index = awsm::NoFunction;
-    if (!symbol.consume_front(awsm::FunctionSymbolStart) || symbol.consumeInteger(10, index) ||
-        !symbol.starts_with(awsm::FunctionSymbolIndexEnd))
+// The number of the function to which a symbol belongs: `wasm[7]::name`, `wasm[1:7]::name`.
+static uint64_t numberOf(StringRef symbol) {
+    uint32_t module = 0, index = 0;
+    if (!symbol.consume_front(awsm::FunctionSymbolStart) || symbol.consumeInteger(10, index))
         return awsm::NoFunction;
-    return index;
+    if (symbol.consume_front(awsm::SymbolModuleEnd)) {
+        module = index;
+        if (symbol.consumeInteger(10, index))
+            return awsm::NoFunction;
+    }
+    if (!symbol.starts_with(awsm::FunctionSymbolIndexEnd))
+        return awsm::NoFunction;
+    return uint64_t(module) << awsm::FunctionNumberModuleShift | index;
 }
 
 // The function to which a unit of IR belongs; null where there are several.
@@ -55,7 +61,7 @@ void worksOn(const Function &function) {
         return;
     latest = &function;
     // Whoever reads it reads nothing else that was written before.
-    place->store(indexOf(function.getName()), std::memory_order_relaxed);
+    place->store(numberOf(function.getName()), std::memory_order_relaxed);
 }
 
 void watchPasses(PassInstrumentationCallbacks &callbacks) {
@@ -94,7 +100,7 @@ char WorksOnPass::ID = 0;
 FunctionPass *awsm::createWorksOnPass() { return new WorksOnPass(); }
 
 // Where this thread says on which function it works; null where nobody asks any more.
-extern "C" void awsm_say_function(std::atomic<uint32_t> *wanted) {
+extern "C" void awsm_say_function(std::atomic<uint64_t> *wanted) {
     place = wanted;
     latest = nullptr;
     if (wanted)

@@ -18,13 +18,14 @@ use std::sync::{Arc, Weak};
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
+use awsm_abi::limits::TEXTS_MAX;
 
 pub use cpu::cpu_features;
 
 use crate::arena::{CodeRange, Part};
 use crate::backtrace;
 use crate::error::LoadError;
-use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
+use crate::limits::DESCRIPTOR_BYTES_MAX;
 use crate::types;
 
 use lines::Lines;
