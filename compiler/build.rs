@@ -1,9 +1,18 @@
-//! Compiles what needs LLVM's C++ interface: passes, and the pipeline that knows them. All of `src/llvm/*.cpp` belongs to it.
+//! Compiles what needs LLVM's C++ interface: passes, and the pipeline that knows them. All of `src/llvm/*.cpp` belongs to it. What they and
+//! the code in Rust have to agree on comes to them as the header `shared.h`, which is written here.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
+
+use awsm_abi::TrapCode;
+use awsm_abi::limits::{ACCESS_BYTES_MAX, MEMORY32_PAGES_MAX, PAGE_BYTES};
+
+#[allow(dead_code, reason = "some of it is for the crate alone")]
+#[path = "src/llvm/shared.rs"]
+mod shared;
 
 const SOURCES: &str = "src/llvm";
 
@@ -13,10 +22,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in files("h")?.iter().chain(&sources) {
         println!("cargo::rerun-if-changed={}", file.display());
     }
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    write_header(&out.join("shared.h"))?;
     cc::Build::new()
         .cpp(true)
         .std("c++17")
         .files(sources)
+        .include(out)
         // LLVM's own headers are not free of warnings; ours is not where they should show.
         .flag("-isystem")
         .flag(include_dir()?)
@@ -28,6 +40,59 @@ fn main() -> Result<(), Box<dyn Error>> {
         .extra_warnings(true)
         .try_compile("awsm_passes")?;
     Ok(())
+}
+
+/// Writes what C++ has to know of `shared.rs` and of `awsm-abi`.
+fn write_header(path: &Path) -> Result<(), Box<dyn Error>> {
+    let codes = TrapCode::ALL.iter().map(|code| (camel_case(code.identifier()), code.number()));
+    let classes = shared::AliasClass::ALL.iter().map(|&class| (class.name().to_owned(), class as u8));
+    let mut strings = vec![
+        ("AliasIndexStart".to_owned(), shared::ALIAS_INDEX_START),
+        ("FunctionSymbolStart".to_owned(), shared::FUNCTION_SYMBOL_START),
+        ("SymbolModuleEnd".to_owned(), shared::SYMBOL_MODULE_END),
+        ("FunctionSymbolIndexEnd".to_owned(), shared::FUNCTION_SYMBOL_INDEX_END),
+    ];
+    strings.extend(shared::PASSES.iter().map(|(class, name)| (format!("{class}Name"), *name)));
+    let numbers = [
+        ("FunctionNumberModuleShift", "unsigned", u64::from(shared::FUNCTION_NUMBER_MODULE_SHIFT)),
+        ("NoFunction", "uint64_t", shared::NO_FUNCTION),
+        ("AccessBytesMax", "uint64_t", ACCESS_BYTES_MAX),
+        ("Memory32BytesMax", "uint64_t", MEMORY32_PAGES_MAX * PAGE_BYTES),
+    ];
+
+    let mut text =
+        "// Written by build.rs, from src/llvm/shared.rs and the crate awsm-abi: change it there.\n\n#pragma once\n\n".to_owned();
+    text.push_str("#include \"llvm/ADT/StringRef.h\"\n\n#include <cstdint>\n\nnamespace awsm {\n\n");
+    write_enum(&mut text, "TrapCode", codes)?;
+    write_enum(&mut text, "AliasClass", classes)?;
+    text.push_str("struct AliasClassName {\n    AliasClass aliasClass;\n    llvm::StringLiteral name;\n};\n\n");
+    text.push_str("inline constexpr AliasClassName AliasClassNames[] = {\n");
+    for class in shared::AliasClass::ALL {
+        writeln!(text, "    {{AliasClass::{0}, llvm::StringLiteral({0:?})}},", class.name())?;
+    }
+    text.push_str("};\n\n");
+    for (name, value) in strings {
+        writeln!(text, "inline constexpr llvm::StringLiteral {name}({value:?});")?;
+    }
+    for (name, ty, value) in numbers {
+        writeln!(text, "inline constexpr {ty} {name} = {value}u;")?;
+    }
+    text.push_str("\n} // namespace awsm\n");
+    Ok(fs::write(path, text)?)
+}
+
+fn write_enum(text: &mut String, name: &str, variants: impl Iterator<Item = (String, u8)>) -> std::fmt::Result {
+    writeln!(text, "enum class {name} : uint8_t {{")?;
+    for (variant, number) in variants {
+        writeln!(text, "    {variant} = {number},")?;
+    }
+    writeln!(text, "}};\n")
+}
+
+/// `memory_out_of_bounds` as `MemoryOutOfBounds`.
+fn camel_case(snake_case: &str) -> String {
+    let words = snake_case.split('_').map(|word| word.chars());
+    words.flat_map(|mut word| word.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(word)).collect()
 }
 
 fn files(extension: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {

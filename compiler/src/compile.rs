@@ -1,42 +1,43 @@
-//! The compilation of one module, from bytes to bytes.
+//! The compilation of a program, from bytes to bytes.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use awsm_abi::cpu::Arch;
-use awsm_abi::limits::VMCTX_BYTES_MAX;
+use awsm_abi::limits::{TEXTS_MAX, VMCTX_BYTES_MAX};
 use awsm_abi::types::{Bounds, MemoryType};
 use awsm_abi::vmctx::Layout;
 use inkwell::context::Context;
 
-use crate::artifact::{self, CodeObject, DefaultRow, Parts};
+use crate::artifact::{self, CodeObject, DefaultRow, ModuleParts, Parts};
 use crate::error::CompileError;
 use crate::helpers;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
-use crate::module::{self, FuncIdx, Module};
+use crate::module::{self, FuncId, Module};
 use crate::options::{CompileOptions, Effort, Emit};
 use crate::parallel;
 use crate::partition::{self, Part, Plan};
+use crate::program::{Checked, Program};
 use crate::progress::{Phase, Progress};
 use crate::translate::{self, Unit};
 use crate::watch::Watch;
 
-/// Compiles a WebAssembly module, given in the binary format, to what [`CompileOptions::emit`] asks for.
+/// Compiles a program to what [`CompileOptions::emit`] asks for: one artifact, or one text, of all of its modules.
 ///
 /// LLVM runs in this process: a module on which it runs out of memory or stack ends the process. [`crate::isolated`] does not have that risk.
 ///
 /// # Errors
-/// When the module is invalid, uses what is not supported or exceeds a limit; when options do not go together; when no linker is found. Any
-/// other error is a bug.
-pub fn compile(wasm: &[u8], options: &CompileOptions, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
-    compile_within(wasm, options, progress, &Surroundings::default())
+/// When a module is invalid, uses what is not supported or exceeds a limit; when the plan does not fit the modules; when options do not go together;
+/// when no linker is found. Any other error is a bug.
+pub fn compile(program: &Program<'_>, options: &CompileOptions, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
+    compile_within(program, options, progress, &Surroundings::default())
 }
 
 /// What a process for one compilation knows and wants to know of it; none of it where the process is somebody else's.
 #[derive(Default)]
 pub(crate) struct Surroundings<'a> {
     /// Functions that were given up before.
-    pub(crate) slow: &'a [FuncIdx],
+    pub(crate) slow: &'a [FuncId],
     /// What parts gave before.
     pub(crate) finished: BTreeMap<usize, Vec<u8>>,
     /// Who looks at how long functions take, and limits memory.
@@ -57,45 +58,34 @@ pub(crate) trait Supervisor: Sync {
 
 /// The same within surroundings.
 pub(crate) fn compile_within(
-    wasm: &[u8],
+    program: &Program<'_>,
     options: &CompileOptions,
     progress: &dyn Progress,
     surroundings: &Surroundings<'_>,
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
-    let module = module::parse(wasm, options, progress)?;
-    let layout = Layout::new(module.counts()).ok_or(CompileError::Limit {
-        what: "bytes of instance data, or more",
-        found: u64::from(VMCTX_BYTES_MAX) + 1,
-        limit: u64::from(VMCTX_BYTES_MAX),
-        offset: 0,
-    })?;
-    let plan = partition::plan(&module, options, surroundings.slow)?;
-    plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(&module)));
-    surroundings.slow.iter().for_each(|&function| progress.warn(&partition::slow_warning(&module, function)));
-    let bounds = module.memories.iter().enumerate().map(|(index, memory)| bounds_of(index, memory, options.bounds));
-    let bounds: Vec<_> = bounds.collect();
+    let Checked { modules, plan } = program.check(options, progress)?;
+    let sources = modules.iter().map(|module| Source::new(module, options, surroundings.slow)).collect::<Result<Vec<_>, _>>()?;
+    for source in &sources {
+        source.plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(source.module)));
+        let slow = surroundings.slow.iter().filter(|id| id.module == source.module.index);
+        slow.for_each(|id| progress.warn(&partition::slow_warning(source.module, id.function)));
+    }
+    let parts = sources.iter().enumerate().flat_map(|(home, source)| source.plan.parts.iter().map(move |part| (home, part)));
+    let parts: Vec<_> = parts.collect();
+    // And one for helpers.
+    module::limit("code ranges", parts.len() as u64 + 1, TEXTS_MAX as u64, 0)?;
     let segment = options.bounds == Bounds::Segment;
-    let job = Job {
-        module: &module,
-        layout,
-        bounds: &bounds,
-        segment,
-        cpu: &cpu,
-        plan: &plan,
-        emit: options.emit,
-        progress,
-        surroundings,
-    };
-    let threads = parallel::threads(options.jobs, plan.parts.len());
+    let job = Job { sources: &sources, parts: &parts, segment, cpu: &cpu, emit: options.emit, progress, surroundings };
+    let threads = parallel::threads(options.jobs, parts.len());
     if let Some(supervisor) = surroundings.supervisor {
         supervisor.reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
-        supervisor.watch().begin(plan.to_watch(&module, &surroundings.finished));
+        supervisor.watch().begin(job.to_watch());
     }
     let outputs = job.run(threads)?;
     if let Emit::LlvmIr | Emit::Asm = options.emit {
-        return Ok(join(&plan, outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
+        return Ok(job.join(outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
     }
     progress.begin(Phase::Link, 0);
     if options.emit == Emit::Obj {
@@ -103,10 +93,12 @@ pub(crate) fn compile_within(
     }
     let code = outputs.into_iter().zip(0..).map(|(object, index)| CodeObject::read(object, index, DefaultRow::Call));
     let code = code.collect::<Result<Vec<_>, _>>()?;
+    let modules: Vec<_> = sources.iter().map(Source::parts).collect();
+    let homes: Vec<_> = parts.iter().map(|&(home, _)| home).collect();
     let parts = Parts {
-        module: &module,
-        entry_types: &translate::entry_types(&module),
-        bounds: &bounds,
+        modules: &modules,
+        plan: &plan,
+        homes: &homes,
         segment,
         opt_level: options.opt_level,
         arch: cpu.arch,
@@ -118,14 +110,43 @@ pub(crate) fn compile_within(
     artifact::assemble(&parts, code, helpers)
 }
 
-/// The generation of a module's code.
-struct Job<'a> {
+/// A module, and what follows from it alone.
+struct Source<'a> {
     module: &'a Module<'a>,
     layout: Layout,
-    bounds: &'a [Bounds],
+    bounds: Vec<Bounds>,
+    plan: Plan,
+}
+
+impl<'a> Source<'a> {
+    /// `slow`: functions of the program that were given up before.
+    fn new(module: &'a Module<'a>, options: &CompileOptions, slow: &[FuncId]) -> Result<Source<'a>, CompileError> {
+        let layout = Layout::new(module.counts()).ok_or(CompileError::Limit {
+            what: "bytes of instance data, or more",
+            found: u64::from(VMCTX_BYTES_MAX) + 1,
+            limit: u64::from(VMCTX_BYTES_MAX),
+            offset: 0,
+        })?;
+        let slow: Vec<_> = slow.iter().filter(|id| id.module == module.index).map(|id| id.function).collect();
+        let plan = partition::plan(module, options, &slow)?;
+        let memories = module.memories.iter().enumerate();
+        let bounds = memories.map(|(index, memory)| bounds_of(index, memory, options.bounds)).collect();
+        Ok(Source { module, layout, bounds, plan })
+    }
+
+    /// What the artifact needs of it, besides code.
+    fn parts(&self) -> ModuleParts<'_> {
+        ModuleParts { module: self.module, entry_types: translate::entry_types(self.module), bounds: &self.bounds }
+    }
+}
+
+/// The generation of a program's code.
+struct Job<'a> {
+    sources: &'a [Source<'a>],
+    /// Of all modules, each with the place of its module in `sources`.
+    parts: &'a [(usize, &'a Part)],
     segment: bool,
     cpu: &'a TargetCpu,
-    plan: &'a Plan,
     emit: Emit,
     progress: &'a dyn Progress,
     surroundings: &'a Surroundings<'a>,
@@ -134,12 +155,12 @@ struct Job<'a> {
 impl Job<'_> {
     /// What each part gives, in their order.
     fn run(&self, threads: usize) -> Result<Vec<Vec<u8>>, CompileError> {
-        let parts = &self.plan.parts;
+        let parts = self.parts;
         let phases = PartProgress { progress: self.progress, is_whole: parts.len() == 1 };
         if !phases.is_whole {
-            self.progress.begin(Phase::Generate, self.module.bodies.len());
+            self.progress.begin(Phase::Generate, self.sources.iter().map(|source| source.module.bodies.len()).sum());
         }
-        let weights: Vec<_> = parts.iter().map(|part| part.bytes).collect();
+        let weights: Vec<_> = parts.iter().map(|(_, part)| part.bytes).collect();
         let mut functions_done = 0;
         parallel::map(
             &weights,
@@ -148,13 +169,14 @@ impl Job<'_> {
                 if let Some(finished) = self.surroundings.finished.get(&index) {
                     return Ok(finished.clone());
                 }
-                self.progress.part(index, Some(&parts[index].description(self.module)));
+                let (home, part) = parts[index];
+                self.progress.part(index, Some(&part.description(self.sources[home].module)));
                 let output = self.supervised(index, &phases);
                 self.progress.part(index, None);
                 output
             },
             |index| {
-                functions_done += parts[index].functions.len();
+                functions_done += parts[index].1.functions.len();
                 phases.advance(functions_done);
             },
         )
@@ -170,14 +192,16 @@ impl Job<'_> {
     }
 
     fn part(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
-        let part: &Part = &self.plan.parts[index];
+        let (home, part) = self.parts[index];
+        let Source { module, layout, bounds, plan } = &self.sources[home];
+        let is_first = index == 0 || self.parts[index - 1].0 != home;
         let machine = Machine::new(self.cpu, part.effort)?;
         let context = Context::create();
-        let ir = Ir::new(&context, &machine, self.layout.size());
+        let ir = Ir::new(&context, &machine, layout.size());
         ir.define_at_start(&artifact::text_symbol(index as u32));
-        let unit = Unit::new(self.module, ir, self.layout, self.bounds.to_vec(), self.segment, part, &self.plan.shared);
+        let unit = Unit::new(module, ir, *layout, bounds.clone(), self.segment, part, &plan.shared);
         phases.begin(Phase::Translate);
-        if index == 0 {
+        if is_first {
             translate::entries(&unit)?;
         }
         translate::translate(&unit, part)?;
@@ -185,12 +209,44 @@ impl Job<'_> {
         let code = ir.finish()?;
 
         phases.begin(Phase::Optimise);
-        llvm::optimise(&code, &machine, part.effort, self.bounds)?;
+        llvm::optimise(&code, &machine, part.effort, bounds)?;
         if self.emit == Emit::LlvmIr {
             return Ok(code.print_to_string().to_bytes().to_vec());
         }
         phases.begin(Phase::Generate);
         if self.emit == Emit::Asm { machine.assembly(&code) } else { machine.object(&code) }
+    }
+
+    /// The functions that are worth watching.
+    fn to_watch(&self) -> Vec<(FuncId, usize)> {
+        let mut first = 0;
+        let mut functions = Vec::new();
+        for source in self.sources {
+            let is_finished = |part: usize| self.surroundings.finished.contains_key(&(first + part));
+            functions.extend(source.plan.to_watch(source.module, is_finished));
+            first += source.plan.parts.len();
+        }
+        functions
+    }
+
+    /// Texts one after the other, each below a line that says what it is, if there are several.
+    fn join(&self, outputs: Vec<Vec<u8>>, comment: char) -> Vec<u8> {
+        let count = outputs.len();
+        let mut all = Vec::new();
+        for (index, (&(home, part), text)) in self.parts.iter().zip(outputs).enumerate() {
+            if count > 1 {
+                let module = match self.sources.len() {
+                    1 => String::new(),
+                    _ => format!(", module {home}"),
+                };
+                let functions = part.functions.first().zip(part.functions.last());
+                let functions =
+                    functions.map_or_else(String::new, |(first, last)| format!(", functions {} to {}", first.0, last.0));
+                all.extend_from_slice(format!("{comment} part {} of {count}{module}{functions}\n", index + 1).as_bytes());
+            }
+            all.extend_from_slice(&text);
+        }
+        all
     }
 }
 
@@ -212,21 +268,6 @@ impl PartProgress<'_> {
             self.progress.advance(done);
         }
     }
-}
-
-/// Texts one after the other, each below a line that says what it is, if there are several.
-fn join(plan: &Plan, outputs: Vec<Vec<u8>>, comment: char) -> Vec<u8> {
-    let count = outputs.len();
-    let mut all = Vec::new();
-    for (index, (part, text)) in plan.parts.iter().zip(outputs).enumerate() {
-        if count > 1 {
-            let functions = part.functions.first().zip(part.functions.last());
-            let functions = functions.map_or_else(String::new, |(first, last)| format!(", functions {} to {}", first.0, last.0));
-            all.extend_from_slice(format!("{comment} part {} of {count}{functions}\n", index + 1).as_bytes());
-        }
-        all.extend_from_slice(&text);
-    }
-    all
 }
 
 /// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold; and there is one

@@ -38,6 +38,20 @@ pub enum CompileError {
         /// Where the count was found.
         offset: u64,
     },
+    /// A module of several is at fault.
+    #[error("module {index}: {source}")]
+    Module {
+        /// Which one of the program's.
+        index: usize,
+        /// What is wrong with it.
+        source: Box<CompileError>,
+    },
+    /// A program's plan does not fit its modules.
+    #[error("invalid plan: {message}")]
+    Plan {
+        /// What is wrong, and in which instance.
+        message: String,
+    },
     /// An option's value is not known, or does not go together with another.
     #[error("{option} `{value}`: {reason}")]
     Options {

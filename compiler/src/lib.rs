@@ -1,10 +1,11 @@
 //! Ahead-of-time compiler from WebAssembly to sandboxed native shared objects, through LLVM.
 //!
 //! ```text
-//! bytes -> module: parse, validate -> translate: LLVM IR -> llvm: optimise, generate -> artifact: describe, link -> function.so
+//! program: bytes -> module: parse, validate -> translate: LLVM IR -> llvm: optimise, generate -> artifact: describe, link -> function.so
 //! ```
 //!
-//! [`compile()`] is the way in, [`isolated::compile`] the same in a process of its own, within limits. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
+//! [`compile()`] is the way in, [`isolated::compile`] the same in a process of its own, within limits. Both take a [`Program`]: modules, and the plan by
+//! which a sandbox makes instances of them. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
 
 #![deny(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod module;
 mod options;
 mod parallel;
 mod partition;
+mod program;
 mod progress;
 mod translate;
 mod watch;
@@ -26,6 +28,7 @@ mod watch;
 pub use compile::{check, compile};
 pub use error::{CompileError, LinkerError};
 pub use options::{Arch, Bounds, CompileOptions, Cpu, Emit, OptLevel};
+pub use program::{Instance, Program};
 pub use progress::{Phase, Progress};
 
 /// The names that [`Cpu::Named`] accepts for an instruction set.

@@ -14,7 +14,7 @@ use awsm_abi::limits::OPTIMISED_OPERATORS_MAX;
 use wasmparser::Operator;
 
 use crate::error::CompileError;
-use crate::module::{FuncIdx, Module};
+use crate::module::{FuncId, FuncIdx, Module};
 use crate::options::{CompileOptions, Effort, OptLevel};
 
 /// Bodies up to which a module stays whole.
@@ -55,8 +55,11 @@ impl Huge {
     pub(crate) fn warning(&self, module: &Module<'_>) -> String {
         let name = module.function_names[self.function.0 as usize].as_deref().unwrap_or("");
         format!(
-            "function {} {:?} has {} operators: it is optimised as by -O 1, since it has more than {OPTIMISED_OPERATORS_MAX}",
-            self.function.0, name, self.operators
+            "{}function {} {:?} has {} operators: it is optimised as by -O 1, since it has more than {OPTIMISED_OPERATORS_MAX}",
+            module.index.prefix(),
+            self.function.0,
+            name,
+            self.operators
         )
     }
 }
@@ -65,7 +68,8 @@ impl Huge {
 pub(crate) fn slow_warning(module: &Module<'_>, function: FuncIdx) -> String {
     let name = module.function_names.get(function.0 as usize).and_then(Option::as_deref).unwrap_or("");
     format!(
-        "function {} {name:?} takes more than its share of the time limit: it is optimised as by -O 1, with fast register allocation",
+        "{}function {} {name:?} takes more than its share of the time limit: it is optimised as by -O 1, with fast register allocation",
+        module.index.prefix(),
         function.0
     )
 }
@@ -177,20 +181,21 @@ impl Part {
         let size = |function: &FuncIdx| module.defined(*function).map_or(0, |index| body_bytes(module, index));
         let largest = self.functions.iter().copied().max_by_key(size);
         let (Some(first), Some(last), Some(largest)) = (self.functions.first(), self.functions.last(), largest) else {
-            return "no functions".to_owned();
+            return format!("{}no functions", module.index.prefix());
         };
         let name = module.function_names[largest.0 as usize].as_deref().unwrap_or("");
-        format!("functions {} to {}, the largest {} {name:?} with {} bytes", first.0, last.0, largest.0, size(&largest))
+        let module = module.index.prefix();
+        format!("{module}functions {} to {}, the largest {} {name:?} with {} bytes", first.0, last.0, largest.0, size(&largest))
     }
 }
 
 impl Plan {
-    /// The functions that are worth watching, with their sizes: of parts that are not `finished`, and into which less effort can go.
-    pub(crate) fn to_watch(&self, module: &Module<'_>, finished: &BTreeMap<usize, Vec<u8>>) -> Vec<(u32, usize)> {
+    /// The functions that are worth watching, with their sizes: of parts that are not finished, and into which less effort can go.
+    pub(crate) fn to_watch(&self, module: &Module<'_>, is_finished: impl Fn(usize) -> bool) -> Vec<(FuncId, usize)> {
         let is_watched = |part: &Part| !matches!(part.effort, Effort::GivenUp | Effort::Level(OptLevel::O0));
-        let parts = self.parts.iter().enumerate().filter(|(number, part)| !finished.contains_key(number) && is_watched(part));
+        let parts = self.parts.iter().enumerate().filter(|&(number, part)| !is_finished(number) && is_watched(part));
         let functions = parts.flat_map(|(_, part)| &part.functions);
-        functions.filter_map(|&function| Some((function.0, body_bytes(module, module.defined(function)?)))).collect()
+        functions.filter_map(|&function| Some((module.id(function), body_bytes(module, module.defined(function)?)))).collect()
     }
 
     /// Finds what parts call in each other, and what they copy from each other.

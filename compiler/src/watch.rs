@@ -10,13 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::thread::Pid;
 
-use crate::llvm::saying_function;
+use crate::llvm::{FUNCTION_NUMBER_MODULE_SHIFT, NO_FUNCTION, saying_function};
+use crate::module::{FuncId, FuncIdx, ModuleIdx};
 
 /// Between looks.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -32,20 +33,30 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// Sizes of the functions that are compiled, by their index.
-    bytes: BTreeMap<u32, usize>,
+    /// Sizes of the functions that are compiled.
+    bytes: BTreeMap<FuncId, usize>,
     /// The threads at work, by their part.
     workers: BTreeMap<usize, Worker>,
     /// What functions took so far.
-    used: BTreeMap<u32, Duration>,
+    used: BTreeMap<FuncId, Duration>,
 }
 
 /// A thread that works on a part.
 struct Worker {
     thread: Pid,
-    function: Arc<AtomicU32>,
+    /// The number of the function on which it works.
+    function: Arc<AtomicU64>,
     /// The time of the thread that was put down to functions.
     counted: Duration,
+}
+
+impl Worker {
+    /// The function on which it works, if that is one of the program's.
+    fn at(&self) -> Option<FuncId> {
+        let number = self.function.load(Ordering::Relaxed);
+        let (module, function) = ((number >> FUNCTION_NUMBER_MODULE_SHIFT) as u32, number as u32);
+        (number != NO_FUNCTION).then_some(FuncId { module: ModuleIdx(module), function: FuncIdx(function) })
+    }
 }
 
 impl Watch {
@@ -54,13 +65,13 @@ impl Watch {
     }
 
     /// Says what will be compiled: functions with the sizes of their bodies. Only these can be given up.
-    pub(crate) fn begin(&self, functions: Vec<(u32, usize)>) {
+    pub(crate) fn begin(&self, functions: Vec<(FuncId, usize)>) {
         self.state().bytes = functions.into_iter().collect();
     }
 
     /// Does the work of a part, on the thread that calls.
     pub(crate) fn part<T>(&self, part: usize, work: impl FnOnce() -> T) -> T {
-        let function = Arc::new(AtomicU32::new(u32::MAX));
+        let function = Arc::new(AtomicU64::new(NO_FUNCTION));
         let saying = saying_function(&function);
         let thread = rustix::thread::gettid();
         let worker = Worker { thread, function: Arc::clone(&function), counted: time_of(thread).unwrap_or_default() };
@@ -72,17 +83,16 @@ impl Watch {
     }
 
     /// Looks, and returns a function that has to be given up, with what it took; `time_max` is all the time that there is.
-    pub(crate) fn look(&self, time_max: Duration) -> Option<(u32, Duration)> {
+    pub(crate) fn look(&self, time_max: Duration) -> Option<(FuncId, Duration)> {
         let state = &mut *self.state();
         for worker in state.workers.values_mut() {
             let Some(time) = time_of(worker.thread) else { continue };
-            let function = worker.function.load(Ordering::Relaxed);
-            if state.bytes.contains_key(&function) {
+            if let Some(function) = worker.at().filter(|function| state.bytes.contains_key(function)) {
                 *state.used.entry(function).or_default() += time.saturating_sub(worker.counted);
             }
             worker.counted = time;
         }
-        let at_work = state.workers.values().map(|worker| worker.function.load(Ordering::Relaxed));
+        let at_work = state.workers.values().filter_map(Worker::at);
         let total = state.bytes.values().sum();
         let shares = Shares { time_max, total };
         at_work.filter_map(|function| Some((function, *state.used.get(&function)?))).find(|&(function, used)| {
@@ -136,7 +146,8 @@ mod tests {
     #[test]
     fn the_function_at_work_is_given_up_and_no_other() {
         let watch = Watch::default();
-        watch.begin(vec![(3, 10), (4, 990)]);
+        let id = |function| FuncId { module: ModuleIdx(1), function: FuncIdx(function) };
+        watch.begin(vec![(id(3), 10), (id(4), 990)]);
         // An eighth of it for the first, which is small.
         let time_max = Duration::from_millis(800);
         watch.part(0, || {
@@ -145,13 +156,13 @@ mod tests {
             while time_of(rustix::thread::gettid()).unwrap() < Duration::from_millis(300) {
                 assert_eq!(watch.look(time_max), None);
             }
-            function.store(3, Ordering::Relaxed);
+            function.store((1 << FUNCTION_NUMBER_MODULE_SHIFT) + 3, Ordering::Relaxed);
             let (given_up, used) = loop {
                 if let Some(over) = watch.look(time_max) {
                     break over;
                 }
             };
-            assert!(given_up == 3 && used > Duration::from_millis(50), "{given_up} {used:?}");
+            assert!(given_up == id(3) && used > Duration::from_millis(50), "{given_up:?} {used:?}");
         });
         assert!(watch.look(time_max).is_none(), "it is done");
     }

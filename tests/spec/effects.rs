@@ -1,7 +1,7 @@
 //! What the host sees of a guest that traps: every call made before the trap, none from behind it, in any mode.
 
 use crate::MODES;
-use awsm::CompileOptions;
+use awsm::{CompileOptions, Program};
 use awsm_abi::types::{FuncType, ValType};
 use sledge_sandbox::{Artifact, Event, Extern, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread};
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn compile(body: &str, options: &CompileOptions) -> Artifact {
           (func $f (export "f") (param $at i32) (param $d i32) (result i32) (local $x i32) (local $i i32) {body}))"#
     );
     let wasm = wat::parse_str(text).unwrap();
-    Artifact::load(&awsm::compile(&wasm, options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(&awsm::compile(&Program::single(&wasm), options, &()).unwrap(), &LoadPolicy::default()).unwrap()
 }
 
 fn run(artifact: &Artifact) -> (Vec<i32>, TrapCode) {

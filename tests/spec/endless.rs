@@ -1,7 +1,7 @@
 //! Endless loops stay loops, can be preempted, and can be killed. The official suite cannot say this: a script has no time.
 
 use crate::MODES;
-use awsm::CompileOptions;
+use awsm::{CompileOptions, Program};
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Value, WorkerThread};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -137,7 +137,7 @@ fn compile(body: &str, options: &CompileOptions) -> Artifact {
             (i32.load (i32.const 0))))"#
     );
     let wasm = wat::parse_str(text).unwrap();
-    Artifact::load(&awsm::compile(&wasm, options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(&awsm::compile(&Program::single(&wasm), options, &()).unwrap(), &LoadPolicy::default()).unwrap()
 }
 
 /// Runs on a thread of its own and fails when that takes longer: a guest that is not preempted would never come back.

@@ -3,7 +3,7 @@
 
 use crate::MODES;
 use crate::endless::prepared;
-use awsm::CompileOptions;
+use awsm::{CompileOptions, Program};
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Value, WorkerThread};
 use std::time::Duration;
 
@@ -49,5 +49,5 @@ fn compile(body: &str, options: &CompileOptions) -> Artifact {
           (func (export "load") (param i32) (result i64) (i64.load (local.get 0))))"#
     );
     let wasm = wat::parse_str(text).unwrap();
-    Artifact::load(&awsm::compile(&wasm, options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(&awsm::compile(&Program::single(&wasm), options, &()).unwrap(), &LoadPolicy::default()).unwrap()
 }

@@ -11,6 +11,7 @@ mod endless;
 mod expected;
 mod killed;
 mod parts;
+mod program;
 mod reach;
 mod references;
 mod segment;

@@ -1,6 +1,6 @@
 //! A module so large that its functions are compiled apart from each other: calls, tail calls, tables, traps and backtraces across the parts.
 
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileOptions, OptLevel, Program};
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread};
 use std::fmt::Write;
 use std::time::Duration;
@@ -45,8 +45,10 @@ fn module() -> Vec<u8> {
 fn parts_work_together_and_do_not_depend_on_the_number_of_threads() {
     let wasm = module();
     for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Software, OptLevel::O0), (Bounds::Guard, OptLevel::O1)] {
-        let compile =
-            |jobs| awsm::compile(&wasm, &CompileOptions { bounds, opt_level, jobs, ..CompileOptions::default() }, &()).unwrap();
+        let compile = |jobs| {
+            awsm::compile(&Program::single(&wasm), &CompileOptions { bounds, opt_level, jobs, ..CompileOptions::default() }, &())
+                .unwrap()
+        };
         let three = compile(3);
         assert!(opt_level != OptLevel::O1 || three == compile(1), "-j 1 and -j 3 differ");
         let artifact = Artifact::load(&three, &LoadPolicy::default()).unwrap();

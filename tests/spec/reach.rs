@@ -3,7 +3,7 @@
 //! with it this test.
 
 use crate::endless::prepared;
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileOptions, OptLevel, Program};
 use awsm_abi::limits::{ACCESS_BYTES_MAX, GUARD_RESERVATION_BYTES};
 use sledge_sandbox::{Artifact, Event, LoadPolicy, TrapCode, Value, WorkerThread};
 use std::fmt::Write;
@@ -124,7 +124,7 @@ fn the_farthest_access_of_each_operator_is_within_the_reservation() {
         for bounds in [Bounds::Guard, Bounds::Segment, Bounds::Software] {
             for opt_level in [OptLevel::O0, OptLevel::O3] {
                 let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
-                let artifact = awsm::compile(&wasm, &options, &()).unwrap();
+                let artifact = awsm::compile(&Program::single(&wasm), &options, &()).unwrap();
                 let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
                 for Access { operator, .. } in &accesses {
                     for (way, arguments) in [("index", &[Value::I32(-1)][..]), ("constant", &[])] {

@@ -1,6 +1,6 @@
 //! References and exceptions at the border with the host, and modules that do not go together.
 
-use awsm::{CompileOptions, OptLevel};
+use awsm::{CompileOptions, OptLevel, Program};
 use sledge_sandbox::{
     Artifact, Event, Extern, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread,
 };
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn artifact(text: &str, foreign_exceptions: bool) -> Artifact {
     let options = CompileOptions { opt_level: OptLevel::O1, foreign_exceptions, ..CompileOptions::default() };
     let wasm = wat::parse_str(text).unwrap();
-    Artifact::load(&awsm::compile(&wasm, &options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(&awsm::compile(&Program::single(&wasm), &options, &()).unwrap(), &LoadPolicy::default()).unwrap()
 }
 
 fn sandbox() -> Sandbox {

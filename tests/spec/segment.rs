@@ -1,7 +1,7 @@
 //! Mode `segment` across threads: a guest that is preempted, calls the host or shares a thread with others finds its memory wherever it goes on.
 
 use crate::endless::prepared;
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileOptions, OptLevel, Program};
 use awsm_abi::types::{FuncType, ValType};
 use sledge_sandbox::{Artifact, Event, Extern, LoadPolicy, Sandbox, SandboxLimits, Value, WorkerThread};
 use std::sync::mpsc;
@@ -23,7 +23,7 @@ const COUNTING: &str = r#"(module
 fn compile(text: &str, bounds: Bounds) -> Artifact {
     let options = CompileOptions { bounds, opt_level: OptLevel::O2, ..CompileOptions::default() };
     let wasm = wat::parse_str(text).unwrap();
-    Artifact::load(&awsm::compile(&wasm, &options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(&awsm::compile(&Program::single(&wasm), &options, &()).unwrap(), &LoadPolicy::default()).unwrap()
 }
 
 fn counting(artifact: &Artifact, to: i32) -> Sandbox {

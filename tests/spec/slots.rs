@@ -2,7 +2,7 @@
 //! One pool serves them all, as a worker's does. No script can say this: a script has one sandbox.
 
 use crate::MODES;
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileOptions, OptLevel, Program};
 use sledge_sandbox::{
     Artifact, Budget, Event, InstantiateError, LoadPolicy, Pools, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread,
 };
@@ -63,7 +63,11 @@ const FAILS_HALF_WAY: &str = r#"(module
 
 fn load(text: &str, bounds: Bounds, opt_level: OptLevel) -> Artifact {
     let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
-    Artifact::load(&awsm::compile(&wat::parse_str(text).unwrap(), &options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+    Artifact::load(
+        &awsm::compile(&Program::single(&wat::parse_str(text).unwrap()), &options, &()).unwrap(),
+        &LoadPolicy::default(),
+    )
+    .unwrap()
 }
 
 fn run(sandbox: &mut Sandbox) -> Result<Vec<Value>, TrapCode> {

@@ -1,7 +1,7 @@
 //! Tail calls whose target is the host's, with more parameters and results than there are registers. The official suite's host has few.
 
 use crate::MODES;
-use awsm::CompileOptions;
+use awsm::{CompileOptions, Program};
 use awsm_abi::types::FuncType;
 use awsm_abi::types::ValType::{F64, I32, I64};
 use sledge_sandbox::{Artifact, Event, Extern, LoadPolicy, Sandbox, SandboxLimits, Value, WorkerThread};
@@ -40,7 +40,8 @@ fn the_host_is_tail_called_with_many_parameters_and_results() {
     let wasm = wat::parse_str(MODULE).unwrap();
     for &(bounds, opt_level) in MODES {
         let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
-        let artifact = Artifact::load(&awsm::compile(&wasm, &options, &()).unwrap(), &LoadPolicy::default()).unwrap();
+        let artifact =
+            Artifact::load(&awsm::compile(&Program::single(&wasm), &options, &()).unwrap(), &LoadPolicy::default()).unwrap();
         for (name, rounds) in [("once", 1), ("by table", 1), ("many", ROUNDS)] {
             assert_eq!(run(&artifact, name, rounds), rounds, "{name}, {bounds} at -O{}", opt_level.number());
         }

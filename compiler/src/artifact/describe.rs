@@ -1,49 +1,65 @@
-//! The descriptor of a module, and the object file that holds it.
+//! The descriptor of a program, and the object file that holds it.
 
 use awsm_abi::cpu::Arch;
 use awsm_abi::descriptor::{
-    Descriptor, Encoded, Function, Global, Import, ImportSource, ImportType, Instantiation, Memory, ModuleDescriptor, Table,
-    TypeDescriptor,
+    DataSegment, Descriptor, Encoded, Function, Global, Import, ImportType, Memory, ModuleDescriptor, Table, TypeDescriptor,
 };
 use awsm_abi::types::FuncType;
 use awsm_abi::{DESCRIPTOR_SECTION, DESCRIPTOR_SYMBOL};
 use object::write::{Object, Relocation, StandardSegment, Symbol, SymbolId, SymbolSection};
 use object::{Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf};
 
-use super::assemble::Parts;
+use super::assemble::{ModuleParts, Parts};
 use super::code::find;
 use super::{CodeObject, text_symbol};
 use crate::error::CompileError;
 use crate::module::{self, Declared, FuncIdx, TypeIdx};
 use crate::translate::{entry_symbol, function_symbol, thunk_symbol};
 
-/// Describes an artifact of one module, whose functions lie in `code`.
+/// Describes an artifact of modules whose functions lie in `code`.
 pub(super) fn describe(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Descriptor, CompileError> {
-    let module = parts.module;
+    let mut blob_start = 0;
+    let mut modules = Vec::new();
+    for part in parts.modules {
+        modules.push(describe_module(part, parts.segment, blob_start, code)?);
+        blob_start += part.module.blob.len() as u64;
+    }
     Ok(Descriptor {
         compiler: concat!("awsm ", env!("CARGO_PKG_VERSION"), ", LLVM 22").to_owned(),
         opt_level: parts.opt_level.number(),
         arch: parts.arch,
         cpu_features: parts.cpu_features.to_vec(),
-        modules: vec![ModuleDescriptor {
-            name: module.name.clone(),
-            types: types(parts, code)?,
-            groups: module.groups.clone(),
-            exceptions: module.exceptions,
-            imports: imports(module, code)?,
-            functions: functions(module, code),
-            tables: tables(module),
-            memories: defined(&module.memories, module.imported_memories).map(|&ty| Memory { ty }).collect(),
-            bounds: parts.bounds.to_vec(),
-            segment: parts.segment,
-            globals: globals(module),
-            tags: defined(&module.tags, module.imported_tags).map(|ty| ty.0).collect(),
-            exports: module.exports.clone(),
-            start: module.start.map(|start| start.0),
-            elements: module.elements.clone(),
-            data: module.data.clone(),
-        }],
-        plan: vec![Instantiation { module: 0, imports: vec![ImportSource::Host; module.imports.len()] }],
+        modules,
+        plan: parts.plan.to_vec(),
+    })
+}
+
+/// Describes a module, whose data begin in the artifact's at `blob_start`.
+fn describe_module(
+    part: &ModuleParts<'_>,
+    segment: bool,
+    blob_start: u64,
+    code: &[CodeObject],
+) -> Result<ModuleDescriptor, CompileError> {
+    let module = part.module;
+    let moved = |data: &DataSegment| DataSegment { blob_start: blob_start + data.blob_start, ..data.clone() };
+    Ok(ModuleDescriptor {
+        name: module.name.clone(),
+        types: types(part, code)?,
+        groups: module.groups.clone(),
+        exceptions: module.exceptions,
+        imports: imports(module, code)?,
+        functions: functions(module, code),
+        tables: tables(module),
+        memories: defined(&module.memories, module.imported_memories).map(|&ty| Memory { ty }).collect(),
+        bounds: part.bounds.to_vec(),
+        segment,
+        globals: globals(module),
+        tags: defined(&module.tags, module.imported_tags).map(|ty| ty.0).collect(),
+        exports: module.exports.clone(),
+        start: module.start.map(|start| start.0),
+        elements: module.elements.clone(),
+        data: module.data.iter().map(moved).collect(),
     })
 }
 
@@ -55,12 +71,12 @@ fn missing(symbol: &str) -> CompileError {
     CompileError::artifact(format_args!("the code for {symbol} is missing"))
 }
 
-fn types(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Vec<TypeDescriptor>, CompileError> {
+fn types(part: &ModuleParts<'_>, code: &[CodeObject]) -> Result<Vec<TypeDescriptor>, CompileError> {
     let entry = |entry: Option<TypeIdx>| {
-        let symbol = entry.map(entry_symbol);
+        let symbol = entry.map(|ty| entry_symbol(part.module, ty));
         symbol.map(|symbol| find(code, &symbol).ok_or_else(|| missing(&symbol))).transpose()
     };
-    let types = parts.module.types.iter().zip(&parts.module.declared).zip(parts.entry_types);
+    let types = part.module.types.iter().zip(&part.module.declared).zip(&part.entry_types);
     let describe = |((ty, declared), &index): ((&FuncType, &Declared), &Option<TypeIdx>)| {
         Ok(TypeDescriptor {
             ty: ty.clone(),
@@ -77,7 +93,7 @@ fn imports(module: &module::Module<'_>, code: &[CodeObject]) -> Result<Vec<Impor
     let mut import = |import: &module::Import| {
         let ty = match import.ty {
             module::ImportType::Function(ty) => {
-                let symbol = thunk_symbol(FuncIdx(functions), &import.module, &import.name);
+                let symbol = thunk_symbol(module, FuncIdx(functions), import);
                 functions += 1;
                 let (thunk, _) = find(code, &symbol).ok_or_else(|| missing(&symbol))?;
                 ImportType::Function { ty: ty.0, thunk }
@@ -94,8 +110,7 @@ fn imports(module: &module::Module<'_>, code: &[CodeObject]) -> Result<Vec<Impor
 
 fn functions(module: &module::Module<'_>, code: &[CodeObject]) -> Vec<Function> {
     let function = |(index, body): (FuncIdx, &wasmparser::FunctionBody<'_>)| {
-        let name = module.function_names[index.0 as usize].clone();
-        let place = find(code, &function_symbol(index, name.as_deref()));
+        let place = find(code, &function_symbol(module, index));
         let range = body.range();
         Function {
             ty: module.functions[index.0 as usize].0,
@@ -103,7 +118,7 @@ fn functions(module: &module::Module<'_>, code: &[CodeObject]) -> Vec<Function> 
             code_bytes: place.map_or(0, |(_, bytes)| bytes),
             wasm_start: range.start as u32,
             wasm_end: range.end as u32,
-            name,
+            name: module.function_names[index.0 as usize].clone(),
         }
     };
     module.defined_functions().zip(&module.bodies).map(function).collect()

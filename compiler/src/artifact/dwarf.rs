@@ -12,6 +12,7 @@ use gimli::{Encoding, EndianSlice, Format, LineEncoding, LittleEndian};
 use object::write::{Object, Relocation, SectionKind, SymbolId};
 use object::{BinaryFormat, Endianness, RelocationFlags, elf};
 
+use super::assemble::Parts;
 use super::describe;
 use super::text_symbol;
 use crate::error::CompileError;
@@ -46,12 +47,13 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The object with the line tables of code ranges; none when the module has no lines.
-pub(super) fn object(module: &Module<'_>, texts: &[Text], arch: Arch) -> Result<Option<Vec<u8>>, CompileError> {
-    let Some(lines) = Lines::of(module) else { return Ok(None) };
+/// The object with the line tables of code ranges; none when no module has lines. Helpers, whose ranges are the last, have none.
+pub(super) fn object(parts: &Parts<'_>, texts: &[Text]) -> Result<Option<Vec<u8>>, CompileError> {
+    let arch = parts.arch;
+    let lines: Vec<_> = parts.modules.iter().map(|part| Lines::of(part.module)).collect();
     let mut dwarf = Dwarf::new();
-    for (index, text) in texts.iter().enumerate() {
-        if let Some(unit) = unit(&lines, index, text) {
+    for (index, (text, &home)) in texts.iter().zip(parts.homes).enumerate() {
+        if let Some(unit) = lines[home].as_ref().and_then(|lines| unit(lines, index, text)) {
             dwarf.units.add(unit);
         }
     }

@@ -10,7 +10,7 @@ mod link;
 mod trap_table;
 mod verify;
 
-pub(crate) use assemble::{Parts, assemble, relocatable};
+pub(crate) use assemble::{ModuleParts, Parts, assemble, relocatable};
 pub(crate) use code::{CodeObject, DefaultRow, missing};
 
 /// The symbol that generated code defines at the start of its code range.

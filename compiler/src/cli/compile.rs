@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
-use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel};
+use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel, Program};
 use awsm_abi::importable::{self, Refused};
 use awsm_abi::types::Bounds;
 use clap::{Args, ValueEnum};
@@ -183,7 +183,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             check_imports(&wasm, kind, arguments.allow_unknown_imports).with_context(|| input.display().to_string())?;
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
-            isolated::compile(Path::new(THIS_PROGRAM), &wasm, &options, &limits, &report)
+            isolated::compile(Path::new(THIS_PROGRAM), &Program::single(&wasm), &options, &limits, &report)
                 .with_context(|| input.display().to_string())?
         }
     };

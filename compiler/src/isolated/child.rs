@@ -12,7 +12,7 @@ use rustix::time::ClockId;
 use super::{Limits, Message, Request};
 use crate::compile::{self, Supervisor, Surroundings};
 use crate::llvm;
-use crate::module::FuncIdx;
+use crate::program::Program;
 use crate::progress::{Phase, Progress};
 use crate::watch::{self, Watch};
 
@@ -32,17 +32,15 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let Request { options, limits, slow, finished: lengths } = serde_json::from_str(&line)?;
+    let Request { options, limits, modules: module_lengths, plan, slow, finished: lengths } = serde_json::from_str(&line)?;
     limit(&limits)?;
     llvm::say_where_it_fails();
     let mut finished = BTreeMap::new();
     for (index, bytes) in lengths {
-        let mut output = Vec::new();
-        input.by_ref().take(bytes).read_to_end(&mut output)?;
-        finished.insert(index, output);
+        finished.insert(index, read(&mut input, bytes)?);
     }
-    let mut wasm = Vec::new();
-    input.read_to_end(&mut wasm)?;
+    let modules = module_lengths.into_iter().map(|bytes| read(&mut input, bytes)).collect::<io::Result<Vec<_>>>()?;
+    let program = Program::new(modules.iter().map(Vec::as_slice), plan);
 
     let reports = Reports { last: Mutex::new(Instant::now()) };
     let child = Arc::new(Supervised { limits, watch: Watch::default() });
@@ -50,11 +48,22 @@ pub fn serve() -> io::Result<()> {
     let builder = thread::Builder::new().name("awsm watch".to_owned()).stack_size(WATCH_STACK_BYTES);
     // Where there is no memory for it, there is none for the compilation, which says so.
     drop(builder.spawn(move || watcher.give_up_what_is_slow()));
-    let slow: Vec<_> = slow.into_iter().map(FuncIdx).collect();
-    match compile::compile_within(&wasm, &options, &reports, &Surroundings { slow: &slow, finished, supervisor: Some(&*child) }) {
+    match compile::compile_within(
+        &program,
+        &options,
+        &reports,
+        &Surroundings { slow: &slow, finished, supervisor: Some(&*child) },
+    ) {
         Ok(bytes) => send_with(&Message::Output { bytes: bytes.len() as u64 }, &bytes),
         Err(error) => send(&Message::Failed { text: error.to_string() }),
     }
+}
+
+/// So many bytes.
+fn read(input: &mut impl Read, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    input.take(bytes).read_to_end(&mut whole)?;
+    if whole.len() as u64 == bytes { Ok(whole) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// The limits of this process, and who looks after them.

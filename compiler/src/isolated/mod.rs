@@ -2,10 +2,10 @@
 //!
 //! LLVM ends the process when it runs out of memory or finds itself in a state that it did not expect, and nobody can say how long it works on
 //! a module that was made to keep it busy. So [`compile()`] starts the program `awsm` again as `awsm codegen`, which sets limits on itself, reads
-//! the module from its standard input and writes [`Message`]s. However that process ends, its parent lives and says what happened.
+//! the program from its standard input and writes [`Message`]s. However that process ends, its parent lives and says what happened.
 //!
 //! ```text
-//! parent --stdin--> Request as a line of JSON, what parts gave before, then the module
+//! parent --stdin--> Request as a line of JSON, what parts gave before, then the modules
 //! parent <--stdout-- Messages, a line of JSON each; after Finished and Output their bytes
 //! parent <--stderr-- what LLVM says when it fails, with the pass and the function
 //! ```
@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::module::FuncId;
 use crate::options::CompileOptions;
+use crate::program::Instance;
 use crate::progress::Phase;
 
 pub use child::serve;
@@ -42,13 +44,16 @@ impl Default for Limits {
     }
 }
 
-/// What is asked of the child. The module follows.
+/// What is asked of the child. The bytes of finished parts and of modules follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     options: CompileOptions,
     limits: Limits,
+    /// How many bytes each module of the program has.
+    modules: Vec<u64>,
+    plan: Vec<Instance>,
     /// Functions that were given up.
-    slow: Vec<u32>,
+    slow: Vec<FuncId>,
     /// Parts that are finished, with how many bytes they have.
     finished: Vec<(usize, u64)>,
 }
@@ -67,7 +72,7 @@ enum Message {
     /// A part of several is done; its bytes follow.
     Finished { index: usize, bytes: u64 },
     /// A function takes too long, and this process ends, which had `used` so much processor time; the last message.
-    GivenUp { function: u32, used: Duration },
+    GivenUp { function: FuncId, used: Duration },
     /// It failed; the last message.
     Failed { text: String },
     /// It is done, the bytes follow; the last message.

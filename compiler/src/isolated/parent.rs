@@ -16,7 +16,9 @@ use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 use super::verdict::{self, End};
 use super::{Limits, Message, Request};
 use crate::error::CompileError;
+use crate::module::FuncId;
 use crate::options::CompileOptions;
+use crate::program::Program;
 use crate::progress::{Phase, Progress};
 
 /// What is kept of what the child says when it fails: its end.
@@ -31,20 +33,20 @@ const OUTPUT_BYTES_MAX: u64 = 16 * ARTIFACT_BYTES_MAX;
 /// Parts in work that are remembered: more than there are threads.
 const PARTS_MAX: usize = 4096;
 
-/// Compiles a WebAssembly module as [`crate::compile`] does, in a child process within limits. `program` is the program `awsm`.
+/// Compiles a program as [`crate::compile`] does, in a child process within limits. `awsm` is the program of that name.
 ///
 /// # Errors
 /// [`CompileError::Child`] with what the child says of a module that does not compile; [`CompileError::Memory`], [`CompileError::Time`] and
 /// [`CompileError::Crashed`] when it ended otherwise.
 pub fn compile(
-    program: &Path,
-    wasm: &[u8],
+    awsm: &Path,
+    program: &Program<'_>,
     options: &CompileOptions,
     limits: &Limits,
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CompileError> {
     let deadline = Instant::now() + limits.time_max * COMPILE_WALL_MULTIPLE;
-    let mut compilation = Compilation { program, wasm, options, limits, deadline, before: Before::default() };
+    let mut compilation = Compilation { awsm, program, options, limits, deadline, before: Before::default() };
     loop {
         if let Some(output) = compilation.attempt(progress)? {
             return Ok(output);
@@ -54,8 +56,8 @@ pub fn compile(
 
 /// A compilation, over several processes if functions are given up.
 struct Compilation<'a> {
-    program: &'a Path,
-    wasm: &'a [u8],
+    awsm: &'a Path,
+    program: &'a Program<'a>,
     options: &'a CompileOptions,
     limits: &'a Limits,
     deadline: Instant,
@@ -65,7 +67,7 @@ struct Compilation<'a> {
 /// What processes left that gave up a function each.
 #[derive(Default)]
 struct Before {
-    slow: Vec<u32>,
+    slow: Vec<FuncId>,
     finished: BTreeMap<usize, Vec<u8>>,
     /// The processor time that they took.
     used: Duration,
@@ -76,7 +78,7 @@ struct Before {
 impl Compilation<'_> {
     /// What a process gives; none where it gave a function up.
     fn attempt(&mut self, progress: &dyn Progress) -> Result<Option<Vec<u8>>, CompileError> {
-        let mut command = Command::new(self.program);
+        let mut command = Command::new(self.awsm);
         command.arg("codegen").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(CompileError::io("starting the process that generates code"))?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -115,13 +117,18 @@ impl Compilation<'_> {
         let Before { slow, finished, used, .. } = &self.before;
         let limits = Limits { time_max: self.limits.time_max.saturating_sub(*used), ..*self.limits };
         let lengths = finished.iter().map(|(&index, bytes)| (index, bytes.len() as u64)).collect();
-        serde_json::to_writer(
-            &mut input,
-            &Request { options: self.options.clone(), limits, slow: slow.clone(), finished: lengths },
-        )?;
+        let request = Request {
+            options: self.options.clone(),
+            limits,
+            modules: self.program.modules().iter().map(|wasm| wasm.len() as u64).collect(),
+            plan: self.program.plan().to_vec(),
+            slow: slow.clone(),
+            finished: lengths,
+        };
+        serde_json::to_writer(&mut input, &request)?;
         input.write_all(b"\n")?;
         finished.values().try_for_each(|bytes| input.write_all(bytes))?;
-        input.write_all(self.wasm)
+        self.program.modules().iter().try_for_each(|wasm| input.write_all(wasm))
     }
 }
 
@@ -136,7 +143,7 @@ enum Answer {
     Failed(String),
     /// A function takes too long.
     GivenUp {
-        function: u32,
+        function: FuncId,
         used: Duration,
     },
     /// It ended without one.

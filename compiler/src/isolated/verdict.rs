@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 
 use super::Limits;
 use crate::error::CompileError;
+use crate::llvm::FUNCTION_SYMBOL_START;
 use crate::progress::Phase;
 
 /// How a child ended.
@@ -75,8 +76,8 @@ fn doing(end: &End<'_>) -> String {
 
 /// The symbol of the function that LLVM's stack of passes names last: `Running pass '...' on function '@"wasm[7]::name"'`.
 fn function(complaint: &str) -> Option<&str> {
-    let line = complaint.lines().rev().find(|line| line.contains("on function") && line.contains("wasm["))?;
-    let symbol = &line[line.rfind("wasm[")?..];
+    let line = complaint.lines().rev().find(|line| line.contains("on function") && line.contains(FUNCTION_SYMBOL_START))?;
+    let symbol = &line[line.rfind(FUNCTION_SYMBOL_START)?..];
     Some(symbol.trim_end_matches(['"', '\'', '.', ' ']))
 }
 

@@ -4,13 +4,12 @@
 // index is `start + step * n`, a sum that may wrap at 2^32. So LLVM can tell neither that the address grows with the loop nor that index `i + 8`
 // lies 8 bytes behind index `i`: such loops are hardly vectorised, and keep an addition and an extension for each access.
 //
-// This pass gives an innermost loop two versions. Which one runs is decided before it: if no index of the loop can wrap, the first, in which
-// extended indices are replaced by sums of 64 bits; else the second, which is the loop as it was, and is left alone from here on. Accesses, their
-// order, and so their traps are the same in both.
+// This pass gives an innermost loop two versions (versioning.h). If no index of the loop can wrap, the first runs, in which extended indices
+// are replaced by sums of 64 bits; else the second, which is the loop as it was. Accesses, their order, and so their traps are the same in both.
 
 #include "passes.h"
+#include "versioning.h"
 
-#include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -18,10 +17,7 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/Cloning.h"
-#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 using namespace llvm;
@@ -29,14 +25,14 @@ using namespace llvm;
 namespace {
 
 // Loops with more than this would cost more in code than they can gain.
-constexpr unsigned instructionsMax = 400;
-constexpr unsigned groupsMax = 12;
+constexpr unsigned InstructionsMax = 400;
+constexpr unsigned GroupsMax = 12;
 // What may be computed before a loop to decide between its versions, in units of LLVM's cost model.
-constexpr unsigned decisionCostMax = 16;
+constexpr unsigned DecisionCostMax = 16;
 // A loop that runs less often is not worth a decision.
-constexpr unsigned iterationsMin = 4;
+constexpr unsigned IterationsMin = 4;
 // Times a count of 32 bits it fits into 64.
-constexpr int64_t stepMax = 1 << 24;
+constexpr int64_t StepMax = 1 << 24;
 
 // Indices that step alike, and so differ by constants.
 struct Group {
@@ -54,7 +50,7 @@ struct Group {
 class Affine {
 public:
     Affine(Function &function, FunctionAnalysisManager &analyses)
-        : function(function), loops(analyses.getResult<LoopAnalysis>(function)),
+        : loops(analyses.getResult<LoopAnalysis>(function)),
           dominators(analyses.getResult<DominatorTreeAnalysis>(function)),
           evolution(analyses.getResult<ScalarEvolutionAnalysis>(function)),
           costs(analyses.getResult<TargetIRAnalysis>(function)) {}
@@ -67,10 +63,8 @@ private:
     void add(SmallVectorImpl<Group> &groups, ZExtInst *extension, const SCEVAddRecExpr *index);
     bool isDecidable(Loop &loop, ArrayRef<Group> groups);
     Value *decision(const Loop &loop, MutableArrayRef<Group> groups);
-    void version(Loop &loop, Value *wraps);
     void widen(Loop &loop, ArrayRef<Group> groups);
 
-    Function &function;
     LoopInfo &loops;
     DominatorTree &dominators;
     ScalarEvolution &evolution;
@@ -89,7 +83,8 @@ bool Affine::run() {
         SmallVector<Group, 4> groups = indices(*loop);
         if (groups.empty() || !isDecidable(*loop, groups))
             continue;
-        version(*loop, decision(*loop, groups));
+        const awsm::KeptAnalyses kept{loops, dominators, evolution};
+        awsm::versionLoop(*loop, {decision(*loop, groups), awsm::LoopVersion::Copy}, ".wrap", &kept);
         widen(*loop, groups);
         evolution.forgetLoop(loop);
         changed = true;
@@ -98,23 +93,23 @@ bool Affine::run() {
 }
 
 bool Affine::isWorthwhile(const Loop &loop) {
-    if (!loop.isLoopSimplifyForm() || !loop.getUniqueExitBlock() || !loop.isRecursivelyLCSSAForm(dominators, loops) ||
-        !loop.isSafeToClone() || isa<SCEVCouldNotCompute>(evolution.getSymbolicMaxBackedgeTakenCount(&loop)))
+    if (!awsm::canVersion(loop, dominators) || !loop.getUniqueExitBlock() ||
+        isa<SCEVCouldNotCompute>(evolution.getSymbolicMaxBackedgeTakenCount(&loop)))
         return false;
     unsigned iterations = evolution.getSmallConstantMaxTripCount(&loop);
-    if (iterations != 0 && iterations < iterationsMin)
+    if (iterations != 0 && iterations < IterationsMin)
         return false;
     unsigned instructions = 0;
     for (BasicBlock *block : loop.blocks())
         for (Instruction &instruction : *block)
-            if (++instructions > instructionsMax || (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction)))
+            if (++instructions > InstructionsMax || (isa<CallBase>(instruction) && !isa<IntrinsicInst>(instruction)))
                 return false;
     return true;
 }
 
 bool hasSmallStep(const SCEVAddRecExpr *index) {
     auto *step = dyn_cast<SCEVConstant>(index->getOperand(1));
-    return step && step->getAPInt().abs().ule(stepMax);
+    return step && step->getAPInt().abs().ule(StepMax);
 }
 
 // The extended 32-bit values of which LLVM does not know how they step.
@@ -155,7 +150,7 @@ void Affine::add(SmallVectorImpl<Group> &groups, ZExtInst *extension, const SCEV
 }
 
 bool Affine::isDecidable(Loop &loop, ArrayRef<Group> groups) {
-    if (groups.size() > groupsMax)
+    if (groups.size() > GroupsMax)
         return false;
     const Instruction *end = loop.getLoopPreheader()->getTerminator();
     const SCEV *count = evolution.getSymbolicMaxBackedgeTakenCount(&loop);
@@ -167,7 +162,7 @@ bool Affine::isDecidable(Loop &loop, ArrayRef<Group> groups) {
     SCEVExpander expander(evolution, "wrap");
     auto isSafe = [&](const SCEV *scev) { return expander.isSafeToExpandAt(scev, end); };
     return all_of(needed, isSafe) &&
-           !expander.isHighCostExpansion(needed, &loop, decisionCostMax * groups.size(), &costs, end);
+           !expander.isHighCostExpansion(needed, &loop, DecisionCostMax * groups.size(), &costs, end);
 }
 
 // Whether an index of the loop may wrap: a comparison at the end of its preheader. All indices of a group lie between the lowest's first and last
@@ -191,42 +186,6 @@ Value *Affine::decision(const Loop &loop, MutableArrayRef<Group> groups) {
             bounds(highest);
     }
     return builder.CreateICmpUGT(all, builder.getInt64(UINT32_MAX));
-}
-
-// Keeps passes from spending code on a loop that hardly ever runs.
-void leaveAlone(Loop &loop) {
-    addStringMetadataToLoop(&loop, "llvm.loop.isvectorized", 1);
-    addStringMetadataToLoop(&loop, "llvm.loop.unroll.disable", 1);
-    addStringMetadataToLoop(&loop, "llvm.loop.distribute.enable", 0);
-}
-
-// Puts a copy of the loop beside it, which runs if `wraps`.
-void Affine::version(Loop &loop, Value *wraps) {
-    BasicBlock *check = loop.getLoopPreheader();
-    BasicBlock *exit = loop.getUniqueExitBlock();
-    BasicBlock *preheader = SplitBlock(check, check->getTerminator(), &dominators, &loops);
-    ValueToValueMapTy copies;
-    SmallVector<BasicBlock *, 8> blocks;
-    Loop *copy = cloneLoopWithPreheader(preheader, check, &loop, copies, ".wrap", &loops, &dominators, blocks);
-    remapInstructionsInBlocks(blocks, copies);
-    Instruction *end = check->getTerminator();
-    IRBuilder<> builder(end);
-    auto *branch = builder.CreateCondBr(wraps, copy->getLoopPreheader(), preheader);
-    branch->setMetadata(LLVMContext::MD_prof, MDBuilder(function.getContext()).createUnlikelyBranchWeights());
-    end->eraseFromParent();
-    dominators.changeImmediateDominator(exit, check);
-    auto copied = [&](Value *value) {
-        auto entry = copies.find(value);
-        return entry == copies.end() ? value : static_cast<Value *>(entry->second);
-    };
-    for (PHINode &phi : exit->phis()) {
-        for (unsigned i = 0, count = phi.getNumIncomingValues(); i != count; ++i)
-            phi.addIncoming(copied(phi.getIncomingValue(i)), cast<BasicBlock>(copied(phi.getIncomingBlock(i))));
-        evolution.forgetValue(&phi);
-    }
-    formDedicatedExitBlocks(copy, &dominators, &loops, nullptr, /*PreserveLCSSA=*/true);
-    formDedicatedExitBlocks(&loop, &dominators, &loops, nullptr, /*PreserveLCSSA=*/true);
-    leaveAlone(*copy);
 }
 
 // Replaces the extensions by sums of 64 bits, of which it is known that they do not wrap.

@@ -4,6 +4,7 @@
 // often the length was loaded anew; LLVM cannot know that. This pass finds checks by their form (a comparison with a memory's length, which its
 // alias class tells, that guards a trap) and drops those that a check before them implies.
 
+#include "alias.h"
 #include "checks.h"
 #include "passes.h"
 
@@ -23,6 +24,11 @@ using namespace llvm::PatternMatch;
 
 namespace awsm {
 
+// Of one index. A module that has more is strange, and is not to take us long.
+constexpr size_t FactsMax = 32;
+// Phis and loads looked at for one length.
+constexpr size_t LengthValuesMax = 16;
+
 BasicBlock *Check::passed() const {
     return branch->getSuccessor(1 - trapSuccessor);
 }
@@ -37,23 +43,17 @@ void Check::remove() const {
     RecursivelyDeleteTriviallyDeadInstructions(condition);
 }
 
-// As in awsm-abi's trap.rs.
-constexpr uint64_t MemoryOutOfBounds = 2;
-
 static bool traps(const BasicBlock &block) {
     if (isa<PHINode>(block.front()))
         return false;
     const auto *call = dyn_cast<IntrinsicInst>(&*block.getFirstNonPHIOrDbg());
     if (!call || call->getIntrinsicID() != Intrinsic::ubsantrap || !isa_and_nonnull<UnreachableInst>(call->getNextNode()))
         return false;
-    return cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() == MemoryOutOfBounds;
+    return cast<ConstantInt>(call->getArgOperand(0))->getZExtValue() == uint64_t(TrapCode::MemoryOutOfBounds);
 }
 
 static bool isLength(const LoadInst &load) {
-    const MDNode *tag = load.getMetadata(LLVMContext::MD_tbaa);
-    const auto *type = tag && tag->getNumOperands() ? dyn_cast_or_null<MDNode>(tag->getOperand(0)) : nullptr;
-    const auto *name = type && type->getNumOperands() ? dyn_cast_or_null<MDString>(type->getOperand(0)) : nullptr;
-    return name && name->getString() == "MemoryRecord" && load.getType()->isIntegerTy(64) && !load.isVolatile();
+    return load.getType()->isIntegerTy(64) && !load.isVolatile() && aliasClassOf(load) == AliasClass::MemoryRecord;
 }
 
 // The load of a length that `value` is, or one of those of one record that it may be.
@@ -65,7 +65,7 @@ static LoadInst *lengthOf(Value *value) {
         Value *next = pending.pop_back_val();
         if (!seen.insert(next).second)
             continue;
-        if (seen.size() > 16)
+        if (seen.size() > LengthValuesMax)
             return nullptr;
         if (auto *phi = dyn_cast<PHINode>(next)) {
             append_range(pending, phi->incoming_values());
@@ -145,9 +145,6 @@ std::pair<const SCEV *, uint64_t> indexOf(const Check &check, ScalarEvolution &e
         index = narrow->getOperand();
     return {index, bytes};
 }
-
-// Of one index. A module that has more is strange, and is not to take us long.
-constexpr size_t FactsMax = 32;
 
 namespace {
 

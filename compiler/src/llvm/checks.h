@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "shared.h"
+
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -17,8 +19,9 @@ class ScalarEvolution;
 
 namespace awsm {
 
-// Longer offsets are refused by the module's parser where indices have 32 bits; with 64 bits nobody misses what is not improved.
-constexpr uint64_t BytesMax = uint64_t(1) << 34;
+// What lies further behind an index is not improved: with indices of 32 bits there is no such access, with 64 bits no module misses it.
+inline constexpr uint64_t BytesMax = uint64_t(1) << 34;
+static_assert(BytesMax >= Memory32BytesMax + AccessBytesMax, "a constant offset of 32 bits and the widest access");
 
 // A branch to a trap unless `index + bytes <= length`, where neither side wraps and `length` is a memory's at that time.
 struct Check {

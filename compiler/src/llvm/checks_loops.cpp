@@ -1,6 +1,6 @@
 // Loops without bounds checks: "awsm-loop-checks".
 //
-//     before:  if all indices of all iterations are inside: fast loop; otherwise: checked loop
+//     before:  if all indices of all iterations are inside: fast loop; otherwise: checked loop      (versioning.h)
 //
 // An index is proven when it is the same in all iterations, or when it moves by the same step in each and a bound of the number of iterations
 // is known before the first: then its first and its last value bound all others. Both are computed in 64 bits, where nothing wraps, as
@@ -10,6 +10,7 @@
 
 #include "checks.h"
 #include "passes.h"
+#include "versioning.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -18,9 +19,6 @@
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/MDBuilder.h"
-#include "llvm/Transforms/Utils/Cloning.h"
-#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
 
 using namespace llvm;
@@ -28,7 +26,8 @@ using namespace llvm;
 namespace awsm {
 
 // Larger loops are not worth a copy, nor are more of them in one function.
-constexpr size_t LoopInstructionsMax = 2000, FunctionInstructionsMax = 20000;
+constexpr size_t LoopInstructionsMax = 2000;
+constexpr size_t FunctionInstructionsMax = 20000;
 // With steps of 32 bits and bounds below that, no sum comes near 64 bits.
 constexpr uint64_t IterationsMax = uint64_t(1) << 30;
 constexpr uint64_t FirstMax = uint64_t(1) << 48;
@@ -52,17 +51,6 @@ struct Member {
     int64_t distance; // from the group's first
 };
 
-// Tells LLVM to leave a loop as it is.
-void leaveAlone(Instruction &latch) {
-    LLVMContext &context = latch.getContext();
-    SmallVector<Metadata *> nodes{nullptr};
-    for (const char *what : {"llvm.loop.unroll.disable", "llvm.loop.disable_nonforced"})
-        nodes.push_back(MDNode::get(context, MDString::get(context, what)));
-    MDNode *loop = MDNode::getDistinct(context, nodes);
-    loop->replaceOperandWith(0, loop);
-    latch.setMetadata(LLVMContext::MD_loop, loop);
-}
-
 // What one loop becomes.
 class Version {
 public:
@@ -82,7 +70,6 @@ private:
     bool canExpand(const SCEV *expression) const;
     const SCEV *iterations();
     Value *lengthBefore(LoadInst *length, IRBuilder<> &builder);
-    void copyChecked(ValueToValueMapTy &copies);
     void widen();
 
     Loop &loop;
@@ -173,7 +160,7 @@ bool Version::add(const Check &check) {
 }
 
 bool Version::plan(size_t &room) {
-    if (!preheader || !loop.getLoopLatch() || !loop.isLCSSAForm(dominators))
+    if (!canVersion(loop, dominators))
         return false;
     size_t instructions = 0;
     for (BasicBlock *block : loop.blocks()) {
@@ -206,7 +193,7 @@ Value *Version::lengthBefore(LoadInst *length, IRBuilder<> &builder) {
     auto *load = builder.CreateLoad(length->getType(), length->getPointerOperand(), "length");
     load->setMetadata(LLVMContext::MD_tbaa, length->getMetadata(LLVMContext::MD_tbaa));
     load->setAlignment(length->getAlign());
-    return builder.CreateBinaryIntrinsic(Intrinsic::umin, load, builder.getInt64(uint64_t(1) << 32));
+    return builder.CreateBinaryIntrinsic(Intrinsic::umin, load, builder.getInt64(Memory32BytesMax));
 }
 
 void Version::prove(SCEVExpander &expander) {
@@ -254,29 +241,6 @@ void Version::prove(SCEVExpander &expander) {
     }
 }
 
-// Copies the loop's blocks; the copy keeps its checks and takes part in all that follows the loop.
-void Version::copyChecked(ValueToValueMapTy &copies) {
-    SmallVector<BasicBlock *> blocks;
-    BasicBlock *after = loop.getBlocks().back();
-    Function *function = preheader->getParent();
-    for (BasicBlock *block : loop.blocks()) {
-        BasicBlock *copy = CloneBasicBlock(block, copies, ".checked", function);
-        copies[block] = copy;
-        blocks.push_back(copy);
-        copy->moveAfter(after);
-        after = copy;
-    }
-    remapInstructionsInBlocks(blocks, copies);
-    for (BasicBlock *block : loop.blocks())
-        for (BasicBlock *exit : successors(block))
-            if (!loop.contains(exit))
-                for (PHINode &phi : exit->phis()) {
-                    Value *value = phi.getIncomingValueForBlock(block);
-                    Value *copy = copies.lookup(value);
-                    phi.addIncoming(copy ? copy : value, cast<BasicBlock>(copies[block]));
-                }
-}
-
 // Gives the fast loop indices of 64 bits.
 void Version::widen() {
     BasicBlock *header = loop.getHeader(), *latch = loop.getLoopLatch();
@@ -305,14 +269,7 @@ void Version::widen() {
 }
 
 void Version::split() {
-    ValueToValueMapTy copies;
-    copyChecked(copies);
-    auto *checked = cast<BasicBlock>(copies[loop.getHeader()]);
-    leaveAlone(*cast<Instruction>(copies[loop.getLoopLatch()->getTerminator()]));
-    auto *branch = BranchInst::Create(loop.getHeader(), checked, inside, preheader->getTerminator()->getIterator());
-    branch->setDebugLoc(preheader->getTerminator()->getDebugLoc());
-    branch->setMetadata(LLVMContext::MD_prof, MDBuilder(branch->getContext()).createLikelyBranchWeights());
-    preheader->getTerminator()->eraseFromParent();
+    versionLoop(loop, {inside, LoopVersion::Loop}, ".checked");
     // After the proof, which was made of values in the preheader; the fast loop alone changes.
     widen();
     for (const Check &check : proven)

@@ -28,7 +28,8 @@ using namespace llvm::PatternMatch;
 namespace awsm {
 
 // More is not worth a copy, of one chain or of all in a function.
-constexpr size_t CopyInstructionsMax = 200, FunctionCopiesMax = 5000;
+constexpr size_t CopyInstructionsMax = 200;
+constexpr size_t FunctionCopiesMax = 5000;
 
 namespace {
 

@@ -12,7 +12,7 @@ namespace {
 
 // Pairs of values compared for one loop and one number of copies. Commutative operations are tried in both orders, so that without a limit long
 // chains of them that are almost alike would take exponential time.
-constexpr unsigned pairsMax = 4096;
+constexpr unsigned PairsMax = 4096;
 
 } // namespace
 
@@ -62,7 +62,7 @@ void Copies::rollBack(const Mark &mark) {
 
 // Whether `other` is in a copy what `first` is in copy 0.
 bool Copies::match(Value *first, Value *other, unsigned copy) {
-    if (++pairs > pairsMax)
+    if (++pairs > PairsMax)
         return false;
     if (loop.isLoopInvariant(first))
         return first == other;

@@ -215,8 +215,8 @@ impl<'ctx> Ir<'ctx> {
     }
 
     /// Says what a load, store or memory intrinsic touches.
-    pub(crate) fn touches(&self, instruction: InstructionValue<'ctx>, access: Access) -> Result<(), CompileError> {
-        self.attach(instruction, self.alias.tag(access), self.kinds.alias)
+    pub(crate) fn touches(&self, instruction: InstructionValue<'ctx>, access: impl Into<Access>) -> Result<(), CompileError> {
+        self.attach(instruction, self.alias.tag(access.into()), self.kinds.alias)
     }
 
     /// Says that what a load reads is never written while code runs.

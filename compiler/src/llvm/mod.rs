@@ -18,6 +18,7 @@ mod lanes;
 mod machine;
 mod passes;
 mod quiet;
+mod shared;
 mod text;
 mod uses;
 mod work;
@@ -30,5 +31,8 @@ pub(crate) use host::say_where_it_fails;
 pub(crate) use ir::{CallConv, Ir, Types, Visibility};
 pub(crate) use machine::Machine;
 pub(crate) use passes::optimise;
+pub(crate) use shared::{
+    AliasClass, FUNCTION_NUMBER_MODULE_SHIFT, FUNCTION_SYMBOL_INDEX_END, FUNCTION_SYMBOL_START, NO_FUNCTION, SYMBOL_MODULE_END,
+};
 pub(crate) use text::{parse_text, retain};
 pub(crate) use work::saying_function;

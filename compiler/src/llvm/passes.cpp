@@ -1,6 +1,7 @@
 // Runs pipelines that may name our own passes beside LLVM's. The C interface has no callbacks for that.
 
 #include "passes.h"
+#include "shared.h"
 #include "work.h"
 
 #include "llvm-c/Core.h"
@@ -13,17 +14,17 @@
 using namespace llvm;
 
 static bool addFunctionPass(StringRef name, FunctionPassManager &passes) {
-    if (name == "awsm-implied-checks")
+    if (name == awsm::ImpliedChecksPassName)
         passes.addPass(awsm::ImpliedChecksPass());
-    else if (name == "awsm-neighbour-checks")
+    else if (name == awsm::NeighbourChecksPassName)
         passes.addPass(awsm::NeighbourChecksPass());
-    else if (name == "awsm-loop-checks")
+    else if (name == awsm::LoopChecksPassName)
         passes.addPass(awsm::LoopChecksPass());
-    else if (name == "awsm-affine")
+    else if (name == awsm::AffinePassName)
         passes.addPass(awsm::AffinePass());
-    else if (name == "awsm-reroll")
+    else if (name == awsm::RerollPassName)
         passes.addPass(awsm::RerollPass());
-    else if (name == "awsm-slp")
+    else if (name == awsm::SlpPassName)
         passes.addPass(awsm::SlpPass());
     else
         return false;

@@ -1,4 +1,8 @@
 // Our own passes. Each is named in pipelines (passes.rs) as LLVM's are.
+//
+// Constants, in all files here: `constexpr`, named as LLVM names its own and our enumerators, in UpperCamelCase with the unit or `Max` and `Min`
+// last (`InstructionsMax`). They stand at the top of the file, outside of functions, without `static`, which they are anyway; in headers they are
+// `inline`. What Rust has to know too stands in shared.rs, and comes from there as shared.h.
 
 #pragma once
 

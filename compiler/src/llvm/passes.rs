@@ -13,6 +13,7 @@ use inkwell::llvm_sys::target_machine::LLVMTargetMachineRef;
 use inkwell::module::Module;
 
 use super::machine::Machine;
+use super::shared::pass;
 use super::{keep, quiet};
 use crate::error::CompileError;
 use crate::options::{Effort, OptLevel};
@@ -29,8 +30,15 @@ const SCALAR_QUICK: &str = "function<eager-inv>(early-cse<memssa>,simplifycfg,in
 const SCALAR_GIVEN_UP: &str =
     "function<eager-inv>(early-cse<memssa>,simplifycfg,instcombine<max-iterations=1;no-verify-fixpoint>,sccp,bdce,simplifycfg)";
 
-const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
-    loop-mssa(licm<allowspeculation>),awsm-implied-checks,loop-simplify,lcssa,awsm-loop-checks,awsm-neighbour-checks,jump-threading,correlated-propagation,\
+const SCALAR: &str = concat!(
+    "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
+    loop-mssa(licm<allowspeculation>),",
+    pass!(ImpliedChecksPass),
+    ",loop-simplify,lcssa,",
+    pass!(LoopChecksPass),
+    ",",
+    pass!(NeighbourChecksPass),
+    ",jump-threading,correlated-propagation,\
     simplifycfg<switch-range-to-icmp>,instcombine<max-iterations=1;no-verify-fixpoint>,aggressive-instcombine,simplifycfg<switch-range-to-icmp>,\
     reassociate,constraint-elimination,loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,\
     loop-rotate<header-duplication;no-prepare-for-lto>,licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),\
@@ -39,15 +47,24 @@ const SCALAR: &str = "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,\
     mldst-motion<no-split-footer-bb>,gvn<>,sccp,bdce,instcombine<max-iterations=1;no-verify-fixpoint>,jump-threading,\
     correlated-propagation,adce,memcpyopt,dse,loop-mssa(licm<allowspeculation>),\
     simplifycfg<switch-range-to-icmp;switch-to-arithmetic;hoist-common-insts;sink-common-insts>,\
-    instcombine<max-iterations=1;no-verify-fixpoint>)";
+    instcombine<max-iterations=1;no-verify-fixpoint>)"
+);
 
-const VECTOR: &str = "function<eager-inv>(float2int,loop(loop-rotate<header-duplication;no-prepare-for-lto>,loop-idiom,loop-deletion),\
-    loop-simplify,lcssa,awsm-affine,awsm-reroll,loop-distribute,loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,infer-alignment,loop-load-elim,\
+const VECTOR: &str = concat!(
+    "function<eager-inv>(float2int,loop(loop-rotate<header-duplication;no-prepare-for-lto>,loop-idiom,loop-deletion),\
+    loop-simplify,lcssa,",
+    pass!(AffinePass),
+    ",",
+    pass!(RerollPass),
+    ",loop-distribute,loop-vectorize<no-interleave-forced-only;no-vectorize-forced-only>,infer-alignment,loop-load-elim,\
     instcombine<max-iterations=1;no-verify-fixpoint>,\
     simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-arithmetic;switch-to-lookup;no-keep-loops;hoist-common-insts;sink-common-insts>,\
-    awsm-slp,vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
+    ",
+    pass!(SlpPass),
+    ",vector-combine,instcombine<max-iterations=1;no-verify-fixpoint>,loop-unroll<$LEVEL>,sroa<preserve-cfg>,infer-alignment,\
     instcombine<max-iterations=1;no-verify-fixpoint>,instsimplify,div-rem-pairs,\
-    simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>),globaldce,constmerge";
+    simplifycfg<switch-range-to-icmp;switch-to-arithmetic;speculate-unpredictables>),globaldce,constmerge"
+);
 
 unsafe extern "C" {
     /// Defined in `passes.cpp`.

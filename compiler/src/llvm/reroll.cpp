@@ -27,11 +27,11 @@ using awsm::Copies;
 
 namespace {
 
-constexpr unsigned copiesMax = 16;
+constexpr unsigned CopiesMax = 16;
 // Without stores there is nothing to count copies by, so that all numbers are tried.
-constexpr unsigned copiesWithoutStoresMax = 8;
-constexpr unsigned instructionsMax = 300;
-constexpr uint64_t iterationsMax = uint64_t(1) << 40;
+constexpr unsigned CopiesWithoutStoresMax = 8;
+constexpr unsigned InstructionsMax = 300;
+constexpr uint64_t IterationsMax = uint64_t(1) << 40;
 
 // A stepping value in the rolled loop, and others at constant distances.
 struct Ramp {
@@ -74,7 +74,7 @@ private:
 
 bool Roller::isPossible() {
     const SCEV *count = evolution.getBackedgeTakenCount(&loop);
-    if (isa<SCEVCouldNotCompute>(count) || !evolution.getUnsignedRangeMax(count).ult(iterationsMax) || !isComputable(count))
+    if (isa<SCEVCouldNotCompute>(count) || !evolution.getUnsignedRangeMax(count).ult(IterationsMax) || !isComputable(count))
         return false;
     auto isOperandPossible = [&](Value *value) {
         const SCEVAddRecExpr *steps = copies.stepping(value);
@@ -239,7 +239,7 @@ void Roller::countIterations() {
 bool isSimple(Loop &loop) {
     BasicBlock &block = *loop.getHeader();
     if (loop.getNumBlocks() != 1 || !loop.isLoopSimplifyForm() || !isa<BranchInst>(block.getTerminator()) ||
-        block.size() > instructionsMax)
+        block.size() > InstructionsMax)
         return false;
     return all_of(block, [](Instruction &instruction) {
         if (auto *load = dyn_cast<LoadInst>(&instruction))
@@ -256,7 +256,7 @@ bool reroll(Loop &loop, ScalarEvolution &evolution) {
     if (!isSimple(loop) || getBooleanLoopAttribute(&loop, "llvm.loop.unroll.disable"))
         return false;
     const auto stores = count_if(*loop.getHeader(), [](Instruction &instruction) { return isa<StoreInst>(instruction); });
-    for (unsigned count = stores ? copiesMax : copiesWithoutStoresMax; count > 1; --count) {
+    for (unsigned count = stores ? CopiesMax : CopiesWithoutStoresMax; count > 1; --count) {
         if (stores % count)
             continue;
         Copies copies(loop, evolution, count);

@@ -15,10 +15,10 @@
 using namespace llvm;
 
 // Narrow integers that a block has to write.
-static constexpr unsigned rowMin = 4;
+constexpr unsigned RowMin = 4;
 // What an iteration has to read, or to write.
-static constexpr unsigned loopLoadsMin = 4;
-static constexpr unsigned loopStoresMin = 2;
+constexpr unsigned LoopLoadsMin = 4;
+constexpr unsigned LoopStoresMin = 2;
 
 static bool isFractionOrVector(const Instruction &instruction) {
     Type *type = isa<StoreInst>(instruction) ? instruction.getOperand(0)->getType() : instruction.getType();
@@ -44,12 +44,12 @@ static bool hasRows(const Loop &loop) {
             loads += isa<LoadInst>(instruction);
             stores += isa<StoreInst>(instruction);
         }
-    return loads >= loopLoadsMin || stores >= loopStoresMin;
+    return loads >= LoopLoadsMin || stores >= LoopStoresMin;
 }
 
 static bool computes(const Function &function, const LoopInfo &loops) {
     for (const BasicBlock &block : function)
-        if (any_of(block, isFractionOrVector) || count_if(block, isNarrowStore) >= rowMin)
+        if (any_of(block, isFractionOrVector) || count_if(block, isNarrowStore) >= RowMin)
             return true;
     return any_of(loops.getLoopsInPreorder(), [](const Loop *loop) { return loop->isInnermost() && hasRows(*loop); });
 }

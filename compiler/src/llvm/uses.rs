@@ -8,7 +8,8 @@ use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::types::AnyTypeEnum;
 use inkwell::values::{AsValueRef, BasicMetadataValueEnum, BasicValueEnum, InstructionOpcode, InstructionValue, MetadataValue};
 
-use super::alias::is_memory_class;
+use super::alias::class_named;
+use super::shared::AliasClass;
 
 /// Instructions looked at for one load before the answer is the careful one.
 pub(super) const STEPS_MAX: usize = 64;
@@ -48,7 +49,10 @@ impl Classes {
     /// Whether a load may be one of a linear memory. Loads whose class was lost when they were merged may be.
     pub(super) fn is_guest_memory(&mut self, load: InstructionValue<'_>) -> bool {
         let Some(tag) = load.get_metadata(self.kind) else { return true };
-        *self.known.entry(tag.as_value_ref()).or_insert_with(|| class_name(tag).is_none_or(|name| is_memory_class(&name)))
+        *self
+            .known
+            .entry(tag.as_value_ref())
+            .or_insert_with(|| class_name(tag).is_none_or(|name| class_named(&name).is_some_and(AliasClass::is_memory)))
     }
 }
 

@@ -1,6 +1,7 @@
 // Says on which function each thread works, for who looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
 // in which their time grows with the square of the function. NOTES.md has what was measured.
 
+#include "shared.h"
 #include "work.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -14,21 +15,25 @@ using namespace llvm;
 
 // Basic blocks up to which a function is vectorised in straight lines, its memory is numbered, its loops are unswitched and unrolled, and values
 // and jumps are followed through its branches.
-static constexpr unsigned thoroughBlocksMax = 512;
+constexpr unsigned ThoroughBlocksMax = 512;
 
-// Where this thread says the function's index, if somebody wants to know.
-static thread_local std::atomic<uint32_t> *place = nullptr;
+// Where this thread says the function's number, if somebody wants to know.
+static thread_local std::atomic<uint64_t> *place = nullptr;
 static thread_local const Function *latest = nullptr;
 
-// In place of an index: no function of the module.
-static constexpr uint32_t none = UINT32_MAX;
-
-// The index in the name of a function's symbol, `wasm[7]::name`.
-static uint32_t indexOf(StringRef symbol) {
-    uint32_t index = none;
-    if (!symbol.consume_front("wasm[") || symbol.consumeInteger(10, index) || !symbol.starts_with("]::"))
-        return none;
-    return index;
+// The number of the function to which a symbol belongs: `wasm[7]::name`, `wasm[1:7]::name`.
+static uint64_t numberOf(StringRef symbol) {
+    uint32_t module = 0, index = 0;
+    if (!symbol.consume_front(awsm::FunctionSymbolStart) || symbol.consumeInteger(10, index))
+        return awsm::NoFunction;
+    if (symbol.consume_front(awsm::SymbolModuleEnd)) {
+        module = index;
+        if (symbol.consumeInteger(10, index))
+            return awsm::NoFunction;
+    }
+    if (!symbol.starts_with(awsm::FunctionSymbolIndexEnd))
+        return awsm::NoFunction;
+    return uint64_t(module) << awsm::FunctionNumberModuleShift | index;
 }
 
 // The function to which a unit of IR belongs; null where there are several.
@@ -44,8 +49,8 @@ static const Function *functionOf(const Any &unit) {
 
 static unsigned blocksMaxOf(StringRef pass) {
     return StringSwitch<unsigned>(pass)
-        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "JumpThreadingPass"}, thoroughBlocksMax)
-        .Cases({"SimpleLoopUnswitchPass", "LoopFullUnrollPass", "LoopUnrollPass", "awsm::SlpPass"}, thoroughBlocksMax)
+        .Cases({"GVNPass", "CorrelatedValuePropagationPass", "JumpThreadingPass"}, ThoroughBlocksMax)
+        .Cases({"SimpleLoopUnswitchPass", "LoopFullUnrollPass", "LoopUnrollPass", "awsm::SlpPass"}, ThoroughBlocksMax)
         .Default(0);
 }
 
@@ -56,7 +61,7 @@ void worksOn(const Function &function) {
         return;
     latest = &function;
     // Whoever reads it reads nothing else that was written before.
-    place->store(indexOf(function.getName()), std::memory_order_relaxed);
+    place->store(numberOf(function.getName()), std::memory_order_relaxed);
 }
 
 void watchPasses(PassInstrumentationCallbacks &callbacks) {
@@ -95,9 +100,9 @@ char WorksOnPass::ID = 0;
 FunctionPass *awsm::createWorksOnPass() { return new WorksOnPass(); }
 
 // Where this thread says on which function it works; null where nobody asks any more.
-extern "C" void awsm_say_function(std::atomic<uint32_t> *wanted) {
+extern "C" void awsm_say_function(std::atomic<uint64_t> *wanted) {
     place = wanted;
     latest = nullptr;
     if (wanted)
-        wanted->store(none, std::memory_order_relaxed);
+        wanted->store(awsm::NoFunction, std::memory_order_relaxed);
 }

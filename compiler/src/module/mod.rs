@@ -9,6 +9,7 @@ mod parse;
 mod throws;
 mod types;
 
+pub(crate) use limits::check as limit;
 pub(crate) use parse::parse;
 pub(crate) use types::null_type;
 pub(crate) use types::val_type;
@@ -17,11 +18,23 @@ use awsm_abi::calls;
 use awsm_abi::descriptor::{ConstExpr, ConstOp, DataSegment, ElementItems, ElementSegment, Export, ExternKind, SegmentMode};
 use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 use awsm_abi::vmctx;
+use serde::{Deserialize, Serialize};
 use wasmparser::FunctionBody;
 
+/// Index of a module in its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct ModuleIdx(pub(crate) u32);
+
 /// Index of a function, imported functions first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct FuncIdx(pub(crate) u32);
+
+/// A function of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct FuncId {
+    pub(crate) module: ModuleIdx,
+    pub(crate) function: FuncIdx,
+}
 
 /// Index of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,6 +43,8 @@ pub(crate) struct TypeIdx(pub(crate) u32);
 /// A module. Index spaces hold imports first.
 #[derive(Default)]
 pub(crate) struct Module<'a> {
+    /// Which of its program's it is.
+    pub(crate) index: ModuleIdx,
     /// From the name section.
     pub(crate) name: Option<String>,
     /// Function types.
@@ -126,7 +141,19 @@ pub(crate) enum ImportType {
     Tag(TypeIdx),
 }
 
+impl ModuleIdx {
+    /// What begins the description of something in it, for messages: nothing in a program's first module, which is mostly the only one.
+    pub(crate) fn prefix(self) -> String {
+        if self.0 == 0 { String::new() } else { format!("module {}, ", self.0) }
+    }
+}
+
 impl Module<'_> {
+    /// One of its functions, among those of the program.
+    pub(crate) const fn id(&self, function: FuncIdx) -> FuncId {
+        FuncId { module: self.index, function }
+    }
+
     /// Type of a function.
     pub(crate) fn function_type(&self, function: FuncIdx) -> &FuncType {
         &self.types[self.functions[function.0 as usize].0 as usize]

@@ -12,7 +12,7 @@ use super::entries::{host_call_type, results, widen};
 use super::function::FunctionTranslator;
 use super::unit::Signature;
 use crate::error::CompileError;
-use crate::llvm::{Access, CallConv, Ir};
+use crate::llvm::{AliasClass, CallConv, Ir};
 use crate::module::{FuncIdx, TypeIdx};
 
 /// What follows a call.
@@ -75,12 +75,12 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     fn call_indirect(&mut self, ty: TypeIdx, table: u32, then: Then) -> Result<(), CompileError> {
         let element = self.checked_element(table, TrapCode::UndefinedElement)?;
-        let code = self.load(self.types.ptr.into(), self.at(element, funcref::CODE), Access::TableElement)?;
+        let code = self.load(self.types.ptr.into(), self.at(element, funcref::CODE), AliasClass::TableElement)?;
         let code = code.into_pointer_value();
         let null = self.builder.build_is_null(code, "")?;
         self.trap_if(null, TrapCode::UninitializedElement)?;
 
-        let found = self.load(self.types.i32.into(), self.at(element, funcref::TYPE_ID), Access::TableElement)?;
+        let found = self.load(self.types.i32.into(), self.at(element, funcref::TYPE_ID), AliasClass::TableElement)?;
         let wanted = self.context_i32(self.unit.layout.type_id(ty.0))?;
         let found = found.into_int_value();
         let mismatch = self.builder.build_int_compare(NE, found, wanted, "")?;
@@ -89,7 +89,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             false => self.trap_unless_subtype(mismatch, found, ty)?,
         }
 
-        let instance = self.load(self.types.i32.into(), self.at(element, funcref::INSTANCE), Access::TableElement)?;
+        let instance = self.load(self.types.i32.into(), self.at(element, funcref::INSTANCE), AliasClass::TableElement)?;
         let callee = self.instance(instance.into_int_value())?;
         self.call_pointer(code, callee, ty, then)
     }
@@ -169,7 +169,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         for (operand, in_memory) in operands.into_iter().zip(signature.params_in_memory(ty)) {
             if in_memory {
                 let place = self.at(vmctx, vmctx::ARGUMENTS + written * SLOT_BYTES);
-                self.store(place, operand, Access::Arguments)?;
+                self.store(place, operand, AliasClass::Arguments)?;
                 written += 1;
             } else {
                 arguments.push(operand.into());
@@ -205,7 +205,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             let slots = self.call_results(ty.results.len())?;
             for (index, &ty) in ty.results.iter().enumerate() {
                 let slot = self.at(slots, index as u32 * SLOT_BYTES);
-                let result = self.load(self.types.value(ty), slot, Access::Results)?;
+                let result = self.load(self.types.value(ty), slot, AliasClass::Results)?;
                 self.push(result);
             }
         }

@@ -10,7 +10,7 @@ use super::entries::build_return;
 use super::frame::{Frame, FrameKind, Join};
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::Access;
+use crate::llvm::AliasClass;
 use crate::module::val_type;
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
@@ -171,7 +171,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         if let Some(at) = self.results {
             for (index, &value) in values.iter().enumerate() {
                 let slot = self.to_slot(value)?;
-                self.store(self.at(at, index as u32 * SLOT_BYTES), slot.into(), Access::Results)?;
+                self.store(self.at(at, index as u32 * SLOT_BYTES), slot.into(), AliasClass::Results)?;
             }
             values.clear();
         }

@@ -41,7 +41,7 @@ pub(crate) fn build(unit: &Unit<'_, '_>) -> Result<(), CompileError> {
     let functions = unit.module.imports.iter().filter(|import| matches!(import.ty, ImportType::Function(_)));
     for (index, import) in functions.enumerate() {
         let function = FuncIdx(index as u32);
-        build_thunk(unit, function, &thunk_symbol(function, &import.module, &import.name))?;
+        build_thunk(unit, function, &thunk_symbol(unit.module, function, import))?;
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
     let (ir, types) = (&unit.ir, unit.ir.types);
     let pointer = types.ptr.into();
     let signature = types.void.fn_type(&[pointer, pointer, pointer], false);
-    let entry = ir.function(&entry_symbol(ty), signature, CallConv::C, Visibility::Artifact);
+    let entry = ir.function(&entry_symbol(unit.module, ty), signature, CallConv::C, Visibility::Artifact);
     let builder = ir.context.create_builder();
     builder.position_at_end(ir.context.append_basic_block(entry, "entry"));
     let params = entry.get_params();

@@ -17,7 +17,7 @@ use super::entries::build_return;
 use super::frame::{Frame, FrameKind, Handler};
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::Access;
+use crate::llvm::AliasClass;
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn exception(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
@@ -52,7 +52,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         self.make_room(record, bytes)?;
         let exception = self.next_exception(record)?;
         let end = self.builder.build_int_add(exception, bytes, "")?;
-        self.store(self.at(record, object::RECORD_NEXT), end.into(), Access::ExceptionRecord)?;
+        self.store(self.at(record, object::RECORD_NEXT), end.into(), AliasClass::ExceptionRecord)?;
 
         let at = self.builder.build_int_to_ptr(exception, self.types.ptr, "")?;
         let tag = self.context_i32(layout.tag(tag))?;
@@ -60,18 +60,18 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         let (slots, offset) = (self.const_i32(values.len() as u32), self.const_i32(self.offset()));
         let header = [(object::TAG, tag), (object::SLOTS, slots), (object::OFFSET, offset), (object::INSTANCE, instance)];
         for (place, value) in header {
-            self.store(self.at(at, place), value.into(), Access::Exception)?;
+            self.store(self.at(at, place), value.into(), AliasClass::Exception)?;
         }
         for (index, value) in values.into_iter().enumerate() {
             let slot = self.to_slot(value)?;
-            self.store(self.at(at, object::VALUES + index as u32 * SLOT_BYTES), slot.into(), Access::Exception)?;
+            self.store(self.at(at, object::VALUES + index as u32 * SLOT_BYTES), slot.into(), AliasClass::Exception)?;
         }
         self.send(exception, self.frames.len())
     }
 
     /// Where the next exception goes; no address is zero, which a handler in the same function need not ask then.
     fn next_exception(&self, record: PointerValue<'ctx>) -> Result<IntValue<'ctx>, CompileError> {
-        let next = self.load(self.types.i64.into(), self.at(record, object::RECORD_NEXT), Access::ExceptionRecord)?;
+        let next = self.load(self.types.i64.into(), self.at(record, object::RECORD_NEXT), AliasClass::ExceptionRecord)?;
         next.as_instruction_value().map_or(Ok(()), |load| self.ir.not_zero(load))?;
         Ok(next.into_int_value())
     }
@@ -79,7 +79,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     /// Asks the host for room if `bytes` more do not fit.
     fn make_room(&mut self, record: PointerValue<'ctx>, bytes: IntValue<'ctx>) -> Result<(), CompileError> {
         let next = self.next_exception(record)?;
-        let end = self.load(self.types.i64.into(), self.at(record, object::RECORD_END), Access::ExceptionRecord)?;
+        let end = self.load(self.types.i64.into(), self.at(record, object::RECORD_END), AliasClass::ExceptionRecord)?;
         let room = self.builder.build_int_sub(end.into_int_value(), next, "")?;
         let full = self.builder.build_int_compare(ULT, room, bytes, "")?;
         let (ask, done) = (self.new_block(), self.new_block());
@@ -180,7 +180,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     /// Continues, with the exception's values, when it has that tag; the block returned is for when it has not.
     fn match_tag(&mut self, exception: IntValue<'ctx>, tag: u32) -> Result<inkwell::basic_block::BasicBlock<'ctx>, CompileError> {
         let at = self.builder.build_int_to_ptr(exception, self.types.ptr, "")?;
-        let found = self.load(self.types.i32.into(), self.at(at, object::TAG), Access::Exception)?.into_int_value();
+        let found = self.load(self.types.i32.into(), self.at(at, object::TAG), AliasClass::Exception)?.into_int_value();
         let wanted = self.context_i32(self.unit.layout.tag(tag))?;
         let same = self.builder.build_int_compare(EQ, found, wanted, "")?;
         let (matched, next) = (self.new_block(), self.new_block());
@@ -189,7 +189,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         let ty = self.unit.module.tags[tag as usize];
         for (index, &ty) in self.unit.module.types[ty.0 as usize].params.iter().enumerate() {
             let slot = self.at(at, object::VALUES + index as u32 * SLOT_BYTES);
-            let value = self.load(self.types.value(ty), slot, Access::Exception)?;
+            let value = self.load(self.types.value(ty), slot, AliasClass::Exception)?;
             self.push(value);
         }
         Ok(next)

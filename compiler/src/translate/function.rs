@@ -14,7 +14,7 @@ use wasmparser::Operator;
 use super::frame::{Frame, Handler};
 use super::unit::Unit;
 use crate::error::CompileError;
-use crate::llvm::{Access, Ir, Scope, Types, offset_pointer};
+use crate::llvm::{Access, AliasClass, Ir, Scope, Types, offset_pointer};
 use crate::module::{FuncIdx, val_type};
 
 /// Translates a function's body.
@@ -140,7 +140,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         let slot = offset_pointer(&self.entry_builder, self.types.i8, self.vmctx, offset);
         let value = self.entry_builder.build_load(self.types.value(ty), slot, "")?;
         if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&value) {
-            self.ir.touches(load, Access::Arguments)?;
+            self.ir.touches(load, AliasClass::Arguments)?;
         }
         Ok(value)
     }
@@ -336,7 +336,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
     fn mark_invariant(&self, value: BasicValueEnum<'ctx>) -> Result<(), CompileError> {
         if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&value) {
             self.ir.invariant(load)?;
-            self.ir.touches(load, Access::Context)?;
+            self.ir.touches(load, AliasClass::Context)?;
         }
         Ok(())
     }
@@ -346,7 +346,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         &self,
         ty: inkwell::types::BasicTypeEnum<'ctx>,
         pointer: PointerValue<'ctx>,
-        access: Access,
+        access: impl Into<Access>,
     ) -> Result<BasicValueEnum<'ctx>, CompileError> {
         let value = self.builder.build_load(ty, pointer, "")?;
         if let Some(load) = inkwell::values::BasicValue::as_instruction_value(&value) {
@@ -360,7 +360,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         &self,
         pointer: PointerValue<'ctx>,
         value: BasicValueEnum<'ctx>,
-        access: Access,
+        access: impl Into<Access>,
     ) -> Result<(), CompileError> {
         let store = self.builder.build_store(pointer, value)?;
         self.ir.touches(store, access)

@@ -14,7 +14,7 @@ use wasmparser::{MemArg, MemArgTarget, Operator};
 
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::{Access, offset_pointer, segment_pointer};
+use crate::llvm::{AliasClass, offset_pointer, segment_pointer};
 
 /// How a loaded integer fills its type.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     fn memory_length(&mut self, memory: u32) -> Result<IntValue<'ctx>, CompileError> {
         let record = self.context_pointer(self.unit.layout.memory(memory) + memory::RECORD)?;
         let length = self.at(record, memory::RECORD_LENGTH);
-        Ok(self.load(self.types.i64.into(), length, Access::MemoryRecord)?.into_int_value())
+        Ok(self.load(self.types.i64.into(), length, AliasClass::MemoryRecord)?.into_int_value())
     }
 }
 

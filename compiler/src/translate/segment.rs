@@ -9,7 +9,7 @@ use inkwell::values::{IntValue, PointerValue};
 
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::Access;
+use crate::llvm::AliasClass;
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     /// Before a call of code of the instance `callee`, which may be this one.
@@ -42,7 +42,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     fn current_segment(&mut self) -> Result<PointerValue<'ctx>, CompileError> {
         let cell = self.context_pointer(vmctx::SEGMENT)?;
-        Ok(self.load(self.types.ptr.into(), cell, Access::Segment)?.into_pointer_value())
+        Ok(self.load(self.types.ptr.into(), cell, AliasClass::Segment)?.into_pointer_value())
     }
 
     fn switch_segment_if(

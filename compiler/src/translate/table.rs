@@ -9,7 +9,7 @@ use wasmparser::Operator;
 
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::{Access, offset_pointer};
+use crate::llvm::{AliasClass, offset_pointer};
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn table(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
@@ -18,14 +18,14 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             Operator::TableGet { table } => {
                 let element = self.checked_element(table, TrapCode::TableOutOfBounds)?;
                 let ty = self.types.value(self.unit.module.tables[table as usize].element);
-                let value = self.load(ty, element, Access::TableElement)?;
+                let value = self.load(ty, element, AliasClass::TableElement)?;
                 self.push(value);
             }
             Operator::TableSet { table } => {
                 let value = self.pop();
                 let element = self.checked_element(table, TrapCode::TableOutOfBounds)?;
                 let slot = self.to_slot(value)?;
-                self.store(element, slot.into(), Access::TableElement)?;
+                self.store(element, slot.into(), AliasClass::TableElement)?;
             }
             Operator::TableSize { table } => {
                 let length = self.table_length(table)?;
@@ -77,7 +77,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         self.trap_if(outside, code)?;
         let record = self.context_pointer(self.unit.layout.table(index))?;
         let elements = self.at(record, table::RECORD_ELEMENTS);
-        let elements = self.load(self.types.ptr.into(), elements, Access::TableRecord)?.into_pointer_value();
+        let elements = self.load(self.types.ptr.into(), elements, AliasClass::TableRecord)?.into_pointer_value();
         let bytes = self.const_i64(u64::from(table::ELEMENT_BYTES));
         let offset = self.builder.build_int_nuw_mul(element, bytes, "")?;
         Ok(offset_pointer(&self.builder, self.types.i8, elements, offset))
@@ -86,6 +86,6 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
     fn table_length(&mut self, index: u32) -> Result<IntValue<'ctx>, CompileError> {
         let record = self.context_pointer(self.unit.layout.table(index))?;
         let length = self.at(record, table::RECORD_LENGTH);
-        Ok(self.load(self.types.i64.into(), length, Access::TableRecord)?.into_int_value())
+        Ok(self.load(self.types.i64.into(), length, AliasClass::TableRecord)?.into_int_value())
     }
 }

@@ -8,8 +8,10 @@ use awsm_abi::vmctx::Layout;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType};
 use inkwell::values::FunctionValue;
 
-use crate::llvm::{Access, CallConv, Ir, Visibility};
-use crate::module::{FuncIdx, Module, TypeIdx};
+use crate::llvm::{
+    Access, AliasClass, CallConv, FUNCTION_SYMBOL_INDEX_END, FUNCTION_SYMBOL_START, Ir, SYMBOL_MODULE_END, Visibility,
+};
+use crate::module::{FuncIdx, Import, Module, ModuleIdx, TypeIdx};
 use crate::partition::Part;
 
 /// A part of a module in translation.
@@ -59,7 +61,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
     }
 
     fn declare(&self, function: FuncIdx, visibility: Visibility) -> FunctionValue<'ctx> {
-        let symbol = function_symbol(function, self.module.function_names[function.0 as usize].as_deref());
+        let symbol = function_symbol(self.module, function);
         let signature = self.signature(function);
         let ty = llvm_type(&self.ir, self.module.function_type(function), signature);
         self.ir.function(&symbol, ty, signature.convention, visibility)
@@ -91,7 +93,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
 
     /// The alias class of a memory's contents.
     pub(crate) fn memory_access(&self, memory: u32) -> Access {
-        if memory < self.module.imported_memories { Access::ImportedMemory } else { Access::Memory(memory) }
+        if memory < self.module.imported_memories { AliasClass::ImportedMemory.into() } else { Access::memory(memory) }
     }
 }
 
@@ -147,18 +149,27 @@ fn llvm_type<'ctx>(ir: &Ir<'ctx>, ty: &FuncType, signature: Signature) -> Functi
 }
 
 /// The symbol of a defined function: unique by its index, readable by its name.
-pub(crate) fn function_symbol(function: FuncIdx, name: Option<&str>) -> String {
-    format!("wasm[{}]::{}", function.0, printable(name.unwrap_or("")))
+pub(crate) fn function_symbol(module: &Module<'_>, function: FuncIdx) -> String {
+    let name = module.function_names[function.0 as usize].as_deref().unwrap_or("");
+    format!("{FUNCTION_SYMBOL_START}{}{FUNCTION_SYMBOL_INDEX_END}{}", place(module, function.0), printable(name))
 }
 
 /// The symbol of the thunk for an imported function.
-pub(crate) fn thunk_symbol(function: FuncIdx, module: &str, name: &str) -> String {
-    format!("thunk[{}]::{}.{}", function.0, printable(module), printable(name))
+pub(crate) fn thunk_symbol(module: &Module<'_>, function: FuncIdx, import: &Import) -> String {
+    format!("thunk[{}]::{}.{}", place(module, function.0), printable(&import.module), printable(&import.name))
 }
 
 /// The symbol of a type's entry.
-pub(crate) fn entry_symbol(ty: TypeIdx) -> String {
-    format!("entry[{}]", ty.0)
+pub(crate) fn entry_symbol(module: &Module<'_>, ty: TypeIdx) -> String {
+    format!("entry[{}]", place(module, ty.0))
+}
+
+/// What makes a symbol one of its module alone. The first is not named: most programs have no other.
+fn place(module: &Module<'_>, index: u32) -> String {
+    match module.index {
+        ModuleIdx(0) => index.to_string(),
+        ModuleIdx(module) => format!("{module}{SYMBOL_MODULE_END}{index}"),
+    }
 }
 
 /// Names may hold anything; symbols should be fit to print, and not endless. After an `@` linkers see a version.

@@ -6,7 +6,7 @@ use wasmparser::Operator;
 
 use super::function::FunctionTranslator;
 use crate::error::CompileError;
-use crate::llvm::Access;
+use crate::llvm::AliasClass;
 
 impl<'ctx> FunctionTranslator<'_, 'ctx> {
     pub(super) fn variable(&mut self, op: &Operator<'_>) -> Result<bool, CompileError> {
@@ -80,10 +80,10 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         Ok(())
     }
 
-    fn global_cell(&mut self, index: u32) -> Result<(PointerValue<'ctx>, Access), CompileError> {
+    fn global_cell(&mut self, index: u32) -> Result<(PointerValue<'ctx>, AliasClass), CompileError> {
         match index.checked_sub(self.unit.module.imported_globals) {
-            Some(defined) => Ok((self.at(self.vmctx, self.unit.layout.global(defined)), Access::Global)),
-            None => Ok((self.context_pointer(self.unit.layout.imported_global(index))?, Access::ImportedGlobal)),
+            Some(defined) => Ok((self.at(self.vmctx, self.unit.layout.global(defined)), AliasClass::Global)),
+            None => Ok((self.context_pointer(self.unit.layout.imported_global(index))?, AliasClass::ImportedGlobal)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Artifacts: the rules of the format, and what the descriptor says.
 
-use awsm::{Arch, Bounds, CompileOptions, Cpu, OptLevel};
+use awsm::{Arch, Bounds, CompileOptions, Cpu, OptLevel, Program};
 use awsm_abi::descriptor::{Descriptor, ImportType, Raw, TrapRow};
 use awsm_abi::{DESCRIPTOR_SECTION, DESCRIPTOR_SYMBOL, TrapCode};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
@@ -186,7 +186,7 @@ fn rounding_without_an_instruction_for_it_is_inside_too() {
 fn names_may_be_anything() {
     let text = r#"(module (func (export "a@b \22\5c\00\ff") ) (func (export "") ) (func (export "wasm[0]::x")))"#;
     let wasm = wat::parse_str(text.replace("\\ff", "\\c3\\bf")).unwrap();
-    let artifact = awsm::compile(&wasm, &options(), &()).unwrap();
+    let artifact = awsm::compile(&Program::single(&wasm), &options(), &()).unwrap();
     let module = &parse(&artifact).descriptor.modules[0];
     assert_eq!(module.functions[0].name.as_deref(), Some("a@b \"\\\0\u{ff}"));
 }

@@ -1,7 +1,7 @@
 //! Every limit of `awsm_abi::limits` that a module can reach: one more is refused with its name, the count, the limit and the place, before
 //! anything of that size is made; the limit itself is not refused for it.
 
-use awsm::CompileError;
+use awsm::{CompileError, Program};
 use awsm_abi::limits as max;
 
 use super::options;
@@ -35,7 +35,7 @@ fn function(body: &[u8]) -> Vec<u8> {
 
 /// What a limit refused: its name, what was found, the limit. None where there was no such refusal.
 fn refused(wasm: &[u8]) -> Option<(&'static str, u64, u64)> {
-    match awsm::compile(wasm, &options(), &()) {
+    match awsm::compile(&Program::single(wasm), &options(), &()) {
         Err(error @ CompileError::Limit { what, found, limit, offset }) => {
             let text = error.to_string();
             let place = format!("at offset {offset:#x}");
@@ -106,7 +106,7 @@ fn functions_are_limited_in_every_respect() {
 /// Where wasmparser has the same limit, it speaks first, and names the place too.
 #[test]
 fn what_wasmparser_limits_is_refused_as_well() {
-    let invalid = |wasm: &[u8], about: &str| match awsm::compile(wasm, &options(), &()) {
+    let invalid = |wasm: &[u8], about: &str| match awsm::compile(&Program::single(wasm), &options(), &()) {
         Err(CompileError::Invalid { offset, message }) => {
             assert!(message.contains(about) && offset > 8, "{offset:#x}: {message}")
         }
@@ -142,7 +142,7 @@ fn tables_and_constants_are_limited() {
 fn memories_are_limited_by_the_specification() {
     for (flags, pages) in [(0_u8, max::MEMORY32_PAGES_MAX + 1), (4, max::MEMORY64_PAGES_MAX + 1)] {
         let memory = [vec![1, flags], leb(pages)].concat();
-        let error = awsm::compile(&module(&[section(5, &memory)]), &options(), &()).unwrap_err();
+        let error = awsm::compile(&Program::single(&module(&[section(5, &memory)])), &options(), &()).unwrap_err();
         assert!(matches!(error, CompileError::Invalid { offset, .. } if offset > 8), "{error}");
         assert!(error.to_string().contains("memory size must be at most"), "{error}");
     }

@@ -5,7 +5,7 @@ mod emitted;
 mod limits;
 mod refused;
 
-use awsm::{Arch, CompileError, CompileOptions, Cpu, Emit};
+use awsm::{Arch, CompileError, CompileOptions, Cpu, Emit, Program};
 
 /// Options that make results the same on every machine.
 fn options() -> CompileOptions {
@@ -14,7 +14,7 @@ fn options() -> CompileOptions {
 
 fn try_compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
     let wasm = wat::parse_str(text).expect("the test's text is well-formed");
-    awsm::compile(&wasm, options, &())
+    awsm::compile(&Program::single(&wasm), options, &())
 }
 
 fn compile(text: &str, options: &CompileOptions) -> Vec<u8> {

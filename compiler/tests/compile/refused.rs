@@ -1,6 +1,6 @@
 //! What is refused, and how the refusal reads.
 
-use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu};
+use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu, Program};
 
 use super::{options, try_compile};
 
@@ -60,10 +60,10 @@ fn invalid_modules_say_where() {
 fn rubbish_is_invalid_and_so_is_every_truncation() {
     let wasm =
         wat::parse_str("(module (memory 1) (func (export \"f\") (param i32) (result i32) (i32.load (local.get 0))))").unwrap();
-    assert!(awsm::compile(b"not wasm", &options(), &()).is_err());
+    assert!(awsm::compile(&Program::single(b"not wasm"), &options(), &()).is_err());
     for end in 0..wasm.len() {
         // Between sections a module may end; before the code it then lacks its bodies.
-        match awsm::compile(&wasm[..end], &options(), &()) {
+        match awsm::compile(&Program::single(&wasm[..end]), &options(), &()) {
             Err(CompileError::Invalid { .. }) => {}
             Ok(_) => assert!(end <= 8 || wasm[..end].len() < wasm.len() / 2, "accepted at {end}"),
             Err(error) => panic!("{end}: {error}"),

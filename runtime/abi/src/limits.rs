@@ -76,6 +76,12 @@ pub const SEGMENTS_MAX: usize = 100_000;
 /// A WebAssembly module.
 pub const MODULE_BYTES_MAX: u64 = 256 << 20;
 
+/// Core modules of an artifact, and likewise steps of its plan.
+pub const MODULES_MAX: usize = 1_000;
+
+/// Code ranges of an artifact.
+pub const TEXTS_MAX: usize = 4096;
+
 /// An artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
 

@@ -18,12 +18,6 @@ pub const PROGRAM_HEADERS_MAX: usize = 64;
 /// Section headers of an artifact.
 pub const SECTIONS_MAX: usize = 4096;
 
-/// Code ranges of an artifact.
-pub const TEXTS_MAX: usize = 4096;
-
-/// Core modules of an artifact, and likewise steps of its plan.
-pub const MODULES_MAX: usize = 1_000;
-
 /// Different function types in the process; their canonical ids are never given back.
 pub const CANONICAL_TYPES_MAX: usize = 1 << 20;
 

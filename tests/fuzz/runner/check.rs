@@ -65,7 +65,7 @@ pub(crate) fn modes(seed: u64, all: bool) -> Vec<Mode> {
 fn is_available(bounds: &'static str) -> bool {
     let mut options = subject::options(Mode { bounds, opt_level: 0, given_up: false });
     options.emit = awsm::Emit::LlvmIr;
-    awsm::compile(b"\0asm\x01\0\0\0", &options, &()).is_ok()
+    awsm::compile(&awsm::Program::single(b"\0asm\x01\0\0\0"), &options, &()).is_ok()
 }
 
 /// Makes, runs and compares a seed's module. `begin` is told each mode before it begins, so that a crash has a name.

@@ -95,7 +95,7 @@ impl Features {
         let options = awsm::CompileOptions { opt_level: awsm::OptLevel::O0, emit: awsm::Emit::LlvmIr, ..Default::default() };
         let accepted = |proposal: &&Proposal| {
             let wasm = wat::parse_str(format!("(module {})", proposal.probe)).expect("probes are modules");
-            proposal.left_out.is_none() && awsm::compile(&wasm, &options, &()).is_ok()
+            proposal.left_out.is_none() && awsm::compile(&awsm::Program::single(&wasm), &options, &()).is_ok()
         };
         Features { on: PROPOSALS.iter().filter(accepted).collect() }
     }

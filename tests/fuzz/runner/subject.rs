@@ -4,7 +4,7 @@ use crate::case::{Call, HostCall, Machine, Outcome, State, Step, Ty, Val, host_r
 use crate::prepare::REFUEL;
 use crate::throwing::throwing;
 use anyhow::{Context, Result};
-use awsm::{Bounds, CompileOptions, OptLevel};
+use awsm::{Bounds, CompileOptions, OptLevel, Program};
 use awsm_abi::descriptor::{ExternKind, ImportType};
 use awsm_abi::types::{RefKind, ValType};
 use sledge_sandbox::{
@@ -45,7 +45,7 @@ pub(crate) fn options(mode: Mode) -> CompileOptions {
 impl Subject {
     pub(crate) fn new(wasm: &[u8], mode: Mode, seed: u64) -> Result<Subject> {
         let wasm = throwing(wasm, seed)?;
-        let artifact = awsm::compile(&wasm, &options(mode), &())?;
+        let artifact = awsm::compile(&Program::single(&wasm), &options(mode), &())?;
         let artifact = Artifact::load(&artifact, &LoadPolicy::default())?;
         Ok(Subject { artifact, worker: WorkerThread::enter(QUANTUM)?, seed, running: None })
     }

@@ -113,7 +113,7 @@ pub(crate) use here::serve;
 mod here {
     use super::{Failure, Mode, Script, read_bytes, write_bytes};
     use anyhow::Context;
-    use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu, OptLevel};
+    use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu, OptLevel, Program};
     use std::io::{self, Write};
 
     /// `awsm`, with a mode's options.
@@ -142,7 +142,7 @@ mod here {
         }
 
         pub(super) fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, Failure> {
-            Ok(awsm::compile(wasm, &self.0, &())?)
+            Ok(awsm::compile(&Program::single(wasm), &self.0, &())?)
         }
     }
 

@@ -7,13 +7,14 @@ use std::sync::{Arc, Weak};
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
+use awsm_abi::limits::TEXTS_MAX;
 
 use super::check::{self, LoadPolicy};
 use super::lines::Lines;
 use super::module::Module;
 use super::{cpu, elf};
 use crate::error::LoadError;
-use crate::limits::{DESCRIPTOR_BYTES_MAX, TEXTS_MAX};
+use crate::limits::DESCRIPTOR_BYTES_MAX;
 use crate::load::arena::{CodeRange, Part};
 use crate::types;
 

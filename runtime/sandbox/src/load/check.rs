@@ -23,15 +23,14 @@ use awsm_abi::descriptor::{
     SegmentMode,
 };
 use awsm_abi::limits::{
-    CONST_EXPR_OPERATORS_MAX, FUNCTIONS_MAX, GLOBALS_MAX, MEMORIES_MAX, MEMORY32_PAGES_MAX, MEMORY64_PAGES_MAX, PARAMS_MAX,
-    TABLE_ELEMENTS_MAX, TAGS_MAX, TYPES_MAX,
+    CONST_EXPR_OPERATORS_MAX, FUNCTIONS_MAX, GLOBALS_MAX, MEMORIES_MAX, MEMORY32_PAGES_MAX, MEMORY64_PAGES_MAX, MODULES_MAX,
+    PARAMS_MAX, TABLE_ELEMENTS_MAX, TAGS_MAX, TYPES_MAX,
 };
 use awsm_abi::types::{Bounds, GlobalType, HeapType, MemoryType, RefKind, RefType, TableType, ValType};
 use awsm_abi::vmctx::Layout;
 use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
 use crate::error::LoadError;
-use crate::limits::MODULES_MAX;
 use crate::sys::segment;
 
 type Result<T = ()> = std::result::Result<T, LoadError>;

@@ -1,0 +1,98 @@
+//! Programs of several modules: one artifact, whose plan binds the imports of one instance to the exports of another.
+
+use crate::MODES;
+use awsm::isolated::{self, Limits};
+use awsm::{CompileOptions, Instance, Program};
+use sledge_sandbox::{Artifact, Event, LoadPolicy, SandboxLimits, Template, Value, WorkerThread};
+use sledge_tests::programs;
+use std::time::Duration;
+
+/// Has what the other uses: a function, a memory, a table, a global.
+const PROVIDER: &str = r#"(module
+  (import "env" "host" (func $host (param i32) (result i32)))
+  (memory (export "memory") 1)
+  (global (export "global") (mut i32) (i32.const 7))
+  (table (export "table") 2 funcref)
+  (elem (i32.const 0) $twice)
+  (data (i32.const 16) "\2a\00\00\00")
+  (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
+  (func (export "ask host") (param i32) (result i32) (call $host (local.get 0))))"#;
+
+/// 2 * memory[16] (by the table) + global + host(5), and adds one to the provider's memory, so that a second instance would show.
+const USER: &str = r#"(module
+  (type $unary (func (param i32) (result i32)))
+  (import "p" "ask" (func $ask (param i32) (result i32)))
+  (import "p" "memory" (memory 1))
+  (import "p" "table" (table 2 funcref))
+  (import "p" "global" (global $global (mut i32)))
+  (data (i32.const 32) "\01\00\00\00")
+  (func (export "run") (result i32)
+    (i32.store (i32.const 16) (i32.add (i32.load (i32.const 16)) (i32.load (i32.const 32))))
+    (i32.add
+      (i32.add (call_indirect (type $unary) (i32.load (i32.const 16)) (i32.const 0)) (global.get $global))
+      (call $ask (i32.const 5)))))"#;
+
+fn plan() -> Vec<Instance> {
+    let user = Instance::of(1).with("p", "ask", 0, "ask host").with("p", "memory", 0, "memory");
+    vec![Instance::of(0), user.with("p", "table", 0, "table").with("p", "global", 0, "global")]
+}
+
+#[test]
+fn modules_of_a_program_share_functions_memories_tables_and_globals() {
+    let (provider, user) = (wat::parse_str(PROVIDER).unwrap(), wat::parse_str(USER).unwrap());
+    let worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
+    for &(bounds, opt_level) in MODES {
+        let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
+        let program = Program::new([&*provider, &*user], plan());
+        let artifact = awsm::compile(&program, &options, &()).unwrap();
+        let limits = Limits { memory_bytes_max: 4 << 30, time_max: Duration::from_secs(60) };
+        let isolated = isolated::compile(programs::awsm(), &program, &options, &limits, &()).unwrap();
+        assert!(isolated == artifact, "another process makes the same of it");
+        let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
+        let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
+        for round in 0..3 {
+            let mut sandbox = template.instantiate().unwrap();
+            let last = sandbox.instances().last().unwrap();
+            let run = sandbox.export_function(last, "run").unwrap();
+            sandbox.prepare(run, &[]).unwrap();
+            worker.arm();
+            loop {
+                match sandbox.resume() {
+                    Event::HostCall(call) => {
+                        assert_eq!(call.instance.index(), 0, "the provider's import");
+                        assert_eq!(sandbox.host_values(), [Value::I32(5)]);
+                        sandbox.host_results(&[Value::I32(100)]).unwrap();
+                    }
+                    Event::Preempted => {}
+                    Event::Returned => break,
+                    other => panic!("{other:?}"),
+                }
+            }
+            let mode = format!("{bounds} at -O{}, sandbox {round}", opt_level.number());
+            assert_eq!(sandbox.results(), [Value::I32(2 * 43 + 7 + 100)], "{mode}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_that_does_not_fit_is_refused_by_name() {
+    let (provider, user) = (wat::parse_str(PROVIDER).unwrap(), wat::parse_str(USER).unwrap());
+    let refused = |plan: Vec<Instance>| {
+        let program = Program::new([&*provider, &*user], plan);
+        awsm::compile(&program, &CompileOptions::default(), &()).unwrap_err().to_string()
+    };
+    let user = || Instance::of(1);
+    for (plan, words) in [
+        (vec![Instance::of(2)], "instance 0: it is of module 2"),
+        (vec![user().with("p", "memory", 1, "memory")], "instance 0: its import \"p\" \"memory\" comes from instance 1"),
+        (vec![Instance::of(0), user().with("p", "memory", 0, "mem")], "which has no export \"mem\""),
+        (vec![Instance::of(0), user().with("p", "memory", 0, "table")], "whose export \"table\" is a table, not a memory"),
+        (vec![Instance::of(0), user().with("p", "nothing", 0, "table")], "has no import \"p\" \"nothing\""),
+    ] {
+        let error = refused(plan);
+        assert!(error.contains(words), "{words:?} is not in {error:?}");
+    }
+    let broken = Program::new([&*provider, b"\0asm\x01\0\0\0 nonsense"], vec![Instance::of(0)]);
+    let error = awsm::compile(&broken, &CompileOptions::default(), &()).unwrap_err().to_string();
+    assert!(error.starts_with("module 1: "), "{error}");
+}
