@@ -68,7 +68,7 @@ fn http1_is_answered_while_it_is_sent() {
         raw.send(END);
         assert_eq!(raw.bytes(END.len()), END.as_bytes());
         // The connection goes on.
-        raw.send(format!("POST /body HTTP/1.1\r\nhost: a\r\nx-do: count\r\ncontent-length: 5\r\n\r\nagain"));
+        raw.send("POST /body HTTP/1.1\r\nhost: a\r\nx-do: count\r\ncontent-length: 5\r\n\r\nagain");
         assert_eq!(raw.reply().expect("a reply").text(), "5\n");
         server.stop();
     }
