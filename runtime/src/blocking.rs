@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, spawn_blocking};
 /// Threads of one worker that block.
 pub const THREADS_MAX: usize = 16;
 
-/// Gives an operation up that has not begun; one that has goes on, and nobody hears of it.
+/// Gives an operation up that has not begun; one that has goes on, unheard.
 struct Abort(AbortHandle);
 
 impl Drop for Abort {
@@ -31,7 +31,7 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> impl
         match task.await {
             Ok(output) => output,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // It was given up: the runtime ends, and nobody polls this any more.
+            // It was given up: the runtime ends, and does not poll this any more.
             Err(_) => std::future::pending().await,
         }
     }

@@ -1,6 +1,6 @@
 //! What a server gives up once it serves: privileges, and all system calls but those that serving takes.
 //!
-//! Whoever finds a way out of a sandbox should not find a shell at its end. So when the sockets listen, capabilities are dropped and cannot come
+//! An attacker that finds a way out of a sandbox should not find a shell at its end. So when the sockets listen, capabilities are dropped and cannot come
 //! back (`no_new_privs`); and when all threads run, a seccomp filter refuses with EPERM whatever is not in [`CALLS`] or [`CALLS_IF`]: no program is
 //! executed, no process made, traced or signalled, no socket but of the three families, nothing mounted, no module loaded. Compilers are started by a
 //! process that was made before (`compile::broker`).
@@ -256,7 +256,7 @@ fn filters() -> Result<[BpfProgram; 2], ConfineError> {
     // Limits of this process, which may be raised and lowered as ever; its own number is 0.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![SeccompCondition::new(0, Width::Dword, Is::Eq, 0)?])?]);
     let allowed = SeccompFilter::new(rules, errno(libc::EPERM), SeccompAction::Allow, processor)?;
-    // Whoever is told so uses clone, whose flags can be looked at.
+    // A library that is told so uses clone, whose flags can be looked at.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let no_clone3 = SeccompFilter::new(clone3, SeccompAction::Allow, errno(libc::ENOSYS), processor)?;
     Ok([no_clone3.try_into()?, allowed.try_into()?])

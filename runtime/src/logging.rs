@@ -1,6 +1,6 @@
 //! The log: text or JSON on standard error.
 //!
-//! A server writes it from a thread of its own, so that a terminal or a pipe that nobody reads holds up no request; lines that do not fit into the
+//! A server writes it from a thread of its own, so that a terminal or a pipe that is not read holds up no request; lines that do not fit into the
 //! queue are dropped and counted.
 
 use std::io::{self, IsTerminal as _};
@@ -72,7 +72,7 @@ impl<'a> MakeWriter<'a> for Late {
     }
 }
 
-/// Lines of the log that were dropped, because nobody took them.
+/// Lines of the log that were dropped, because they were not taken in time.
 #[must_use]
 pub fn dropped() -> u64 {
     DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)

@@ -1,4 +1,4 @@
-//! What somebody who waits is told meanwhile: what is being done, and for how long already.
+//! What a client or user that waits is told meanwhile: what is being done, and for how long already.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -16,12 +16,12 @@ const PICTURE_INTERVAL: Duration = Duration::from_millis(100);
 /// What turns on a terminal.
 const TURNING: [char; 4] = ['|', '/', '-', '\\'];
 
-/// Who is told.
+/// Where notices go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     /// Readers of the log: lines.
     Log,
-    /// Whoever has called the command: one line that changes on a terminal, else lines.
+    /// To the user of the command: one line that changes on a terminal, else lines.
     Caller,
 }
 

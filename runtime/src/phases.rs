@@ -2,7 +2,7 @@
 //!
 //! The annotation of *Microtasks* (III-B): a function's author measures what its parts need and declares that, here in the configuration;
 //! `sledge:note`'s `phase(id)` says where a part begins. What is declared is [`Phases`], where an invocation is and how long it was in each
-//! phase is its [`PhaseClock`]. Nothing is scheduled by them yet: who wants to finds all that is known here.
+//! phase is its [`PhaseClock`]. Nothing is scheduled by them yet; all that a scheduler would need is known here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ mod tests {
         assert!(clock.enter(1) && clock.enter(2) && clock.enter(1), "declared");
         assert!(!clock.enter(4), "not declared");
         assert_eq!(clock.current().name, "read");
-        // What passes while it does not run is nobody's.
+        // Time that passes while it does not run belongs to no phase.
         clock.start(begin + Duration::from_secs(10));
         clock.count(begin + Duration::from_secs(15));
         let times: Vec<_> = clock.times().map(|(index, phase, time)| (index, phase.name.as_str(), time)).collect();

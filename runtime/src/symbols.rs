@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use sledge_sandbox::{Artifact, WeakArtifact};
 
-/// Perf's map of this process, if somebody wants to know.
+/// Perf's map of this process, if it is wanted.
 static MAP: OnceLock<Mutex<Map>> = OnceLock::new();
 
 struct Map {
@@ -39,9 +39,9 @@ impl Map {
 /// Names the file that cannot be made.
 pub fn tell() -> io::Result<()> {
     let path = PathBuf::from(format!("/tmp/perf-{}.map", process::id()));
-    // One of an earlier process of this number. If it is somebody else's, the next step says so: a link is not followed.
+    // One of an earlier process of this number. If it is another user's, the next step says so: a link is not followed.
     let _ = fs::remove_file(&path);
-    // Where code lies is nobody else's business.
+    // Other users are not to know where code lies.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(|error| {
         let what =
             format!("--symbols: cannot make {}: {error}; remove what is there, or start without --symbols", path.display());

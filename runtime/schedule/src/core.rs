@@ -92,7 +92,7 @@ pub(crate) enum Action {
     Look,
     /// Look after connections, then come back at once.
     Io,
-    /// There is nothing to do until somebody wakes the worker, or [`Core::alarm`].
+    /// There is nothing to do until another thread wakes the worker, or [`Core::alarm`].
     Wait,
 }
 

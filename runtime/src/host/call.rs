@@ -17,7 +17,7 @@ const MODULE: &str = "sledge:call";
 const INPUT_BYTES_MAX: usize = 4 << 20;
 /// The longest name that is looked for.
 const NAME_BYTES_MAX: u32 = 200;
-/// Calls of one invocation whose replies nobody has taken yet.
+/// Calls of one invocation whose replies it has not taken yet.
 const CALLS_MAX: usize = 64;
 
 /// Why a call has no reply.
@@ -76,7 +76,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Bytes of the inputs that nobody has taken yet, and of a reply of which there is more.
+    /// Bytes of the inputs that the worker has not taken yet, and of a reply of which there is more.
     pub(super) fn bytes(&self) -> usize {
         self.outgoing.iter().map(|call| call.input.len()).sum::<usize>() + self.rest.len() + self.collected.capacity()
     }

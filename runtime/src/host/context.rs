@@ -154,7 +154,7 @@ impl Context {
         body as u64 + reply as u64 + self.waiting_bytes as u64 + (self.calls.bytes() + self.fetches.bytes()) as u64
     }
 
-    /// Whether its reply is a stream that nobody has asked for yet.
+    /// Whether its reply is a stream that the worker has not taken yet.
     #[must_use]
     pub const fn has_stream(&self) -> bool {
         matches!(&self.output, Output::Stream(writer) if !writer.has_begun())
@@ -195,7 +195,7 @@ impl Context {
         self.descriptors.has_opened()
     }
 
-    /// What is reserved for its body, for whoever counts that from now on.
+    /// What is reserved for its body, for the sandbox, which counts it from now on.
     pub fn take_body_share(&mut self) -> Option<Share> {
         if let Input::Body(body) = &mut self.input { body.take_share() } else { None }
     }

@@ -208,7 +208,7 @@ fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     Ok(free as i32)
 }
 
-/// Gives a request up that nobody waits for any more.
+/// Gives a request up that its function does not wait for any more.
 struct Abort(AbortHandle);
 
 impl Drop for Abort {
@@ -217,7 +217,7 @@ impl Drop for Abort {
     }
 }
 
-/// A request that goes on while nobody waits for it: in a task of the worker. On a terminal, where there is none, it begins when it is waited for.
+/// A request that goes on while its function does not wait for it: in a task of the worker. On a terminal, where there is none, it begins when it is waited for.
 fn exchange(
     upstream: Arc<Upstream>,
     request: Request<Full<Bytes>>,

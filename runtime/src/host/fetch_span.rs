@@ -13,7 +13,7 @@ use crate::telemetry::span::{name, short};
 use crate::telemetry::{SpanContext, SpanId, Trace};
 use crate::upstream::{Failure, host_and_port};
 
-/// A request that is under way. Where it is dropped, nobody waits for it any more.
+/// A request that is under way. Where it is dropped, its function does not wait for it any more.
 pub(super) struct ClientSpan {
     trace: Arc<Trace>,
     own: SpanContext,

@@ -59,7 +59,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own(MODULE, "add-header", &[I32, I32, I32, I32], Stream, |call| put_header(call, true)),
     own(MODULE, "set-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, false)),
     own(MODULE, "add-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, true)),
-    // What the client has been sent nobody takes back, and what is written to the reply from then on neither.
+    // What was sent to the client cannot be taken back, nor can what is written to the reply from then on.
     own(MODULE, "stream", &[I64], External, stream),
 ];
 

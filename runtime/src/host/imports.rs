@@ -24,7 +24,7 @@ pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// Nobody offers that.
+    /// It is not on offer.
     #[error("imports {kind} `{module}` `{name}`, which this server does not offer; {offer}")]
     Unknown {
         /// Its kind.
@@ -144,7 +144,7 @@ fn find(module: &ModuleDescriptor, import: &Import, offered: Offer) -> Result<&'
     })
 }
 
-/// What to tell somebody who wants something that is not there.
+/// What to tell the author of a function that imports something that is not there.
 fn offer(module: &str, name: &str, offered: Offer) -> String {
     let Some(functions) = offered.iter().find(|functions| functions.iter().any(|function| function.module == module)) else {
         let mut text = "on offer are the modules".to_owned();

@@ -1,6 +1,6 @@
 //! `sledge:kv`: the key-value store of a function's tenant, as sdk/wit/keyvalue.wit says.
 //!
-//! Results below zero are WASI's error numbers, negated. Addresses of results may be 0 where nobody wants them. Reads are answered at once, from
+//! Results below zero are WASI's error numbers, negated. Addresses of results may be 0 where the guest does not want them. Reads are answered at once, from
 //! memory, where the store is in this process; what writes waits until it is durable. See sdk/wit/README.md for the layouts of lists.
 
 use awsm_abi::types::ValType::{I32, I64};
@@ -325,7 +325,7 @@ fn count(call: &Call<'_>, index: usize) -> Result<usize, Stop> {
     if count > COMMIT_KEYS_MAX { Err(Errno::TOOBIG.into()) } else { Ok(count) }
 }
 
-/// Addresses of the rows of a list. They may lie beyond the memory, which whoever reads there finds out.
+/// Addresses of the rows of a list. They may lie beyond the memory; reading there finds that out.
 fn rows(at: u64, count: usize, bytes: usize) -> impl Iterator<Item = u64> {
     (0..count as u64).map(move |index| at + index * bytes as u64)
 }

@@ -1,4 +1,4 @@
-//! The last lines that a function wrote to its standard error, for whoever asks, and how many more it may write.
+//! The last lines that a function wrote to its standard error, for the admin API, and how many more it may write.
 //!
 //! Shared by all versions and all invocations of a function.
 
@@ -26,7 +26,7 @@ pub struct FunctionLog {
     more: Notify,
 }
 
-/// Who writes lines: an invocation.
+/// The invocation that writes lines.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     /// The version of the function.

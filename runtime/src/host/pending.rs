@@ -4,7 +4,7 @@
 //!   HostFunction --Call::wait--> Stop::Waits, Pending --worker polls--> Completion --with a Call--> answer
 //! ```
 //!
-//! The future owns everything it needs: while it runs, nobody looks at the guest. It belongs to the worker on which it was made (it need not
+//! The future owns everything it needs: while it runs, the host does not look at the guest. It belongs to the worker on which it was made (it need not
 //! be `Send`), and is polled there only. Dropping it, as a deadline or a client that has gone does, gives the operation up.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Who asked for what: ids of requests, and a line in the log for each. Off unless the operator wants it: both cost something.
+//! The access log: ids of requests, and a line in the log for each. Off unless the operator wants it: both cost something.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use hyper::{Method, Request, Response, Version};
 
 use crate::telemetry::TraceId;
 
-/// By what a request is known to those who follow it through several servers.
+/// By what a request is known in the logs of all servers that it passes.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that a client may give.
 const ID_BYTES_MAX: usize = 128;

@@ -14,7 +14,7 @@ const FRAMES_PER_MS: u64 = 1;
 const SENT_BYTES_PER_FRAME: usize = 64;
 /// And so many for each request, which may be prioritised, given room to and reset.
 const FRAMES_PER_REQUEST: u32 = 4;
-/// What whoever speaks HTTP/2 begins with, which is no frame.
+/// The preface of HTTP/2, which is no frame.
 const PREFACE_BYTES: usize = 24;
 /// A frame's head: length, kind, flags, stream (RFC 9113, 4.1).
 const HEAD_BYTES: usize = 9;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn frames_that_carry_nothing_are_limited_however_they_come() {
-        // PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION, one that nobody knows, DATA without data.
+        // PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION, an unknown one, DATA without data.
         for (kind, payload) in [(2, 5), (3, 4), (4, 0), (6, 8), (8, 4), (9, 1), (77, 300), (0, 0)] {
             for piece in [1, 7, 9, 1_000] {
                 let count = borne(&mut begun(), &frame(kind, 0, payload), piece);
@@ -159,7 +159,7 @@ mod tests {
         for _ in 0..10 * FRAMES_MAX {
             assert!(calm.bears(&request));
         }
-        // Whoever fetches much gives much room.
+        // A client that fetches much gives much room.
         let updates = frame(8, 0, 4).repeat(100);
         for _ in 0..FRAMES_MAX {
             calm.sent(100 * SENT_BYTES_PER_FRAME);

@@ -1,6 +1,6 @@
 //! One connection's life: HTTP/1.1 with keep-alive, or HTTP/2, until either side closes it, it is idle for too long, or the server stops.
 //!
-//! Whoever begins with HTTP/2's preface gets HTTP/2; with TLS, whoever agrees to it in the handshake (ALPN). Whoever begins with a line that
+//! A client that begins with HTTP/2's preface gets HTTP/2; with TLS, one that agrees to it in the handshake (ALPN). A client that begins with a line that
 //! names no HTTP is not answered.
 
 use std::convert::Infallible;
@@ -37,13 +37,13 @@ const HEAD_BYTES_MAX: u32 = 64 << 10;
 const STREAMS_MAX: u32 = 128;
 /// Frames of HTTP/2 that wait to be sent, for each stream.
 const SEND_BYTES_MAX: usize = 256 << 10;
-/// How often somebody with HTTP/2 is asked whether he is still there, and how long he has to answer.
+/// How often a client with HTTP/2 is asked whether it is still there, and how long it has to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// What whoever speaks HTTP/2 begins with (RFC 9113, 3.4).
+/// The preface of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How much of what a client begins with is looked at.
 const GREETING_BYTES: usize = 64;
-/// How long to wait for more of what may be the preface; twice as long each time, so that those who send no more of it cost little.
+/// How long to wait for more of what may be the preface; twice as long each time, so that clients that send no more of it cost little.
 const PREFACE_PAUSE: Duration = Duration::from_millis(5);
 /// But no longer than that.
 const PREFACE_PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -126,7 +126,7 @@ async fn begins_with(stream: &TcpStream) -> io::Result<Protocol> {
             return Ok(Protocol::Http2);
         }
         if names_no_http(greeting) {
-            // With bytes that nobody read, the connection would be closed with a reset.
+            // With unread bytes, the connection would be closed with a reset.
             let _ = stream.try_read(&mut [0; 16 * GREETING_BYTES]);
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client speaks no HTTP"));
         }
@@ -139,7 +139,7 @@ async fn begins_with(stream: &TcpStream) -> io::Result<Protocol> {
     }
 }
 
-/// Whether a first line is there that is no request's. RFC 9113 wants such a connection closed (3.4), where RFC 9112 suggests an answer (3): whoever
+/// Whether a first line is there that is no request's. RFC 9113 wants such a connection closed (3.4), where RFC 9112 suggests an answer (3): a client that
 /// does not speak HTTP/1.1 does not understand it.
 fn names_no_http(greeting: &[u8]) -> bool {
     let mut lines = greeting.split(|byte| *byte == b'\n');
@@ -191,7 +191,7 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
                 Order::Finish => connection.as_mut().graceful_shutdown(),
                 Order::Expire => {
                     connection.as_mut().graceful_shutdown();
-                    // Replies that nobody fetches are not kept for ever.
+                    // Replies that the client does not fetch are not kept for ever.
                     return timeout(door.timeouts.reply, connection).await.unwrap_or(Ok(()));
                 }
                 Order::Yield if activity.idle_since_ms().is_none() => {}

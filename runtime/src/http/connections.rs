@@ -1,4 +1,4 @@
-//! The connections of one thread: who is idle for too long, and who has to go because the server stops or others want his place.
+//! The connections of one thread: which are idle for too long, and which have to go because the server stops or another client wants the place.
 //!
 //! A connection would set and stop a timer of its own with every request. Instead one task looks at all of them when the first one's time may
 //! be over, and gives [orders](Order) to those that are to end; a request costs a look at a clock that is rough, but cheap.
@@ -160,7 +160,7 @@ impl Drop for UnderWay {
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     list: RefCell<Vec<Rc<Activity>>>,
-    /// Heard by whoever looks after them, if he waits for the first one or has to know at once.
+    /// Heard by the task that looks after them, if it waits for the first one or has to know at once.
     more: Notify,
     is_waited_for: Cell<bool>,
     shed_ms: Cell<u64>,
@@ -210,7 +210,7 @@ impl Connections {
         }
     }
 
-    /// Tells everybody whose time is over, for as long as it is waited for: who has waited for a request for `idle`, and all when `stop` changes.
+    /// Ends connections whose time is over, for as long as it is waited for: those that have waited for a request for `idle`, and all when `stop` changes.
     pub(super) async fn look_after(&self, idle: Duration, mut stop: watch::Receiver<bool>) {
         let idle_ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
         let pause_ms = (idle_ms / LOOKS).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS);

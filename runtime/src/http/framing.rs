@@ -41,7 +41,7 @@ enum Place {
     /// So many bytes come before the next chunk, the end of its line included.
     Chunk(u64),
     Trailer,
-    /// Nobody knows.
+    /// It is not known.
     Lost,
 }
 
@@ -237,7 +237,7 @@ mod tests {
         let chunks = "\r\n5;x=HTTP/1.2\r\nab\r\nc\r\n5F\r\n";
         let bytes = format!("{head}{chunks}{}\r\n0\r\nt: u\r\n\r\nGET / HTTP/1.2\r\n\r\n", "y".repeat(0x5f));
         assert_follows(&bytes, &bytes.replace("GET / HTTP/1.2", "GET / HTTP/1.1"), 2, None);
-        // Whoever says both is understood by the chunks.
+        // Where a client says both, the chunks count.
         let both = bytes.replacen("\r\n\r\n", "\r\ncontent-length: 3\r\n\r\n", 1);
         assert_follows(&both, &both.replace("GET / HTTP/1.2", "GET / HTTP/1.1"), 2, None);
     }

@@ -98,7 +98,7 @@ impl Lingering {
         let Watch::Http2(calm) = &self.watch else { return };
         tracing::debug!("a client sends too many frames that carry nothing");
         if self.is_written {
-            // It is told once. Whoever fetches nothing is not.
+            // The client is told once. One that fetches nothing is not told.
             let _ = Pin::new(&mut self.stream).poll_write(task, &calm.goodbye());
             let _ = Pin::new(&mut self.stream).poll_flush(task);
         }
@@ -204,7 +204,7 @@ impl AsyncWrite for Lingering {
             && closing.deadline.as_mut().poll(task).is_pending()
         {
             let mut buffer = ReadBuf::new(&mut buffer);
-            // An error means that nobody is there any more.
+            // An error means that the client has gone.
             if std::task::ready!(Pin::new(&mut this.stream).poll_read(task, &mut buffer)).is_err() {
                 break;
             }

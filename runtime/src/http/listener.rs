@@ -51,7 +51,7 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<StdListener> {
 }
 
 /// Makes a listening socket take no new connection: from now on it is only for those of a network interface that does not exist, so that the kernel
-/// refuses whoever comes. Connections that it has made or is making stay; closing the socket at once would reset them. Needs no privilege.
+/// refuses new connections. Connections that it has made or is making stay; closing the socket at once would reset them. Needs no privilege.
 fn refuse_new(listener: &TcpListener) -> io::Result<()> {
     // The same option (SO_BINDTOIFINDEX) whatever the family. The kernel does not ask whether there is such an interface; numbers begin with 1.
     SockRef::from(listener).bind_device_by_index_v4(NonZeroU32::new(i32::MAX.unsigned_abs()))
@@ -66,7 +66,7 @@ pub async fn accept(door: Rc<Door>, site: Site, listener: TcpListener, mut stop:
     let mut stopping = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
         if door.is_inherited && site.is_none() {
-            // Whoever comes now waits for the next server.
+            // A client that connects now waits for the next server.
             return;
         }
         if let Err(error) = refuse_new(&listener) {

@@ -47,7 +47,7 @@ pub use router::{Held, Place, Route, Router, Site};
 pub struct Door {
     /// Where requests go; never borrowed while something is waited for.
     pub router: RefCell<Arc<Router>>,
-    /// Who runs them.
+    /// The worker of this thread, which runs them; none where other threads do.
     pub dispatcher: Arc<Dispatcher>,
     /// This thread's worker, if it is one.
     pub local: Option<Rc<Local>>,
@@ -67,7 +67,7 @@ pub struct Door {
     pub board: Board,
     /// Whether requests are logged, and have ids.
     pub access: Access,
-    /// Who takes spans of requests, if they are wanted.
+    /// What takes spans of requests, if they are wanted.
     pub tracer: Option<Arc<Tracer>>,
     open: Cell<usize>,
     closed: Notify,
@@ -97,13 +97,13 @@ pub struct Manners {
     pub connections_max: usize,
     /// Whether the socket that listens was passed to this process, and outlives it.
     pub is_inherited: bool,
-    /// What is done for those who want to know about each request.
+    /// What is recorded of each request.
     pub access: Access,
-    /// Who takes spans of requests, if they are wanted.
+    /// What takes spans of requests, if they are wanted.
     pub tracer: Option<Arc<Tracer>>,
 }
 
-/// What is done for those who want to know about each request.
+/// What is recorded of each request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Every request is logged.

@@ -133,7 +133,7 @@ impl Body for Whole {
     }
 }
 
-/// The answer to whoever asks what may be asked for.
+/// The answer to OPTIONS.
 #[must_use]
 pub fn options(allow: &HeaderValue) -> Response<Answer> {
     let mut response = Response::new(Either::Left(Whole::default()));

@@ -115,7 +115,7 @@ impl<F> Route<F> {
     #[must_use]
     pub fn new(pattern: &str, methods: &[String], function: Arc<F>) -> Route<F> {
         let mut methods: Vec<Method> = methods.iter().filter_map(|method| Method::from_bytes(method.as_bytes()).ok()).collect();
-        // Whoever answers GET answers HEAD (RFC 9110, 9.1).
+        // A function that answers GET answers HEAD (RFC 9110, 9.1).
         if let Some(get) = methods.iter().position(|method| method == Method::GET)
             && !methods.contains(&Method::HEAD)
         {
@@ -144,7 +144,7 @@ impl<F> Default for Paths<F> {
 }
 
 impl<F> Router<F> {
-    /// Says whose a path is. One that is somebody's already becomes the new one's; configurations with such paths are refused earlier.
+    /// Gives a path to a function. A path that another function has becomes the new one's; configurations with such paths are refused earlier.
     pub fn add(&mut self, site: Site, path: &str, place: Place<F>) {
         match site {
             None => self.shared.add(path, place),

@@ -63,7 +63,7 @@ impl Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // There may be nothing to send, and nobody who asked for it.
+        // There may be nothing to send, and then no poll finds the end.
         if self.stream.is_complete() {
             self.finish(None);
         }

@@ -97,7 +97,7 @@ impl Driver {
                     self.next = Next::Guest;
                     self.carry_out(program, host::call)
                 }
-                // Whoever runs it has not kept to the rules.
+                // The caller of this has not kept to the rules.
                 Next::Completion => Some(Progress::Ended(Err(Failure::Internal))),
                 Next::End(result) => Some(Progress::Ended(result.clone())),
             };
@@ -181,7 +181,7 @@ impl Driver {
         }
     }
 
-    /// Its reply, if that is a stream and nobody has asked for it yet, with what was said about it.
+    /// Its reply, if that is a stream and was not taken yet, with what was said about it.
     pub fn take_stream(&mut self) -> Option<(Arc<Pipe>, Stream, Option<Box<ReplyHead>>)> {
         self.context.take_stream()
     }

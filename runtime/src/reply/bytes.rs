@@ -17,7 +17,7 @@ const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Bytes of all the buffers that a worker keeps.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// A worker's buffers that nobody uses; the one that was used last is at the end. Shared with the replies that are being sent.
+/// A worker's buffers that are free; the one that was used last is at the end. Shared with the replies that are being sent.
 #[derive(Clone, Debug, Default)]
 pub struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 

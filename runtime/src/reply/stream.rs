@@ -4,7 +4,7 @@
 //!   guest --fd_write--> Writer -> Pipe -> Stream -> connection
 //! ```
 //!
-//! The writer belongs to the invocation, the stream to whoever sends it, perhaps on another thread; both know the pipe. No more than
+//! The writer belongs to the invocation, the stream to the connection that sends it, perhaps on another thread; both know the pipe. No more than
 //! [`BYTES_MAX`] are under way in it, those included that a connection has taken and not sent: beyond that the guest waits. What is under way
 //! counts as the invocation's, and as the server's until it was sent.
 
@@ -48,7 +48,7 @@ pub struct Writer {
     has_begun: bool,
 }
 
-/// The side of the client. Dropping it before its end says that nobody wants more.
+/// The side of the client. Dropping it before its end says that the client wants no more.
 #[derive(Debug)]
 pub struct Stream {
     pipe: Arc<Pipe>,
@@ -96,7 +96,7 @@ impl Pipe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody wants more.
+    /// Whether the client wants no more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state().is_closed
@@ -122,7 +122,7 @@ impl Pipe {
         is_accepted
     }
 
-    /// Ready when there is room to write to, or nobody reads.
+    /// Ready when there is room to write to, or the client reads no more.
     fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.is_closed || state.under_way_bytes() <= BYTES_MAX / 2 {
@@ -222,7 +222,7 @@ impl Writer {
             return Err(Refused::Limit);
         }
         let mut state = self.pipe.state();
-        // What nobody reads is written nowhere; who reads no more ends the invocation soon.
+        // What the client does not read is written nowhere; a client that reads no more ends the invocation soon.
         let is_read = !self.is_bodiless && !state.is_closed;
         let room = if is_read { BYTES_MAX.saturating_sub(state.under_way_bytes()) } else { bytes.len() };
         let count = bytes.len().min(room);
@@ -256,7 +256,7 @@ impl Writer {
 }
 
 impl Stream {
-    /// There is a response of it from now on. How the invocation ended, if it has: then it is to be counted by whoever asks, otherwise where
+    /// There is a response of it from now on. How the invocation ended, if it has: then it is to be counted by the caller of this, otherwise where
     /// it ends.
     #[must_use]
     pub fn accept(&self) -> Option<Result<(), Failure>> {

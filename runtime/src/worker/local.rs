@@ -48,7 +48,7 @@ const TRIM_COUNT_MAX: usize = 16;
 /// What a worker is told.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSettings {
-    /// Who runs next.
+    /// Which invocation runs next.
     pub policy: Policy,
     /// How long a guest runs before others get their turn.
     pub quantum: Duration,
@@ -143,7 +143,7 @@ impl Local {
             let next = self.worker.borrow_mut().turn();
             match next {
                 Next::Turn => tokio::task::yield_now().await,
-                // Whoever woke this task while it looked is not heard again: so after a look there is one more turn.
+                // A wake-up that came while this task looked is not heard again: so after a look there is one more turn.
                 Next::Wait { .. } if may_look && self.is_look_worth_it() => may_look = self.look().await,
                 Next::Wait { alarm } => {
                     may_look = true;
@@ -257,7 +257,7 @@ pub fn before_wait() {
             if trim || !local.dispatcher.exchange().try_idle(local.index) {
                 local.wake();
             }
-            // A tick that comes while nobody runs also ends the wait, so that this is called again.
+            // A tick that comes while no guest runs also ends the wait, so that this is called again.
             let ticked = worker.thread.take_tick();
             if worker.pause.begin(now, ticked) {
                 worker.thread.disarm();
@@ -379,7 +379,7 @@ impl Worker {
     /// Runs a quantum.
     fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event<Work> {
         self.pause.end(begin, self.settings.quantum);
-        // What came before is nobody's tick.
+        // A tick that came before belongs to no guest.
         let _ = self.thread.take_tick();
         self.thread.arm();
         started.driver.start_clock(begin);
@@ -393,7 +393,7 @@ impl Worker {
                 }
             }
             let now = Instant::now();
-            // Who fails before anybody has heard of its stream is answered like all who fail.
+            // An invocation that fails before its stream was taken is answered like all that fail.
             if started.driver.context().has_stream() && !matches!(progress, Progress::Ended(Err(_))) {
                 begin_stream(&mut started, begin, now);
             }

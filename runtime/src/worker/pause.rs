@@ -1,4 +1,4 @@
-//! When the timer is stopped: at once when nobody runs any more, or only by a tick that comes in vain.
+//! When the timer is stopped: at once when no guest runs any more, or only by a tick that comes in vain.
 //!
 //! Stopping and starting it costs a system call each; a tick in vain costs an interrupt, a signal and a wait that is broken off. So pauses
 //! are taken to be like the last one: if that was longer than a quantum, a tick would have come.
@@ -14,13 +14,13 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// The worker is about to wait; `ticked` says that a tick came while nobody ran. Whether to stop the timer.
+    /// The worker is about to wait; `ticked` says that a tick came while no guest ran. Whether to stop the timer.
     pub fn begin(&mut self, now: Instant, ticked: bool) -> bool {
         self.since.get_or_insert(now);
         ticked || self.was_long
     }
 
-    /// Somebody runs.
+    /// A guest runs.
     pub fn end(&mut self, now: Instant, quantum: Duration) {
         if let Some(since) = self.since.take() {
             self.was_long = now.saturating_duration_since(since) > quantum;

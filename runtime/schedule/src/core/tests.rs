@@ -592,7 +592,7 @@ fn random_arrivals_all_end_once() {
         assert_eq!(played.core.waiting(), 0, "seed {seed}");
         assert_eq!(played.ended.len() + played.given.len(), 200, "seed {seed}");
         let cpu: Duration = played.tasks.iter().map(|guest| guest.task.cpu).sum();
-        assert_eq!(played.now - start, cpu, "seed {seed}: time passed while nobody ran");
+        assert_eq!(played.now - start, cpu, "seed {seed}: time passed while no guest ran");
         for guest in &played.tasks {
             assert!(guest.task.cpu < guest.task.cpu_max + QUANTUM, "seed {seed}: {:?}", guest.task);
         }
@@ -643,7 +643,7 @@ fn a_burst_of_long_arrivals_does_not_hold_up_a_short_function() {
     assert_eq!(played.ended.iter().filter(|ended| ended.name == "long").count(), 20);
 }
 
-/// Whoever is blocked uses nothing, goes on when its time comes, and is over at its deadline whatever it waits for.
+/// A blocked task uses nothing, goes on when its time comes, and is over at its deadline whatever it waits for.
 #[test]
 fn a_blocked_task_leaves_the_worker_to_others_and_goes_on_in_time() {
     for policy in POLICIES {
@@ -741,7 +741,7 @@ fn what_a_blocked_task_waits_for_makes_it_ready() {
     assert_eq!((played.core.waiting(), played.core.alarm()), (0, Some(start + SOON)));
     played.core.note(Event::Ready(id), start);
     assert_eq!((played.core.waiting(), played.core.alarm()), (1, None));
-    // Once only, whoever says it again.
+    // Once only, however often it is said.
     played.core.note(Event::Ready(id), start);
     played.core.note(Event::Ready(TaskId(99)), start);
     assert_eq!(played.core.waiting(), 1);

@@ -115,7 +115,7 @@ impl Descriptor {
     fn granted(index: usize, grant: &Grant) -> Descriptor {
         let base = if grant.write { rights::FOLDER } else { rights::FOLDER & !rights::CHANGING };
         let folder = Folder { dir: Arc::clone(&grant.dir), grant: index, write: grant.write, granted: true, _open: None };
-        // To write is passed on in any case, so that who wants to write is told why not, and not given a descriptor without that right.
+        // To write is passed on in any case, so that a guest that wants to write is told why not, and not given a descriptor without that right.
         Descriptor { kind: Kind::Folder(folder), base, inheriting: rights::FOLDER | rights::FILE }
     }
 

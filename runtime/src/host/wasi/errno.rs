@@ -97,7 +97,7 @@ errnos! {
     OVERFLOW = 61 = OVERFLOW;
     /// Not permitted.
     PERM = 63 = PERM;
-    /// Nobody reads the other end.
+    /// The other end is not read any more.
     PIPE = 64 = PIPE;
     /// The room for a result is too small.
     RANGE = 68 = RANGE;

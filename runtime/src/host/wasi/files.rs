@@ -204,7 +204,7 @@ pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
 /// `fd_datasync(fd)`
 pub(super) fn fd_datasync(call: &mut Call<'_>) -> Result<(), Stop> {
     let fd = call.args.u32(0);
-    // Whoever may flush everything may flush this.
+    // A descriptor that may flush everything may flush this.
     let syncs = call.context.descriptors.with(fd, rights::FD_SYNC).is_ok();
     let right = if syncs { rights::FD_SYNC } else { rights::FD_DATASYNC };
     let file = Arc::clone(&call.context.descriptors.file(fd, right)?.file);

@@ -27,7 +27,7 @@ pub(super) fn proc_raise(call: &mut Call<'_>) -> Result<(), Stop> {
     const SYS: u32 = 30;
     match call.args.u32(0) {
         0 | CHLD | CONT | URG | WINCH => Ok(()),
-        // Nobody could continue it.
+        // Nothing could continue it.
         STOP..=TTOU => Err(Errno::NOTSUP.into()),
         signal @ 1..=SYS => Err(Stop::Exit(SIGNALLED + signal)),
         _ => Err(Errno::INVAL.into()),

@@ -93,7 +93,7 @@ pub(super) const FOLDER: u64 = FD_FDSTAT_SET_FLAGS
     | PATH_REMOVE_DIRECTORY
     | PATH_UNLINK_FILE;
 
-/// What changes something on the disk: nobody has it below a folder that was granted for reading only.
+/// What changes something on the disk: no descriptor has it below a folder that was granted for reading only.
 pub(super) const CHANGING: u64 = FD_WRITE
     | FD_ALLOCATE
     | FD_FILESTAT_SET_SIZE

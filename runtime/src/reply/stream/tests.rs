@@ -86,7 +86,7 @@ fn who_wants_no_more_is_noticed_unless_there_is_no_more() {
     drop(stream);
     assert!(!head.is_closed() && !writer.falls_short());
     assert_eq!((writer.write(b"abcd"), writer.memory_bytes()), (Ok(3), 0));
-    // Nor does one leave too early who has all that was announced.
+    // Nor does a client leave too early that has all that was announced.
     let (mut writer, whole, mut stream) = pipe(Some(3), false);
     assert_eq!((writer.write(b"abc"), &piece(&mut stream)[..], next(&mut stream)), (Ok(3), &b"abc"[..], Poll::Ready(None)));
     drop(stream);
