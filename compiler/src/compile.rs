@@ -33,23 +33,23 @@ pub fn compile(program: &Program<'_>, options: &CompileOptions, progress: &dyn P
     compile_within(program, options, progress, &Surroundings::default())
 }
 
-/// What a process for one compilation knows and wants to know of it; none of it where the process is somebody else's.
+/// What a process for one compilation knows and wants to know of it; none of it where the process is a program's that uses the library.
 #[derive(Default)]
 pub(crate) struct Surroundings<'a> {
     /// Functions that were given up before.
     pub(crate) slow: &'a [FuncId],
     /// What parts gave before.
     pub(crate) finished: BTreeMap<usize, Vec<u8>>,
-    /// Who looks at how long functions take, and limits memory.
+    /// What looks at how long functions take, and limits memory.
     pub(crate) supervisor: Option<&'a dyn Supervisor>,
 }
 
-/// Who looks after a compilation.
+/// What looks after a compilation.
 pub(crate) trait Supervisor: Sync {
     /// Is told how many bytes the threads' stacks will have, before they are made.
     fn reserve(&self, stack_bytes: usize) -> io::Result<()>;
 
-    /// Who wants to know which function is being worked on.
+    /// Where it is said which function is being worked on.
     fn watch(&self) -> &Watch;
 
     /// A part is done; not told of the only one.

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("awsm: {error:#}");
-            // Whoever set the limit knows what it is called there.
+            // The program that set the limit knows what it is called there.
             let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));
             if is_late { ExitCode::from(TIME_EXIT_STATUS) } else { ExitCode::FAILURE }
         }

@@ -152,7 +152,7 @@ mod tests {
         let time_max = Duration::from_millis(800);
         watch.part(0, || {
             let function = Arc::clone(&watch.state().workers[&0].function);
-            // Nobody's time is nobody's.
+            // Time without a function belongs to none.
             while time_of(rustix::thread::gettid()).unwrap() < Duration::from_millis(300) {
                 assert_eq!(watch.look(time_max), None);
             }

@@ -132,7 +132,7 @@ static inline void sledge_log(const char *line) {
 #define SLEDGE_IMPORT(module, name) __attribute__((import_module(module), import_name(name)))
 
 /* The key-value store of the function's tenant (sdk/wit/keyvalue.wit). Results below zero are error numbers, negated: -SLEDGE_ENOENT and so on.
- * Pointers to results may be null where nobody wants them. What writes returns when it is durable. */
+ * Pointers to results may be null where they are not wanted. What writes returns when it is durable. */
 enum {
     SLEDGE_E2BIG = 1,
     SLEDGE_EACCES = 2,
@@ -220,7 +220,7 @@ SLEDGE_IMPORT("sledge:call", "start") int32_t sledge_start(const char *name, siz
 SLEDGE_IMPORT("sledge:call", "wait") int32_t sledge_wait(int32_t call, void *reply, size_t capacity);
 /* What of the last reply did not fit: its length, of which as much is written as fits. */
 SLEDGE_IMPORT("sledge:call", "rest") int32_t sledge_rest(void *reply, size_t capacity);
-/* A call whose reply nobody wants, and which may outlive the caller. */
+/* A call whose reply is not wanted, and which may outlive the caller. */
 SLEDGE_IMPORT("sledge:call", "send") int32_t sledge_send(const char *name, size_t name_length, const void *input, size_t length);
 
 /* What a request says beside its body, and the head of the reply (sdk/wit/http.wit). Lengths, of which as much is written as fits. */

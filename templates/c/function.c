@@ -1,4 +1,4 @@
-/* Greets whoever the body names. */
+/* Greets the name in the body. */
 #include "sledge.h"
 
 #include <stdio.h>

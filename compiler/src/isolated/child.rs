@@ -27,7 +27,7 @@ const WATCH_STACK_BYTES: usize = 128 << 10;
 /// # Errors
 /// When the parent is gone, or is not one. Failures of the compilation are messages to it.
 pub fn serve() -> io::Result<()> {
-    // Whoever asked is gone: nobody wants the answer.
+    // The parent is gone, and does not want the answer.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut input = io::stdin().lock();
     let mut line = String::new();
@@ -66,7 +66,7 @@ fn read(input: &mut impl Read, bytes: u64) -> io::Result<Vec<u8>> {
     if whole.len() as u64 == bytes { Ok(whole) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// The limits of this process, and who looks after them.
+/// The limits of this process, and what looks after them.
 struct Supervised {
     limits: Limits,
     watch: Watch,
@@ -115,7 +115,7 @@ fn limit_memory(limits: &Limits, stack_bytes: usize) -> io::Result<()> {
     set(Resource::Data, limits.memory_bytes_max.saturating_add(stack_bytes as u64))
 }
 
-/// Sets a limit, or keeps a stricter one that nobody may pass.
+/// Sets a limit, or keeps a stricter one that no process may pass.
 fn set(resource: Resource, value: u64) -> io::Result<()> {
     let maximum = rustix::process::getrlimit(resource).maximum;
     let current = maximum.map_or(value, |maximum| maximum.min(value));

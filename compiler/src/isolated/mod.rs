@@ -1,6 +1,6 @@
 //! Compiling in a process of its own.
 //!
-//! LLVM ends the process when it runs out of memory or finds itself in a state that it did not expect, and nobody can say how long it works on
+//! LLVM ends the process when it runs out of memory or finds itself in a state that it did not expect, and it cannot be said how long it works on
 //! a module that was made to keep it busy. So [`compile()`] starts the program `awsm` again as `awsm codegen`, which sets limits on itself, reads
 //! the program from its standard input and writes [`Message`]s. However that process ends, its parent lives and says what happened.
 //!

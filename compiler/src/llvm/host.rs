@@ -37,7 +37,7 @@ pub(super) fn initialise() {
         let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let overview = c"";
         // SAFETY: `pointers` are as many NUL-terminated strings as given, alive during the call; LLVM copies what it keeps. The options are
-        // process-wide and not synchronised: `Once` lets nobody use LLVM through this crate before they are set.
+        // process-wide and not synchronised: `Once` lets no thread use LLVM through this crate before they are set.
         unsafe { LLVMParseCommandLineOptions(pointers.len() as i32, pointers.as_ptr(), overview.as_ptr()) };
     });
 }

@@ -111,7 +111,7 @@ pub(crate) enum CallConv {
     Guest = 18,
 }
 
-/// Who can see a function. None is visible outside the artifact.
+/// From where a function can be seen. None is visible outside the artifact.
 ///
 /// Linkage is one of the `odr` kinds throughout, or one that is like them: LLVM must then not deduce from a body that its callers may drop a call (the body could be
 /// replaced by one that does the same but was optimised less), while it still may inline it. An access that traps is an effect that LLVM
@@ -122,7 +122,7 @@ pub(crate) enum Visibility {
     Module,
     /// The descriptor too, or other parts of the module.
     Artifact,
-    /// Nobody: a copy of a function of another part, to be inlined.
+    /// From nowhere: a copy of a function of another part, to be inlined.
     Copy,
     /// Defined in another part.
     Elsewhere,

@@ -1,7 +1,7 @@
 //! Keeping the traps of accesses that fault, through optimisation.
 //!
 //! In guard mode an access out of bounds traps because its address is not mapped. LLVM does not count that as an effect: it deletes loads whose
-//! value nobody needs, moves them behind branches, and narrows them. WebAssembly does: whether the access traps must not change. A blanket
+//! value is not needed, moves them behind branches, and narrows them. WebAssembly does: whether the access traps must not change. A blanket
 //! `volatile` would keep all traps and all loops from vectorising. Instead, loads are protected in three ways, one after the other:
 //!
 //! 1. The translator makes every load of linear memory volatile. So they stay while functions are simplified and inlined into each other.
@@ -96,8 +96,8 @@ pub(super) fn release(module: &Module<'_>) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// Erases what nobody needs any more, such as the part of a value that was taken out of another load's to save a load, and what only that needed,
-/// but no loads: those that nobody needs are to be found afterwards.
+/// Erases what is not needed any more, such as the part of a value that was taken out of another load's to save a load, and what only that needed,
+/// but no loads: those that are not needed are to be found afterwards.
 fn erase_unneeded(mut pending: Vec<InstructionValue<'_>>) {
     use InstructionOpcode as Op;
     while let Some(instruction) = pending.pop() {

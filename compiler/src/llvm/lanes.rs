@@ -1,4 +1,4 @@
-//! Loads that take part in vectors, of which LLVM would load only the lanes that somebody needs; see [`super::keep`].
+//! Loads that take part in vectors, of which LLVM would load only the lanes that are needed; see [`super::keep`].
 //!
 //! Passes and instruction selection turn a vector load whose lanes are taken out one by one into loads of these lanes, and one whose lower half is
 //! widened into a load of that half. None of this happens to a load whose value is needed as a whole, by a store, a call or another block.

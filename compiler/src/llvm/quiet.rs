@@ -1,6 +1,6 @@
 //! Arithmetic that LLVM would drop although it quiets signalling NaNs.
 //!
-//! LLVM takes the default floating-point environment to mean that nobody can tell a quiet NaN from a signalling one, and folds `x * 1`, `x / 1`,
+//! LLVM takes the default floating-point environment to mean that no code can tell a quiet NaN from a signalling one, and folds `x * 1`, `x / 1`,
 //! `x - 0`, `x + -0`, `-0 - x`, `x * -1`, `x / -1` and narrowing after widening to an operand or its sign bit. WebAssembly can tell: the result
 //! of arithmetic is never a signalling NaN. An `arithmetic.fence` around the constant (or the widened value) hides it; it costs no instruction.
 //! Constants that reach such an operation only by inlining are not hidden. Vectors are treated likewise; what is promoted and demoted again

@@ -1,7 +1,7 @@
 // Vectorises straight-line code where that may be worth the time.
 //
 // LLVM's pass for it takes a tenth of the whole compilation of a large program, in which hardly any function has an expression to vectorise. So it
-// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop that calls nobody and reads or writes
+// runs where functions compute: on numbers with fractions or vectors anywhere, on integers in a loop without calls that reads or writes
 // several, or when they write a row of narrow ones that they compute there. A row of 64-bit integers is hardly more than a stack frame,
 // and so is a row of values from other blocks: Asyncify writes all variables of a function so.
 
@@ -34,7 +34,7 @@ static bool isNarrowStore(const Instruction &instruction) {
     return value ? value->getParent() == instruction.getParent() && !isa<PHINode>(value) : isa<Constant>(instruction.getOperand(0));
 }
 
-// Whether an iteration calls nobody, and reads or writes enough that some of it may be done together.
+// Whether an iteration has no call, and reads or writes enough that some of it may be done together.
 static bool hasRows(const Loop &loop) {
     unsigned loads = 0, stores = 0;
     for (const BasicBlock *block : loop.blocks())

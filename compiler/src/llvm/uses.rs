@@ -83,7 +83,7 @@ fn branches(load: InstructionValue<'_>) -> u32 {
     terminator.map_or(0, |terminator| unsafe { LLVMGetNumSuccessors(terminator.as_value_ref()) })
 }
 
-/// Whether the value is only brought to another block, on one of several ways: LLVM would load it there, if all others who go there bring
+/// Whether the value is only brought to another block, on one of several ways: LLVM would load it there, if all others that go there bring
 /// loaded values, too.
 pub(super) fn carried_away(load: InstructionValue<'_>) -> bool {
     let elsewhere =

@@ -1,4 +1,4 @@
-// Says on which function each thread works, for who looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
+// Says on which function each thread works, for the thread that looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
 // in which their time grows with the square of the function. NOTES.md has what was measured.
 
 #include "shared.h"
@@ -17,7 +17,7 @@ using namespace llvm;
 // and jumps are followed through its branches.
 constexpr unsigned ThoroughBlocksMax = 512;
 
-// Where this thread says the function's number, if somebody wants to know.
+// Where this thread says the function's number, if it is to be known.
 static thread_local std::atomic<uint64_t> *place = nullptr;
 static thread_local const Function *latest = nullptr;
 
@@ -60,7 +60,7 @@ void worksOn(const Function &function) {
     if (!place || latest == &function)
         return;
     latest = &function;
-    // Whoever reads it reads nothing else that was written before.
+    // The reader reads nothing else that was written before.
     place->store(numberOf(function.getName()), std::memory_order_relaxed);
 }
 
@@ -99,7 +99,7 @@ char WorksOnPass::ID = 0;
 
 FunctionPass *awsm::createWorksOnPass() { return new WorksOnPass(); }
 
-// Where this thread says on which function it works; null where nobody asks any more.
+// Where this thread says on which function it works; null where it is not read any more.
 extern "C" void awsm_say_function(std::atomic<uint64_t> *wanted) {
     place = wanted;
     latest = nullptr;

@@ -26,7 +26,7 @@ pub(crate) fn saying_function(place: &AtomicU64) -> Saying<'_> {
 
 impl Drop for Saying<'_> {
     fn drop(&mut self) {
-        // SAFETY: null stands for nobody who asks. The value is not `Send`: this is the thread that was told the place.
+        // SAFETY: null stands for no reader. The value is not `Send`: this is the thread that was told the place.
         unsafe { awsm_say_function(ptr::null()) };
     }
 }

@@ -1,9 +1,9 @@
 //! Atomic operators (threads proposal).
 //!
-//! A sandbox has one thread of execution, and its memories are no other sandbox's. So nobody can see an access half done, or two in another
+//! A sandbox has one thread of execution, and its memories are no other sandbox's. So nothing can see an access half done, or two in another
 //! order, and each operator is a check of the alignment and then the plain accesses: nothing is locked, and all that keeps the traps of
-//! other accesses ([`crate::llvm`]) keeps theirs. Nobody can wake who waits, either: `memory.atomic.wait` ends with its time, which is
-//! the runtime's to measure, and `memory.atomic.notify` finds nobody.
+//! other accesses ([`crate::llvm`]) keeps theirs. Nothing can wake a guest that waits, either: `memory.atomic.wait` ends with its time, which is
+//! the runtime's to measure, and `memory.atomic.notify` finds no waiter.
 
 use awsm_abi::calls::builtin;
 use awsm_abi::trap::TrapCode;
@@ -157,7 +157,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         let index = self.pop_aligned(memarg)?;
         let old = self.load_cell(memarg, index)?;
         let equal = self.builder.build_int_compare(EQ, old, expected, "")?;
-        // What is stored back where they differ is what is there: nobody can have changed it since.
+        // What is stored back where they differ is what is there: nothing can have changed it since.
         let new = self.builder.build_select(equal, replacement, old, "")?.into_int_value();
         self.store_cell(memarg, index, new)?;
         self.push_extended(old, ty)

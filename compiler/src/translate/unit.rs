@@ -21,11 +21,11 @@ pub(crate) struct Unit<'m, 'ctx> {
     pub(crate) layout: Layout,
     /// How accesses to each memory are checked.
     pub(crate) bounds: Vec<Bounds>,
-    /// Whether whoever is called from here finds its own memory behind the segment register.
+    /// Whether a callee finds its own memory behind the segment register.
     pub(crate) segment: bool,
     /// LLVM's types of the module's function types, in the convention that all modules share.
     types: Vec<FunctionType<'ctx>>,
-    /// Who can see each defined function.
+    /// From where each defined function can be seen.
     visibilities: Vec<Visibility>,
     /// The defined functions, declared when they are first asked for.
     functions: RefCell<Vec<Option<FunctionValue<'ctx>>>>,

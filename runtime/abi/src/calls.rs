@@ -22,7 +22,7 @@
 //!   which is on the stack of the caller, or of its caller when it was called by a tail call. Otherwise there is no such parameter;
 //! * in modules that take part in exceptions ([`exceptions`](crate::descriptor::ModuleDescriptor::exceptions)), `code` returns one more integer, last
 //!   and always in a register: zero, or the address of the exception that it throws ([`crate::exceptions`]); then its results mean nothing.
-//!   Whether it does is one and the same for all instances of a sandbox. An entry traps with an exception that nobody caught.
+//!   Whether it does is one and the same for all instances of a sandbox. An entry traps with an exception that was not caught.
 
 use crate::types::{FuncType, RefKind, ValType};
 

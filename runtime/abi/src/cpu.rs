@@ -88,7 +88,7 @@ const X86_64: &[&str] = &[
 ];
 
 /// ARMv8.1-A to 8.3-A's, then extensions. Scalable vectors (SVE) are not among them: no access may be wider than
-/// [`ACCESS_BYTES_MAX`](crate::limits::ACCESS_BYTES_MAX), and of theirs nobody knows the width before they run.
+/// [`ACCESS_BYTES_MAX`](crate::limits::ACCESS_BYTES_MAX), and theirs has a width that is not known before they run.
 const AARCH64: &[&str] = &["crc", "lse", "rdm", "dotprod", "fullfp16", "rcpc", "aes", "sha2"];
 
 #[cfg(test)]

@@ -36,11 +36,11 @@ const HOSTS: &[(&str, &str)] = &[
 pub enum Refused {
     /// It is a component.
     Component,
-    /// It imports what nobody offers: all that, or more than a message names.
+    /// It imports what is not on offer: all that, or more than a message names.
     Imports(Vec<Missing>),
 }
 
-/// An import that nobody offers.
+/// An import that is not on offer.
 #[derive(Debug)]
 pub struct Missing {
     /// What is imported, in words.
@@ -82,7 +82,7 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
                         let what = format!("{ty} `{}` `{}`", clipped(import.module), clipped(import.name));
                         missing.push(Missing { what, instead });
                     }
-                    // Whoever has made it can go on with these.
+                    // The module's author can go on with these.
                     if missing.len() > NAMED_MAX {
                         return Err(Refused::Imports(missing));
                     }

@@ -37,7 +37,7 @@ pub enum TrapCode {
     UnalignedAtomic = 12,
     /// An exception that no handler caught.
     UncaughtException = 13,
-    /// `memory.atomic.wait` on a memory that is not shared: nobody could ever end it.
+    /// `memory.atomic.wait` on a memory that is not shared: nothing could ever end it.
     ExpectedSharedMemory = 14,
     /// More exceptions are alive than the sandbox has memory for.
     ExceptionsExhausted = 15,

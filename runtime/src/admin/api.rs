@@ -48,13 +48,13 @@ pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
 
-/// Who follows logs at the same time; further ones are refused, so that there are always places for others.
+/// Clients that follow logs at the same time; more are refused, so that there are always places for others.
 const FOLLOWERS_MAX: usize = 32;
 
 /// How long the next piece of a module may take to arrive.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether whoever follows a log is still there.
+/// How often the server looks whether a client that follows a log is still there.
 const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
 
 /// What answers requests at the admin door.
@@ -207,7 +207,7 @@ impl Api {
         tokio::task::spawn_local(async move {
             let _place = place;
             let mut lines = last;
-            // Nothing at all is sent where there are no lines; but it fails when whoever follows has gone.
+            // Nothing at all is sent where there are no lines; but it fails when the client has gone.
             while sender.send_data(joined(&lines).into()).await.is_ok() {
                 match tokio::time::timeout(FOLLOWER_LOOK, log.since(next)).await {
                     Ok(more) => (lines, next) = more,
@@ -240,7 +240,7 @@ impl Api {
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         let deploy = move || {
-            // Until the end, also when whoever asked has gone.
+            // Until the end, also when the client has gone.
             let _place = place;
             deployer.deploy(&name, &settings, reset, &module)
         };

@@ -27,7 +27,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody is at any of the places.
+    /// No server listens at any of the places.
     #[error(
         "no admin API at {} ({source}); is the server running? The server's log has the address; give it with --admin",
         places(addresses)
@@ -35,7 +35,7 @@ pub enum ClientError {
     Absent {
         /// Where it could have been.
         addresses: Vec<Address>,
-        /// Why nobody is at the last of them.
+        /// Why none was reached at the last of them.
         source: io::Error,
     },
     /// There is one, for others.
@@ -44,7 +44,7 @@ pub enum ClientError {
         /// Its socket.
         path: PathBuf,
     },
-    /// Nobody can be reached there.
+    /// No server can be reached there.
     #[error("cannot connect to the admin API at {address}: {source}")]
     Connect {
         /// Where.
@@ -52,7 +52,7 @@ pub enum ClientError {
         /// Why not.
         source: io::Error,
     },
-    /// Somebody is there, but says nothing.
+    /// A server is there, but does not answer.
     #[error("the admin API at {address} did not answer for {} s: it has too many clients, or the server is busy with changes; try again", ANSWER_TIMEOUT.as_secs())]
     Silent {
         /// Where.
@@ -72,7 +72,7 @@ pub enum ClientError {
     Refused(String),
 }
 
-/// Whoever asks.
+/// A client of the admin API.
 #[derive(Clone, Debug)]
 pub struct Client {
     addresses: Vec<Address>,
@@ -147,7 +147,7 @@ impl Client {
     }
 }
 
-/// Whether nobody listens there: no socket, or one that a server has left behind.
+/// Whether no server listens there: no socket, or one that a server has left behind.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
@@ -163,7 +163,7 @@ fn places(addresses: &[Address]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Who may use a socket: its owner, or that of the folder that hides it.
+/// The user that may use a socket: its owner, or that of the folder that hides it.
 fn owner(socket: &Path) -> String {
     let Some(uid) = socket.ancestors().find_map(|path| path.metadata().ok()).map(|metadata| metadata.uid()) else {
         return "its owner and root".to_owned();

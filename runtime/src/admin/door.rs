@@ -1,4 +1,4 @@
-//! Listening at the admin door: the socket, who may come in, connections.
+//! Listening at the admin door: the socket, which clients may connect, connections.
 
 use std::convert::Infallible;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -53,7 +53,7 @@ pub enum DoorError {
     },
 }
 
-/// What whoever comes in has to know.
+/// What a client has to know.
 #[derive(Debug)]
 pub struct Token(blake3::Hash);
 
@@ -101,7 +101,7 @@ pub struct SocketFile(Option<PathBuf>);
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Somebody may have removed it.
+            // Another process may have removed it.
             let _ = fs::remove_file(path);
         }
     }
@@ -156,7 +156,7 @@ fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
         }
         fs::remove_file(path)?;
     }
-    // Under another name until nobody else can open it.
+    // Under another name until no other user can open it.
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(format!(".{}", std::process::id()));
     let listener = StdUnixListener::bind(&hidden)?;
@@ -176,12 +176,12 @@ async fn accept(door: Door, api: Api) -> io::Result<()> {
         Listener::Tcp(listener) => tcp = Some(TcpListener::from_std(listener)?),
     }
     loop {
-        // Never closed. Who finds no place waits in the system's queue, which is limited, too.
+        // Never closed. A client that finds no place waits in the system's queue, which is limited, too.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
         let accepted = match (&unix, &tcp) {
             (Some(listener), _) => listener.accept().await.map(|(stream, _)| serve_in_task(stream, &shared, place)),
             (None, Some(listener)) => listener.accept().await.map(|(stream, _)| {
-                // Whoever follows a log and has gone without a word is noticed. Without this, it only takes longer.
+                // A client that follows a log and has gone without a word is noticed. Without this, it only takes longer.
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
                 serve_in_task(stream, &shared, place);
             }),
@@ -209,7 +209,7 @@ fn serve_in_task(
                 let may_enter = token.as_ref().is_none_or(|token| token.is_in(request.headers()));
                 let mut answer = api.answer(request, may_enter).await;
                 if !may_enter {
-                    // Places are for those who have the token.
+                    // Places are for clients that have the token.
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer)

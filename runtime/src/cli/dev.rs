@@ -1,7 +1,7 @@
 //! `sledge dev`: serves the functions of a project, and builds and swaps them when a file changes.
 //!
 //! Whatever fails (a build, the configuration, loading) is said, and the next change waited for. Until the first time that all goes well there is
-//! no server; from then on it changes as at SIGHUP, and serves what was good last while something is not. Modules are compiled for somebody who
+//! no server; from then on it changes as at SIGHUP, and serves what was good last while something is not. Modules are compiled for a developer who
 //! waits ([`Purpose::Development`]).
 
 use std::ffi::OsString;
@@ -120,14 +120,14 @@ impl Project {
         loop {
             self.wait();
             match self.build() {
-                // What then goes wrong is said by who reads the configuration anew.
+                // What then goes wrong is said where the configuration is read anew.
                 Ok(()) => drop(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP)),
                 Err(error) => tracing::error!("{error}; the last good version stays in service; waiting for the next change"),
             }
         }
     }
 
-    /// Waits until somebody edits a file.
+    /// Waits until a file is edited.
     fn wait(&mut self) {
         let now = self.watch.wait(&self.files);
         self.made.edited(&self.files, &now);

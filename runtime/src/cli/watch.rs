@@ -61,7 +61,7 @@ impl Watch {
         let folder = fs::canonicalize(folder)?;
         let config = folder.join(config);
         let (sender, events) = mpsc::channel();
-        // What kind of event it is, or that some were lost, is all the same; but whoever only reads changes nothing.
+        // What kind of event it is, or that some were lost, is all the same; but reading alone changes nothing.
         let tell = move |event: notify::Result<Event>| {
             if !event.is_ok_and(|event| is_reading(event.kind)) {
                 sender.send(()).unwrap_or(());

@@ -1,7 +1,7 @@
 //! The only process that may start others: a server that serves may not (`confine`), so it asks this one to run the compiler.
 //!
-//! It is this program once more, started before anything else is done, under a command that nobody else uses ([`BROKER_COMMAND`]). What it is asked
-//! for is a folder with a module and how to compile it, never a program or arguments: whoever took the server over would get no further than
+//! It is this program once more, started before anything else is done, under a command that no user types ([`BROKER_COMMAND`]). What it is asked
+//! for is a folder with a module and how to compile it, never a program or arguments: an attacker that took the server over would get no further than
 //! the compiler, under the limits that it has for everybody. It ends when the server does.
 //!
 //! ```text
@@ -73,7 +73,7 @@ enum Error {
 pub struct Broker {
     orders: Mutex<UnixStream>,
     waiting: Arc<Mutex<Waiting>>,
-    /// Whether somebody listens to the answers.
+    /// Whether a thread listens to the answers.
     listens: OnceLock<()>,
 }
 
@@ -102,7 +102,7 @@ impl Broker {
             // What is typed at the server's terminal is for the server.
             .process_group(0)
             .spawn()?;
-        // It ends by itself, when the server has: nobody waits for it.
+        // It ends by itself, when the server has: no process waits for it.
         drop(child);
         Ok(Broker { orders: Mutex::new(here), waiting: Arc::default(), listens: OnceLock::new() })
     }
@@ -132,7 +132,7 @@ impl Broker {
             memory_bytes_max: limits.memory_bytes_max,
         };
         let sent = write_line(&mut *lock(&self.orders), &order);
-        // Where the order did not get there, nobody will answer; else the sender is dropped when the broker has gone.
+        // Where the order did not get there, no answer will come; else the sender is dropped when the broker has gone.
         match sent.ok().and_then(|()| answer.recv().ok()) {
             Some(None) => Ok(()),
             Some(Some(error)) => Err(error.into()),
@@ -140,7 +140,7 @@ impl Broker {
         }
     }
 
-    /// Starts the thread that hands answers to who waits for them: most servers compile nothing while they serve.
+    /// Starts the thread that hands answers to the threads that wait for them: most servers compile nothing while they serve.
     fn listen(&self) -> io::Result<()> {
         let orders = lock(&self.orders);
         if self.listens.get().is_some() {
@@ -158,7 +158,7 @@ impl Broker {
 fn hand_out(mut answers: impl BufRead, waiting: &Mutex<Waiting>) {
     while let Ok(Some(Answer { id, error })) = read_line(&mut answers) {
         if let Some(sender) = lock(waiting).by_id.remove(&id) {
-            // Nobody gives up waiting.
+            // No thread gives up waiting.
             let _ = sender.send(error);
         }
     }
@@ -167,7 +167,7 @@ fn hand_out(mut answers: impl BufRead, waiting: &Mutex<Waiting>) {
     waiting.by_id.clear();
 }
 
-/// The broker's side: takes orders from standard input, and answers there, until nobody is at the other end.
+/// The broker's side: takes orders from standard input, and answers there, until the other end is closed.
 ///
 /// # Errors
 /// When standard input is not what [`Broker::start`] made it.

@@ -1,6 +1,6 @@
 //! Artifacts that were made earlier, by what they were made of.
 //!
-//! Artifacts are native code, so whoever can write into the folder could have it run. Therefore each carries a digest keyed with a secret that
+//! Artifacts are native code, so a user that can write into the folder could have it run. Therefore each carries a digest keyed with a secret that
 //! only the owner of the folder can read, over its identity and its bytes: what was changed, or put in another's place, is not used.
 //!
 //! ```text

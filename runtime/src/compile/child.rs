@@ -1,6 +1,6 @@
 //! One run of the compiler: a child of its own process group that takes limits upon itself before it becomes `awsm`.
 //!
-//! `sledge` forbids unsafe code, and with it code between fork and exec. So the child is this program once more, under a command that nobody
+//! `sledge` forbids unsafe code, and with it code between fork and exec. So the child is this program once more, under a command that no user
 //! else uses ([`LIMITED_COMMAND`]): it limits itself and then executes the compiler, whose own children inherit the limits.
 
 use std::ffi::OsString;
@@ -109,7 +109,7 @@ pub(super) fn progress(file: &Path) -> String {
 fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError {
     let said = fs::read(messages).unwrap_or_default();
     let message = String::from_utf8_lossy(&said[said.len().saturating_sub(MESSAGE_BYTES_MAX)..]);
-    // The module has another name for whoever gave it.
+    // The client knows the module by another name.
     let message = message.trim_end().replace(&format!("awsm: {INPUT}: "), "");
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Time { ms_max: limits.ms_max },

@@ -86,11 +86,11 @@ pub struct Compiler {
     purpose: Purpose,
     limits: Limits,
     cache: Option<Cache>,
-    /// Who starts compilers; none if this process does.
+    /// What starts compilers; none if this process does.
     broker: Option<Broker>,
     /// The compiler, once it was found.
     program: OnceLock<PathBuf>,
-    /// Who is told how far it is.
+    /// Where progress is reported.
     to: To,
     /// What tells the compiler from others, once that was asked for.
     identity: OnceLock<blake3::Hash>,
@@ -149,7 +149,7 @@ impl Compiler {
         ([("compiled", counts.made.get()), ("cached", counts.cached.get()), ("failed", counts.failed.get())], took)
     }
 
-    /// Compiles a module, or finds what was made of it earlier. `name` is what whoever waits knows it by.
+    /// Compiles a module, or finds what was made of it earlier. `name` is what the client or user knows it by.
     ///
     /// # Errors
     /// When there is no compiler, it fails, or it exceeds a limit.

@@ -22,7 +22,7 @@ use crate::schedule::{FunctionId, TenantId};
 use crate::secret;
 use crate::upstream::Roots;
 
-/// Who says what a function is: nobody else may change it.
+/// Where a function is defined: nothing else may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -83,7 +83,7 @@ pub struct Info {
     pub methods: Vec<String>,
     /// Whose it is.
     pub tenant: String,
-    /// Who says what it is.
+    /// Where it is defined.
     pub origin: Origin,
     /// Whether it is served.
     pub state: State,
@@ -126,7 +126,7 @@ pub struct Entry {
     pub config: FunctionConfig,
     /// Hash of the file it was made from.
     pub digest: blake3::Hash,
-    /// Who says what it is.
+    /// Where it is defined.
     pub origin: Origin,
     version: u64,
     route: Arc<Route>,

@@ -119,7 +119,7 @@ pub struct Deployer {
     compiler: Compiler,
     /// Held during a change, which waits for disks and threads: what was last reported of functions and their files.
     changes: Mutex<BTreeSet<Subject>>,
-    /// Held for moments, by those who ask what there is, too.
+    /// Held for moments, also by requests that ask what there is.
     catalogue: Mutex<Catalogue>,
     publisher: Publisher,
     store: Option<Store>,
@@ -328,7 +328,7 @@ impl Deployer {
             _ => Change { replaced: names, settings, ..Change::default() },
         };
         self.publish(before.into_iter().collect(), told);
-        // Not what they are: a variable of its environment may be nobody else's business.
+        // Not what they are: a variable of its environment may be a secret.
         let keys = change.settings.iter().map(|setting| setting.key.as_str()).collect::<Vec<_>>().join(", ");
         tracing::info!(%change, settings = keys, "deployed");
         Ok(change)

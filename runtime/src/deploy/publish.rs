@@ -1,6 +1,6 @@
-//! From the one who changes the routes to the threads that use them, without a cost to any request.
+//! From the thread that changes the routes to the threads that use them, without a cost to any request.
 //!
-//! Every thread has a task that waits for new routes and puts them into the thread's door. The one who changes waits until all threads have:
+//! Every thread has a task that waits for new routes and puts them into the thread's door. The thread that changes them waits until all threads have:
 //! from then on no request is routed to what was before.
 
 use std::rc::Rc;

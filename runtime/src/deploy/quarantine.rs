@@ -1,6 +1,6 @@
 //! Functions that are not served for what is wrong with them: their paths are held for them, and operators see why.
 //!
-//! One is kept for each name and each of those who may say what a function of that name is.
+//! One is kept for each name and each place where a function of that name may be defined.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -102,7 +102,7 @@ impl<'a> Reload<'a> {
     pub(super) fn restore(&mut self, name: &str, version: u64, found: Option<Stored>) {
         let now = self.catalogue.quarantined().get(name, Origin::Deployed).map(|quarantined| quarantined.version);
         match found {
-            // Somebody else was there meanwhile.
+            // Another change was made meanwhile.
             _ if now != Some(version) => {}
             Some(found) => {
                 loading::settle(self.catalogue, found);

@@ -12,7 +12,7 @@ pub const OUTCOMES: [&str; 5] = ["ok", "conflict", "refused", "failed", "abandon
 #[derive(Debug, Default)]
 pub struct Commits([AtomicU64; OUTCOMES.len()]);
 
-/// A commit under way: counted when its outcome is known, or when nobody waits for that any more.
+/// A commit under way: counted when its outcome is known, or when its function does not wait for that any more.
 pub(super) struct Counted<'a>(Option<&'a Commits>);
 
 impl Commits {

@@ -7,7 +7,7 @@
 //!
 //! All entries are in the index, which is as large as the limits let it become. One thread writes: it takes the commits that wait, checks each
 //! against what is there, writes them in one transaction of redb, which ends with an fsync, puts them into the index, and only then
-//! acknowledges them. So many commits at the same time cost one fsync, and nobody sees what a crash could take back.
+//! acknowledges them. So many commits at the same time cost one fsync, and no reader sees what a crash could take back.
 //!
 //! Each tenant has an index of its own under a lock of its own, held by the writer while it puts one commit there. So a reader that holds it
 //! sees commits as a whole. A commit that changes nothing is a reader: what it expects is looked at under that lock.
@@ -171,7 +171,7 @@ impl Embedded {
         let (writer, messages) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
         let mut thread = Writer::new(name, source, limits, Arc::clone(&shared), Arc::clone(health));
-        // With the privileges that the server still has; those who come later have none.
+        // With the privileges that the server still has; threads that start later have none.
         thread.open_first();
         confine::thread("kv", move || thread.work(messages)).map_err(OpenError::Thread)?;
         Ok(Embedded { shared, writer })
@@ -221,7 +221,7 @@ impl Tenants {
         Arc::clone(self.by_name.entry(name.into()).or_insert_with(new))
     }
 
-    /// Puts what a file holds into the indexes, of which nobody has read yet.
+    /// Puts what a file holds into the indexes, which have not been read yet.
     fn fill(&mut self, contents: Contents, floor: u64) {
         self.floor = floor;
         for tenant in self.by_name.values() {
@@ -257,7 +257,7 @@ impl Space {
         if self.is_open() { Ok(()) } else { Err(KvError::Unavailable("its file could not be opened".to_owned())) }
     }
 
-    /// Calls `with` with what there is under a key, which nobody changes meanwhile.
+    /// Calls `with` with what there is under a key, which does not change meanwhile.
     ///
     /// # Errors
     /// When the key is too long, or nothing could be read yet.
@@ -266,10 +266,10 @@ impl Space {
         bucket.joined(key, |key| with(self.tenant.read().entries.get(key)))
     }
 
-    /// The same for several keys, between which nobody changes anything either.
+    /// The same for several keys, between which nothing changes either.
     ///
     /// # Errors
-    /// When the values are too large together: nobody else runs while they are copied. When nothing could be read yet.
+    /// When the values are too large together: nothing else runs while they are copied. When nothing could be read yet.
     pub fn get_many(&self, keys: &[BucketKey]) -> Result<Vec<Option<Entry>>, KvError> {
         self.check_open()?;
         let index = self.tenant.read();

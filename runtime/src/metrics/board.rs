@@ -146,7 +146,7 @@ impl Board {
         &self.thread
     }
 
-    /// The time, if somebody wants to know how long things take; else another one that was known.
+    /// The time, if it is measured how long things take; else another one that was known.
     #[must_use]
     pub fn now(&self, known: Instant) -> Instant {
         if self.counts_functions { Instant::now() } else { known }

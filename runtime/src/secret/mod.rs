@@ -17,7 +17,7 @@ pub use variable::{Variable, environment};
 
 /// The largest secret.
 const BYTES_MAX: u64 = 1 << 20;
-/// What nobody but the owner may do with a secret's file, but for its group, which may read it.
+/// What only the owner may do with a secret's file, but for its group, which may read it.
 const MODE_FORBIDDEN: u32 = 0o027;
 
 /// Where a secret is: `{ file = "PATH" }`, relative to the configuration's folder, or `{ env = "NAME" }`, an environment variable of the server.

@@ -50,7 +50,7 @@ use crate::worker::{Local, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
-/// Connections at the same time, where nobody says otherwise.
+/// Connections at the same time, where the configuration does not say otherwise.
 const CONNECTIONS_MAX: usize = 65_536;
 /// Open files that are not for connections: sockets that listen, the admin door, what is being loaded and compiled.
 const FILES_RESERVED: u64 = 256;

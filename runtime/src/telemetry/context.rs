@@ -10,7 +10,7 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const PARENT_BYTES: usize = 55;
 /// The longest `tracestate` that is passed on: as much as everybody has to (3.3.1.5).
 const STATE_BYTES_MAX: usize = 512;
-/// The flag that says that whoever asks keeps his spans.
+/// The flag that says that the client keeps its spans.
 const SAMPLED: u8 = 1;
 
 /// A trace's number; never zero.
@@ -47,12 +47,12 @@ impl fmt::Display for SpanId {
 }
 
 impl SpanContext {
-    /// The span of whoever sent these headers; none where they name none, or not as they should.
+    /// The span of the client that sent these headers; none where they name none, or not as they should.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<SpanContext> {
         let mut parents = headers.get_all(&TRACEPARENT).iter();
         let parent = parents.next()?;
-        // Of several, nobody knows which.
+        // Of several, it is not known which.
         if parents.next().is_some() {
             return None;
         }

@@ -63,14 +63,14 @@ impl Telemetry {
             runtime.block_on(exporter.run());
             exporter.report_rest();
             let _ = ending.send(());
-            // A name that is still being resolved holds up nobody.
+            // A name that is still being resolved holds up nothing else.
             runtime.shutdown_background();
         };
         thread::Builder::new().name("telemetry".to_owned()).spawn(run).map_err(TelemetryError::Thread)?;
         Ok(Telemetry { tracer, stop, ended })
     }
 
-    /// For those who have spans.
+    /// For threads that have spans.
     #[must_use]
     pub const fn tracer(&self) -> &Arc<Tracer> {
         &self.tracer
@@ -254,7 +254,7 @@ impl Exporter {
         }
     }
 
-    /// Says what nobody will deliver any more.
+    /// Says what will not be delivered any more.
     fn report_rest(&mut self) {
         let lost = self.batch.len() + self.queue.len();
         if lost > 0 {

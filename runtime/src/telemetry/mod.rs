@@ -9,7 +9,7 @@
 //! * [`tracer`]: decides that, and queues what is over; [`export`]: takes it to the collector, in batches; [`otlp`]: in its words;
 //! * [`settings`]: where to, and how.
 //!
-//! Nobody waits for the collector: what does not fit into the queue is dropped and counted. A request whose spans nobody wants still has a place in
+//! No request waits for the collector: what does not fit into the queue is dropped and counted. A request whose spans are not wanted still has a place in
 //! its trace, so that the servers that it asks leave theirs out, too. Knows neither HTTP's nor the scheduler's side of a request.
 
 mod config;

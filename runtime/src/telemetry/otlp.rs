@@ -17,7 +17,7 @@ pub const CONTENT_TYPE: &str = "application/x-protobuf";
 /// The flags of a span that is kept.
 const FLAG_SAMPLED: u32 = 1;
 
-/// Who the spans are from.
+/// The service that the spans are from.
 #[must_use]
 pub fn resource(service_name: &str, more: &BTreeMap<String, String>) -> Resource {
     let own = [

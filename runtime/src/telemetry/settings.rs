@@ -54,7 +54,7 @@ pub struct Settings {
     pub(super) roots: Arc<Roots>,
     /// What is said to it besides.
     pub(super) headers: HeaderMap,
-    /// Who says so.
+    /// Where that is said.
     pub(super) service_name: String,
     pub(super) resource: BTreeMap<String, String>,
     /// The part of the traces that begin here which is wanted.

@@ -7,7 +7,7 @@ use hyper::header::HeaderValue;
 
 use super::context::{SpanId, TraceId};
 
-/// How much of a text that somebody else wrote is kept.
+/// How much of a text from outside is kept.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 
 /// Something that took some time.
@@ -31,7 +31,7 @@ pub struct Span {
     pub end_unix_ns: u64,
     /// What else is known of it, by the names of OpenTelemetry's semantic conventions where they have one.
     pub attributes: Vec<(&'static str, Value)>,
-    /// What went wrong, if anything did; perhaps nobody knows more than that.
+    /// What went wrong, if anything did; perhaps no more than that is known.
     pub error: Option<String>,
 }
 

@@ -43,13 +43,13 @@ impl Clock {
 }
 
 impl Trace {
-    /// A request that came with these headers: a part of whoever sent it, if they say so, or else the begin of a trace.
+    /// A request that came with these headers: a part of its client's trace, if they say so, or else the begin of a trace.
     #[must_use]
     pub fn begin(tracer: &Arc<Tracer>, headers: &HeaderMap) -> Arc<Trace> {
         let sender = SpanContext::of(headers);
         let parent = sender.as_ref().map(|sender| sender.span);
         let own = match sender {
-            // Whoever began the trace has decided.
+            // The client that began the trace has decided.
             Some(sender) => SpanContext { span: tracer::span_id(), ..sender },
             None => {
                 let trace = tracer::trace_id();

@@ -17,7 +17,7 @@ pub const BATCH_SPANS_MAX: usize = 512;
 /// How much randomness is fetched from the system at once: as much as no signal interrupts (getrandom(2)).
 const RANDOM_BYTES: usize = 256;
 
-/// The side of those who serve.
+/// The side of the threads that serve.
 #[derive(Debug)]
 pub struct Tracer {
     /// Of 2^63 traces that begin here, how many are wanted.
@@ -50,7 +50,7 @@ impl Tracer {
         (Tracer { wanted, spans, batch: Notify::new(), counts: Counts::default() }, queue)
     }
 
-    /// Whether a trace that begins here is wanted: by its number, as OpenTelemetry's own libraries decide, so that all who have the same ratio want
+    /// Whether a trace that begins here is wanted: by its number, as OpenTelemetry's own libraries decide, so that all servers with the same ratio want
     /// the same ones.
     #[must_use]
     pub fn samples(&self, trace: TraceId) -> bool {
@@ -58,7 +58,7 @@ impl Tracer {
         low >> 1 < self.wanted
     }
 
-    /// Spans by what became of them: taken by the collector, not taken by it, dropped since nobody took them in time.
+    /// Spans by what became of them: taken by the collector, not taken by it, dropped since the queue was full.
     #[must_use]
     pub fn counts(&self) -> [(&'static str, u64); 3] {
         let Counts { delivered, refused, dropped } = &self.counts;

@@ -1,6 +1,6 @@
 //! Which hosts a function may ask: by name, and, once a name was resolved, by address.
 //!
-//! A name says nothing about where it leads, and whoever owns it can change that. So an address which is not one of the public Internet's has to be
+//! A name says nothing about where it leads, and its owner can change that. So an address which is not one of the public Internet's has to be
 //! listed itself, however it was come by: otherwise an allowed name would open this machine and its network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

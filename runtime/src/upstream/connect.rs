@@ -77,7 +77,7 @@ pub struct RootsError {
     source: pem::Error,
 }
 
-/// Who is believed about who is who: the system's authorities, which are read when they are first needed, and those that the configuration names.
+/// The authorities that are believed: the system's authorities, which are read when they are first needed, and those that the configuration names.
 #[derive(Debug, Default)]
 pub struct Roots {
     own: Vec<CertificateDer<'static>>,

@@ -16,10 +16,10 @@ thread_local! {
     static LOOKUPS: Arc<Semaphore> = Arc::new(Semaphore::new(LOOKUPS_MAX));
 }
 
-/// All addresses of a host. One that nobody waits for any more is not asked for, unless that has begun.
+/// All addresses of a host. A lookup that no request waits for any more is given up, unless it has started.
 ///
 /// # Errors
-/// When it has none, or nobody knows.
+/// When it has none, or that cannot be found out.
 pub(super) async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let host = host.to_owned();
     in_turn(move || (host, port).to_socket_addrs().map(Iterator::collect)).await
@@ -32,7 +32,7 @@ fn in_turn<T: Send + 'static>(
     let lookups = LOOKUPS.with(Arc::clone);
     async move {
         let permit = lookups.acquire_owned().await.map_err(io::Error::other)?;
-        // It stays with the thread, which goes on when nobody waits any more.
+        // It stays with the thread, which goes on when no request waits any more.
         let work = move || {
             let _permit = permit;
             work()
@@ -65,7 +65,7 @@ mod tests {
                     }))
                 })
                 .collect();
-            // Nobody waits for them any more, begun or not.
+            // No request waits for them any more, started or not.
             for lookup in stuck {
                 assert!(tokio::time::timeout(Duration::from_millis(1), lookup).await.is_err());
             }

@@ -94,7 +94,7 @@ pub fn start(name: &str, input: impl AsRef<[u8]>) -> Result<Pending, Error> {
     Ok(Pending(sys::call_start(name, input.as_ref())?))
 }
 
-/// Begins a call whose reply nobody wants, and which may outlive the caller. Whether it is even begun, nobody learns.
+/// Starts a call whose reply is not wanted, and which may outlive the caller. The caller does not learn whether it even starts.
 ///
 /// # Errors
 /// As for [`start`].

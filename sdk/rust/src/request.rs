@@ -46,7 +46,7 @@ pub trait FromRequest<'a>: Sized {
     /// What is answered where it cannot.
     type Refused: IntoReply;
 
-    /// Takes it. `head` is asked only by those who want it: a function that does not ask costs the server nothing for it.
+    /// Takes it. `head` is asked only where it is wanted: a function that does not ask costs the server nothing for it.
     ///
     /// # Errors
     /// When the request is none for this function.

@@ -69,7 +69,7 @@ pub fn forget() {
     sys::with(|world| *world = sys::World::default());
 }
 
-/// A reply that nobody fetches.
+/// A reply that no client fetches.
 struct Collected {
     reply: Reply,
     /// What was said about its body.

@@ -1,4 +1,4 @@
-//! Greets whoever the body names: `{"name": "Ada"}` is answered with `{"greeting": "Hello, Ada!"}`.
+//! Greets the name in the body: `{"name": "Ada"}` is answered with `{"greeting": "Hello, Ada!"}`.
 
 use serde::{Deserialize, Serialize};
 use sledge::{Json, Level};

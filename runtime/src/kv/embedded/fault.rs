@@ -1,4 +1,4 @@
-//! What is wrong with a store's file, in the words of the operator who has to mend it.
+//! What is wrong with a store's file, in the words of the operator that has to mend it.
 
 use std::{fmt, io};
 

@@ -34,7 +34,7 @@ impl Writer {
         self.reopen();
     }
 
-    /// Waits until the file is open, and refuses commits; false when nobody is left who could ask for any.
+    /// Waits until the file is open, and refuses commits; false when no handle of the store is left.
     pub(super) fn wait_for_file(&mut self, messages: &mut mpsc::Receiver<Message>) -> bool {
         let runtime = match Builder::new_current_thread().enable_time().build() {
             Ok(runtime) => runtime,
@@ -125,7 +125,7 @@ impl Writer {
         self.used = tenants.by_name.values().map(|tenant| (tenant.name.clone(), used(&tenant.read().entries))).collect();
         self.total = self.used.values().sum();
         (self.identity, self.sequence) = (file.identity, file.sequence);
-        // Release: whoever sees it sees the indexes.
+        // Release: a thread that sees it sees the indexes.
         self.shared.is_open.store(true, Ordering::Release);
         Ok(())
     }

@@ -142,7 +142,7 @@ fn loaded(file: File) -> Result<(File, Contents), FileError> {
     Ok((file, contents))
 }
 
-/// The bytes of a file that nobody changes meanwhile.
+/// The bytes of a file that does not change meanwhile.
 fn read(path: &Path) -> Result<Vec<u8>, ToolError> {
     let read = || {
         let mut file = Disk::open(path)?;

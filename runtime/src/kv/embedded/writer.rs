@@ -51,7 +51,7 @@ pub(super) struct Group {
     /// What becomes of tenants, before the index knows.
     drafts: HashMap<Box<str>, Draft>,
     total: u64,
-    /// Who waits, and what it came to if all goes well.
+    /// Where the outcome goes, and what it is if all goes well.
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     /// Those that change something, in order.
     planned: Vec<Planned>,
@@ -91,7 +91,7 @@ impl Writer {
         }
     }
 
-    /// Makes commits until nobody is left who could ask for any.
+    /// Makes commits until no handle of the store is left.
     pub(super) fn work(mut self, mut messages: mpsc::Receiver<Message>) {
         loop {
             if self.file.is_none() && !self.wait_for_file(&mut messages) {
@@ -132,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// Lets readers see what is in the file, and those who wait know.
+    /// Lets readers see what is in the file, and the callers that wait know.
     pub(super) fn made(&mut self, mut group: Group) {
         self.sequence += 1;
         self.total = group.total;

@@ -30,7 +30,7 @@ fn expand(arguments: &TokenStream, item: TokenStream) -> Result<TokenStream> {
         #function
 
         const _: () = {
-            // Natively nobody else uses it, perhaps.
+            // Natively nothing else uses it, perhaps.
             #[allow(dead_code)]
             #[cfg_attr(target_family = "wasm", unsafe(export_name = "sledge_handle"))]
             extern "C" fn handle() -> i32 {

@@ -303,7 +303,7 @@ pub(crate) fn trailer(name: &str, value: &[u8], _: bool) -> Result<(), i32> {
     if reserved.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) { Err(super::ENOTSUP) } else { Ok(()) }
 }
 
-/// Natively there is nobody who reads before a reply is whole.
+/// Natively no client reads before a reply is whole.
 pub(crate) fn stream(_: Option<u64>) -> Result<(), i32> {
     Ok(())
 }

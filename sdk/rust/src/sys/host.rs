@@ -360,7 +360,7 @@ pub(crate) fn fetch_read(request: u32, buffer: &mut [u8]) -> Result<usize, i32> 
 }
 
 pub(crate) fn fetch_close(request: u32) {
-    // SAFETY: there are no addresses. Nobody can do anything about what goes wrong here.
+    // SAFETY: there are no addresses. Nothing can be done about what goes wrong here.
     let _ = unsafe { fetch_end(request) };
 }
 

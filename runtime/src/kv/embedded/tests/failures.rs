@@ -158,7 +158,7 @@ fn a_full_disk_is_told_and_service_goes_on_when_there_is_room() {
     assert_eq!(get(&space, "small"), Some((made + 1, "1".to_owned())));
     assert_eq!(health.problems_now(), []);
     let counts = store.commits().counts();
-    assert_eq!(counts[0], ("ok", 0), "counted by who asks, of both stores alike");
+    assert_eq!(counts[0], ("ok", 0), "counted by the caller, of both stores alike");
 }
 
 /// A commit is counted as what it came to.
@@ -185,7 +185,7 @@ fn what_failed_is_not_counted_as_made() {
     assert_eq!(counts, [("ok", 1), ("conflict", 1), ("refused", 1), ("failed", failures), ("abandoned", abandoned)]);
 }
 
-/// Whoever puts another file in the place of the one that failed is told so, and it stays as it is.
+/// An operator who puts another file in the place of the one that failed is told so, and it stays as it is.
 #[test]
 fn another_file_is_not_written_to() {
     let (disk, other, health) = (Disk::default(), Disk::default(), Arc::new(Health::default()));
