@@ -400,9 +400,9 @@ impl Worker {
             let ran = now - begin;
             started.driver.count_time(now);
             let (until, pending) = match progress {
-                // The timer ran already when this one began: it gets what is left of its quantum, if that is worth a tick.
-                Progress::Preempted if ran < self.settings.quantum / 2 => {
-                    self.thread.arm_after(self.settings.quantum - ran);
+                // The timer ran already when this one began.
+                Progress::Preempted if !rest_of_quantum(ran, self.settings.quantum).is_zero() => {
+                    self.thread.arm_after(rest_of_quantum(ran, self.settings.quantum));
                     continue;
                 }
                 // Its quantum is not over, and a tick that comes in a host call counts.
@@ -578,6 +578,12 @@ impl Worker {
     }
 }
 
+/// What an invocation gets that was preempted after so long by a tick that was due before it ran: the rest of its quantum if that is worth another tick, else nothing.
+/// So no run is longer than a quantum.
+fn rest_of_quantum(ran: Duration, quantum: Duration) -> Duration {
+    if ran < quantum / 2 { quantum - ran } else { Duration::ZERO }
+}
+
 /// How an invocation fails that is ended for that reason.
 const fn failure(why: Why) -> Failure {
     match why {
@@ -645,5 +651,18 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
         // Mistakes of clients.
         Failure::BodyBroken | Failure::BodyTooLarge | Failure::BodyTimeout => {}
         other => tracing::warn!(function, reason = &*other.reason(), "{other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_a_tick_stops_early_gets_the_rest_of_its_quantum_and_no_more() {
+        let quantum = Duration::from_micros(500);
+        let rest = |ran| rest_of_quantum(Duration::from_micros(ran), quantum).as_micros();
+        assert_eq!([rest(0), rest(1), rest(249)], [500, 499, 251]);
+        assert_eq!([rest(250), rest(499), rest(500), rest(700)], [0; 4]);
     }
 }
