@@ -10,6 +10,7 @@
 //! * `core`: the order; `turns`: equal shares; `group`: what waits of one function; `run_queue`: the same where functions do not matter;
 //!   `blocked`: what is blocked, by time; [`percentile`]: what is to be expected; [`policy`]: the orders on offer;
 //! * [`shared`]: what a worker needs of the others; [`exchange`]: the real one: queues, idle workers, wake-ups; [`wakeups`]: blocked tasks that may go on;
+//!   [`requests`]: how many there are, and the server's end;
 //!   [`gate`]: limits of one function.
 //!
 //! This crate knows neither functions nor sandboxes, and reads no clock: a task is a number with what the order needs to know of it, and the caller passes
@@ -24,6 +25,7 @@ pub mod gate;
 mod group;
 pub mod percentile;
 pub mod policy;
+pub mod requests;
 mod run_queue;
 pub mod scheduler;
 pub mod shared;
@@ -36,6 +38,7 @@ pub use core::{IO_INTERVAL, STARTED_MAX, Why};
 pub use exchange::Exchange;
 pub use gate::Gate;
 pub use policy::Policy;
+pub use requests::Requests;
 pub use scheduler::{Action, Event, Scheduler, Work};
 pub use shared::{Phase, Shared};
 pub use task::{FunctionId, Task, TaskId, TenantId};

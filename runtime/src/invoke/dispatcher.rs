@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_deque::Worker as Deque;
@@ -14,23 +14,18 @@ use super::invocation::Invocation;
 use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{self, Answer, ReplyTo};
-use crate::schedule::{Exchange, Phase};
+use crate::schedule::{Exchange, Phase, Requests};
 
 /// Admits requests and hands them to workers.
 pub struct Dispatcher {
     exchange: Exchange<Work>,
-    /// Requests admitted and not over.
-    requests: AtomicUsize,
-    requests_max: usize,
+    requests: Requests,
     /// Requests admitted so far.
     sequence: AtomicU64,
     /// What the admitted requests are expected to need of the workers until their deadlines, and how much there is; none if the configuration does not ask.
     /// In millionths of a worker.
     load: AtomicU64,
     load_max: Option<u64>,
-    /// Threads through which requests may still come.
-    doors: AtomicUsize,
-    phase: AtomicU8,
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
     /// Whether there was a request or a change of what is served since the server last came to rest.
@@ -52,13 +47,10 @@ impl Dispatcher {
         let (exchange, deques) = Exchange::new(workers);
         let dispatcher = Dispatcher {
             exchange,
-            requests: AtomicUsize::new(0),
-            requests_max,
+            requests: Requests::new(doors, requests_max),
             sequence: AtomicU64::new(0),
             load: AtomicU64::new(0),
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
-            doors: AtomicUsize::new(doors),
-            phase: AtomicU8::new(Phase::Serving as u8),
             pools: Pools::new(workers),
             stirred: AtomicBool::new(false),
         };
@@ -92,10 +84,10 @@ impl Dispatcher {
         // From here on, dropping this gives back what was taken.
         let gate = gate.is_limited().then(|| Arc::clone(gate));
         let mut admission = Admission { dispatcher: Arc::clone(self), gate, runs: false, load: 0, sequence: 0 };
-        // Relaxed: numbers to compare with limits; they order nothing else.
-        if self.requests.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
+        if !self.requests.enter() {
             return Err(Failure::Busy);
         }
+        // Relaxed: numbers that order nothing else.
         admission.sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(load_max) = self.load_max {
             admission.load = load(function);
@@ -109,7 +101,7 @@ impl Dispatcher {
     /// Requests admitted and not over.
     #[must_use]
     pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
+        self.requests.count()
     }
 
     /// Says that something was done.
@@ -133,30 +125,25 @@ impl Dispatcher {
 
     /// Says that through one of the doors no more requests will come.
     pub fn close_door(&self) {
-        // Release, with the Acquire of is_over: a worker that sees the last door closed sees all requests that came through it.
-        if self.doors.fetch_sub(1, Ordering::Release) == 1 {
+        if self.requests.close_source() {
             self.exchange.wake_all();
         }
     }
 
     /// Whether there is nothing more to do, now and ever.
     pub(crate) fn is_over(&self) -> bool {
-        self.doors.load(Ordering::Acquire) == 0 && self.requests.load(Ordering::Acquire) == 0
+        self.requests.is_over()
     }
 
     /// How far the server is with stopping.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Serving,
-            1 => Phase::Draining,
-            _ => Phase::Killing,
-        }
+        self.requests.phase()
     }
 
     /// Goes on with stopping, and tells every worker.
     pub fn advance(&self, phase: Phase) {
-        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.requests.advance(phase);
         self.exchange.wake_all();
     }
 
@@ -254,9 +241,7 @@ impl Drop for Admission {
             dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);
         }
         dispatcher.stir();
-        // Release, with the Acquire of is_over.
-        if dispatcher.requests.fetch_sub(1, Ordering::Release) == 1 && dispatcher.phase() != Phase::Serving {
-            // Workers may be waiting for exactly this to leave.
+        if dispatcher.requests.leave() {
             dispatcher.exchange.wake_all();
         }
     }
@@ -277,7 +262,7 @@ mod tests {
     #[test]
     fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
         let (dispatcher, _deques) = Dispatcher::new(1, 2, 2, false);
-        dispatcher.requests.store(1, Ordering::Relaxed);
+        assert!(dispatcher.requests.enter());
         let request = Admission { dispatcher: Arc::clone(&dispatcher), gate: None, runs: false, load: 0, sequence: 0 };
         dispatcher.close_door();
         assert!(!dispatcher.is_over());
@@ -292,9 +277,9 @@ mod tests {
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 1, false);
         assert!(!dispatcher.comes_to_rest(), "nothing was done");
         dispatcher.stir();
-        dispatcher.requests.store(1, Ordering::Relaxed);
+        assert!(dispatcher.requests.enter());
         assert!(!dispatcher.comes_to_rest(), "there is a request");
-        dispatcher.requests.store(0, Ordering::Relaxed);
+        let _ = dispatcher.requests.leave();
         assert!(dispatcher.comes_to_rest());
         assert!(!dispatcher.comes_to_rest(), "nothing was done since");
     }

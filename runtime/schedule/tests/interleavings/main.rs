@@ -20,6 +20,12 @@ mod gate;
 mod model;
 #[path = "../../src/percentile.rs"]
 mod percentile;
+#[path = "../../src/requests.rs"]
+#[allow(dead_code)]
+mod requests;
+#[path = "../../src/shared.rs"]
+#[allow(dead_code)]
+mod shared;
 #[path = "../../src/task.rs"]
 #[allow(dead_code)]
 mod task;
@@ -33,10 +39,11 @@ mod sync {
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 
     pub(crate) mod atomic {
-        pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+        pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
     }
 }
 
 mod against_model;
 mod gates;
+mod stopping;
 mod waking;

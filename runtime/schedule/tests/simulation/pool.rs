@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use sledge_schedule::gate::Entrant;
-use sledge_schedule::{Action, Event, FunctionId, Gate, Phase, Scheduler, Shared, Task, TaskId, TenantId, Why, Work};
+use sledge_schedule::{Action, Event, FunctionId, Gate, Phase, Requests, Scheduler, Shared, Task, TaskId, TenantId, Why, Work};
 
 use crate::check::Checks;
 use crate::model::Model;
@@ -66,7 +66,7 @@ impl Drop for Job {
         {
             // Its place is given back at once, as an admission's is.
             self.limits.taken.set(self.limits.taken.get() - 1);
-            world.requests -= 1;
+            let _ = world.requests.leave();
             world.dropped.push(self.index);
         }
         if !self.is_over {
@@ -179,8 +179,9 @@ pub(crate) struct Worker {
 /// What all workers share.
 pub(crate) struct World {
     pub(crate) model: Model<Job>,
-    phase: Phase,
-    requests: usize,
+    requests: Requests,
+    /// Whether it takes no more.
+    drains: bool,
     /// Requests that a connection has not read.
     unread: usize,
     /// Where jobs went, since that was last looked at: index, worker.
@@ -262,12 +263,11 @@ impl Shared for Side {
     }
 
     fn phase(&self) -> Phase {
-        self.world.borrow().phase
+        self.world.borrow().requests.phase()
     }
 
     fn is_finished(&self) -> bool {
-        let world = self.world.borrow();
-        world.phase != Phase::Serving && world.requests == 0 && world.unread == 0
+        self.world.borrow().requests.is_over()
     }
 }
 
@@ -345,8 +345,8 @@ impl<'a> Pool<'a> {
         let start = Instant::now();
         let world = World {
             model: Model::new(plan.workers),
-            phase: Phase::Serving,
-            requests: 0,
+            requests: Requests::new(1, plan.requests_max),
+            drains: false,
             unread: 0,
             moves: Vec::new(),
             dropped: Vec::new(),
@@ -442,7 +442,7 @@ impl<'a> Pool<'a> {
         let plan = self.plan;
         match &plan.steps[index].what {
             What::Request { function, door, script, leaves, no_memory } => {
-                if self.world.borrow().phase != Phase::Serving {
+                if self.world.borrow().requests.phase() != Phase::Serving {
                     self.seen.fault("after the end");
                     return Ok(());
                 }
@@ -482,21 +482,34 @@ impl<'a> Pool<'a> {
                 self.wake(worker);
             }
             What::Drain => {
-                let requests = self.world.borrow().requests;
+                let requests = self.world.borrow().requests.count();
                 if requests > 0 {
                     self.seen.fault("drained under load");
                 }
-                let mut world = self.world.borrow_mut();
-                world.phase = world.phase.max(Phase::Draining);
-                drop(world);
+                self.world.borrow().requests.advance(Phase::Draining);
+                self.world.borrow_mut().drains = true;
                 (0..plan.workers).for_each(|worker| self.wake(worker));
+                self.close_when_read();
             }
             What::Kill => {
-                self.world.borrow_mut().phase = Phase::Killing;
+                self.world.borrow().requests.advance(Phase::Killing);
                 (0..plan.workers).for_each(|worker| self.wake(worker));
             }
         }
         Ok(())
+    }
+
+    /// No request comes any more when the server drains and all that came are read.
+    fn close_when_read(&mut self) {
+        let mut world = self.world.borrow_mut();
+        if world.drains && world.unread == 0 {
+            world.drains = false;
+            let is_last = world.requests.close_source();
+            drop(world);
+            if is_last {
+                (0..self.plan.workers).for_each(|worker| self.wake(worker));
+            }
+        }
     }
 
     /// Admits a request, as a connection's task does. The job, if it may run.
@@ -521,12 +534,13 @@ impl<'a> Pool<'a> {
             return None;
         }
         limits.taken.set(limits.taken.get() + 1);
-        if self.world.borrow().requests >= self.plan.requests_max {
+        let has_room = self.world.borrow().requests.enter();
+        if !has_room {
+            let _ = self.world.borrow().requests.leave();
             self.seen.fault("server full");
             self.leave(&limits, false);
             return None;
         }
-        self.world.borrow_mut().requests += 1;
         self.seen.admitted += 1;
         self.invocations.push(Invocation {
             function,
@@ -673,7 +687,9 @@ impl<'a> Pool<'a> {
     fn look_after_connections(&mut self, worker: usize) -> Result<(), Violation> {
         while let Some(request) = self.workers[worker].inbox.pop_front() {
             self.world.borrow_mut().unread -= 1;
-            let Some(job) = self.read(request) else { continue };
+            let job = self.read(request);
+            self.close_when_read();
+            let Some(job) = job else { continue };
             self.world.borrow_mut().moves.push((job.index, Place::Worker(worker)));
             self.note_moves();
             let now = self.time(self.now);
@@ -946,7 +962,7 @@ impl<'a> Pool<'a> {
             }
             Why::Stopping => {
                 self.seen.fault("killed at the end");
-                if self.world.borrow().phase != Phase::Killing {
+                if self.world.borrow().requests.phase() != Phase::Killing {
                     return Err(format!("invocation {index} is ended while the server serves"));
                 }
             }
@@ -977,7 +993,7 @@ impl<'a> Pool<'a> {
         let gate = Rc::clone(&invocation.gate);
         self.checks.gate(index, gate.running.get(), gate.concurrency_max)?;
         self.checks.gate(index, gate.taken.get(), gate.taken_max)?;
-        self.world.borrow_mut().requests -= 1;
+        let _ = self.world.borrow().requests.leave();
         self.leave(&gate, runs);
         self.ended(index);
         Ok(())
@@ -1001,7 +1017,7 @@ impl<'a> Pool<'a> {
             self.wake_task(caller);
         }
         let world = self.world.borrow();
-        let is_last = world.requests == 0 && world.phase != Phase::Serving;
+        let is_last = world.requests.count() == 0 && world.requests.phase() != Phase::Serving;
         drop(world);
         if is_last {
             (0..self.plan.workers).for_each(|worker| self.wake(worker));
@@ -1042,8 +1058,8 @@ impl<'a> Pool<'a> {
         }
         let world = self.world.borrow();
         let is_empty = world.model.injector.is_empty() && world.model.queues.iter().all(VecDeque::is_empty);
-        if !is_empty || world.requests > 0 {
-            return Err(format!("{} requests are left", world.requests));
+        if !is_empty || world.requests.count() > 0 {
+            return Err(format!("{} requests are left", world.requests.count()));
         }
         if let Some(gate) = self.gates.iter().find(|gate| gate.running.get() + gate.taken.get() > 0) {
             return Err(format!("a gate is left with {} that run and {} taken", gate.running.get(), gate.taken.get()));
