@@ -9,11 +9,11 @@
 //! * [`cli`]: the command line; [`config`]: what an operator can set; [`secret`]: and what stands elsewhere; [`server`]: a server's life; [`systemd`]: what a service
 //!   manager has to do with it;
 //! * [`load`], [`compile`]: from a file to something that can be invoked;
-//! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the door through which operators do;
+//! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the API through which operators do;
 //! * [`http`], [`tls`]: connections, routes, requests;
 //! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
-//! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `patience`: how long;
+//! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
 //! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack;
 //! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`]; [`logging`]: and in words; [`telemetry`]: and in spans;
@@ -46,7 +46,6 @@ pub mod memory_stack;
 pub mod metrics;
 pub mod notice;
 pub mod outcome;
-mod patience;
 pub mod phases;
 pub mod reply;
 pub mod secret;
@@ -54,6 +53,7 @@ pub mod server;
 pub mod symbols;
 pub mod systemd;
 pub mod telemetry;
+mod timeout;
 pub mod tls;
 pub mod upstream;
 pub mod worker;

@@ -6,7 +6,7 @@ use sledge_tests::http::{Client, Raw, Reply, post_bytes};
 use sledge_tests::server::Server;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The head of a request whose body has not come yet.
 fn head(path: &str) -> String {
@@ -20,7 +20,7 @@ fn spinning(server: &Server) -> Raw {
     raw.send(post_bytes("/spin", b"", ""));
     let start = Instant::now();
     while server.cpu_time() - before < Duration::from_millis(30) {
-        assert!(start.elapsed() < PATIENCE, "the loop does not run");
+        assert!(start.elapsed() < TIMEOUT, "the loop does not run");
         std::thread::yield_now();
     }
     raw
@@ -32,7 +32,7 @@ fn one_of_two_refused(server: &Server) -> (Reply, Raw) {
     sent.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
     let start = Instant::now();
     loop {
-        assert!(start.elapsed() < PATIENCE, "never refused");
+        assert!(start.elapsed() < TIMEOUT, "never refused");
         if let Some(at) = sent.iter_mut().position(|raw| raw.answers_within(Duration::from_millis(20))) {
             let refused = sent.swap_remove(at).reply().expect("a reply");
             return (refused, sent.remove(0));
@@ -97,7 +97,7 @@ fn who_has_gone_makes_room() {
     // Taken: it is not refused at once, but waits. To see that, it is sent until nothing comes back for a while.
     let start = Instant::now();
     loop {
-        assert!(start.elapsed() < PATIENCE, "the place is not given back");
+        assert!(start.elapsed() < TIMEOUT, "the place is not given back");
         let impatient = Client::new(server.address, Duration::from_millis(300));
         match impatient.try_post("/spin", b"", &[]) {
             Ok(reply) => assert_eq!(reply.status, 429, "{reply:?}"),

@@ -1,4 +1,4 @@
-//! Changing what is served while it is served: the admin door, SIGHUP, the commands that speak to the door.
+//! Changing what is served while it is served: the admin API, SIGHUP, the commands that use it.
 
 use crate::{entry, entry_with, eventually};
 use rustix::process::Signal;
@@ -477,9 +477,9 @@ fn a_door_on_tcp_wants_a_token() {
     assert!(refused(config.clone()).contains("mode 644"));
     write("long enough to be a token\n", 0o600);
     let server = Server::start(config);
-    server.wait_for_log("admin door address=");
+    server.wait_for_log("admin API address=");
     let log = server.log();
-    let address = log.split("admin door address=").nth(1).and_then(|rest| rest.lines().next()).expect("an address");
+    let address = log.split("admin API address=").nth(1).and_then(|rest| rest.lines().next()).expect("an address");
     let client = Client::new(address.parse().expect("an address"), TIME_MAX);
     let ask = |headers: &[(&str, &str)]| client.try_post("/functions", b"", headers).expect("an answer").status;
     assert_eq!(ask(&[]), 401);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const FUNCTIONS: usize = 300;
 
 /// Time in which something must have happened that usually takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server of one worker with so many functions, all of one module.
 fn server(functions: usize, more: &Value) -> Server {
@@ -112,7 +112,7 @@ fn the_sandboxes_of_many_functions_go_back_to_the_system_when_nobody_asks() {
     (0..FUNCTIONS).for_each(|number| ask(&mut raw, number));
     let start = Instant::now();
     while idle(&server) > 0 {
-        assert!(start.elapsed() < PATIENCE, "{} are still there", idle(&server));
+        assert!(start.elapsed() < TIMEOUT, "{} are still there", idle(&server));
         std::thread::yield_now();
     }
     ask(&mut raw, 7);

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Time in which something must have happened that usually takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const MIB: u64 = 1 << 20;
 
 /// The smallest total, for tests that reach it.
@@ -26,7 +26,7 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_
     assert!(used > before + 30 * MIB, "{before} before, {used} with an idle sandbox");
     let start = Instant::now();
     while server.resident_bytes() > before + 8 * MIB {
-        assert!(start.elapsed() < PATIENCE, "{before} before, {} long after the last request", server.resident_bytes());
+        assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.resident_bytes());
         std::thread::yield_now();
     }
     // Several times as long as it takes to look for something to give back. Whoever is about to sleep first is waited for.
@@ -37,7 +37,7 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_
         if server.context_switches() == switches {
             break;
         }
-        assert!(start.elapsed() < PATIENCE, "somebody wakes up again and again");
+        assert!(start.elapsed() < TIMEOUT, "somebody wakes up again and again");
     }
     assert_eq!(server.client().post("/heavy", "").text(), "h");
     server.stop();
@@ -64,7 +64,7 @@ fn the_heap_of_a_server_that_has_come_to_rest_is_small() {
     });
     let start = Instant::now();
     while server.resident_bytes() > before + 6 * MIB {
-        assert!(start.elapsed() < PATIENCE, "{before} before, {} long after the last request", server.resident_bytes());
+        assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.resident_bytes());
         std::thread::sleep(Duration::from_millis(10));
     }
     server.stop();
@@ -106,7 +106,7 @@ fn a_server_that_has_started_keeps_little_of_its_program_in_memory() {
         if resident < size / 2 {
             break;
         }
-        assert!(start.elapsed() < PATIENCE, "{resident} of {size} KiB");
+        assert!(start.elapsed() < TIMEOUT, "{resident} of {size} KiB");
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(server.client().post("/echo", "x").text(), "x");
@@ -118,7 +118,7 @@ fn spinning_until_refused(server: &Server) -> (Vec<Raw>, Reply) {
     let mut spinning: Vec<Raw> = Vec::new();
     let start = Instant::now();
     loop {
-        assert!(start.elapsed() < PATIENCE, "never refused");
+        assert!(start.elapsed() < TIMEOUT, "never refused");
         let mut raw = Raw::connect(server.address);
         raw.send(post_bytes("/spin", b"", ""));
         spinning.push(raw);
@@ -157,7 +157,7 @@ fn an_exhausted_server_answers_503_and_a_function_at_its_own_limit_500() {
     drop(spinning);
     let start = Instant::now();
     while client.post("/echo", "x").status != 200 {
-        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+        assert!(start.elapsed() < TIMEOUT, "nothing was given back");
     }
     server.stop();
 }
@@ -187,7 +187,7 @@ fn slow_uploads_take_no_more_memory_than_there_is() {
         let start = Instant::now();
         let mut refused = Vec::new();
         while uploads.len() > fitting {
-            assert!(start.elapsed() < PATIENCE, "{} are still taken", uploads.len());
+            assert!(start.elapsed() < TIMEOUT, "{} are still taken", uploads.len());
             if let Some(at) = uploads.iter_mut().position(|raw| raw.answers_within(Duration::from_millis(5))) {
                 refused.push(uploads.swap_remove(at).reply().expect("a reply"));
             }
@@ -203,7 +203,7 @@ fn slow_uploads_take_no_more_memory_than_there_is() {
     }
     let start = Instant::now();
     while server.client().post("/echo", &body).body != body {
-        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+        assert!(start.elapsed() < TIMEOUT, "nothing was given back");
     }
     server.stop();
 }
@@ -220,7 +220,7 @@ fn replies_that_nobody_reads_take_no_more_memory_than_there_is() {
             let mut raw = Raw::connect(server.address);
             raw.send(post_bytes("/echo", &body, ""));
             // The head is there, and as much as the kernel takes.
-            assert!(raw.answers_within(PATIENCE));
+            assert!(raw.answers_within(TIMEOUT));
             raw
         })
         .collect();
@@ -229,7 +229,7 @@ fn replies_that_nobody_reads_take_no_more_memory_than_there_is() {
     drop(unread);
     let start = Instant::now();
     while server.client().post("/echo", &body).body != body {
-        assert!(start.elapsed() < PATIENCE, "nothing was given back");
+        assert!(start.elapsed() < TIMEOUT, "nothing was given back");
     }
     server.stop();
 }

@@ -7,7 +7,7 @@ use sledge_tests::server::Server;
 use std::time::{Duration, Instant};
 
 /// Time in which something must have happened that usually takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn an_endless_loop_keeps_nobody_waiting() {
@@ -28,7 +28,7 @@ fn endless_loops_and_quick_requests(listeners: &str) {
     let before = server.cpu_time();
     let (mut answered, mut slowest) = (0, Duration::ZERO);
     while server.cpu_time() - before < Duration::from_millis(200) || answered < 50 {
-        assert!(start.elapsed() < PATIENCE, "the loops do not run: {answered} quick requests were answered");
+        assert!(start.elapsed() < TIMEOUT, "the loops do not run: {answered} quick requests were answered");
         let sent = Instant::now();
         assert_eq!(client.post("/echo", "quick").text(), "quick");
         slowest = slowest.max(sent.elapsed());
@@ -53,7 +53,7 @@ fn a_deadline_that_passes_is_a_504() {
         let start = Instant::now();
         assert_failure(&client.post("/spin", ""), 504, "deadline", "deadline_exceeded", Some("spin"));
         assert!(start.elapsed() >= Duration::from_millis(200), "too early: {:?}", start.elapsed());
-        assert!(start.elapsed() < PATIENCE, "too late: {:?}", start.elapsed());
+        assert!(start.elapsed() < TIMEOUT, "too late: {:?}", start.elapsed());
         assert_eq!(client.post("/echo", "x").text(), "x");
     }
     // Nothing of them runs on.
@@ -71,7 +71,7 @@ fn a_saturated_server_answers_503() {
     loops.iter_mut().for_each(|raw| raw.send(post_bytes("/spin", b"", "")));
     let client = server.client();
     let refused = loop {
-        assert!(start.elapsed() < PATIENCE, "never saturated");
+        assert!(start.elapsed() < TIMEOUT, "never saturated");
         let reply = client.post("/echo", "x");
         if reply.status != 200 {
             break reply;
@@ -96,13 +96,13 @@ fn a_client_that_is_gone_is_not_computed_for() {
     let before = server.cpu_time();
     let start = Instant::now();
     while server.cpu_time() - before < Duration::from_millis(50) {
-        assert!(start.elapsed() < PATIENCE, "the loop does not run");
+        assert!(start.elapsed() < TIMEOUT, "the loop does not run");
         std::thread::yield_now();
     }
     drop(raw);
     // Quiet for 300 ms is stopped; there is no event to wait for.
     while busy(&server, Duration::from_millis(300)) > Duration::from_millis(30) {
-        assert!(start.elapsed() < PATIENCE, "it runs on after its client has gone");
+        assert!(start.elapsed() < TIMEOUT, "it runs on after its client has gone");
     }
     server.stop();
 }
@@ -205,7 +205,7 @@ fn a_flood_at_one_tenant_leaves_the_others_their_share() {
     let before = server.cpu_time();
     let start = Instant::now();
     while server.cpu_time() - before < Duration::from_millis(100) {
-        assert!(start.elapsed() < PATIENCE, "the loops do not run");
+        assert!(start.elapsed() < TIMEOUT, "the loops do not run");
         std::thread::yield_now();
     }
     let beside = cost(5);

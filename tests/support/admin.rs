@@ -1,4 +1,4 @@
-//! Asking at a server's admin door, by hand: HTTP on a Unix socket.
+//! Asking at a server's admin API, by hand: HTTP on a Unix socket.
 
 use crate::http::{Reply, TIME_MAX, read_reply};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// A server's admin door.
+/// A server's admin API.
 #[derive(Clone, Debug)]
 pub struct Admin {
     path: PathBuf,

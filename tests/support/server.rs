@@ -114,7 +114,7 @@ impl Server {
         Client::new(self.address, TIME_MAX)
     }
 
-    /// Its admin door, where [`Server::start`] put it.
+    /// Its admin API, where [`Server::start`] put it.
     ///
     /// # Panics
     /// When it was started in another way.

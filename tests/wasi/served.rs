@@ -135,7 +135,7 @@ fn an_initialisation_reads_files_only_where_that_is_accepted() {
     server.stop();
 }
 
-/// What is wrong with a folder in the configuration is said with its key; through the admin door none is granted.
+/// What is wrong with a folder in the configuration is said with its key; through the admin API none is granted.
 #[test]
 fn folders_are_checked_and_granted_by_the_configuration_only() {
     let folders = Folders::new();

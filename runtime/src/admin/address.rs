@@ -1,4 +1,4 @@
-//! Where the admin door is.
+//! Where the admin API is.
 
 use std::fmt;
 use std::fs;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::config::ADMIN_NONE;
 
-/// Where doors of servers that root has started are.
+/// Where the sockets of servers that root has started are.
 const FOR_ROOT: &str = "/run";
 /// Where that of the packaged service is (`RuntimeDirectory` in sledge.service); nothing else is there.
 const FOR_SERVICE: &str = "/run/sledge";
 
-/// Where the admin door is.
+/// Where the admin API is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A Unix socket.

@@ -1,4 +1,4 @@
-//! What can be asked at the admin door.
+//! What can be asked at the admin API.
 //!
 //! | request | answer |
 //! |---|---|
@@ -57,7 +57,7 @@ const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the server looks whether a client that follows a log is still there.
 const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
 
-/// What answers requests at the admin door.
+/// What answers requests at the admin API.
 #[derive(Debug)]
 pub struct Api {
     deployer: Arc<Deployer>,

@@ -1,4 +1,4 @@
-//! Asking at the admin door.
+//! Asking at the admin API.
 
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -80,7 +80,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// For the door at the first of these addresses at which there is one, with the token that it asks for, if it does.
+    /// For the admin API at the first of these addresses at which there is one, with the token that it asks for, if it does.
     ///
     /// # Errors
     /// When no header can carry the token.

@@ -1,4 +1,4 @@
-//! The admin door: where operators change and watch a running server. HTTP and JSON, on a Unix socket that only its owner can open, or on TCP
+//! The admin API: where operators change and watch a running server. HTTP and JSON, on a Unix socket that only its owner can open, or on TCP
 //! with a token; never on the port where functions are served.
 //!
 //! * [`address`]: where it is; [`door`]: listening, connections, the token;
@@ -9,7 +9,7 @@
 pub mod address;
 pub mod api;
 pub mod client;
-pub mod door;
+pub mod listener;
 
 pub use address::Address;
 pub use api::Api;

@@ -1,4 +1,4 @@
-//! `sledge deploy`, `remove`, `list`, `status`, `logs`, `drain`: asking a running server at its admin door.
+//! `sledge deploy`, `remove`, `list`, `status`, `logs`, `drain`: asking a running server at its admin API.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -57,7 +57,7 @@ pub const BODY_BYTES_MAX: u64 = 1 << 30;
 
 /// The smallest `kv_bytes_max` and `kv_tenant_bytes_max`.
 pub const KV_BYTES_MIN: u64 = 64 << 10;
-/// What `admin` says where there is to be no admin door.
+/// What `admin` says where there is to be no admin API.
 pub const ADMIN_NONE: &str = "none";
 /// The least memory with which the compiler does anything.
 pub const COMPILE_MEMORY_BYTES_MIN: u64 = 1 << 30;

@@ -28,7 +28,7 @@ use crate::upstream::Roots;
 pub enum Origin {
     /// The configuration and the command line.
     Config,
-    /// The admin door.
+    /// The admin API.
     Deployed,
 }
 

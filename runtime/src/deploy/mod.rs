@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   configuration, SIGHUP --\
-//!   admin door -------------> Deployer: compile, load, initialise aside --> Catalogue --> publish --> every thread's door
+//!   admin API --------------> Deployer: compile, load, initialise aside --> Catalogue --> publish --> every thread's door
 //!                                └ store (what was deployed outlives the server)
 //! ```
 //!

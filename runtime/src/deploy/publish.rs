@@ -1,6 +1,6 @@
 //! From the thread that changes the routes to the threads that use them, without a cost to any request.
 //!
-//! Every thread has a task that waits for new routes and puts them into the thread's door. The thread that changes them waits until all threads have:
+//! Every thread has a task that waits for new routes and puts them into the thread's service. The thread that changes them waits until all threads have:
 //! from then on no request is routed to what was before.
 
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sledge_sandbox::Template;
 use tokio::sync::watch;
 
-use crate::http::{Door, Router};
+use crate::http::{HttpService, Router};
 
 /// How long threads may take to use what was published; each looks at its tasks at least once a quantum.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -125,11 +125,11 @@ impl Subscription {
         Arc::clone(&self.receiver.borrow().router)
     }
 
-    /// Puts into `door` whatever is published, until the publisher has gone.
-    pub async fn follow(mut self, door: Rc<Door>) {
+    /// Puts into `service` whatever is published, until the publisher has gone.
+    pub async fn follow(mut self, service: Rc<HttpService>) {
         while let Some((router, gone)) = self.next().await {
-            *door.router.borrow_mut() = router;
-            if let Some(local) = &door.local {
+            *service.router.borrow_mut() = router;
+            if let Some(local) = &service.local {
                 match gone {
                     Gone::These(retired) => {
                         for templates in retired.chunks(FORGET_COUNT_MAX) {

@@ -19,7 +19,7 @@ use sledge_sandbox::Share;
 
 use super::Stop;
 use crate::outcome::Failure;
-use crate::patience::before;
+use crate::timeout::before;
 
 /// A request's body, in the pieces in which it came.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use sledge_sandbox::{Budget, Share};
 
 use crate::host::{Body, BodyError, Piece, Source};
 use crate::outcome::Failure;
-use crate::patience::within;
+use crate::timeout::within;
 
 /// Pieces smaller than this are joined, so that a body in tiny pieces costs no more memory than its bytes.
 const PIECE_BYTES_MIN: usize = 16 << 10;

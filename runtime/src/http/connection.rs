@@ -25,7 +25,7 @@ use super::connections::{Activity, Order, UnderWay};
 use super::framing::Framing;
 use super::linger::{Lingering, Watch};
 use super::response::Answer;
-use super::{Door, Open, Site, request};
+use super::{HttpService, Open, Site, request};
 use crate::schedule::Phase;
 use crate::tls::{self, Stream};
 
@@ -49,18 +49,18 @@ const PREFACE_PAUSE: Duration = Duration::from_millis(5);
 const PREFACE_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A connection that is counted, and counted again when it ends.
-struct Counted(Rc<Door>);
+struct Counted(Rc<HttpService>);
 
 impl Counted {
-    fn new(door: Rc<Door>) -> Counted {
-        door.board.thread().accepted.add(1);
-        Counted(door)
+    fn new(service: Rc<HttpService>) -> Counted {
+        service.shard.thread().accepted.add(1);
+        Counted(service)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.board.thread().closed.add(1);
+        self.0.shard.thread().closed.add(1);
     }
 }
 
@@ -73,15 +73,15 @@ enum Protocol {
 
 /// Serves a connection until it is closed, or told to end.
 pub async fn serve(open: Open, site: Site, stream: TcpStream) {
-    let door = open.door();
-    let _counted = Counted::new(Rc::clone(door));
-    let listed = door.connections.add();
+    let service = open.service();
+    let _counted = Counted::new(Rc::clone(service));
+    let listed = service.connections.add();
     let activity = &listed.activity;
     // Replies are written at once; delaying small ones gains nothing.
     let _ = stream.set_nodelay(true);
     let greeted = tokio::select! {
         biased;
-        greeted = greet(door, stream) => greeted,
+        greeted = greet(service, stream) => greeted,
         _ = activity.order() => return,
     };
     let (protocol, stream) = match greeted {
@@ -89,14 +89,14 @@ pub async fn serve(open: Open, site: Site, stream: TcpStream) {
         Err(error) => return tracing::debug!(%error, "a connection ended before its first request"),
     };
     let watch = match protocol {
-        Protocol::Http1 => Watch::Http1(Framing::new(door.body_bytes_max)),
+        Protocol::Http1 => Watch::Http1(Framing::new(service.body_bytes_max)),
         Protocol::Http2 => Watch::Http2(Calm::new()),
     };
-    let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), door.timeouts.reply, watch));
+    let io = TokioIo::new(Lingering::new(stream, Rc::clone(activity), service.timeouts.reply, watch));
     let result = match protocol {
-        Protocol::Http1 => speak_http1(io, door, site, activity).await,
+        Protocol::Http1 => speak_http1(io, service, site, activity).await,
         // Larger than the other, and rarer: not in every connection's task.
-        Protocol::Http2 => Box::pin(speak_http2(io, door, site, activity)).await,
+        Protocol::Http2 => Box::pin(speak_http2(io, service, site, activity)).await,
     };
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");
@@ -104,8 +104,8 @@ pub async fn serve(open: Open, site: Site, stream: TcpStream) {
 }
 
 /// Finds out what the client speaks.
-async fn greet(door: &Door, stream: TcpStream) -> io::Result<(Protocol, Stream)> {
-    match &door.tls {
+async fn greet(service: &HttpService, stream: TcpStream) -> io::Result<(Protocol, Stream)> {
+    match &service.tls {
         None => Ok((begins_with(&stream).await?, Stream::Plain(stream))),
         Some(certificate) => {
             let stream = Box::new(certificate.acceptor().accept(stream).await?);
@@ -148,13 +148,20 @@ fn names_no_http(greeting: &[u8]) -> bool {
     is_whole && !line.is_empty() && !line.rsplit(|byte| *byte == b' ').next().is_some_and(|version| version.starts_with(b"HTTP/"))
 }
 
-async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activity: &Rc<Activity>) -> hyper::Result<()> {
-    let service =
-        service_fn(|request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(door, site, activity, request).await) });
+async fn speak_http1(
+    io: TokioIo<Lingering>,
+    service: &Rc<HttpService>,
+    site: Site,
+    activity: &Rc<Activity>,
+) -> hyper::Result<()> {
+    let handler =
+        service_fn(
+            |request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(service, site, activity, request).await) },
+        );
     let mut builder = http1::Builder::new();
     // Slow heads are the list's concern (`connections`).
     builder.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX);
-    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut connection = pin!(builder.serve_connection(io, handler));
     loop {
         tokio::select! {
             biased;
@@ -169,10 +176,15 @@ async fn speak_http1(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
     }
 }
 
-async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activity: &Rc<Activity>) -> hyper::Result<()> {
-    let service = service_fn(|request: Request<Incoming>| {
-        let (door, activity) = (Rc::clone(door), Rc::clone(activity));
-        async move { Ok::<_, Infallible>(answer(&door, site, &activity, request).await) }
+async fn speak_http2(
+    io: TokioIo<Lingering>,
+    service: &Rc<HttpService>,
+    site: Site,
+    activity: &Rc<Activity>,
+) -> hyper::Result<()> {
+    let handler = service_fn(|request: Request<Incoming>| {
+        let (service, activity) = (Rc::clone(service), Rc::clone(activity));
+        async move { Ok::<_, Infallible>(answer(&service, site, &activity, request).await) }
     });
     let mut builder = http2::Builder::new(SameThread);
     builder
@@ -182,7 +194,7 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
         .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL);
-    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut connection = pin!(builder.serve_connection(io, handler));
     loop {
         tokio::select! {
             biased;
@@ -192,7 +204,7 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
                 Order::Expire => {
                     connection.as_mut().graceful_shutdown();
                     // Replies that the client does not fetch are not kept for ever.
-                    return timeout(door.timeouts.reply, connection).await.unwrap_or(Ok(()));
+                    return timeout(service.timeouts.reply, connection).await.unwrap_or(Ok(()));
                 }
                 Order::Yield if activity.idle_since_ms().is_none() => {}
                 Order::Yield => return Ok(()),
@@ -201,11 +213,11 @@ async fn speak_http2(io: TokioIo<Lingering>, door: &Rc<Door>, site: Site, activi
     }
 }
 
-async fn answer(door: &Door, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
+async fn answer(service: &HttpService, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
     let under_way = UnderWay::new(activity);
     let has_body = !request.body().is_end_stream();
     let version = request.version();
-    let mut response = request::answer(door, site, activity, request).await;
+    let mut response = request::answer(service, site, activity, request).await;
     if let Either::Right(streamed) = response.body_mut() {
         streamed.keep(under_way);
     }
@@ -214,7 +226,7 @@ async fn answer(door: &Door, site: Site, activity: &Rc<Activity>, request: Reque
         response.headers_mut().remove(CONNECTION);
         return response;
     }
-    if door.dispatcher.phase() != Phase::Serving {
+    if service.dispatcher.phase() != Phase::Serving {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // Perhaps the body was not read: then hyper closes the connection while the client still sends.

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::{Door, Open, Site, connection};
+use super::{HttpService, Open, Site, connection};
 
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 4_096;
@@ -59,13 +59,13 @@ fn refuse_new(listener: &TcpListener) -> io::Result<()> {
 
 /// Accepts connections and serves each in a task of this thread, until `stop` changes. Connections that the kernel has made by then, or is
 /// making, are served too, if a request comes with them.
-pub async fn accept(door: Rc<Door>, site: Site, listener: TcpListener, mut stop: watch::Receiver<bool>) {
-    let _open = Open::new(Rc::clone(&door));
-    // Open before its task first runs, so that the door is not taken for closed in between.
-    let serve = |stream| connection::serve(Open::new(Rc::clone(&door)), site, stream);
+pub async fn accept(service: Rc<HttpService>, site: Site, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+    let _open = Open::new(Rc::clone(&service));
+    // Open before its task first runs, so that the service is not taken to be closed in between.
+    let serve = |stream| connection::serve(Open::new(Rc::clone(&service)), site, stream);
     let mut stopping = pin!(async {
         let _ = stop.wait_for(|stop| *stop).await;
-        if door.is_inherited && site.is_none() {
+        if service.is_inherited && site.is_none() {
             // A client that connects now waits for the next server.
             return;
         }
@@ -76,9 +76,9 @@ pub async fn accept(door: Rc<Door>, site: Site, listener: TcpListener, mut stop:
     });
     let mut paused = false;
     loop {
-        if door.is_full() {
+        if service.is_full() {
             // Others wait in the kernel's queue until those that are idle have gone.
-            door.connections.shed();
+            service.connections.shed();
             tokio::select! {
                 biased;
                 () = stopping.as_mut() => break,
@@ -102,7 +102,7 @@ pub async fn accept(door: Rc<Door>, site: Site, listener: TcpListener, mut stop:
                     tracing::error!(%error, "cannot accept connections; trying again");
                 }
                 paused = true;
-                door.connections.shed();
+                service.connections.shed();
                 tokio::time::sleep(PAUSE).await;
             }
         }

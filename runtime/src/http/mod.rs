@@ -35,7 +35,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use crate::invoke::{Dispatcher, Intake, Invocation};
-use crate::metrics::Board;
+use crate::metrics::Shard;
 use crate::telemetry::Tracer;
 use crate::tls;
 use crate::worker::Local;
@@ -44,7 +44,7 @@ use connections::Connections;
 pub use router::{Held, Place, Route, Router, Site};
 
 /// What all connections of one thread share.
-pub struct Door {
+pub struct HttpService {
     /// Where requests go; never borrowed while something is waited for.
     pub router: RefCell<Arc<Router>>,
     /// The worker of this thread, which runs them; none where other threads do.
@@ -64,7 +64,7 @@ pub struct Door {
     /// Those that are open.
     connections: Connections,
     /// What this thread counts.
-    pub board: Board,
+    pub shard: Shard,
     /// Whether requests are logged, and have ids.
     pub access: Access,
     /// What takes spans of requests, if they are wanted.
@@ -84,9 +84,9 @@ pub struct Timeouts {
     pub reply: Duration,
 }
 
-/// How a door treats its clients.
+/// What an HTTP service allows its clients.
 #[derive(Clone)]
-pub struct Manners {
+pub struct ConnectionSettings {
     /// The largest request body.
     pub body_bytes_max: u64,
     /// How long clients may take.
@@ -112,26 +112,26 @@ pub struct Access {
     pub ids: bool,
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for HttpService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("open", &self.open).finish_non_exhaustive()
+        f.debug_struct("HttpService").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
-impl Door {
-    /// A door without connections.
+impl HttpService {
+    /// A service without connections.
     #[must_use]
     pub fn new(
         router: Arc<Router>,
         dispatcher: Arc<Dispatcher>,
         local: Option<Rc<Local>>,
-        board: Board,
-        manners: Manners,
-    ) -> Door {
+        shard: Shard,
+        settings: ConnectionSettings,
+    ) -> HttpService {
         let router = RefCell::new(router);
-        let Manners { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer } = manners;
+        let ConnectionSettings { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer } = settings;
         let (open, closed) = (Cell::new(0), Notify::new());
-        Door {
+        HttpService {
             router,
             dispatcher,
             local,
@@ -141,7 +141,7 @@ impl Door {
             connections_max,
             is_inherited,
             connections: Connections::default(),
-            board,
+            shard,
             access,
             tracer,
             open,
@@ -166,7 +166,7 @@ impl Door {
 }
 
 /// The nearest worker: that of this thread, if it is one.
-impl Intake for &Door {
+impl Intake for &HttpService {
     const KEEPS_DEADLINES: bool = false;
 
     fn take(self, invocation: Invocation) {
@@ -178,34 +178,34 @@ impl Intake for &Door {
 }
 
 /// Something through which requests can come: a connection, or the loop that accepts them, which is the first and outlived by none that it
-/// did not accept. So the last one to be dropped closes the door.
+/// did not accept. So the last one to be dropped closes the service.
 #[derive(Debug)]
 pub struct Open {
-    door: Rc<Door>,
+    service: Rc<HttpService>,
 }
 
 impl Open {
     /// Counts it as open until this is dropped.
     #[must_use]
-    pub fn new(door: Rc<Door>) -> Open {
-        door.open.set(door.open.get() + 1);
-        Open { door }
+    pub fn new(service: Rc<HttpService>) -> Open {
+        service.open.set(service.open.get() + 1);
+        Open { service }
     }
 
     /// Whose it is.
     #[must_use]
-    pub const fn door(&self) -> &Rc<Door> {
-        &self.door
+    pub const fn service(&self) -> &Rc<HttpService> {
+        &self.service
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let door = &self.door;
-        door.open.set(door.open.get() - 1);
-        if door.open.get() == 0 {
-            door.dispatcher.close_door();
-            door.closed.notify_one();
+        let service = &self.service;
+        service.open.set(service.open.get() - 1);
+        if service.open.get() == 0 {
+            service.dispatcher.close_source();
+            service.closed.notify_one();
         }
     }
 }

@@ -13,7 +13,7 @@ use super::connections::Activity;
 use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
-use super::{Door, access, body, head, response};
+use super::{HttpService, access, body, head, response};
 use crate::host::RequestHead;
 use crate::invoke::{Input, Invocation};
 use crate::outcome::Failure;
@@ -23,17 +23,22 @@ use crate::reply::{Content, Reply};
 const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
-pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>) -> Response<Answer> {
-    if !door.access.log && !door.access.ids && door.tracer.is_none() {
-        return handle(door, site, activity, request, Marks::default()).await.response;
+pub(super) async fn answer(
+    service: &HttpService,
+    site: Site,
+    activity: &Activity,
+    request: Request<Incoming>,
+) -> Response<Answer> {
+    if !service.access.log && !service.access.ids && service.tracer.is_none() {
+        return handle(service, site, activity, request, Marks::default()).await.response;
     }
     let begin = Instant::now();
-    let seen = (door.access.log || door.access.ids).then(|| access::Seen::of(&request));
-    let span = door.tracer.as_ref().map(|tracer| ServerSpan::begin(tracer, &request, door.tls.is_some(), begin));
+    let seen = (service.access.log || service.access.ids).then(|| access::Seen::of(&request));
+    let span = service.tracer.as_ref().map(|tracer| ServerSpan::begin(tracer, &request, service.tls.is_some(), begin));
     let trace = span.as_ref().map(|span| span.trace().context().trace);
-    let id = seen.as_ref().filter(|_| door.access.ids).map(access::Seen::id);
+    let id = seen.as_ref().filter(|_| service.access.ids).map(access::Seen::id);
     let marks = Marks { id, span: span.as_ref() };
-    let Handled { mut response, place, failure } = handle(door, site, activity, request, marks).await;
+    let Handled { mut response, place, failure } = handle(service, site, activity, request, marks).await;
     match (span, response.status(), response.body_mut()) {
         // It is over when its reply is.
         (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
@@ -41,10 +46,10 @@ pub(super) async fn answer(door: &Door, site: Site, activity: &Activity, request
         (None, ..) => {}
     }
     if let Some(seen) = seen {
-        if door.access.ids {
+        if service.access.ids {
             seen.mark(&mut response);
         }
-        if door.access.log {
+        if service.access.log {
             let (function, bytes) =
                 (place.as_ref().map(|place| place.labels().function.as_str()), response.body().size_hint().lower());
             seen.log(&response, function, bytes, begin, trace);
@@ -77,20 +82,20 @@ impl Handled {
     }
 }
 
-async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
+async fn handle(service: &HttpService, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
     let span = marks.span;
     let (mut head, incoming) = request.into_parts();
     if let Err(failure) = head::check(&mut head, !incoming.is_end_stream()) {
-        door.board.thread().unrouted.add(1);
+        service.shard.thread().unrouted.add(1);
         return Handled::failed(failure, None);
     }
     let path = head.uri.path();
     if path.len() > PATH_BYTES_MAX {
-        door.board.thread().unrouted.add(1);
+        service.shard.thread().unrouted.add(1);
         return Handled::failed(Failure::PathTooLong, None);
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let found = door.router.borrow().find(site, path, &head.method);
+    let found = service.router.borrow().find(site, path, &head.method);
     match (span, &found) {
         (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
         (Some(span), Err((_, Some(place)))) => span.routed(place.clone()),
@@ -107,14 +112,14 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
         }
         Err((failure, place)) => {
             match &place {
-                Some(place) => door.board.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
-                None => door.board.thread().unrouted.add(1),
+                Some(place) => service.shard.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
+                None => service.shard.thread().unrouted.add(1),
             }
             return Handled::failed(failure, place);
         }
     };
     sledge_sandbox::prefetch(&*route.function);
-    let unanswered = Unanswered(Some((door, &route)));
+    let unanswered = Unanswered(Some((service, &route)));
     // What it cannot say needs no look.
     let trailing = if route.function.reads_head { Trailing::of(&head) } else { Trailing::Never };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
@@ -127,7 +132,7 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
         asked
     };
     let asked = route.function.reads_head.then(asked);
-    let result = run(door, &route, activity, asked, incoming, marks).await;
+    let result = run(service, &route, activity, asked, incoming, marks).await;
     match result.as_ref().map(|reply| &reply.result) {
         Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
         Ok(Ok(Content::Stream(stream))) => match stream.accept() {
@@ -157,12 +162,12 @@ async fn handle(door: &Door, site: Site, activity: &Activity, request: Request<I
 }
 
 /// A request that was routed: counted when it is answered, and also when its client goes before that.
-struct Unanswered<'a>(Option<(&'a Door, &'a Route)>);
+struct Unanswered<'a>(Option<(&'a HttpService, &'a Route)>);
 
 impl Unanswered<'_> {
     fn answered(mut self, failure: Option<&Failure>) {
-        if let Some((door, route)) = self.0.take() {
-            door.board.note(&route.function, |row| row.ended(failure));
+        if let Some((service, route)) = self.0.take() {
+            service.shard.note(&route.function, |row| row.ended(failure));
         }
     }
 
@@ -174,26 +179,26 @@ impl Unanswered<'_> {
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        if let Some((door, route)) = self.0 {
-            door.board.note(&route.function, |row| row.ended(Some(&Failure::Cancelled)));
+        if let Some((service, route)) = self.0 {
+            service.shard.note(&route.function, |row| row.ended(Some(&Failure::Cancelled)));
         }
     }
 }
 
 /// Takes a request in and has it run. What cannot be taken is refused before its body is read.
 async fn run(
-    door: &Door,
+    service: &HttpService,
     route: &Route,
     activity: &Activity,
     head: Option<Box<RequestHead>>,
     incoming: Incoming,
     marks: Marks<'_>,
 ) -> Result<Reply, Failure> {
-    if body::is_declared_too_large(&incoming, door.body_bytes_max) || activity.is_refused() {
+    if body::is_declared_too_large(&incoming, service.body_bytes_max) || activity.is_refused() {
         return Err(Failure::BodyTooLarge);
     }
-    let admission = door.dispatcher.admit(&route.function)?;
-    let (bytes_max, time_max) = (door.body_bytes_max, door.timeouts.body);
+    let admission = service.dispatcher.admit(&route.function)?;
+    let (bytes_max, time_max) = (service.body_bytes_max, service.timeouts.body);
     // What was cut off by us is not broken.
     let cut_off = |failure| if failure == Failure::BodyBroken && activity.is_refused() { Failure::BodyTooLarge } else { failure };
     let is_coming = route.function.streams_body && !incoming.is_end_stream();
@@ -208,7 +213,7 @@ async fn run(
     let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
     invocation.request_id = marks.id;
     invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
-    let mut reply = door.dispatcher.begin(invocation, door).reply().await?;
+    let mut reply = service.dispatcher.begin(invocation, service).reply().await?;
     if is_coming {
         reply.result = reply.result.map_err(cut_off);
     }

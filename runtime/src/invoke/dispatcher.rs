@@ -40,14 +40,14 @@ impl fmt::Debug for Dispatcher {
 }
 
 impl Dispatcher {
-    /// The dispatcher of so many workers, with the queue of each, in order; requests come through as many threads as `doors` says. `keeps_promises`
+    /// The dispatcher of so many workers, with the queue of each, in order; requests come through as many threads as `sources` says. `keeps_promises`
     /// says whether it takes only as many requests as it can be expected to answer by their deadlines.
     #[must_use]
-    pub fn new(workers: usize, doors: usize, requests_max: usize, keeps_promises: bool) -> (Arc<Dispatcher>, Vec<Deque<Work>>) {
+    pub fn new(workers: usize, sources: usize, requests_max: usize, keeps_promises: bool) -> (Arc<Dispatcher>, Vec<Deque<Work>>) {
         let (exchange, deques) = Exchange::new(workers);
         let dispatcher = Dispatcher {
             exchange,
-            requests: Requests::new(doors, requests_max),
+            requests: Requests::new(sources, requests_max),
             sequence: AtomicU64::new(0),
             load: AtomicU64::new(0),
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
@@ -123,8 +123,8 @@ impl Dispatcher {
         is_at_rest && self.stirred.swap(false, Ordering::Relaxed)
     }
 
-    /// Says that through one of the doors no more requests will come.
-    pub fn close_door(&self) {
+    /// Says that through one of the sources no more requests will come.
+    pub fn close_source(&self) {
         if self.requests.close_source() {
             self.exchange.wake_all();
         }
@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_the_last_door_is_closed_and_the_last_request_answered() {
+    fn it_is_over_when_the_last_source_is_closed_and_the_last_request_answered() {
         let (dispatcher, _deques) = Dispatcher::new(1, 2, 2, false);
         assert!(dispatcher.requests.enter());
         let request = Admission { dispatcher: Arc::clone(&dispatcher), gate: None, runs: false, load: 0, sequence: 0 };
-        dispatcher.close_door();
+        dispatcher.close_source();
         assert!(!dispatcher.is_over());
-        dispatcher.close_door();
+        dispatcher.close_source();
         assert!(!dispatcher.is_over());
         drop(request);
         assert!(dispatcher.is_over());

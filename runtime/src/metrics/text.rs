@@ -8,8 +8,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-use super::board::{Metrics, OUTCOMES, Totals};
 use super::process;
+use super::shard::{Metrics, OUTCOMES, Totals};
 use crate::counters::{Count, Sum};
 
 /// What comes from elsewhere.
@@ -70,7 +70,7 @@ fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
     let closed = metrics.threads(|thread| &thread.closed);
     let open = metrics.threads(|thread| &thread.accepted);
     let open = open.into_iter().zip(closed).map(|((name, accepted), (_, closed))| (name, accepted.saturating_sub(closed)));
-    let of = |name, help, count: fn(&super::board::Thread) -> &Count| (name, help, metrics.threads(count));
+    let of = |name, help, count: fn(&super::shard::Thread) -> &Count| (name, help, metrics.threads(count));
     vec![
         of("unrouted_requests", "Requests for which there is no route", |thread| &thread.unrouted),
         of("connections", "Connections accepted", |thread| &thread.accepted),

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{Fields, Pipe, Reply};
 use crate::outcome::Failure;
-use crate::patience::before;
+use crate::timeout::before;
 
 /// Where a reply goes.
 #[derive(Debug)]

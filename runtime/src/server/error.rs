@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::admin::door::DoorError;
+use crate::admin::listener::ListenError;
 use crate::telemetry::TelemetryError;
 
 /// Why a server did not start.
@@ -12,9 +12,9 @@ pub enum ServerError {
     /// Spans cannot be exported.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-    /// There is no admin door.
+    /// There is no admin API.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Listener(#[from] ListenError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}{}", hint(source))]
     Listen {

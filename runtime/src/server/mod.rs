@@ -29,18 +29,18 @@ use self::plan::Plan;
 use self::prepare::Prepared;
 use self::reload::Reloader;
 use crate::abort::{AbortOnPanic, vital};
-use crate::admin::door::{Door, DoorError, SocketFile, Token};
+use crate::admin::listener::{ListenError, Listener, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::blocking;
 use crate::config::{Admission, Config, ConfigError};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
-use crate::http::{Access, Door as HttpDoor, Manners, Site, Timeouts, listener};
+use crate::http::{Access, ConnectionSettings, HttpService, Site, Timeouts, listener};
 use crate::invoke::{Dispatcher, WorkDeque};
 use crate::logging;
-use crate::metrics::board::Thread as ThreadCounts;
-use crate::metrics::{Board, Metrics};
+use crate::metrics::shard::Thread as ThreadCounts;
+use crate::metrics::{Metrics, Shard};
 use crate::schedule::Phase;
 use crate::systemd;
 use crate::telemetry::Telemetry;
@@ -52,7 +52,7 @@ use crate::worker::{Local, WorkerSettings};
 const EVENT_INTERVAL: u32 = 31;
 /// Connections at the same time, where the configuration does not say otherwise.
 const CONNECTIONS_MAX: usize = 65_536;
-/// Open files that are not for connections: sockets that listen, the admin door, what is being loaded and compiled.
+/// Open files that are not for connections: sockets that listen, the admin API, what is being loaded and compiled.
 const FILES_RESERVED: u64 = 256;
 /// How long workers get to end what they run, after the time for draining is over.
 const KILL_TIME: Duration = Duration::from_secs(1);
@@ -72,10 +72,10 @@ pub fn serve(
     let Prepared { address, plan, tls, token, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
     let certificate = tls.map(tls::Current::new).map(Arc::new);
-    let mut manners = manners(config, &plan, certificate.clone());
+    let mut connection_settings = connection_settings(config, &plan, certificate.clone());
     let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
         Some(listeners) => {
-            manners.is_inherited = true;
+            connection_settings.is_inherited = true;
             listeners
         }
         None => listener::bind(address, plan.listeners())
@@ -95,7 +95,7 @@ pub fn serve(
         listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
     }
 
-    let door = admin_door(config, address.port(), token)?;
+    let door = admin_listener(config, address.port(), token)?;
     if config.confined {
         confine::drop_privileges();
     }
@@ -106,13 +106,21 @@ pub fn serve(
     signals.thread_block().map_err(|error| thread_error("the signal handling", error.into()))?;
     let (stop, stopped) = watch::channel(false);
     let telemetry = telemetry.map(Telemetry::start).transpose()?;
-    manners.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
+    connection_settings.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
     let metrics = Arc::new(Metrics::default());
-    let running = start(config, &plan, &manners, &deployer, &metrics, listeners, &stopped)?;
+    let running = start(config, &plan, &connection_settings, &deployer, &metrics, listeners, &stopped)?;
     let reloader = Reloader::start(config.clone(), address, Arc::clone(&deployer), certificate, reread)?;
     let (dispatcher, ready_when_degraded) = (Arc::clone(&running.dispatcher), config.ready_when_degraded);
-    let api = Api::new(Arc::clone(&deployer), dispatcher, metrics, manners.tracer, address, plan.workers, ready_when_degraded);
-    let _socket_file = door.map(|door| serve_door(door, api)).transpose()?;
+    let api = Api::new(
+        Arc::clone(&deployer),
+        dispatcher,
+        metrics,
+        connection_settings.tracer,
+        address,
+        plan.workers,
+        ready_when_degraded,
+    );
+    let _socket_file = door.map(|door| serve_admin(door, api)).transpose()?;
     if config.confined
         && let Err(error) = confine::filter_calls()
     {
@@ -145,13 +153,13 @@ pub fn serve(
 }
 
 /// How clients are treated.
-fn manners(config: &Config, plan: &Plan, tls: Option<Arc<tls::Current>>) -> Manners {
+fn connection_settings(config: &Config, plan: &Plan, tls: Option<Arc<tls::Current>>) -> ConnectionSettings {
     let files_max = raise_files_max();
     let connections_max = config.connections_max.unwrap_or_else(|| {
         let files = files_max.saturating_sub(FILES_RESERVED).max(1);
         usize::try_from(files).unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX)
     });
-    Manners {
+    ConnectionSettings {
         body_bytes_max: config.body_bytes_max,
         timeouts: Timeouts {
             head: Duration::from_millis(config.head_timeout_ms),
@@ -176,21 +184,21 @@ fn raise_files_max() -> u64 {
     }
 }
 
-/// Opens the admin door, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
-fn admin_door(config: &Config, port: u16, token: Option<Token>) -> Result<Option<Door>, DoorError> {
+/// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
+fn admin_listener(config: &Config, port: u16, token: Option<Token>) -> Result<Option<Listener>, ListenError> {
     match &config.admin {
-        Some(admin) => Address::parse(admin).map(|address| Door::open(address, token)).transpose(),
+        Some(admin) => Address::parse(admin).map(|address| Listener::open(address, token)).transpose(),
         None => Ok(Address::default_for(port).and_then(|address| {
-            let opened = Door::open(address, token);
-            opened.map_err(|error| tracing::warn!(%error, "there is no admin door")).ok()
+            let opened = Listener::open(address, token);
+            opened.map_err(|error| tracing::warn!(%error, "there is no admin API")).ok()
         })),
     }
 }
 
-fn serve_door(door: Door, api: Api) -> Result<SocketFile, ServerError> {
-    let address = door.address.clone();
-    let file = door.serve(api).map_err(|error| thread_error("the admin door", error))?;
-    tracing::info!(%address, "admin door");
+fn serve_admin(listener: Listener, api: Api) -> Result<SocketFile, ServerError> {
+    let address = listener.address.clone();
+    let file = listener.serve(api).map_err(|error| thread_error("the admin API", error))?;
+    tracing::info!(%address, "admin API");
     Ok(file)
 }
 
@@ -226,7 +234,7 @@ impl Running {
 fn start(
     config: &Config,
     plan: &Plan,
-    manners: &Manners,
+    connection_settings: &ConnectionSettings,
     deployer: &Deployer,
     metrics: &Metrics,
     listeners: Vec<Listening>,
@@ -248,7 +256,7 @@ fn start(
     let thread = |name: &str, listeners: Option<Listening>| Thread {
         counts: metrics.thread(name),
         counts_functions: config.metrics,
-        manners: manners.clone(),
+        connection_settings: connection_settings.clone(),
         dispatcher: Arc::clone(&dispatcher),
         routes: deployer.subscribe(),
         listeners: listeners.unwrap_or_default(),
@@ -289,7 +297,7 @@ struct Thread {
     routes: Subscription,
     counts: Arc<ThreadCounts>,
     counts_functions: bool,
-    manners: Manners,
+    connection_settings: ConnectionSettings,
     listeners: Listening,
     stopped: watch::Receiver<bool>,
     /// The cores of all threads.
@@ -313,10 +321,10 @@ impl Thread {
     fn live(self, work: Option<(usize, WorkDeque, WorkerSettings)>, core: Option<usize>) -> io::Result<()> {
         let runtime = runtime(self.cores.clone())?;
         let dispatcher = || Arc::clone(&self.dispatcher);
-        let board = Board::new(self.counts, self.counts_functions);
+        let shard = Shard::new(self.counts, self.counts_functions);
         let local =
-            work.map(|(index, deque, settings)| Local::new(dispatcher(), index, deque, settings, board.clone())).transpose()?;
-        let door = Rc::new(HttpDoor::new(self.routes.router(), dispatcher(), local.clone(), board, self.manners));
+            work.map(|(index, deque, settings)| Local::new(dispatcher(), index, deque, settings, shard.clone())).transpose()?;
+        let door = Rc::new(HttpService::new(self.routes.router(), dispatcher(), local.clone(), shard, self.connection_settings));
         pin(core.as_slice());
         runtime.spawn_local(vital(self.routes.follow(Rc::clone(&door))));
         if !self.listeners.is_empty() {

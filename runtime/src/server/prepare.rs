@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::plan::Plan;
 use crate::admin::Address;
-use crate::admin::door::Token;
+use crate::admin::listener::Token;
 use crate::config::{self, Config, ConfigError, Problem};
 use crate::deploy::{DeployError, Deployer};
 use crate::kernel;

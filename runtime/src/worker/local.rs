@@ -37,7 +37,7 @@ use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
 use crate::invoke::work::{Started, Work};
 use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
-use crate::metrics::Board;
+use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
 use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
@@ -80,7 +80,7 @@ struct Worker {
     settings: WorkerSettings,
     /// A sandbox whose reply was handed over, to be put back when there is time.
     finished: Option<(Box<Sandbox>, Arc<Function>)>,
-    board: Board,
+    shard: Shard,
 }
 
 thread_local! {
@@ -104,7 +104,7 @@ impl Local {
         index: usize,
         deque: WorkDeque,
         settings: WorkerSettings,
-        board: Board,
+        shard: Shard,
     ) -> io::Result<Rc<Local>> {
         let place = Place::new(Arc::clone(&dispatcher), index, deque);
         let worker = Worker {
@@ -119,7 +119,7 @@ impl Local {
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
             finished: None,
-            board,
+            shard,
         };
         let local = Rc::new(Local { worker: RefCell::new(worker), dispatcher, index });
         LOCAL.set(Some(Rc::clone(&local)));
@@ -287,7 +287,7 @@ impl Worker {
         };
         let stolen = self.scheduler.take_stolen();
         if stolen > 0 {
-            self.board.thread().stolen.add(stolen);
+            self.shard.thread().stolen.add(stolen);
         }
         next
     }
@@ -313,7 +313,7 @@ impl Worker {
         // Meanwhile the sandbox of the request before is reset.
         self.dispatcher.pools().prefetch(self.index, &function.template);
         function.prefetch();
-        self.board.prefetch(function);
+        self.shard.prefetch(function);
         let clean = self.put_back_at(taken);
         let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(function) };
         let sandbox = match sandbox {
@@ -323,7 +323,7 @@ impl Worker {
                 return Event::Dropped;
             }
         };
-        let ready = if invocation.trace.is_some() { Instant::now() } else { self.board.now(clean) };
+        let ready = if invocation.trace.is_some() { Instant::now() } else { self.shard.now(clean) };
         let instantiated = ready.saturating_duration_since(clean);
         invocation.times = Times { taken, ready, instantiated, ..invocation.times };
         let context = self.context(&mut invocation);
@@ -408,7 +408,7 @@ impl Worker {
                 // Its quantum is not over, and a tick that comes in a host call counts.
                 Progress::Yields if ran < self.settings.quantum => continue,
                 Progress::Preempted | Progress::Yields => {
-                    self.board.note(&started.invocation.function, |row| row.preemptions.add(1));
+                    self.shard.note(&started.invocation.function, |row| row.preemptions.add(1));
                     started.invocation.times.cpu += ran;
                     return Event::Preempted { ran, work: Work::Started(started) };
                 }
@@ -488,7 +488,7 @@ impl Worker {
         let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
         let times = invocation.times;
         let function = &invocation.function;
-        self.board.note(function, |row| {
+        self.shard.note(function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
             row.queue.observe(times.queued());
             row.instantiate.observe(times.instantiated);
@@ -536,8 +536,8 @@ impl Worker {
     fn put_back_at(&mut self, begin: Instant) -> Instant {
         let Some((sandbox, function)) = self.finished.take() else { return begin };
         self.dispatcher.pools().put(self.index, sandbox, begin);
-        let end = self.board.now(begin);
-        self.board.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
+        let end = self.shard.now(begin);
+        self.shard.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
         end
     }
 

@@ -29,7 +29,7 @@ pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
 
 /// What one thread counted of one function.
 #[derive(Debug)]
-pub struct Row {
+pub struct Counters {
     labels: Arc<Labels>,
     /// Requests that this thread answered, by their [outcome](OUTCOMES).
     outcomes: [Count; OUTCOMES.len()],
@@ -60,16 +60,16 @@ pub struct Thread {
     /// Requests, begun or not, that it took over from other workers.
     pub stolen: Count,
     /// Those of the functions, in the order in which they came.
-    rows: Mutex<Vec<Arc<Row>>>,
+    rows: Mutex<Vec<Arc<Counters>>>,
 }
 
 /// A thread's side: for that thread alone.
 #[derive(Clone)]
-pub struct Board {
+pub struct Shard {
     thread: Arc<Thread>,
     counts_functions: bool,
     /// By the function's number.
-    rows: Rc<RefCell<Vec<Option<Arc<Row>>>>>,
+    rows: Rc<RefCell<Vec<Option<Arc<Counters>>>>>,
 }
 
 /// All threads.
@@ -83,27 +83,27 @@ pub struct Metrics {
 pub struct Totals {
     /// Requests by their outcome.
     pub outcomes: [u64; OUTCOMES.len()],
-    /// As of a [`Row`].
+    /// As of a [`Counters`].
     pub queue: Sum,
-    /// As of a [`Row`].
+    /// As of a [`Counters`].
     pub instantiate: Sum,
-    /// As of a [`Row`].
+    /// As of a [`Counters`].
     pub run: Sum,
-    /// As of a [`Row`].
+    /// As of a [`Counters`].
     pub reset: Sum,
-    /// As of a [`Row`].
+    /// As of a [`Counters`].
     pub preemptions: u64,
     /// The same, by the phase's name.
     pub phases: BTreeMap<String, Sum>,
 }
 
-impl fmt::Debug for Board {
+impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Board").field("thread", &self.thread.name).finish_non_exhaustive()
+        f.debug_struct("Shard").field("thread", &self.thread.name).finish_non_exhaustive()
     }
 }
 
-impl Row {
+impl Counters {
     /// Takes note of how a request ended.
     pub fn ended(&self, failure: Option<&Failure>) {
         let index = failure.map_or(0, |failure| {
@@ -115,7 +115,7 @@ impl Row {
     }
 }
 
-impl Row {
+impl Counters {
     /// Takes note of how long a request was in which phase.
     pub fn note_phases(&self, clock: &PhaseClock) {
         for (index, _, time) in clock.times() {
@@ -133,11 +133,11 @@ impl Row {
     }
 }
 
-impl Board {
+impl Shard {
     /// The side of the thread to which those counts belong; it counts requests by function, or does not.
     #[must_use]
-    pub fn new(thread: Arc<Thread>, counts_functions: bool) -> Board {
-        Board { thread, counts_functions, rows: Rc::default() }
+    pub fn new(thread: Arc<Thread>, counts_functions: bool) -> Shard {
+        Shard { thread, counts_functions, rows: Rc::default() }
     }
 
     /// What is counted of all functions together.
@@ -160,12 +160,12 @@ impl Board {
     }
 
     /// Takes note of something in the function's row of this thread.
-    pub fn note(&self, function: &Function, note: impl FnOnce(&Row)) {
+    pub fn note(&self, function: &Function, note: impl FnOnce(&Counters)) {
         self.note_of(function.number, &function.labels, note);
     }
 
     /// The same of a function that need not be there.
-    pub fn note_of(&self, number: FunctionId, labels: &Arc<Labels>, note: impl FnOnce(&Row)) {
+    pub fn note_of(&self, number: FunctionId, labels: &Arc<Labels>, note: impl FnOnce(&Counters)) {
         if !self.counts_functions {
             return;
         }
@@ -186,13 +186,13 @@ impl Board {
 
 impl Thread {
     /// The function's row; a new one if there is none.
-    fn row(&self, labels: &Arc<Labels>) -> Arc<Row> {
+    fn row(&self, labels: &Arc<Labels>) -> Arc<Counters> {
         let mut rows = lock(&self.rows);
         if let Some(row) = rows.iter().find(|row| row.labels == *labels) {
             return Arc::clone(row);
         }
         let phases = labels.phases.as_ref().map_or(0, |phases| phases.as_slice().len());
-        let row = Arc::new(Row {
+        let row = Arc::new(Counters {
             labels: Arc::clone(labels),
             outcomes: Default::default(),
             queue: Histogram::default(),

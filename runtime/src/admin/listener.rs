@@ -1,4 +1,4 @@
-//! Listening at the admin door: the socket, which clients may connect, connections.
+//! Listening for the admin API: the socket, which clients may connect, connections.
 
 use std::convert::Infallible;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -39,10 +39,10 @@ const TOKEN_KEY: &str = "admin_token";
 /// The shortest token.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// Why there is no admin door.
+/// Why the admin API cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DoorError {
+pub enum ListenError {
     /// The address cannot be listened on.
     #[error("admin: cannot listen on {address}: {source}")]
     Listen {
@@ -81,15 +81,15 @@ impl Token {
 
 /// A socket that listens; a Unix socket's file goes with it.
 #[derive(Debug)]
-pub struct Door {
-    listener: Listener,
+pub struct Listener {
+    socket: Socket,
     /// Where it listens.
     pub address: Address,
     token: Option<Token>,
 }
 
 #[derive(Debug)]
-enum Listener {
+enum Socket {
     Unix(StdUnixListener),
     Tcp(net::TcpListener),
 }
@@ -107,23 +107,23 @@ impl Drop for SocketFile {
     }
 }
 
-impl Door {
+impl Listener {
     /// Listens.
     ///
     /// # Errors
     /// When the address cannot be had, also because another server is there.
-    pub fn open(address: Address, token: Option<Token>) -> Result<Door, DoorError> {
-        let failed = |source| DoorError::Listen { address: address.clone(), source };
-        let (listener, address) = match &address {
-            Address::Unix(path) => (Listener::Unix(bind_unix(path).map_err(failed)?), address),
+    pub fn open(address: Address, token: Option<Token>) -> Result<Listener, ListenError> {
+        let failed = |source| ListenError::Listen { address: address.clone(), source };
+        let (socket, address) = match &address {
+            Address::Unix(path) => (Socket::Unix(bind_unix(path).map_err(failed)?), address),
             Address::Tcp(tcp) => {
                 let listener = net::TcpListener::bind(tcp).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
                 let address = Address::Tcp(listener.local_addr().map_err(failed)?);
-                (Listener::Tcp(listener), address)
+                (Socket::Tcp(listener), address)
             }
         };
-        Ok(Door { listener, address, token })
+        Ok(Listener { socket, address, token })
     }
 
     /// Serves in a thread of its own until the process ends.
@@ -167,13 +167,13 @@ fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     Ok(listener)
 }
 
-async fn accept(door: Door, api: Api) -> io::Result<()> {
-    let shared = Rc::new((api, door.token));
+async fn accept(listener: Listener, api: Api) -> io::Result<()> {
+    let shared = Rc::new((api, listener.token));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (mut unix, mut tcp) = (None, None);
-    match door.listener {
-        Listener::Unix(listener) => unix = Some(UnixListener::from_std(listener)?),
-        Listener::Tcp(listener) => tcp = Some(TcpListener::from_std(listener)?),
+    match listener.socket {
+        Socket::Unix(listener) => unix = Some(UnixListener::from_std(listener)?),
+        Socket::Tcp(listener) => tcp = Some(TcpListener::from_std(listener)?),
     }
     loop {
         // Never closed. A client that finds no place waits in the system's queue, which is limited, too.
