@@ -71,6 +71,7 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("overload-4x-goodput-ratio", order::goodput_4),
     ("overload-10x-goodput-ratio", order::goodput_10),
     ("overload-accepted-p99-ms", order::p99_ms),
+    ("simulated-seeds-per-s", order::simulated),
     ("start-ten-functions-ms", server::start_ms),
     ("idle-memory-ten-functions-mb", server::idle_mb),
     ("ping-observed-throughput-ratio", server::observed),

@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::Bench;
 use crate::load::{self, Load};
@@ -97,4 +98,16 @@ pub(super) fn goodput_10(bench: &mut Bench) -> Result<f64> {
 /// Of what is accepted, at all loads.
 pub(super) fn p99_ms(bench: &mut Bench) -> Result<f64> {
     Ok(bench.overload()?.p99_ms)
+}
+
+/// How many seeds of the whole pool are simulated in a second, on all cores.
+pub(super) fn simulated(_: &mut Bench) -> Result<f64> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut simulation = Command::new(cargo);
+    simulation.args(["test", "-p", "sledge-schedule", "--release", "--locked", "--test", "simulation", "--", "--nocapture"]);
+    let output = simulation.current_dir(checkout::root()).env("SEEDS", "5000").env_remove("REPLAY").output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "the simulation failed:\n{text}");
+    let rate = text.lines().find_map(|line| line.strip_suffix(" seeds a second")?.rsplit(' ').next());
+    rate.and_then(|rate| rate.parse().ok()).with_context(|| format!("no rate in:\n{text}"))
 }
