@@ -40,7 +40,7 @@ static inline ssize_t repeat_write(int fd, const void *from, size_t length) {
     return (ssize_t)length;
 }
 
-/* Who uses no streams does not pay for them. */
+/* A program that uses no streams does not pay for them. */
 static inline FILE *repeat_stdin(void) {
     return repeat_input != NULL ? repeat_input : (repeat_input = fmemopen(repeat_body, repeat_body_length, "r"));
 }

@@ -104,7 +104,7 @@ impl Drop for Listener {
     }
 }
 
-/// An address of this machine that nobody listens on now.
+/// An address of this machine on which no process listens now.
 ///
 /// # Errors
 ///

@@ -18,13 +18,14 @@ use tokio::runtime::{Builder, LocalOptions};
 
 /// Answers requests with `answer`, a body or else a status, on a port of this machine that the system chooses.
 ///
-/// Prints `listening on http://ADDRESS`, as `sledge serve` does; the process ends with its standard input, and is pinned by whoever starts it.
+/// Prints `listening on http://ADDRESS`, as `sledge serve` does; the process ends with its standard input. The process that starts it pins it to a
+/// core.
 ///
 /// # Errors
 ///
 /// If it cannot listen.
 pub fn serve(answer: impl AsyncFn(Request<Incoming>) -> Result<Bytes, StatusCode> + 'static) -> Result<()> {
-    // Whoever started this is gone when standard input ends.
+    // Standard input ends when the process that started this one has gone.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);

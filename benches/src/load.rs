@@ -1,11 +1,11 @@
 //! Load: so many clients, each with a connection of its own, which either send the next request when the last one was answered (a closed loop), or
 //! share a rate at which requests are due whether others were answered or not (an open loop).
 //!
-//! In an open loop a request's latency counts from when it was due, so that a server that stalls cannot hide how long those had to wait that
-//! were not even sent meanwhile. All clients share one thread, the caller's. Requests are bytes made once, and replies are read as far as their
-//! `content-length` says, so that the generator costs less than any server. That thread never sleeps: waking one costs whoever sends to it a
-//! microsecond or two of its own time, and whether it sleeps depends on how fast the server is, so that the slower of two servers would pay for
-//! being slower once more.
+//! In an open loop a request's latency counts from when it was due, so that a server that stalls cannot hide how long those had to wait that were not
+//! even sent meanwhile. All clients share one thread, the caller's. Requests are bytes made once, and replies are read as far as their
+//! `content-length` says, so that the generator costs less than any server. That thread never sleeps: waking one costs the server that sends to it a
+//! microsecond or two, and whether it sleeps depends on how fast the server is, so that the slower of two servers would pay for being slower once
+//! more.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -230,7 +230,7 @@ async fn client(address: SocketAddr, load: Load, number: usize, sent: Rc<Cell<u6
         };
         let (status, body) = answered.with_context(|| format!("POST {}", load.path))?;
         let received = Instant::now();
-        // What was under way at the end counts for nobody.
+        // A request still under way at the end is not counted.
         if received >= span.end {
             return Ok(counts);
         }

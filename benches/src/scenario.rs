@@ -33,7 +33,7 @@ const RATE: f64 = 5_000.0;
 /// Microseconds to tens of milliseconds.
 const FIBONACCI_SWEEP: [u32; 4] = [10, 20, 25, 30];
 
-/// Who answers.
+/// The server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// A fresh sandbox for each request.

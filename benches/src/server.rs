@@ -208,7 +208,7 @@ pub(crate) fn watch_output(child: &mut Child) -> Receiver<SocketAddr> {
                 match line {
                     Ok(line) => {
                         if let Some(address) = address_in(&line) {
-                            // Nobody waits for a second one.
+                            // The receiver takes only the first address.
                             let _ = sender.send(address);
                         }
                     }

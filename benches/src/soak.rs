@@ -122,7 +122,7 @@ fn soak(server: &Server, admin: &Client, modules: &[Bytes; 2], time: Duration, s
             let deployer = scope.spawn(|| deploy_on(server, admin, modules, &mut deploying, &done));
             let outcomes = load::run(server.address(), &loads, Duration::ZERO, PIECE);
             done.store(true, Ordering::Relaxed);
-            let deployed = deployer.join().map_err(|_| anyhow::anyhow!("whoever deploys panicked"))?;
+            let deployed = deployer.join().map_err(|_| anyhow::anyhow!("the thread that deploys panicked"))?;
             anyhow::Ok((outcomes?, deployed?))
         });
         let paths = || loads.iter().map(|load| format!("{} {}", load.clients, load.path)).collect::<Vec<_>>().join(", ");

@@ -46,7 +46,7 @@ impl Run {
         self.markdown.lines().filter(|line| line.starts_with(&format!("| {server} |"))).collect()
     }
 
-    /// Whether `sledge` was measured, whoever else was not.
+    /// Whether `sledge` was measured, even if other servers were not.
     fn has_sledge(&self) -> bool {
         let measured = |row: &&&str| row.split('|').nth(2).is_some_and(|cell| cell.trim().parse::<f64>().is_ok_and(|n| n > 0.0));
         let turns = self.csv.lines().filter(|line| line.contains(",sledge,")).count();
@@ -91,7 +91,7 @@ fn answer(mut stream: TcpStream, answered: &AtomicUsize, right: usize) {
 }
 
 #[test]
-fn who_is_not_installed_is_a_row_and_no_failure() {
+fn a_peer_that_is_not_installed_is_a_row_and_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let run = Run::new(folder.path(), "hyper node nuclio");
     assert!(run.output.status.success(), "{:?}", run.output);
@@ -110,7 +110,7 @@ fn who_is_not_installed_is_a_row_and_no_failure() {
 }
 
 #[test]
-fn a_wrong_reply_is_a_failure_of_who_gave_it() {
+fn a_wrong_reply_is_a_failure_of_its_server() {
     let folder = tempfile::tempdir().unwrap();
     install_node(folder.path(), &server(0));
     let run = Run::new(folder.path(), "node");
@@ -128,7 +128,7 @@ fn replies_are_compared_while_they_are_measured() {
 }
 
 #[test]
-fn who_does_not_start_says_why() {
+fn a_server_that_does_not_start_says_why() {
     let folder = tempfile::tempdir().unwrap();
     install_node(folder.path(), "echo cannot find module >&2; exit 1");
     let run = Run::new(folder.path(), "node");

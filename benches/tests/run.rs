@@ -158,7 +158,7 @@ fn rows(sledge: f64, process: f64) -> Vec<Row> {
     applications.iter().flat_map(both).collect()
 }
 
-/// A run's folder without record, as whoever measured by hand leaves it.
+/// A run's folder without a record, as it is after measuring by hand.
 fn by_hand(folder: &Path, sledge: f64) {
     fs::write(folder.join("load.csv"), row::csv(&rows(sledge, 100.0))).unwrap();
     tables::write(&folder.join("applications.csv"), [turn("ocr", 2e-3, 2.2e-3), turn("ocr", 1e-3, 1.3e-3)]).unwrap();

@@ -1,4 +1,4 @@
-/* hello-reactor: greets whoever the body names. The smallest reactor that does something.
+/* hello-reactor: greets the person that the body names. The smallest reactor that does something.
  *
  * The greeting is put together by a constructor, that is, once, before the first request; each request starts from
  * a copy of that state, so that `served` is 0 at the start of every one. */

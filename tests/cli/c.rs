@@ -68,7 +68,7 @@ fn a_program_may_have_a_minimum_of_its_own() {
 }
 
 #[test]
-fn memories_of_64_bits_are_for_those_who_bring_no_library() {
+fn memories_of_64_bits_are_for_programs_without_a_library() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("wide.c"), "long first(long *from)\n{\n    return *from;\n}\n").expect("write a file");
     let link = ["-nostdlib", "-Wl,--no-entry", "-Wl,--export=first"];

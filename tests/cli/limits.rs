@@ -54,7 +54,7 @@ fn the_time_limit_is_of_processor_time() {
     let worker = child_of(&awsm);
     rustix::process::kill_process(worker, Signal::STOP).expect("stop");
     let early = process::wait(&mut awsm, LIMIT + Duration::from_secs(1));
-    assert!(early.is_none(), "it ended though nobody worked: {early:?}");
+    assert!(early.is_none(), "it ended though its worker was stopped: {early:?}");
     rustix::process::kill_process(worker, Signal::CONT).expect("continue");
     let stderr = std::io::read_to_string(awsm.stderr.take().expect("piped")).expect("its message");
     let status = process::wait(&mut awsm, TIME_MAX).expect("awsm ends");

@@ -56,7 +56,7 @@ fn a_function_at_its_limits_answers_429_before_the_body_is_read() {
         assert_eq!(raw.reply().expect("a reply although the body is missing").status, 429);
         // Others are not concerned.
         assert_eq!(client.post("/echo", "x").text(), "x");
-        // Whoever was taken is answered; after that there is room again.
+        // Admitted requests are answered; after that there is room again.
         assert!([running, waiting].iter_mut().all(|raw| raw.reply().expect("a reply").status == 504));
         assert_eq!(client.post("/spin", "").status, 504);
         server.stop();
@@ -87,7 +87,7 @@ fn no_more_run_at_the_same_time_than_the_limit_and_all_are_answered() {
 
 /// A request whose client has gone, or whose deadline has passed, gives its place in the queue back, and is never run.
 #[test]
-fn who_has_gone_makes_room() {
+fn a_client_that_left_makes_room() {
     let spin = json!({ "deadline_ms": 60_000, "concurrency_max": 1, "queue_max": 1 });
     let server = Server::start(json!({ "functions": [entry_with("spin", "spin.wat", &spin)] }));
     let running = spinning(&server);

@@ -58,7 +58,7 @@ fn connections(address: SocketAddr, count: usize, first: &[u8]) -> Vec<TcpStream
 }
 
 #[test]
-fn twenty_thousand_idle_connections_cost_little_and_hinder_nobody() {
+fn twenty_thousand_idle_connections_cost_little_and_hinder_no_client() {
     // As many as the system lets this process have files, but for those of the tests beside this one.
     let count = 20_000.min(raise_files_max().saturating_sub(3_000) as usize);
     let server = Server::start(json!({ "workers": 2, "connections_max": 30_000, "head_timeout_ms": 600_000,
@@ -88,7 +88,7 @@ fn open_connections(server: &Server) -> u64 {
 
 /// Whatever comes on a port that speaks TLS: it is answered with an alert or not at all, and is gone after its time.
 #[test]
-fn junk_on_a_tls_port_hinders_nobody() {
+fn junk_on_a_tls_port_hinders_no_other_client() {
     let folder = tempfile::tempdir().expect("a folder");
     let (files, connector, _) = certificate(folder.path());
     let mut config = json!({ "workers": 2, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] });
@@ -143,7 +143,7 @@ fn junk_on_a_tls_port_hinders_nobody() {
 }
 
 #[test]
-fn slow_heads_hinder_nobody_and_do_not_pile_up() {
+fn slow_heads_hinder_no_other_client_and_do_not_pile_up() {
     let server = Server::start(json!({ "workers": 1, "head_timeout_ms": 3_000, "functions": [entry("echo", "echo.wat")] }));
     let before = resident_bytes(&server);
     let mut slow = connections(server.address, 1_000, b"POST /echo HTTP/1.1\r\nhost: test\r\n");
@@ -206,7 +206,7 @@ fn a_server_without_file_descriptors_goes_on_serving() {
 
 /// Connections that are broken off with a reset at every stage of a request.
 #[test]
-fn floods_of_resets_hinder_nobody() {
+fn floods_of_resets_hinder_no_other_client() {
     let server = Server::start(json!({ "workers": 2, "functions": [entry("echo", "echo.wat"), entry("spin", "spin.wat")] }));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

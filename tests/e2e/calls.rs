@@ -30,7 +30,7 @@ fn a_call_has_a_reply_or_says_why_not() {
         let ask = |text: &str| lines(&server, "/caller", text);
         assert_eq!(ask("invoke echo hello\ninvoke exit hello\ninvoke echo "), ["5 hello", "5 HELLO", "0 "], "{listeners}");
         assert_eq!(
-            ask("invoke nobody x\ninvoke stranger x\ninvoke seven x\ninvoke echo on"),
+            ask("invoke missing x\ninvoke stranger x\ninvoke seven x\ninvoke echo on"),
             ["error 44", "error 44", "error 12", "2 on"]
         );
         let pieces = ask("pieces echo abcdefgh\npieces echo abc\ninvoke echo abc\npieces echo ");

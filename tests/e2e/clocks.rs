@@ -1,4 +1,4 @@
-//! The wall clock is set, forwards and back, while things take their time: nobody notices.
+//! The wall clock is set, forwards and back, while requests run: nothing changes for them.
 //!
 //! No namespace has a wall clock of its own, so libfaketime stands between the server and its C library. What asks the kernel past that library
 //! (`rustix`) names its clock in each call; `clippy.toml` forbids the calls that do not.
@@ -28,7 +28,7 @@ fn library() -> PathBuf {
     libraries.find(|library| library.exists()).expect("libfaketime, of Debian's package of that name (scripts/setup)")
 }
 
-/// Sets the clock of whoever reads that file.
+/// Sets the clock of the processes that read that file.
 fn set(file: &Path, offset: &str) {
     let new = file.with_extension("new");
     std::fs::write(&new, offset).and_then(|()| std::fs::rename(&new, file)).expect("set the clock");
@@ -82,7 +82,7 @@ fn when_the_wall_clock_jumps_nothing_ends_early_or_never() {
         for offset in OFFSETS.iter().cycle() {
             set(&clock, offset);
             std::thread::sleep(PAUSE);
-            // Whoever is preempted for this is preempted by a timer, too.
+            // The function that is preempted for this request is preempted by a timer, too.
             assert_eq!(server.client().post("/echo", "x").text(), "x");
             if cases.iter().all(|case| case.is_finished()) {
                 break;

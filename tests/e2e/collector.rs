@@ -30,7 +30,7 @@ pub(crate) struct Span {
     pub(crate) attributes: BTreeMap<String, String>,
     /// What went wrong, if its status is that of an error.
     pub(crate) error: Option<String>,
-    /// Those of who sent it.
+    /// The attributes of the sender.
     pub(crate) resource: BTreeMap<String, String>,
 }
 

@@ -103,7 +103,7 @@ fn invoke_calls_a_function_of_a_running_server() {
     let done = invoke(&["traps", "--data", "u"], b"");
     assert_ne!(done.code(), 0);
     assert!(done.stderr.contains("unreachable"), "{}", done.stderr);
-    let done = invoke(&["nobody", "--data", ""], b"");
+    let done = invoke(&["missing", "--data", ""], b"");
     assert_ne!(done.code(), 0);
     assert!(done.stderr.contains("404"), "{}", done.stderr);
     server.stop();

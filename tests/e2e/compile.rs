@@ -206,7 +206,7 @@ fn a_compiler_that_is_killed_in_the_middle_costs_that_deployment_only() {
     server.stop();
 }
 
-/// A module of which the header is good, that imports what nobody offers, and that is no module otherwise.
+/// A module of which the header is good, that has an import which is not offered, and that is no module otherwise.
 fn foreign(folder: &Path) -> PathBuf {
     let path = folder.join("foreign.wasm");
     let text = r#"(module (import "rb-js-abi-host" "eval-js" (func (param i32) (result i32)))
@@ -234,14 +234,14 @@ fn imports_are_looked_at_before_anything_is_compiled() {
     let answer = reply.json()["error"].as_str().expect("an error").to_owned();
     server.stop();
     let run = process::run(&mut sledge_command(&["run", path]), b"", TIME_MAX);
-    // Nobody is there who could look at it.
+    // There is no server that could look at it.
     let deploy = process::run(&mut sledge_command(&["deploy", path, "--admin", "/nonexistent/door"]), b"", TIME_MAX);
     let serve = refused(folder.path(), &config(folder.path(), &module, &json!({})));
-    for (who, said) in [("server", &answer), ("run", &run.stderr), ("deploy", &deploy.stderr), ("serve", &serve.stderr)] {
-        assert!(words.iter().all(|words| said.contains(words)), "{who}: {said}");
+    for (command, said) in [("server", &answer), ("run", &run.stderr), ("deploy", &deploy.stderr), ("serve", &serve.stderr)] {
+        assert!(words.iter().all(|words| said.contains(words)), "{command}: {said}");
     }
     assert_eq!((run.code(), deploy.code()), (1, 1));
-    // Who links modules compiles them nevertheless.
+    // A build that links modules compiles them nevertheless.
     let awsm = programs::run_awsm(&["compile", path, "--allow-unknown-imports"]);
     assert!(awsm.code() == 1 && awsm.stderr.contains("invalid module"), "{}", awsm.stderr);
 }
@@ -265,7 +265,7 @@ fn what_is_no_module_is_named_for_what_it_is() {
     }
 }
 
-/// The compiler works in a temporary folder, of which nobody hears.
+/// The compiler works in a temporary folder. No message names it.
 #[test]
 fn what_the_compiler_refuses_is_called_by_its_own_name() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -302,7 +302,7 @@ fn says(command: &mut Command, words: &str) -> String {
 }
 
 #[test]
-fn whoever_waits_for_a_compiler_is_told_how_far_it_is() {
+fn a_client_that_waits_for_a_compiler_sees_its_progress() {
     let folder = tempfile::tempdir().expect("a folder");
     let module = endless(folder.path());
     let path = module.to_str().expect("UTF-8");

@@ -47,7 +47,7 @@ pub(crate) fn serve(file: &str, offered: Offer, change: impl FnOnce(&mut Functio
     // Ends with the process of the test: what ends a server is a signal.
     std::thread::spawn(move || {
         let reread = || Ok(Config::default());
-        server::serve(&config, prepared, reread, |address| ready.send(address).expect("somebody waits"))
+        server::serve(&config, prepared, reread, |address| ready.send(address).expect("the test waits"))
     });
     address.recv_timeout(TIME_MAX).expect("it listens")
 }

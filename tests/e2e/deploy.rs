@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A user who owns nothing.
-const NOBODY: u32 = 65_534;
+/// The number of a user without any files or privileges.
+const UNPRIVILEGED: u32 = 65_534;
 
 /// A module that replies with `text`.
 pub(crate) fn saying(text: &str) -> Vec<u8> {
@@ -53,13 +53,13 @@ fn functions_are_deployed_replaced_listed_and_removed() {
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let (admin, client) = (server.admin(), server.client());
     assert_eq!(client.post("/hello", "").status, 404);
-    let settings = json!({ "route": "/api/hello", "methods": ["GET"], "content_type": "text/plain", "tenant": "somebody" });
+    let settings = json!({ "route": "/api/hello", "methods": ["GET"], "content_type": "text/plain", "tenant": "acme" });
     let reply = admin.deploy("hello", &settings, &saying("one"));
     assert_eq!((reply.status, reply.json()), (200, json!({ "added": ["hello"], "replaced": [], "removed": [] })));
     let got = client.get("/api/hello");
     assert_eq!((got.status, got.text().as_str(), got.header("content-type")), (200, "one", Some("text/plain")));
     let first = admin.function("hello").expect("it was deployed");
-    for (key, value) in [("route", "/api/hello"), ("tenant", "somebody"), ("origin", "deployed")] {
+    for (key, value) in [("route", "/api/hello"), ("tenant", "acme"), ("origin", "deployed")] {
         assert_eq!(first[key], value, "{first}");
     }
 
@@ -96,7 +96,7 @@ fn counting() -> Vec<u8> {
     wat::parse_str(text).expect("WAT")
 }
 
-/// Whoever deploys the next version thinks of the module: its tenant's data, its route and its limits are there as before, after a restart, too.
+/// A deployment of the next version may give the module alone: its tenant's data, its route and its limits are there as before, after a restart, too.
 #[test]
 fn settings_stay_unless_they_are_set_or_reset() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -200,8 +200,8 @@ fn two_deployments_at_once_lose_no_setting() {
     server.stop();
 }
 
-/// The promise behind it all: whoever asks while a function is replaced gets the answer of the version before or of the one after, and from
-/// the moment that the deployment is answered, of the one after.
+/// The main promise: a client that asks while a function is replaced gets the answer of the old version or of the new one. From the moment that the
+/// deployment is answered, it gets that of the new one.
 #[test]
 fn a_thousand_replacements_under_load_lose_no_request_and_answer_none_wrongly() {
     const REPLACEMENTS: usize = 1_000;
@@ -425,7 +425,7 @@ fn sighup_makes_the_functions_what_the_file_says() {
 }
 
 #[test]
-fn only_the_owner_may_open_the_door_and_what_a_killed_server_left_there_is_no_obstacle() {
+fn only_the_owner_may_use_the_admin_socket_and_one_left_by_a_killed_server_is_replaced() {
     let mut server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let path = server.admin().path().to_path_buf();
     let mode = |path: &Path| std::fs::symlink_metadata(path).expect("the socket").permissions().mode() & 0o777;
@@ -440,7 +440,7 @@ fn only_the_owner_may_open_the_door_and_what_a_killed_server_left_there_is_no_ob
 
     server.signal(Signal::KILL);
     assert!(!server.wait(TIME_MAX).success());
-    assert!(path.exists(), "nobody was there to remove it");
+    assert!(path.exists(), "a killed server leaves its socket");
     let again = Server::start_with(sledge_command(&["serve", "--config"]).arg(&file));
     assert_eq!(server.admin().get("/status").json()["pid"], again.pid());
     again.stop();
@@ -448,7 +448,7 @@ fn only_the_owner_may_open_the_door_and_what_a_killed_server_left_there_is_no_ob
 }
 
 #[test]
-fn a_door_on_tcp_wants_a_token() {
+fn the_admin_api_on_tcp_wants_a_token() {
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token");
     let write = |text: &str, mode: u32| {
@@ -485,7 +485,7 @@ fn a_door_on_tcp_wants_a_token() {
     assert_eq!(ask(&[]), 401);
     assert_eq!(ask(&[("authorization", "Bearer long enough to be a tokem")]), 401);
     assert_eq!(ask(&[("authorization", "Bearer long enough to be a token")]), 405);
-    // Who has no token does not keep a place, even where none is asked for.
+    // A client without the token does not keep a place, even where no token is required.
     let is_kept = |target: &str, headers: &str| {
         let mut stream = TcpStream::connect(address).expect("the door");
         stream.set_read_timeout(Some(TIME_MAX)).expect("a timeout");
@@ -507,7 +507,7 @@ fn a_door_on_tcp_wants_a_token() {
 }
 
 #[test]
-fn commands_speak_to_the_door() {
+fn commands_speak_to_the_admin_api() {
     let mut server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let file = server.folder().join("greet.wasm");
     std::fs::write(&file, saying("hello")).expect("write the module");
@@ -535,7 +535,7 @@ fn commands_speak_to_the_door() {
 }
 
 #[test]
-fn a_door_that_is_for_others_is_not_taken_for_none() {
+fn a_socket_of_another_user_is_not_taken_for_none() {
     let server = Server::start(json!({ "functions": [] }));
     let folder = tempfile::tempdir().expect("a folder");
     let door = server.admin().path().to_owned();
@@ -550,7 +550,7 @@ fn a_door_that_is_for_others_is_not_taken_for_none() {
     list.args(["list", "--admin"]).arg(&door);
     if rustix::process::geteuid().is_root() {
         // Root may everything.
-        list.uid(NOBODY).gid(NOBODY);
+        list.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     let done = process::run(&mut list, b"", TIME_MAX);
     assert_eq!(done.code(), 1, "{}", done.text());
@@ -564,7 +564,7 @@ fn a_door_that_is_for_others_is_not_taken_for_none() {
 }
 
 #[test]
-fn commands_look_for_the_door_where_servers_have_it() {
+fn commands_look_for_the_admin_api_where_servers_have_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let own = folder.path().join("sledge-8080.sock");
     let list = || {
@@ -605,7 +605,7 @@ fn deployed_functions_outlive_the_server_where_there_is_a_folder_for_them() {
 }
 
 #[test]
-fn who_asks_what_there_is_does_not_wait_for_a_change() {
+fn a_listing_does_not_wait_for_a_change() {
     let none = Config::default();
     let deployer = Arc::new(Deployer::new(&none, load::compiler(&none)).expect("a deployer"));
     // A thread that does not take what is published: the change waits for it, 10 s.
@@ -647,7 +647,7 @@ fn modules_that_stop_arriving_are_given_up() {
 
 /// However many follow logs, others are answered.
 #[test]
-fn who_follows_logs_leaves_places_to_others() {
+fn clients_that_follow_logs_leave_places_to_others() {
     const FOLLOWERS_MAX: usize = 32;
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
     let follow = || {
@@ -667,9 +667,9 @@ fn who_follows_logs_leaves_places_to_others() {
     server.stop();
 }
 
-/// A deployment keeps its place until it is over, also when whoever asked for it has gone.
+/// A deployment keeps its place until it has finished, also when its client has gone.
 #[test]
-fn who_gives_up_does_not_make_room_for_another_compilation() {
+fn a_client_that_gives_up_does_not_make_room_for_another_compilation() {
     const DEPLOYMENTS_MAX: usize = 4;
     let server = Server::start(json!({ "compile_ms_max": 5_000, "functions": [entry("echo", "echo.wat")] }));
     // Takes seconds to compile.
@@ -686,7 +686,7 @@ fn who_gives_up_does_not_make_room_for_another_compilation() {
         })
         .collect();
     eventually("all places are taken", || deploy() == 503);
-    // Time for all of them to have arrived, and then for the server to see that nobody waits.
+    // Time for all of them to have arrived, and then for the server to see that their clients have gone.
     thread::sleep(Duration::from_millis(500));
     drop(asking);
     thread::sleep(Duration::from_millis(500));

@@ -70,7 +70,7 @@ fn serving(example: &Example, file: &str) -> Server {
     Server::start(json!({ "functions": [{ "name": example.name, "path": artifact }] }))
 }
 
-/// Pages that nobody has seen before, in both fonts, three sizes and with dirt.
+/// Pages made for this test, in both fonts, three sizes and with dirt.
 #[test]
 fn ocr_reads_pages_that_it_never_saw() {
     let server = serving(&OCR, "ocr-unseen.so");
@@ -105,7 +105,7 @@ fn ocr_reads_pages_that_it_never_saw() {
     server.stop();
 }
 
-/// Pictures that nobody has seen before, as many of each class.
+/// Pictures made for this test, as many of each class.
 #[test]
 fn image_classify_knows_pictures_that_it_never_saw() {
     const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 40;
@@ -125,7 +125,7 @@ fn image_classify_knows_pictures_that_it_never_saw() {
     server.stop();
 }
 
-/// Streets that nobody has seen before; the function's own tests refuse what is no photograph.
+/// Streets made for this test; the function's own tests refuse what is no photograph.
 #[test]
 fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
     const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 100;
@@ -265,7 +265,7 @@ fn kv_counter_and_fan_out_work_together() {
         {"function": "kv-counter", "input": "{\"name\": \"plums\", \"by\": 0}"},
         {"function": "echo", "input": "again"},
         {"function": "traps", "input": "u"},
-        {"function": "nobody"}
+        {"function": "missing"}
     ]"#;
     let expected = json!([
         { "reply": r#"{"name":"plums","count":100}"# },

@@ -34,7 +34,7 @@ const TABLE: &[Expected] = &[
         "trap, processor time, memory, stack",
         "500 with that reason; details and backtrace in the log only",
         &[
-            "a_trap_is_a_500_that_names_it_and_harms_nobody_else",
+            "a_trap_is_a_500_that_names_it_and_harms_no_other_request",
             "a_trap_is_logged_with_a_backtrace",
             "processor_time_beyond_the_limit_is_a_500",
             "memory_ends_at_its_limit",
@@ -68,7 +68,7 @@ const TABLE: &[Expected] = &[
     Expected(
         "a function that keeps trapping",
         "its requests fail, others never notice",
-        &["a_trap_is_a_500_that_names_it_and_harms_nobody_else", "nothing_is_left_of_a_request_that_failed"],
+        &["a_trap_is_a_500_that_names_it_and_harms_no_other_request", "nothing_is_left_of_a_request_that_failed"],
     ),
     Expected(
         "guest output to a terminal or the log",
@@ -80,14 +80,14 @@ const TABLE: &[Expected] = &[
         "closed in time or refused, others are served",
         &[
             "clients_that_are_too_slow_are_not_waited_for",
-            "slow_heads_hinder_nobody_and_do_not_pile_up",
+            "slow_heads_hinder_no_other_client_and_do_not_pile_up",
             "slow_uploads_take_no_more_memory_than_there_is",
-            "replies_that_nobody_reads_take_no_more_memory_than_there_is",
-            "floods_of_resets_hinder_nobody",
+            "replies_that_no_client_reads_take_no_more_memory_than_there_is",
+            "floods_of_resets_hinder_no_other_client",
             "rapid_resets_of_http2_end_that_connection_only",
             "floods_of_continuations_end_that_connection_only",
             "conflicting_lengths_hide_no_request",
-            "twenty_thousand_idle_connections_cost_little_and_hinder_nobody",
+            "twenty_thousand_idle_connections_cost_little_and_hinder_no_client",
         ],
     ),
     Expected("no file descriptors", "idle connections make room", &["a_server_without_file_descriptors_goes_on_serving"]),
@@ -101,7 +101,7 @@ const TABLE: &[Expected] = &[
     ),
     Expected("a full disk", "deployments are refused, with the reason", &["a_full_disk_costs_deployments_and_nothing_else"]),
     Expected(
-        "the compiler is killed, or who starts it",
+        "the compiler is killed, or the process that starts it",
         "that deployment fails; serving goes on",
         &[
             "a_compiler_that_is_killed_in_the_middle_costs_that_deployment_only",

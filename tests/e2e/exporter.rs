@@ -28,7 +28,7 @@ fn a_server_that_stops_delivers_what_it_has() {
 }
 
 #[test]
-fn a_collector_that_asks_for_patience_gets_every_span_once() {
+fn a_collector_that_asks_for_a_later_retry_gets_every_span_once() {
     const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
     let collector = Collector::with(|number| if number < 2 { Conduct::Answer(BUSY) } else { Conduct::Take });
     let server = server(&collector, json!([entry("echo", "echo.wat")]), json!({}), json!({}));
@@ -74,7 +74,7 @@ fn spans_that_a_collector_rejects_are_counted() {
 
 /// Neither a collector that is down nor one that never answers holds anybody up, and the queue has its end.
 #[test]
-fn collectors_that_do_nothing_harm_nobody() {
+fn collectors_that_do_nothing_harm_no_request() {
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).expect("a free port");
     let slow = Collector::with(|_| Conduct::Ignore);
     for address in [closed, slow.address] {

@@ -70,7 +70,7 @@ fn a_full_disk_costs_deployments_and_nothing_else() {
     assert!(refused.status >= 400 && refused.text().contains("No space left on device"), "{} {}", refused.status, refused.text());
     assert_eq!(client.post("/says", "").status, 404);
     assert_eq!(client.post("/echo", "x").text(), "x");
-    // Room again: whoever looks from outside finds the disk behind the process.
+    // Room again: from outside, the disk is found through the process.
     std::fs::remove_file(format!("/proc/{}/root{disk}/fill", server.pid())).expect("make room");
     assert_eq!(admin.deploy("says", &json!({}), &module).status, 200);
     assert_eq!(client.post("/says", "").status, 200);

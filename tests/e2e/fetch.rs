@@ -163,16 +163,16 @@ fn an_upstream_that_fails_is_an_error_and_no_more() {
         read_request(&mut BufReader::new(&stream));
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
     });
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).expect("an address");
-    let this = server(&[address.to_string(), nobody.to_string()], json!({}));
-    assert_eq!(lines(&this, &format!("POST http://{address}/ x\nPOST http://{nobody}/ x")), ["200 -29 abc", "error 29"]);
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr()).expect("an address");
+    let this = server(&[address.to_string(), closed.to_string()], json!({}));
+    assert_eq!(lines(&this, &format!("POST http://{address}/ x\nPOST http://{closed}/ x")), ["200 -29 abc", "error 29"]);
     this.wait_for_log("cannot be reached");
     this.stop();
 }
 
 /// Whatever ends the function ends its requests.
 #[test]
-fn requests_end_with_whoever_made_them() {
+fn requests_end_with_the_function_that_made_them() {
     for listeners in LISTENERS {
         let (address, begun, ended) = answering("");
         let fetch = entry_with("fetch", "fetch.c", &json!({ "http_hosts": [address.to_string()], "deadline_ms": 500 }));
@@ -194,7 +194,7 @@ fn requests_end_with_whoever_made_them() {
     }
 }
 
-/// Certificates of an authority that nobody knows, for `localhost`: its own, and the server's with the key.
+/// Certificates of an unknown authority, for `localhost`: its own, and the server's with the key.
 fn certificates(folder: &Path) -> [PathBuf; 3] {
     let authority_key = rcgen::KeyPair::generate().expect("a key");
     let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
@@ -213,7 +213,7 @@ fn certificates(folder: &Path) -> [PathBuf; 3] {
 }
 
 #[test]
-fn servers_have_to_prove_who_they_are() {
+fn servers_have_to_prove_their_identity() {
     let folder = tempfile::tempdir().expect("a folder");
     let [root, leaf, key] = certificates(folder.path());
     let tls = json!({ "tls_certificate_file": leaf, "tls_key": { "file": key }, "functions": [entry("echo", "echo.wat")] });
@@ -238,7 +238,7 @@ fn servers_have_to_prove_who_they_are() {
 
 /// A thousand sandboxes on one worker, each waiting for an upstream that takes its time, and others meanwhile.
 #[test]
-fn a_thousand_that_wait_for_an_upstream_hold_up_nobody() {
+fn a_thousand_that_wait_for_an_upstream_hold_up_no_other() {
     const WAITING: usize = 1_000;
     let wait = entry_with("wait", "wait.wat", &json!({ "deadline_ms": 60_000 }));
     let slow = Server::start(json!({ "workers": 1, "functions": [wait] }));

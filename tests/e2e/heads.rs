@@ -34,7 +34,7 @@ fn what_a_request_says_can_be_read() {
         assert!(lines[6].contains(header), "{header}: {lines:?}");
     }
     assert_eq!(lines[7], "-21 -21");
-    // Who was called by a function has none.
+    // A function that another function called has none.
     let called = server.client().post("/caller", "invoke head method\ninvoke head status 404");
     assert_eq!(called.text(), "9 error 58\n\n2 0\n\n");
     server.stop();

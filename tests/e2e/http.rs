@@ -53,7 +53,7 @@ pub(crate) async fn ask(sender: &http2::SendRequest<Full<Bytes>>, method: Method
 }
 
 #[test]
-fn http2_is_spoken_on_the_same_port_with_whoever_begins_so() {
+fn http2_is_spoken_on_the_same_port_with_clients_that_begin_so() {
     let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 100 }));
     for listeners in crate::LISTENERS {
         let functions = json!([entry("echo", "echo.wat"), spin, entry("traps", "traps.wat")]);
@@ -133,7 +133,7 @@ fn http2_requests_under_way_are_answered_after_sigterm() {
     assert!(server.wait(TIME_MAX).success());
 }
 
-/// A certificate for `localhost` and its key, in two files, and who trusts it.
+/// A certificate for `localhost` and its key, in two files, and a client that trusts it.
 pub(crate) fn certificate(folder: &Path) -> (Value, TlsConnector, rcgen::CertifiedKey<rcgen::KeyPair>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
     let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
@@ -299,7 +299,7 @@ fn options_says_what_may_be_asked_for() {
     assert_eq!((reply.status, reply.text().as_str()), (200, "hi"));
     assert_eq!(options("*").status, 204);
     assert_eq!(options("/nowhere").status, 404);
-    // Whoever answers GET answers HEAD: with the length of what is not sent, so that the next reply is found.
+    // A route that answers GET answers HEAD: with the length of what is not sent, so that the next reply is found.
     raw.send("HEAD /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\nhi");
     let reply = raw.head().expect("a reply");
     assert_eq!((reply.status, reply.header("content-length")), (200, Some("2")));
@@ -331,7 +331,7 @@ fn long_paths_and_heads_are_refused() {
     server.stop();
 }
 
-/// RFC 9112, 6.1: who says both is understood by the chunks, and the connection ends, so that nobody's request can be hidden in the body.
+/// RFC 9112, 6.1: a request with both is read by its chunks, and the connection ends, so that no other request can be hidden in the body.
 #[test]
 fn conflicting_lengths_hide_no_request() {
     let server = Server::start(json!({ "functions": [entry("echo", "echo.wat")] }));
@@ -418,7 +418,7 @@ fn clients_that_are_too_slow_are_not_waited_for() {
     assert_failure(&raw.reply().expect("a reply"), 408, "request_timeout", "body_too_slow", Some("echo"));
     assert!(some.contains(&start.elapsed()), "{:?}", start.elapsed());
 
-    // A reply that nobody fetches, larger than what the kernel takes.
+    // A reply that the client does not read, larger than what the kernel takes.
     let mut raw = Raw::connect(server.address);
     raw.send(post_bytes("/echo", &vec![7; 50_000_000], ""));
     let deadline = Instant::now() + TIME_MAX;

@@ -46,7 +46,7 @@ fn the_service_manager_is_told_how_the_server_is() {
     assert!(server.wait(TIME_MAX).success());
 }
 
-/// Socket activation: the manager's socket outlives the server, so that whoever connects meanwhile waits and is not refused.
+/// Socket activation: the manager's socket outlives the server, so that a client that connects meanwhile waits and is not refused.
 #[test]
 fn a_socket_that_was_passed_on_is_used_by_all_workers_and_outlives_the_server() {
     for listeners in LISTENERS {

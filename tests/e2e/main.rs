@@ -54,7 +54,7 @@ mod warm;
 use serde_json::{Value, json};
 use sledge_tests::programs;
 
-/// Who may accept connections: what concerns connections and workers is tried with each.
+/// The threads that may accept connections: tests of connections and workers run with each choice.
 const LISTENERS: [&str; 2] = ["per-core", "dedicated"];
 
 /// A function's entry in a configuration, by its name and its file in `functions/`.

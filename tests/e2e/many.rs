@@ -106,7 +106,7 @@ fn a_scan_of_more_functions_than_there_are_addresses_for_leaves_the_one_that_is_
 }
 
 #[test]
-fn the_sandboxes_of_many_functions_go_back_to_the_system_when_nobody_asks() {
+fn the_sandboxes_of_many_functions_go_back_to_the_system_without_requests() {
     let server = server(FUNCTIONS, &json!({ "idle_memory_ms": 100 }));
     let mut raw = Raw::connect(server.address);
     (0..FUNCTIONS).for_each(|number| ask(&mut raw, number));

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const TOTAL: u64 = 16 * MIB;
 
 #[test]
-fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_afterwards() {
+fn memory_that_is_not_needed_goes_back_to_the_system_and_no_worker_wakes_up_for_it_afterwards() {
     let server = Server::start(json!({ "idle_memory_ms": 200, "functions": [entry("heavy", "heavy.wat")] }));
     let before = server.resident_bytes();
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_
         assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.resident_bytes());
         std::thread::yield_now();
     }
-    // Several times as long as it takes to look for something to give back. Whoever is about to sleep first is waited for.
+    // Several times as long as it takes to look for something to give back. First wait until every thread sleeps.
     let start = Instant::now();
     loop {
         let switches = server.context_switches();
@@ -37,7 +37,7 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_nobody_wakes_up_for_it_
         if server.context_switches() == switches {
             break;
         }
-        assert!(start.elapsed() < TIMEOUT, "somebody wakes up again and again");
+        assert!(start.elapsed() < TIMEOUT, "a thread wakes up again and again");
     }
     assert_eq!(server.client().post("/heavy", "").text(), "h");
     server.stop();
@@ -208,9 +208,9 @@ fn slow_uploads_take_no_more_memory_than_there_is() {
     server.stop();
 }
 
-/// Replies that nobody reads are counted too.
+/// Replies that no client reads are counted too.
 #[test]
-fn replies_that_nobody_reads_take_no_more_memory_than_there_is() {
+fn replies_that_no_client_reads_take_no_more_memory_than_there_is() {
     let total = 48 * MIB;
     let server = Server::start(json!({ "memory_total_bytes_max": total, "functions": [entry("echo", "echo.wat")] }));
     let before = server.resident_bytes();

@@ -74,7 +74,7 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
             let count = sample("count", "");
             assert!(count == 30.0 || (phase == "reset" && count == 29.0), "{phase}: {count}\n{}", metrics.0);
             assert_eq!(sample("bucket", "le=\"+Inf\","), count, "{phase}");
-            // Whoever finds a worker with nothing else to do does not wait at all.
+            // A request that finds an idle worker does not wait at all.
             assert!((sample("sum", "") > 0.0 || phase == "queue") && sample("sum", "") < 10.0, "{phase}");
             let buckets: Vec<f64> = metrics
                 .0
@@ -162,7 +162,7 @@ fn health_and_readiness_are_told_apart() {
 }
 
 #[test]
-fn requests_are_not_counted_by_function_where_nobody_wants_to_know() {
+fn requests_are_counted_by_function_only_where_configured() {
     let server = Server::start(json!({ "metrics": false, "functions": [entry("echo", "echo.wat")] }));
     assert_eq!(server.client().post("/echo", "x").status, 200);
     let metrics = Metrics::of(&server);
@@ -212,7 +212,7 @@ fn standard_error_is_kept_for_each_function_and_limited() {
     server.wait_for_log("logged too fast");
     assert!(admin.get("/functions/loud/logs").text().contains("lines were dropped"));
     assert_eq!(admin.get("/functions/loud/logs?lines=2").text().lines().count(), 2);
-    assert_eq!(admin.get("/functions/nobody/logs").status, 404);
+    assert_eq!(admin.get("/functions/missing/logs").status, 404);
 
     // A trap is reported there, too, with its backtrace.
     assert_eq!(client.post("/traps", "u").status, 500);

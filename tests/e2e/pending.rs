@@ -69,7 +69,7 @@ fn pend(call: &mut Call<'_>) -> Result<i32, Stop> {
             let (done, wait) = oneshot::channel();
             thread::spawn(move || {
                 thread::sleep(milliseconds(number));
-                done.send(()).expect("somebody waits");
+                done.send(()).expect("the call waits");
             });
             call.wait(async move { wait.await.expect("it is done") }, answer)
         }
@@ -173,7 +173,7 @@ fn a_call_that_fails_in_its_wait_ends_that_request_and_no_other() {
 
 /// A deadline gives up what is waited for, and so does a client that goes; neither waits for anything else to happen.
 #[test]
-fn what_nobody_waits_for_is_given_up() {
+fn a_host_call_ends_with_its_request() {
     let given_up = |more: u32, after: u32| {
         let end = Instant::now() + TIME_MAX;
         while DROPPED.load(Ordering::SeqCst) < after + more {

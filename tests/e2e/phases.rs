@@ -93,7 +93,7 @@ fn records_are_logged_with_the_phases() {
 
 /// As it was before phases were declared: any id is taken, and none is timed.
 #[test]
-fn who_declares_no_phases_may_name_any() {
+fn a_function_that_declares_no_phases_may_name_any() {
     let functions = json!([entry_with("phases", "phases.c", &json!({}))]);
     let server = Server::start(json!({ "workers": 1, "functions": functions }));
     let reply = post(&server, "/phases", "phase 1\nphase 4000000000");

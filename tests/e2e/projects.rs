@@ -1,4 +1,4 @@
-//! From `sledge new` to a function that answers, in every language, and `sledge dev` while somebody works.
+//! From `sledge new` to a function that answers, in every language, and `sledge dev` while files change.
 
 use serde_json::json;
 use sledge_tests::http::TIME_MAX;
@@ -140,7 +140,7 @@ fn a_project_is_built_and_swapped_as_it_changes() {
     let server = Server::start_waiting(&mut dev, waits, || replace(&source, " oops", ""));
     assert!(server.log().contains("function.c:"), "the compiler's own message");
     wait_for_reply(&server, "/worked-on", "Hello, Ada!\n");
-    server.wait_for_log("greeting somebody");
+    server.wait_for_log("sending a greeting");
 
     replace(&source, "Hello, %", "Good morning, %");
     wait_for_reply(&server, "/worked-on", "Good morning, Ada!\n");
@@ -233,7 +233,7 @@ fn build_with(folder: &Path, line: &str) {
     replace(&folder.join("sledge.toml"), before, "build = [\"sh\", \"-e\", \"build.sh\"]");
 }
 
-/// Files that a build creates, changes, or that are nobody's source; a log in the same folder.
+/// Files that a build creates or changes, files that are no function's source, and a log in the same folder.
 #[test]
 fn a_build_that_writes_files_is_not_built_for_ever() {
     let folder = project("building", "c");

@@ -139,7 +139,7 @@ fn a_body_that_breaks_off_is_no_request() {
 }
 
 #[test]
-fn timing_is_reported_to_those_who_ask() {
+fn timing_is_reported_to_clients_that_ask() {
     let server = server();
     let client = server.client();
     let asked = client.try_post("/echo", b"x", &[("server-timing-request", "1")]).expect("a reply");

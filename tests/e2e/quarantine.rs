@@ -119,7 +119,7 @@ fn what_is_wrong_with_one_function_concerns_no_other() {
     ] {
         assert!(metrics.lines().any(|other| other == line), "{line} is missing in {metrics}");
     }
-    // Who calls it learns the same; others learn nothing of it.
+    // A function of its tenant that calls it gets the same error; other tenants do not learn that it exists.
     assert_eq!(client.post("/blue-caller", "invoke half x").text(), "error 56\n");
     assert_eq!(client.post("/caller", "invoke half x\ninvoke gone x").text(), "error 44\nerror 56\n");
     server.stop();
@@ -242,7 +242,7 @@ fn a_flipped_byte_in_state_dir_concerns_one_function() {
     // Settings that are lost are not silently the defaults.
     let refused = server.admin().deploy("a", &json!({}), &saying("new a"));
     assert!(refused.status == 409 && refused.text().contains("--reset"), "{}", refused.text());
-    // Nobody takes its path.
+    // No other function can take its path.
     let refused = server.admin().deploy("d", &json!({ "route": "/of/a" }), &saying("d"));
     assert!(refused.status == 409 && refused.text().contains("belongs to `a`, which is quarantined"), "{}", refused.text());
     // The file from a backup is as good.

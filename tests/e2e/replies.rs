@@ -28,7 +28,7 @@ fn arguments_environment_and_content_type_come_from_the_configuration() {
 }
 
 #[test]
-fn a_trap_is_a_500_that_names_it_and_harms_nobody_else() {
+fn a_trap_is_a_500_that_names_it_and_harms_no_other_request() {
     let server = Server::start(json!({ "workers": 1, "functions": [entry("traps", "traps.wat"), entry("echo", "echo.wat")] }));
     let client = server.client();
     let cases = [

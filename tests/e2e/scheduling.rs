@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
-fn an_endless_loop_keeps_nobody_waiting() {
+fn an_endless_loop_keeps_no_other_request_waiting() {
     for listeners in LISTENERS {
         endless_loops_and_quick_requests(listeners);
     }
@@ -86,7 +86,7 @@ fn a_saturated_server_answers_503() {
     server.stop();
 }
 
-/// A client that goes away takes its function with it: nothing runs for nobody.
+/// A client that goes away takes its function with it: no function runs without a client.
 #[test]
 fn a_client_that_is_gone_is_not_computed_for() {
     let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 }));
@@ -128,7 +128,7 @@ fn busy(server: &Server, time: Duration) -> Duration {
     server.cpu_time() - before
 }
 
-/// The processor time that a request may use is kept to, whoever else runs.
+/// A request's limit of processor time holds, whatever else runs.
 #[test]
 fn processor_time_beyond_the_limit_is_a_500() {
     let functions = json!([

@@ -54,7 +54,7 @@ fn a_function_has_secrets_from_files_and_from_the_servers_environment() {
     server.wait_for_log("chmod 600");
     assert_eq!(environment(&client), "TEST_A=hunter3 TEST_B=4711 TEST_C=text");
 
-    // Whoever may deploy may not read the server's secrets thereby.
+    // A client that may deploy may not read the server's secrets thereby.
     let module = wat::parse_str("(module (func (export \"_start\")))").expect("WAT");
     for place in [json!({ "env": "SLEDGE_TEST_SECRET" }), json!({ "file": secret })] {
         let reply = admin.deploy("thief", &json!({ "env": { "TEST_A": place } }), &module);

@@ -54,7 +54,7 @@ fn accepted_requests_are_answered(listeners: &str) {
     }
     let status = server.wait(TIME_MAX);
     assert!(status.success(), "{status}");
-    assert!(TcpStream::connect_timeout(&server.address, TIME_MAX).is_err(), "somebody still listens");
+    assert!(TcpStream::connect_timeout(&server.address, TIME_MAX).is_err(), "a socket still listens");
 }
 
 /// Clients that send request after request until they are refused: no reply breaks off.
@@ -65,7 +65,7 @@ fn sigterm_under_load_breaks_no_reply_off() {
     let answered = AtomicUsize::new(0);
     let (enough, wait_for_enough) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        // All are connected before the first asks: nobody comes only after the end.
+        // All clients are connected before the first sends a request, so none connects after the end.
         let connected: Vec<Raw> = (0..CLIENTS).map(|_| Raw::connect(server.address)).collect();
         for (client, mut raw) in connected.into_iter().enumerate() {
             let (answered, enough) = (&answered, enough.clone());
@@ -96,7 +96,8 @@ fn sigterm_under_load_breaks_no_reply_off() {
     assert!(answered.into_inner() >= CLIENTS * 20);
 }
 
-/// Clients that connect for each request, without end: whoever was connected is answered, whoever was not is refused, nobody is reset.
+/// Clients that connect for each request, without end: a client that was connected is answered, a client that was not is refused, and no connection
+/// is reset.
 #[test]
 fn sigterm_resets_no_connection_that_was_made() {
     const CLIENTS: usize = 8;
@@ -172,7 +173,7 @@ fn an_idle_server_stops_at_once() {
     assert!(raw.is_closed());
 }
 
-/// Who does not want to wait for the rest sends the signal again.
+/// A second signal ends the server without waiting for the rest.
 #[test]
 fn a_second_sigterm_ends_it_at_once() {
     let spin = entry_with("spin", "spin.wat", &json!({ "deadline_ms": 600_000 }));

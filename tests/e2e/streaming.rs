@@ -125,7 +125,7 @@ fn a_body_of_any_size_arrives_whole() {
 }
 
 #[test]
-fn a_client_that_reads_slowly_holds_up_nobody_else_and_costs_little_memory() {
+fn a_client_that_reads_slowly_holds_up_no_other_and_costs_little_memory() {
     const BYTES: usize = 64 << 20;
     let server = server_with(&json!({ "reply_bytes_max": BYTES }));
     let slow = |name: &str| {
@@ -315,7 +315,7 @@ fn a_connection_with_a_reply_under_way_is_not_idle() {
 }
 
 #[test]
-fn who_fetches_nothing_for_too_long_is_left() {
+fn a_client_that_reads_nothing_for_too_long_is_disconnected() {
     let server = server_with(&json!({ "reply_timeout_ms": 200, "reply_bytes_max": 1 << 30 }));
     let mut raw = post(&server, "/stream", "stream -1 0\nfill 1000000000");
     chunked_head(&mut raw);

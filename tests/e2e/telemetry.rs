@@ -244,7 +244,7 @@ fn what_goes_wrong_is_an_error_with_its_reason() {
     assert_eq!((span.error.as_deref(), span.get("error.type")), (Some(""), "503"));
     assert!(children(&spans, &span).iter().all(|part| part.error.is_none()), "{spans:#?}");
 
-    // Who waits no longer gets no status.
+    // A client that has gone gets no status.
     let (header, trace) = parent(78, "01");
     let mut raw = Raw::connect(server.address);
     raw.send(post_bytes("/wait", &(-1_i64).to_le_bytes(), &format!("traceparent: {header}\r\n")));
@@ -264,12 +264,12 @@ fn a_call_of_a_function_is_a_part_of_its_caller() {
     let functions = json!([entry("caller", "caller.c"), entry("echo", "echo.wat"), entry("traps", "traps.wat")]);
     let server = server(&collector, functions, json!({}), json!({}));
     let (header, trace) = parent(1, "01");
-    let body = "invoke echo hello\ninvoke traps u\ninvoke nobody x\ninvoke caller invoke echo again";
+    let body = "invoke echo hello\ninvoke traps u\ninvoke missing x\ninvoke caller invoke echo again";
     let reply = ask(&server, "/caller", body, &[("traceparent", &header)]);
     assert_eq!(reply.text(), "5 hello\nerror 12\nerror 44\n8 7 again\n".replace("8 7 again", "8 5 again\n"), "{reply:?}");
     let (span, spans) = collector.span(&trace, "POST /caller");
     let parts = children(&spans, &span);
-    let expected = ["queue", "instantiate", "run", "call echo", "call traps", "call nobody", "call caller"];
+    let expected = ["queue", "instantiate", "run", "call echo", "call traps", "call missing", "call caller"];
     assert_eq!((names(&parts), parts.len()), (set(&expected), expected.len()), "{spans:#?}");
     let part = |name: &str| (*parts.iter().find(|part| part.name == name).expect("a part")).clone();
     let echo = part("call echo");
@@ -278,7 +278,7 @@ fn a_call_of_a_function_is_a_part_of_its_caller() {
     assert!(part("run").begin_ns <= echo.begin_ns && echo.end_ns <= part("run").end_ns, "{echo:?}");
     let traps = part("call traps");
     assert_eq!((traps.get("error.type"), traps.error.is_some()), ("trap", true));
-    assert_eq!((part("call nobody").get("error.type"), span.error.as_deref()), ("not_found", None));
+    assert_eq!((part("call missing").get("error.type"), span.error.as_deref()), ("not_found", None));
     let again = part("call caller");
     assert_eq!(names(&children(&spans, &again)), set(&["queue", "instantiate", "run", "call echo"]), "{spans:#?}");
     server.stop();
@@ -310,10 +310,10 @@ fn what_a_function_asks_of_other_servers_belongs_to_its_trace() {
     assert!(good.begin_ns <= remote.begin_ns && remote.end_ns <= good.end_ns, "{good:?} {remote:?}");
     let lost = asked.iter().find(|span| span.get("http.response.status_code") == "404").expect("one that was refused");
     assert_eq!((lost.get("error.type"), lost.error.is_some()), ("404", true));
-    let broken = asked.iter().find(|span| span.get("server.port") == "1").expect("one that reached nobody");
+    let broken = asked.iter().find(|span| span.get("server.port") == "1").expect("one that reached no server");
     assert!(broken.get("error.type") == "unreachable" && broken.error.as_ref().is_some_and(|why| why.contains("127.0.0.1:1")));
 
-    // A trace that nobody wants here is not wanted there either.
+    // A trace that is not sampled here is not sampled there either.
     let (unwanted, silent) = parent(2, "00");
     assert_eq!(ask(&here, "/fetch", &format!("POST {url} hello"), &[("traceparent", &unwanted)]).status, 200);
     here.stop();

@@ -52,7 +52,7 @@ fn a_guest_that_waits_leaves_the_worker_to_others() {
     }
 }
 
-/// Who waits for ever, or for too long, is ended by the deadline.
+/// The deadline ends a function that waits for ever, or for too long.
 #[test]
 fn a_guest_that_waits_beyond_its_deadline_is_a_504() {
     let wait = entry_with("wait", "wait.wat", &json!({ "deadline_ms": 300 }));

@@ -10,8 +10,8 @@ use sledge_tests::traced::{OF_MEMORY, system_calls};
 const BATCH: usize = 20;
 /// Batches, of which the cheapest counts: the kernel has reasons of its own to take a page away.
 const BATCHES: usize = 10;
-/// Of which there are as many as there is time for: a worker that looks for more work asks again and again, and ticks come (and whoever looks on
-/// takes its time).
+/// Of which there are as many as there is time for: a worker that looks for more work asks again and again, and ticks come (and a tracer takes its
+/// time).
 const OF_TIME: [i64; 2] = [nix::libc::SYS_epoll_wait, nix::libc::SYS_rt_sigreturn];
 
 #[test]

@@ -54,7 +54,7 @@ fn work(arriving: &mpsc::Receiver<Sandbox>, next: &mpsc::Sender<Sandbox>, done: 
             }
             other => panic!("{other:?}"),
         }
-        // Whoever listens no more has seen all results.
+        // Sending fails when the receiver has seen all results and has gone.
         let _ = next.send(sandbox);
     }
     worker.disarm();

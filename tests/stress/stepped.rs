@@ -1,4 +1,4 @@
-//! Calls guests one at a time, for whoever carries out their instructions one at a time (`stepping.rs`).
+//! Calls guests one at a time, for a tracer that steps through their instructions (`stepping.rs`).
 //!
 //! Given an artifact, says its thread's number, and then for each line `EXPORT resume` or `EXPORT kill` calls that export in a sandbox of a
 //! pool, between a SIGUSR1 and a SIGUSR2 to itself. What is suspended meanwhile is resumed, or killed. Answers with what came of it, how often it was
@@ -54,7 +54,7 @@ fn run(sandbox: &mut Sandbox, kill: bool) -> anyhow::Result<(String, u32)> {
                 sandbox.host_results(&[Value::I32(argument.wrapping_mul(3))])?;
             }
             Event::Returned => return Ok((format!("returned {:?}", sandbox.results()), suspended)),
-            Event::Waits { .. } => anyhow::bail!("it waits, and nobody wakes it"),
+            Event::Waits { .. } => anyhow::bail!("it waits, and nothing wakes it"),
             Event::Trapped(trap) => return Ok((format!("trapped {:?}", trap.code), suspended)),
         }
     }

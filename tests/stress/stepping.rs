@@ -1,6 +1,6 @@
-//! A signal at every single instruction of a guest, the very first and the very last among them, and at many of the host's around it: in host
-//! calls, in `memory.fill` and `memory.copy`, while memory and stack grow, while it traps. Nothing that it computes changes, and what is killed
-//! there leaves nothing to who comes next.
+//! A signal at every single instruction of a guest, the very first and the very last among them, and at many of the host's around it: in host calls,
+//! in `memory.fill` and `memory.copy`, while memory and stack grow, while it traps. Nothing that it computes changes, and what is killed there leaves
+//! nothing to the next request.
 
 use nix::sys::signal::Signal;
 use sledge_tests::programs;

@@ -25,7 +25,7 @@ impl Admin {
         &self.path
     }
 
-    /// A connection, for those who speak themselves.
+    /// A connection, for tests that write the bytes of a request themselves.
     ///
     /// # Panics
     /// When there is none.

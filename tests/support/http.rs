@@ -1,4 +1,4 @@
-//! Two clients: [`Client`] for requests as anybody would send them, [`Raw`] for bytes as nobody should. Both give up at a deadline.
+//! Two clients: [`Client`] for well-formed requests, [`Raw`] for arbitrary bytes. Both give up at a deadline.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

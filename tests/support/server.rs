@@ -210,7 +210,7 @@ impl Server {
         1024 * number_of("VmRSS", &status)
     }
 
-    /// How often its threads have begun or ceased to wait so far, altogether: who sleeps does neither.
+    /// How often its threads have started or stopped waiting so far, altogether. A thread that sleeps does neither.
     ///
     /// # Panics
     /// When the system does not say.
@@ -301,7 +301,7 @@ fn follow(stream: impl Read + Send + 'static, log: Arc<Log>) -> Receiver<SocketA
             if let Some((_, address)) = line.split_once(LISTENING)
                 && let Ok(address) = address.trim_start_matches("https://").trim_start_matches("http://").parse()
             {
-                // Nobody waits for a second announcement.
+                // The receiver takes only the first announcement.
                 let _ = sender.send(address);
             }
             let mut text = log.text.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks whether the thread has stopped, for who also waits for something else.
+/// The pause between two checks whether the thread has stopped, for a test that waits for something else too.
 const PAUSE: Duration = Duration::from_micros(20);
 /// So many in vain, and the thread waits for something that does not come.
 const QUIET: u32 = 500;

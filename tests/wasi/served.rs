@@ -63,7 +63,7 @@ fn no_end_of_a_wait_is_missed() {
     server.stop();
 }
 
-/// Sandboxes that sleep are in nobody's way: many sleep on one worker at the same time, and others are answered meanwhile.
+/// Sandboxes that sleep are in no other's way: many sleep on one worker at the same time, and others are answered meanwhile.
 #[test]
 fn sleeping_costs_no_worker() {
     const SLEEPERS: usize = 100;
@@ -93,7 +93,7 @@ fn sleeping_costs_no_worker() {
     server.stop();
 }
 
-/// A deadline ends who sleeps longer.
+/// A deadline ends a function that sleeps longer.
 #[test]
 fn a_sleeper_is_ended_by_its_deadline() {
     let server =

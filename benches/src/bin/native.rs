@@ -70,7 +70,7 @@ fn run(program: &Path, body: &[u8]) -> Result<Bytes> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("{name} does not start"))?;
-    // All that read do so before they write. Who answers without reading has closed the pipe.
+    // All programs that read do so before they write. One that answers without reading has closed the pipe.
     match child.stdin.take().context("its input is piped")?.write_all(body) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             return Err(error).with_context(|| format!("{name} reads no input"));

@@ -33,7 +33,7 @@ pub(super) fn demo_fresh_clone_minutes(bench: &mut Bench) -> Result<f64> {
     let log = checkout::output_folder("promises")?.join("demo-fresh-clone.log");
     let mut make = Command::new("make");
     make.arg("-C").arg(&clone).arg("demo").stdin(Stdio::null());
-    // Whoever measures may keep builds elsewhere, or be a make with job slots to share; a fresh clone has neither.
+    // The environment may place builds elsewhere, or come from a make with job slots to share. A fresh clone has neither.
     for variable in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "MAKEFLAGS", "MFLAGS", "CARGO_MAKEFLAGS"] {
         make.env_remove(variable);
     }
@@ -42,7 +42,7 @@ pub(super) fn demo_fresh_clone_minutes(bench: &mut Bench) -> Result<f64> {
     let start = Instant::now();
     let status = make.status().context("cannot run make")?;
     let elapsed = start.elapsed();
-    // Gigabytes that nobody needs any more.
+    // Gigabytes that are not needed any more.
     fs::remove_dir_all(&clone).with_context(|| format!("cannot remove {}", clone.display()))?;
     ensure!(status.success(), "make demo failed in the clone ({status}); its output is in {}", log.display());
     Ok(elapsed.as_secs_f64() / 60.0)

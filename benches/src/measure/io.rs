@@ -143,7 +143,7 @@ fn ping_p99_ratio(server: &Server, wait: impl Fn() -> Result<Waiting>) -> Result
         let waiting = wait()?;
         ratios.push(p99()? / alone);
         drop(waiting);
-        // What nobody waits for any more is ended before the next turn.
+        // The requests whose clients have gone end before the next turn.
         thread::sleep(Duration::from_millis(500));
     }
     Ok(median(ratios))

@@ -41,7 +41,7 @@ pub(super) fn c_march_native_geomean(bench: &mut Bench) -> Result<f64> {
     Ok(ratios(bench, Variant::C_GUARD, Variant::NativeMarch)?.geometric)
 }
 
-/// From somebody else's scalar WebAssembly against `clang -O3`, on average.
+/// From scalar WebAssembly of another compiler against `clang -O3`, on average.
 pub(super) fn foreign_geomean(bench: &mut Bench) -> Result<f64> {
     Ok(ratios(bench, Variant::FOREIGN_GUARD, Variant::Native)?.geometric)
 }
@@ -51,7 +51,7 @@ pub(super) fn foreign_within(bench: &mut Bench) -> Result<f64> {
     Ok(ratios(bench, Variant::FOREIGN_GUARD, Variant::Native)?.within as f64)
 }
 
-/// From somebody else's WebAssembly with vectors against `clang -O3`, on average.
+/// From WebAssembly of another compiler, with vectors, against `clang -O3`, on average.
 pub(super) fn simd_geomean(bench: &mut Bench) -> Result<f64> {
     Ok(ratios(bench, Variant::SIMD_GUARD, Variant::Native)?.geometric)
 }

@@ -140,7 +140,7 @@ pub(super) fn observed(bench: &mut Bench) -> Result<f64> {
             });
             let watched = per_second(&observed);
             done.store(true, Ordering::Relaxed);
-            watch.join().map_err(|_| anyhow::anyhow!("whoever watches panicked"))??;
+            watch.join().map_err(|_| anyhow::anyhow!("the thread that watches panicked"))??;
             watched
         })?;
         ratios.push(watched / alone);

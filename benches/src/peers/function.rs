@@ -17,7 +17,7 @@ const ECHO_BYTES: usize = 10_000;
 pub struct Function {
     /// Its name.
     pub name: &'static str,
-    /// Whether it does next to nothing, so that what is left is whoever calls it.
+    /// Whether it does next to nothing, so that the cost measured is that of the server around it.
     pub is_quick: bool,
     /// Whether `native` has a handler for it; the others are programs in C, which nothing but a process can run unsandboxed.
     pub is_handled: bool,

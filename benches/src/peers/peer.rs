@@ -1,4 +1,4 @@
-//! Who answers.
+//! The servers that are compared.
 
 /// What `sledge` is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// What it is, for people who read the table.
+    /// What it is, for readers of the table.
     pub fn description(self) -> &'static str {
         match self {
             Peer::Hyper => "hyper (Rust) on one thread with handlers in its process: no sandbox, the limit",

@@ -1,7 +1,7 @@
 //! Asks `sledge` and its peers in turns.
 //!
 //! Servers have one core, the first that there is, and the load comes from the second. In each turn all of them are asked for a function, one
-//! after the other, each turn beginning with another. Whoever fails at a function is not asked for it again; the run goes on.
+//! after the other, each turn beginning with another. A server that fails at a function is not asked for it again; the run goes on.
 
 use std::io::IsTerminal as _;
 use std::path::Path;

@@ -24,12 +24,12 @@ pub enum Variant {
     Wasmtime(Source),
 }
 
-/// Who makes the WebAssembly.
+/// The compiler that makes the WebAssembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
     /// `awsm compile KERNEL.c`.
     C,
-    /// `clang --target=wasm32-wasi -O3`, as somebody does who knows nothing of awsm.
+    /// `clang --target=wasm32-wasi -O3`: a module that was not built for awsm.
     Foreign,
     /// The same with `-msimd128`: WebAssembly's vectors.
     Simd,
@@ -125,7 +125,7 @@ impl Variant {
     pub const C_GUARD: Variant = Variant::Function { source: Source::C, bounds: Bounds::Guard, cpu: Cpu::Native };
     /// The same with explicit checks.
     pub const C_SOFTWARE: Variant = Variant::Function { source: Source::C, bounds: Bounds::Software, cpu: Cpu::Native };
-    /// The same from WebAssembly that somebody else made.
+    /// The same from WebAssembly of another compiler.
     pub const FOREIGN_GUARD: Variant = Variant::Function { source: Source::Foreign, bounds: Bounds::Guard, cpu: Cpu::Native };
     /// The same from such with vectors.
     pub const SIMD_GUARD: Variant = Variant::Function { source: Source::Simd, bounds: Bounds::Guard, cpu: Cpu::Native };

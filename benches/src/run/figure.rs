@@ -76,7 +76,7 @@ impl Raw {
             {
                 raw.phases.extend(phases::load(&file)?);
             }
-            // Not all sizes are parts of a run; whoever measured others did it for `make polybench`.
+            // Not all sizes are parts of a run; files of other sizes come from `make polybench`.
             let is_part = name == "polybench-medium-raw.csv" || name == "polybench-mini-raw.csv";
             if name.starts_with("polybench-") && name.ends_with("-raw.csv") && (!is_part || is_good("polybench")) {
                 raw.kernels.push(Summary::read(&file)?);

@@ -1,4 +1,4 @@
-//! A run in words: `summary.md`, plots, and the figures as CSV. Made of what lies in the run's folder, whenever somebody asks.
+//! A run in words: `summary.md`, plots, and the figures as CSV. Made on request from the files in the run's folder.
 
 use std::fmt::Write as _;
 use std::fs;

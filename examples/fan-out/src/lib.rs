@@ -46,7 +46,7 @@ mod tests {
     fn all_are_called_and_each_answers_for_itself() {
         testing::provide("double", |input| Ok([input, input].concat()));
         testing::provide("late", |_| Err(call::Error::Timeout));
-        let body = r#"[{"function": "late"}, {"function": "double", "input": "ab"}, {"function": "nobody"}]"#;
+        let body = r#"[{"function": "late"}, {"function": "double", "input": "ab"}, {"function": "missing"}]"#;
         let reply = testing::serve(&Request::new("POST", "/fan-out").with_body(body), fan_out);
         let expected =
             r#"[{"error":"the function's deadline passed"},{"reply":"abab"},{"error":"this tenant has no such function"}]"#;

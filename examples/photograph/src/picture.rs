@@ -8,7 +8,7 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::errors::DecodeErrors;
 
-/// Why there is no reply. The text is for the one who sent the photograph.
+/// Why there is no reply. The text is for the client that sent the photograph.
 #[derive(Debug)]
 pub enum Error {
     /// The body was empty.

@@ -160,7 +160,7 @@ fn signals(criterion: &mut Criterion) {
         })
     });
     let mut sandbox = template().instantiate().unwrap();
-    prepare(&mut sandbox, "tick", &[guest::who()]);
+    prepare(&mut sandbox, "tick", &[guest::thread_id()]);
     group.bench_function("signal, suspension, resumption", |bencher| {
         bencher.iter(|| assert_eq!(sandbox.resume(), Event::Preempted))
     });

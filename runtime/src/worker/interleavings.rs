@@ -26,7 +26,7 @@ const ANY_INSTRUCTION: &str = "a_tick_at_any_instruction_changes_nothing_and_a_k
 
 /// All of them.
 pub const TABLE: &[Row] = &[
-    row("waits at its function's gate", "client gone", "its place is given to another", "who_has_gone_makes_room"),
+    row("waits at its function's gate", "client gone", "its place is given to another", "a_client_that_left_makes_room"),
     row("waits in a queue", "kill", "504, never begun", "what_has_expired_is_not_run"),
     row(
         "waits in a queue",
@@ -103,7 +103,7 @@ pub const TABLE: &[Row] = &[
         "500, others go on",
         "a_call_that_fails_in_its_wait_ends_that_request_and_no_other",
     ),
-    row("waits in a host call", "deadline, client gone", "the wait is given up", "what_nobody_waits_for_is_given_up"),
+    row("waits in a host call", "deadline, client gone", "the wait is given up", "a_host_call_ends_with_its_request"),
     row(
         "waits in a host call",
         "others have something to do",

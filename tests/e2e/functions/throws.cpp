@@ -59,7 +59,7 @@ void *__cxa_begin_catch(void *object) {
 void __cxa_end_catch() {
   Exception *exception = caught;
   if (exception->handlers < 0) {
-    // Thrown again: whoever catches it next ends it.
+    // Thrown again: the function that catches it next ends it.
     if (++exception->handlers == 0) caught = exception->next;
   } else if (--exception->handlers == 0) {
     caught = exception->next;

@@ -414,7 +414,7 @@ impl Writer<'_> {
                 self.expression(TYPES[ty as usize], 2);
                 self.emit([I::GlobalSet(ty)]);
             }
-            // A load that nobody needs.
+            // A load whose result is not needed.
             10 => {
                 let (load, _, _) = self.access(LOADS);
                 let offset = self.address();

@@ -97,7 +97,7 @@ impl Subject {
                     }
                 }
                 Event::Preempted if Instant::now() < deadline => {}
-                // What time it is, nobody asks here.
+                // No subject here reads the time.
                 Event::Waits { .. } => {}
                 Event::Preempted => {
                     sandbox.kill();

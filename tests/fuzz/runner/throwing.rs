@@ -1,6 +1,6 @@
-//! Calls made exceptional, in what awsm is given alone: a callee throws what it would return and its caller catches it, perhaps with somebody in between
-//! who throws it again; or it is called by a typed reference. The reference, which knows neither, runs the module as it was, and nothing that is
-//! compared tells one from the other.
+//! Calls made exceptional, in what awsm is given alone: a callee throws what it would return and its caller catches it, perhaps with a function in
+//! between that throws it again; or it is called by a typed reference. The reference, which knows neither, runs the module as it was, and nothing
+//! that is compared tells one from the other.
 
 use crate::random::Random;
 use crate::sections::{Body, Sections, Signature};
@@ -47,7 +47,7 @@ pub(crate) fn throwing(wasm: &[u8], seed: u64) -> Result<Vec<u8>> {
 /// A module whose calls are being changed.
 struct Throwing<'a> {
     sections: Sections<'a>,
-    /// For a function its tag, who calls it and throws what it returns, and who passes that on.
+    /// For a function: its tag, the function that calls it and throws its result, and the function that passes the exception on.
     throwers: BTreeMap<u32, [u32; 3]>,
     added: Vec<Function>,
     referred: Vec<u32>,

@@ -121,7 +121,7 @@ impl Writer<'_> {
                 self.vector(2);
                 self.emit([I::GlobalSet(Self::VECTOR_GLOBAL)]);
             }
-            // A load that nobody needs, or of which only a lane is needed.
+            // A load whose result is not needed, or of which only a lane is needed.
             8 => {
                 self.vector_load();
                 self.emit([I::Drop]);

@@ -53,7 +53,7 @@ pub(crate) struct Reuse<'a> {
 }
 
 impl<'a> Reuse<'a> {
-    /// There is an instance that nobody else uses.
+    /// Adds an instance that nothing else uses.
     pub(crate) fn add(&mut self, instance: Instance, module: &Module) {
         if Store::stands_alone(module) {
             self.asked.push(Asked { instance, module: module.clone(), steps: Vec::new() });

@@ -1,5 +1,5 @@
 //! Stress: real functions on several workers, suspended at random every few microseconds, moved, killed, in sandboxes that change hands; every
-//! reply is compared, bit for bit, with that of a run which nobody disturbed.
+//! reply is compared, bit for bit, with that of an undisturbed run.
 //!
 //! The seed decides what is run, for how long and where; where exactly a signal comes is up to the machine. A failure is a wrong reply or a crash.
 #![forbid(unsafe_code)]
@@ -136,13 +136,13 @@ impl<'a> Worker<'a> {
                         }
                         10..60 => {
                             self.counts.moves.fetch_add(1, Ordering::Relaxed);
-                            // Who has ended already lets it drop.
+                            // A worker that has ended already lets it drop.
                             let _ = random.pick(&self.others).send(next);
                         }
                         _ => running.push(next),
                     }
                 }
-                Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", next.subject.name),
+                Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nothing wakes it", next.subject.name),
                 // How many run at the same time depends on the machine, and so whether they all fit.
                 Progress::Ended(Err(Failure::NoMemory)) => {
                     self.counts.refusals.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The functions that are run, each with an input and the reply of a run that nobody disturbed.
+//! The functions that are run, each with an input and the reply of an undisturbed run.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -89,7 +89,7 @@ impl Subject {
             loop {
                 match driver.run(&self.function.program) {
                     Progress::Preempted | Progress::Yields => {}
-                    Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nobody wakes it", self.name),
+                    Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nothing wakes it", self.name),
                     Progress::Ended(result) => {
                         ensure!(result.is_ok(), "{}: {result:?}", self.name);
                         let reply = driver.finish().reply;

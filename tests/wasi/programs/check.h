@@ -42,7 +42,7 @@ enum { WRITE = 3, READ = 4, CLOSED = 99 };
 
 static inline __wasi_fd_t open_at(__wasi_fd_t folder, const char *path, __wasi_oflags_t oflags, __wasi_fdflags_t flags) {
     __wasi_fd_t fd;
-    // Who wants to write wants a file.
+    // Only files are opened for writing.
     __wasi_rights_t rights = oflags & __WASI_OFLAGS_DIRECTORY ? ALL_RIGHTS & ~__WASI_RIGHTS_FD_WRITE : ALL_RIGHTS;
     SUCCEEDS(__wasi_path_open(folder, 0, path, oflags, rights, ALL_RIGHTS, flags, &fd));
     return fd;

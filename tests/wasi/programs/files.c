@@ -157,7 +157,7 @@ static void rights(void) {
     SUCCEEDS(__wasi_fd_fdstat_set_rights(only, 0, 0));
     ANSWERS(__WASI_ERRNO_BADF, __wasi_fd_read(only, &in, 1, &count));
     SUCCEEDS(__wasi_fd_close(only));
-    // What a folder does not pass on, nobody gets through it.
+    // Rights that a folder does not pass on cannot be had through it.
     __wasi_fd_t folder = open_at(WRITE, ".", __WASI_OFLAGS_DIRECTORY, 0);
     SUCCEEDS(__wasi_fd_fdstat_get(folder, &stat));
     SUCCEEDS(__wasi_fd_fdstat_set_rights(folder, stat.fs_rights_base & ~__WASI_RIGHTS_PATH_CREATE_FILE,

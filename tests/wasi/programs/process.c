@@ -68,7 +68,7 @@ static void waiting(void) {
     __wasi_subscription_t over[] = {clock_subscription(1, 1, 1), clock_subscription((__wasi_clockid_t){9}, 1, 0)};
     SUCCEEDS(__wasi_poll_oneoff(over, events, 2, &count));
     CHECK(count == 2 && events[0].error == 0 && events[1].error == __WASI_ERRNO_INVAL);
-    // Nobody waits for a file, a reply, or what is not open.
+    // There is no waiting for a file, for a reply, or for what is not open.
     __wasi_fd_t file = open_at(WRITE, "polled", __WASI_OFLAGS_CREAT, 0);
     __wasi_ciovec_t text = {(const uint8_t *)"text", 4};
     __wasi_filesize_t at;

@@ -1,4 +1,4 @@
-//! Of the group `operators`: how soon a module is refused that imports what nobody offers.
+//! Of the group `operators`: how soon a module is refused for an import that the runtime does not offer.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ const MODULE_BYTES: u32 = 16 << 20;
 const TIMES: usize = 5;
 const COMMANDS: [(&str, &str); 2] = [("sledge", "run"), ("awsm", "compile")];
 
-/// A module with one import that nobody offers, and one segment of data.
+/// A module with one import that the runtime does not offer, and one segment of data.
 fn module() -> Result<Vec<u8>> {
     let text = r#"(module (import "rb-js-abi-host" "eval-js" (func (param i32 i32) (result i32))) (memory 512) (func (export "_start")))"#;
     let mut module = wat::parse_str(text).context("the module")?;

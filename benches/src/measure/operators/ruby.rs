@@ -13,7 +13,7 @@ const PACKAGE: &str = "@ruby/3.4-wasm-wasi@2.10.1";
 /// Runs its arguments, and writes their processor time, that of all children included, as the last line of standard error.
 const TIMED: &str = "TIMEFORMAT='%U %S'; time \"$@\"";
 
-/// Processor time of `awsm compile` at `-O 3`, in seconds. The module's host is JavaScript, whose imports nobody offers here.
+/// Processor time of `awsm compile` at `-O 3`, in seconds. The module is made for a JavaScript host, whose imports Sledge does not offer.
 pub(in crate::measure) fn compile_cpu_s(bench: &mut Bench) -> Result<f64> {
     let folder = bench.folder.path().join("ruby");
     let mut npm = Command::new("npm");

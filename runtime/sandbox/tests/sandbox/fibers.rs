@@ -3,7 +3,7 @@
 use awsm_abi::types::*;
 use sledge_sandbox::*;
 
-use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, who, worker};
+use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, thread_id, worker};
 
 fn start(sandbox: &mut Sandbox, name: &str, args: &[Value]) -> Result<FiberId, CallError> {
     let function = sandbox.export_function(sandbox.main_instance().unwrap(), name).unwrap();
@@ -169,7 +169,7 @@ fn killing_a_preempted_fiber_ends_all_of_the_sandbox() {
     let mut pool = Pool::new();
     let mut sandbox = suspended(&template(), "many_host", Value::I64(3));
     let first = sandbox.fiber();
-    start(&mut sandbox, "tick", &[who()]).unwrap();
+    start(&mut sandbox, "tick", &[thread_id()]).unwrap();
     assert_eq!(sandbox.resume(), Event::Preempted);
     sandbox.finish();
     assert_eq!(sandbox.select(first), Err(CallError::Busy { state: "killed" }));
@@ -209,7 +209,7 @@ fn fibers_end_where_they_are_suspended_and_their_handles_with_them() {
     start(&mut sandbox, "many_host", &[Value::I64(2)]).unwrap();
     assert!(matches!(resume(&mut sandbox), Event::HostCall(_)));
     start(&mut sandbox, "nothing", &[]).unwrap();
-    start(&mut sandbox, "tick", &[who()]).unwrap();
+    start(&mut sandbox, "tick", &[thread_id()]).unwrap();
     assert_eq!(sandbox.resume(), Event::Preempted);
     drop(sandbox);
 }

@@ -102,38 +102,38 @@ NOINLINE int recurse_host(void *vmctx, int n) {
     volatile int here = thunk_0(vmctx, n);
     return recurse_host(vmctx, n + 1) + here;
 }
-// No guest can do this: sends itself SIGALRM, so that it is interrupted at a known place. `who` is process << 32 | thread.
+// No guest can do this: sends itself SIGALRM, so that it is interrupted at a known place. `target` is process << 32 | thread.
 #ifdef __x86_64__
-#define TICK(who) \
+#define TICK(target) \
     do { \
         register u64 result __asm__("rax") = 234; /* tgkill */ \
-        __asm__ volatile("syscall" : "+a"(result) : "D"(who >> 32), "S"(who & 0xffffffff), "d"(14) : "rcx", "r11", "memory"); \
+        __asm__ volatile("syscall" : "+a"(result) : "D"(target >> 32), "S"(target & 0xffffffff), "d"(14) : "rcx", "r11", "memory"); \
     } while (0)
 #else
-#define TICK(who) \
+#define TICK(target) \
     do { \
         register u64 call __asm__("x8") = 131; /* tgkill */ \
-        register u64 process __asm__("x0") = who >> 32; \
-        register u64 thread __asm__("x1") = who & 0xffffffff; \
+        register u64 process __asm__("x0") = target >> 32; \
+        register u64 thread __asm__("x1") = target & 0xffffffff; \
         register u64 signal __asm__("x2") = 14; \
         __asm__ volatile("svc 0" : "+r"(process) : "r"(call), "r"(thread), "r"(signal) : "memory"); \
     } while (0)
 #endif
-u64 tick(void *vmctx, u64 who) {
-    for (;;) TICK(who);
+u64 tick(void *vmctx, u64 target) {
+    for (;;) TICK(target);
 }
 // The same at every depth until the stack has no room for the signal: with small frames, and with frames larger than the kernel's.
-NOINLINE u64 recurse_tick(void *vmctx, u64 who) {
-    volatile u64 here = who;
-    TICK(who);
-    return recurse_tick(vmctx, who) + here;
+NOINLINE u64 recurse_tick(void *vmctx, u64 target) {
+    volatile u64 here = target;
+    TICK(target);
+    return recurse_tick(vmctx, target) + here;
 }
-NOINLINE u64 leap_tick(void *vmctx, u64 who) {
+NOINLINE u64 leap_tick(void *vmctx, u64 target) {
     u64 here[1500];
-    here[0] = who;
+    here[0] = target;
     __asm__ volatile("" : : "r"(here) : "memory");
-    TICK(who);
-    return leap_tick(vmctx, who) + here[0];
+    TICK(target);
+    return leap_tick(vmctx, target) + here[0];
 }
 
 NOINLINE int recurse_to(void *vmctx, int n) {

@@ -328,8 +328,8 @@ pub(crate) fn call(sandbox: &mut Sandbox, name: &str, args: &[i32]) -> Result<Ve
     }
 }
 
-/// This thread, as functions want it that send themselves signals.
-pub(crate) fn who() -> Value {
+/// This process and thread, as an argument of functions that send themselves signals.
+pub(crate) fn thread_id() -> Value {
     let (process, thread) = (rustix::process::getpid(), rustix::thread::gettid());
     Value::I64(i64::from(process.as_raw_pid()) << 32 | i64::from(thread.as_raw_pid()))
 }

@@ -362,7 +362,7 @@ fn a_worker_takes_what_is_idle_in_anothers_pool_when_the_budget_is_exhausted_and
     let mut changed = pools.take(2, &second).unwrap();
     assert_eq!((pools.idle(1), budget.bytes_used()), (0, 2 * one));
     assert_eq!(call(&mut changed, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]));
-    // What cannot be had at all costs nobody anything.
+    // A claim that cannot be met at all takes nothing from any pool.
     pools.put(2, changed, Instant::now());
     assert!(pools.take(0, &other(60).within(&budget)).is_err());
     assert_eq!(pools.idle(2), 1);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sledge_sandbox::*;
 
-use crate::guest::{LIMITS, artifact, call, prepare, resume, template, who, worker};
+use crate::guest::{LIMITS, artifact, call, prepare, resume, template, thread_id, worker};
 
 /// How many times longer a tick may take than on x86-64: tests for other processors run in emulators, which at 20 us do nothing but ticks.
 const SLOWER: u64 = if cfg!(target_arch = "x86_64") { 1 } else { 50 };
@@ -206,7 +206,7 @@ fn ticks_during_host_calls_traps_and_resets_do_no_harm() {
 fn a_signal_at_a_known_instruction_suspends_the_guest_right_there() {
     let _worker = worker();
     let mut sandbox = template().instantiate().unwrap();
-    prepare(&mut sandbox, "tick", &[who()]);
+    prepare(&mut sandbox, "tick", &[thread_id()]);
     for _ in 0..1000 {
         assert_eq!(sandbox.resume(), Event::Preempted);
         assert_eq!(sandbox.backtrace().frames.len(), 1);
@@ -221,7 +221,7 @@ fn a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows() {
         let template = Template::new(artifact(), &limits).unwrap();
         for name in ["recurse_tick", "leap_tick"] {
             let mut sandbox = template.instantiate().unwrap();
-            prepare(&mut sandbox, name, &[who()]);
+            prepare(&mut sandbox, name, &[thread_id()]);
             let mut depth = 0;
             let trap = loop {
                 match sandbox.resume() {
@@ -233,7 +233,7 @@ fn a_stack_without_room_for_the_signal_is_exhausted_wherever_that_shows() {
             assert_eq!(trap.code, TrapCode::StackExhausted, "{name} at depth {depth}");
             assert_eq!(sandbox.backtrace().frames[0].name.as_deref(), Some(name), "at depth {depth}");
             // The signal is not blocked afterwards.
-            prepare(&mut sandbox, "tick", &[who()]);
+            prepare(&mut sandbox, "tick", &[thread_id()]);
             assert_eq!(sandbox.resume(), Event::Preempted);
         }
     }

@@ -88,7 +88,7 @@ fn install() {
         let flags = (libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_ONSTACK) as u64 | 0x0400_0000;
         let restorer = sledge_test_restorer as *const () as usize;
         let action = KernelAction { handler: on_call as *const () as usize, flags, restorer, mask: 0 };
-        // SAFETY: The kernel's own form of the structure, with a handler for SIGSYS, which nobody else uses here.
+        // SAFETY: The kernel's own form of the structure, with a handler for SIGSYS, a signal that has no other use here.
         let done = unsafe { libc::syscall(libc::SYS_rt_sigaction, libc::SIGSYS, &raw const action, ptr::null_mut::<u8>(), 8) };
         assert_eq!(done, 0);
     });

@@ -63,7 +63,7 @@ fn a_memory_without_pages_traps_at_its_first_byte() {
 }
 
 #[test]
-fn a_fault_in_a_helper_is_its_callers_and_the_backtrace_shows_who_called() {
+fn a_fault_in_a_helper_is_its_callers_and_the_backtrace_shows_the_caller() {
     let _worker = worker();
     let mut sandbox = template().instantiate().unwrap();
     let trap = call(&mut sandbox, "outer", &[-1]).unwrap_err();

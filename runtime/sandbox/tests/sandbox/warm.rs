@@ -164,7 +164,8 @@ fn tenants() -> Vec<Template> {
     MODES.iter().flat_map(|&bounds| [template(bounds, 3), template(bounds, 3), template(bounds, 9)]).collect()
 }
 
-/// Tenants of which each leaves its canary wherever it can, in sandboxes that `take` gives (who, and which of two workers) and `put` gets back.
+/// Tenants of which each leaves its canary wherever it can, in sandboxes that `take` gives (for a worker, of a tenant's template) and `put` gets
+/// back.
 fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> Box<Sandbox>, put: impl Fn(usize, Box<Sandbox>)) {
     let mut state = seed;
     let mut random = |below: u64| {
@@ -172,13 +173,13 @@ fn canaries(seed: u64, tenants: &[Template], take: impl Fn(usize, &Template) -> 
         (state >> 33) % below
     };
     for cycle in 0..1500 {
-        let (who, worker) = (random(tenants.len() as u64) as usize, random(2) as usize);
-        let mut sandbox = take(worker, &tenants[who]);
-        let what = format!("tenant {who}, cycle {cycle}, seed {seed}");
+        let (tenant, worker) = (random(tenants.len() as u64) as usize, random(2) as usize);
+        let mut sandbox = take(worker, &tenants[tenant]);
+        let what = format!("tenant {tenant}, cycle {cycle}, seed {seed}");
         assert_eq!(call(&mut sandbox, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]), "{what}");
         assert_eq!(call(&mut sandbox, "counter", &[]), Ok(vec![Value::I32(7)]), "{what}");
         assert_eq!(call(&mut sandbox, "call_element", &[0, 10]), Ok(vec![Value::I32(10)]), "{what}");
-        let canary = 0x40 + who as i32;
+        let canary = 0x40 + tenant as i32;
         if random(2) == 0 {
             call(&mut sandbox, "grow", &[random(20) as i32]).unwrap();
             assert_eq!(call(&mut sandbox, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]), "{what}, grown");
