@@ -20,6 +20,6 @@ SLEDGE_HANDLE {
         sledge_log("the name has more than 256 bytes");
         return SLEDGE_FAILED;
     }
-    sledge_log("greeting somebody");
+    sledge_log("sending a greeting");
     return sledge_write_reply(greeting, greet(name, length, greeting, sizeof greeting));
 }

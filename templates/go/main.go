@@ -19,7 +19,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stderr, "greeting somebody")
+	fmt.Fprintln(os.Stderr, "sending a greeting")
 	if _, err := io.WriteString(os.Stdout, greet(string(body))); err != nil {
 		os.Exit(1)
 	}
