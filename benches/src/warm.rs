@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
-use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
+use sledge::host::{Body, Context, LogLines, ReplyBytes, Streams, Writer};
 use sledge::invoke::driver::{Driver, Progress};
 use sledge::invoke::function::{Function, Home};
 use sledge::load;
@@ -72,11 +72,10 @@ impl Warm {
     /// If there is no sandbox, or the function waits for something.
     pub fn request(&mut self, body: &Bytes) -> Result<Ended> {
         let sandbox = self.pool.take(&self.function.template)?;
-        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: REPLY_BYTES_MAX };
-        let errors =
-            Output::Log(LogLines::new(Arc::clone(&self.function.process), Arc::clone(&self.function.log), Writer::default()));
-        let input = Input::Body(Body::from(body.clone()));
-        let context = Context::new(Arc::clone(&self.function.process), input, output, errors);
+        let process = Arc::clone(&self.function.process);
+        let log = LogLines::new(Arc::clone(&process), Arc::clone(&self.function.log), Writer::default());
+        let streams = Streams::of_request(Body::from(body.clone()), ReplyBytes::default(), REPLY_BYTES_MAX, log);
+        let context = Context::new(process, streams);
         let mut driver = Driver::new(sandbox, context);
         let progress = driver.run(&self.function.program);
         let remains = driver.finish();

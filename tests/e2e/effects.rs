@@ -3,7 +3,7 @@
 use hyper::{HeaderMap, Method, Uri};
 use sledge::config::{Config, FunctionConfig};
 use sledge::host::{
-    Body, Context, Effect, EffectTrace, HeadField, Input, LogLines, Objection, Output, ReplyBytes, RequestHead, Watch, Writer,
+    Body, Context, Effect, EffectTrace, HeadField, LogLines, Objection, ReplyBytes, RequestHead, Streams, Watch, Writer,
 };
 use sledge::invoke::alone;
 use sledge::invoke::driver::Driver;
@@ -25,14 +25,13 @@ fn watched(file: &str, lines: &str, watch: Watch) -> (Result<(), Failure>, Strin
     let loaded = load::function(&config, &load::compiler(&Config::default())).expect("a function");
     let store = Store::open(Path::new(KV_MEMORY), KvLimits::default(), &Arc::default()).expect("a store");
     let function = Function::new(loaded, Home { kv: Some(store.space("tenant")), ..Home::alone() });
-    let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 1 << 20 };
-    let errors = Output::Log(LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log), Writer::default()));
-    let input = Input::Body(Body::from(bytes::Bytes::from(lines.to_owned())));
-    let mut context = Context::new(Arc::clone(&function.process), input, output, errors);
+    let log = LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log), Writer::default());
+    let input = Body::from(bytes::Bytes::from(lines.to_owned()));
+    let streams = Streams::of_request(input, ReplyBytes::default(), 1 << 20, log);
     let mut headers = HeaderMap::new();
     headers.insert("x-one", "1".parse().expect("a value"));
-    context.request = Some(Box::new(RequestHead { method: Method::PUT, target: Uri::from_static("/f?a=b"), headers }));
-    context.watch = Some(Box::new(watch));
+    let head = RequestHead { method: Method::PUT, target: Uri::from_static("/f?a=b"), headers };
+    let context = Context::new(Arc::clone(&function.process), streams).with_head(Some(Box::new(head))).watched(watch);
     // A worker's timer and signals are its thread's.
     let run = move || {
         let worker = WorkerThread::enter(Duration::from_millis(5)).expect("a worker");

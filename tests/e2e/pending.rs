@@ -59,7 +59,7 @@ fn pend(call: &mut Call<'_>) -> Result<i32, Stop> {
     Err(match kind {
         READY => call.wait(ready(number), |call, number| {
             let at = call.args.address(2);
-            call.split()?.0.write_u32(at, 7)?;
+            call.memory_mut()?.write_u32(at, 7)?;
             Ok(2 * number)
         }),
         // A timer belongs to the runtime in which it is made.
@@ -78,7 +78,7 @@ fn pend(call: &mut Call<'_>) -> Result<i32, Stop> {
         }),
         AGAIN => {
             let at = call.args.address(2);
-            let memory = call.split()?.0;
+            let memory = call.memory_mut()?;
             if memory.read_u32(at)? == 9 {
                 return Ok(number);
             }

@@ -14,7 +14,7 @@ use tracing::Level;
 
 use super::{FAILURE, dirs, fail, usage};
 use crate::config::{self, Config, DirConfig, FunctionConfig};
-use crate::host::{Context, Input, Output};
+use crate::host::{Context, Streams};
 use crate::invoke::alone;
 use crate::invoke::driver::Driver;
 use crate::invoke::function::{Function, Home};
@@ -110,10 +110,8 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
 /// Runs it to its end; how it ended, and the backtrace if that says something.
 fn invoke(function: &Function, deadline: Option<Instant>) -> io::Result<(Result<(), Failure>, String)> {
     let file = |stream: &dyn Stream| stream.duplicate().map(File::from);
-    let input = Input::File { file: file(&io::stdin())?, deadline };
-    let output = Output::File(file(&io::stdout())?);
-    let errors = Output::File(file(&io::stderr())?);
-    let context = Context::new(Arc::clone(&function.process), input, output, errors);
+    let streams = Streams::of_program(file(&io::stdin())?, deadline, file(&io::stdout())?, file(&io::stderr())?);
+    let context = Context::new(Arc::clone(&function.process), streams);
 
     let thread = WorkerThread::enter(QUANTUM)?;
     let sandbox = function.template.instantiate().map_err(io::Error::other)?;

@@ -120,13 +120,14 @@ impl From<CallFailure> for Stop {
 fn begin(call: &mut Call<'_>, id: Option<CallId>) -> Result<(), Stop> {
     let (name, name_bytes, input, input_bytes) = (call.args.address(0), call.args.u32(1), call.args.address(2), call.args.u32(3));
     let (memory, context) = call.split()?;
-    if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX || context.calls.outgoing.len() >= CALLS_MAX {
+    let host_call = context.host_calls;
+    let outgoing = &mut context.ports.calls()?.outgoing;
+    if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX || outgoing.len() >= CALLS_MAX {
         return Err(Errno::TOOBIG.into());
     }
     let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.to_owned();
     let input = Bytes::copy_from_slice(memory.slice(input, input_bytes.into())?);
-    let host_call = context.host_calls;
-    context.calls.outgoing.push(Outgoing { name, input, host_call, id });
+    outgoing.push(Outgoing { name, input, host_call, id });
     Ok(())
 }
 
@@ -147,7 +148,7 @@ fn collect(call: &mut Call<'_>, mut stream: Stream, index: usize) -> Stop {
         (stream, next)
     };
     call.wait(next, move |call, (stream, next)| {
-        let collected = &mut call.context.calls.collected;
+        let collected = &mut call.context.ports.calls()?.collected;
         match next {
             Some(Ok(bytes)) => {
                 collected.extend_from_slice(&bytes);
@@ -174,20 +175,20 @@ fn put(call: &mut Call<'_>, mut reply: Bytes, index: usize) -> Result<i32, Stop>
     let (memory, context) = call.split()?;
     memory.write(at, &reply[..reply.len().min(room)])?;
     // Most leave nothing behind, and then the reply's buffer is not kept.
-    context.calls.rest = if reply.len() > room { reply.split_off(room) } else { Bytes::new() };
+    context.ports.calls()?.rest = if reply.len() > room { reply.split_off(room) } else { Bytes::new() };
     Ok(bytes)
 }
 
 /// Whether a reply can be written to where the arguments say.
 fn check_room(call: &mut Call<'_>, index: usize) -> Result<(), Stop> {
     let (at, room) = (call.args.address(index), call.args.u32(index + 1));
-    call.split()?.0.slice(at, room.into())?;
+    call.memory_mut()?.slice(at, room.into())?;
     Ok(())
 }
 
 /// `invoke(name, name_bytes, input, input_bytes, reply, reply_bytes) -> bytes`: the reply's length, of which as much is written as fits.
 fn invoke(call: &mut Call<'_>) -> Result<i32, Stop> {
-    if let Some(made) = call.context.calls.now.take() {
+    if let Some(made) = call.context.ports.calls()?.now.take() {
         return Err(answer(call, made?, 4));
     }
     check_room(call, 4)?;
@@ -198,13 +199,13 @@ fn invoke(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// `start(name, name_bytes, input, input_bytes) -> call`
 fn start(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let started = &call.context.calls.started;
+    let started = &call.context.ports.calls()?.started;
     let free = started.iter().position(Option::is_none).unwrap_or(started.len());
     if free >= CALLS_MAX {
         return Err(Errno::MFILE.into());
     }
     begin(call, Some(CallId::Started(free)))?;
-    let started = &mut call.context.calls.started;
+    let started = &mut call.context.ports.calls()?.started;
     if free == started.len() {
         started.push(None);
     }
@@ -216,7 +217,7 @@ fn start(call: &mut Call<'_>) -> Result<i32, Stop> {
 fn wait(call: &mut Call<'_>) -> Result<i32, Stop> {
     check_room(call, 1)?;
     let handle = call.args.u32(0) as usize;
-    let place = call.context.calls.started.get_mut(handle).ok_or(Errno::BADF)?;
+    let place = call.context.ports.calls()?.started.get_mut(handle).ok_or(Errno::BADF)?;
     match place.take().ok_or(Errno::BADF)? {
         Called::Made(made) => Err(answer(call, made?, 1)),
         Called::Outgoing => {
@@ -229,7 +230,7 @@ fn wait(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// `rest(reply, reply_bytes) -> bytes`: what of the last reply did not fit, as if it were a reply.
 fn rest(call: &mut Call<'_>) -> Result<i32, Stop> {
     check_room(call, 0)?;
-    let rest = std::mem::take(&mut call.context.calls.rest);
+    let rest = std::mem::take(&mut call.context.ports.calls()?.rest);
     put(call, rest, 0)
 }
 

@@ -1,19 +1,20 @@
-//! What belongs to one invocation on the host's side: its arguments and environment, its standard streams, work that a host call has
-//! begun.
+//! What belongs to one invocation on the host's side: its ports, work that a host call has begun, what is known of it.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sledge_sandbox::Share;
 
-use super::call::{CallFailure, CallId, Calls, Outgoing};
+use super::call::{CallFailure, CallId, Outgoing};
 use super::effect::{EffectTrace, Watch};
-use super::fetch::Fetches;
 use super::http::RequestHead;
+use super::lines::Writer;
+use super::ports::{Ports, Streams};
 use super::stdio::{Input, Output};
-use super::wasi::{Descriptors, Grant};
-use crate::kv::{BucketName, Space};
+use super::wasi::Grant;
+use crate::kv::Space;
 use crate::phases::{PhaseClock, Phases};
-use crate::reply::{Answer, Fields, Pipe, ReplyBytes, ReplyHead, Stream};
+use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::Upstream;
 
@@ -59,82 +60,113 @@ pub struct Process {
     pub phases: Option<Arc<Phases>>,
 }
 
-/// An invocation's side of the outside world.
+/// The host's side of an invocation: its [ports](Ports), the host call under way, and what is known of it.
 #[derive(Debug)]
 pub struct Context {
-    /// Name, arguments and environment.
-    pub process: Arc<Process>,
-    /// File descriptor 0.
-    pub input: Input,
-    /// File descriptor 1.
-    pub output: Output,
-    /// File descriptor 2.
-    pub errors: Output,
-    /// What is open under which number.
-    pub(super) descriptors: Descriptors,
+    pub(super) ports: Ports,
     /// Bytes that the pending host call has moved, when it has begun and is to be called again.
     pub(super) progress: Option<u64>,
     /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
     pub(super) buffers: Vec<(u64, u64)>,
-    /// Buckets that are open, by their handles.
-    pub(super) buckets: Vec<BucketName>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
-    /// What the request says beside its body, if the function may ask.
-    pub request: Option<Box<RequestHead>>,
-    /// What it has said about its reply.
-    pub reply_head: Option<Box<ReplyHead>>,
-    /// What it has said is to come behind its reply.
-    pub trailers: Option<Box<Fields>>,
-    /// Calls of other functions.
-    pub(super) calls: Calls,
-    /// Requests to other servers.
-    pub(super) fetches: Fetches,
-    /// By what its client knows the request, where requests have ids.
-    pub request_id: Option<Arc<str>>,
-    /// The request's place in a trace, if there are any.
-    pub trace: Option<Arc<Trace>>,
-    /// Whether it may turn out not to be wanted: then no effect of it may be seen before that is known.
-    pub is_speculative: bool,
-    /// Host calls so far, each counted once.
-    pub host_calls: u32,
-    /// Where it says it is in its work.
-    pub phase: u32,
-    /// How long it was in which phase, if it declares any.
-    pub phases: Option<Box<PhaseClock>>,
-    /// What watches it, if anything does.
-    pub watch: Option<Box<Watch>>,
+    request_id: Option<Arc<str>>,
+    trace: Option<Arc<Trace>>,
+    pub(super) host_calls: u32,
+    pub(super) phase: u32,
+    pub(super) phases: Option<Box<PhaseClock>>,
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 impl Context {
-    /// The context of a new invocation.
+    /// That of a new invocation of a function.
     #[must_use]
-    pub fn new(process: Arc<Process>, input: Input, output: Output, errors: Output) -> Context {
-        let descriptors = Descriptors::new(&process.grants);
+    pub fn new(process: Arc<Process>, streams: Streams) -> Context {
         let phases = process.phases.as_ref().map(|phases| Box::new(PhaseClock::new(phases)));
         Context {
-            process,
-            input,
-            output,
-            errors,
-            descriptors,
+            ports: Ports::new(process, streams),
             progress: None,
             buffers: Vec::new(),
-            buckets: Vec::new(),
             waiting_bytes: 0,
-            request: None,
-            reply_head: None,
-            trailers: None,
-            calls: Calls::default(),
-            fetches: Fetches::default(),
             request_id: None,
             trace: None,
-            is_speculative: false,
             host_calls: 0,
             phase: 0,
             phases,
             watch: None,
         }
+    }
+
+    /// With what a request says beside its body, if there is a request.
+    #[must_use]
+    pub fn with_head(mut self, head: Option<Box<RequestHead>>) -> Context {
+        self.ports.set_head(head);
+        self
+    }
+
+    /// With the request's id and its place in a trace, as far as there are any.
+    #[must_use]
+    pub fn with_origin(mut self, request_id: Option<Arc<str>>, trace: Option<Arc<Trace>>) -> Context {
+        (self.request_id, self.trace) = (request_id, trace);
+        self
+    }
+
+    /// With what watches it.
+    #[must_use]
+    pub fn watched(mut self, watch: Watch) -> Context {
+        self.watch = Some(Box::new(watch));
+        self
+    }
+
+    /// The function's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.ports.process().name
+    }
+
+    /// By what its client knows the request, where requests have ids.
+    #[must_use]
+    pub const fn request_id(&self) -> Option<&Arc<str>> {
+        self.request_id.as_ref()
+    }
+
+    /// The request's place in a trace, if there are any.
+    #[must_use]
+    pub const fn trace(&self) -> Option<&Arc<Trace>> {
+        self.trace.as_ref()
+    }
+
+    /// Host calls so far, each counted once.
+    #[must_use]
+    pub const fn host_calls(&self) -> u32 {
+        self.host_calls
+    }
+
+    /// Counts a host call.
+    pub const fn count_host_call(&mut self) {
+        self.host_calls = self.host_calls.saturating_add(1);
+    }
+
+    /// Where it says it is in its work.
+    #[must_use]
+    pub const fn phase(&self) -> u32 {
+        self.phase
+    }
+
+    /// How long it was in which phase, if it declares any.
+    pub const fn phases_mut(&mut self) -> &mut Option<Box<PhaseClock>> {
+        &mut self.phases
+    }
+
+    /// What watches it, if anything does.
+    #[must_use]
+    pub fn watch(&self) -> Option<&Watch> {
+        self.watch.as_deref()
+    }
+
+    /// The same, which from now on watches no more.
+    pub const fn take_watch(&mut self) -> Option<Box<Watch>> {
+        self.watch.take()
     }
 
     /// Where what it does is noted, if it is watched.
@@ -145,68 +177,99 @@ impl Context {
     /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        let body = if let Input::Body(body) = &self.input { body.left() } else { 0 };
-        let reply = match &self.output {
+        let ports = &self.ports;
+        let body = if let Input::Body(body) = &ports.streams.input { body.left() } else { 0 };
+        let reply = match &ports.streams.output {
             Output::Reply { bytes, .. } => bytes.memory_bytes(),
             Output::Stream(writer) => writer.memory_bytes(),
             Output::File(_) | Output::Log(_) => 0,
         };
-        body as u64 + reply as u64 + self.waiting_bytes as u64 + (self.calls.bytes() + self.fetches.bytes()) as u64
+        body as u64 + reply as u64 + self.waiting_bytes as u64 + (ports.calls.bytes() + ports.fetches.bytes()) as u64
     }
 
     /// Whether its reply is a stream that the worker has not taken yet.
     #[must_use]
     pub const fn has_stream(&self) -> bool {
-        matches!(&self.output, Output::Stream(writer) if !writer.has_begun())
+        matches!(&self.ports.streams.output, Output::Stream(writer) if !writer.has_begun())
     }
 
     /// That stream, and what was said about it.
     pub fn take_stream(&mut self) -> Option<(Arc<Pipe>, Stream, Option<Box<ReplyHead>>)> {
-        let Output::Stream(writer) = &mut self.output else { return None };
+        let streams = &mut self.ports.streams;
+        let Output::Stream(writer) = &mut streams.output else { return None };
         let (pipe, stream) = writer.begin()?;
-        Some((pipe, stream, self.reply_head.take()))
+        Some((pipe, stream, streams.reply_head.take()))
     }
 
     /// Whether it has written less than it has said.
     #[must_use]
     pub fn falls_short(&self) -> bool {
-        matches!(&self.output, Output::Stream(writer) if writer.falls_short())
+        matches!(&self.ports.streams.output, Output::Stream(writer) if writer.falls_short())
+    }
+
+    /// What it has said is to come behind its reply.
+    #[must_use]
+    pub const fn trailers(&self) -> Option<&Box<Fields>> {
+        self.ports.streams.trailers.as_ref()
+    }
+
+    /// The same, for the reply.
+    pub const fn take_trailers(&mut self) -> Option<Box<Fields>> {
+        self.ports.streams.trailers.take()
     }
 
     /// Whether it has called other functions since that was last asked.
     #[must_use]
     pub const fn has_outgoing(&self) -> bool {
-        !self.calls.outgoing.is_empty()
+        !self.ports.calls.outgoing.is_empty()
     }
 
     /// The calls of other functions that are to be made.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.calls.outgoing)
+        std::mem::take(&mut self.ports.calls.outgoing)
     }
 
     /// A call was made, and its reply comes there; or it was not.
     pub fn called(&mut self, id: CallId, answer: Result<Answer, CallFailure>) {
-        self.calls.called(id, answer);
+        self.ports.calls.called(id, answer);
     }
 
     /// Whether it has opened files or folders and not closed them.
     #[must_use]
     pub fn has_opened(&self) -> bool {
-        self.descriptors.has_opened()
+        self.ports.has_opened()
     }
 
     /// What is reserved for its body, for the sandbox, which counts it from now on.
     pub fn take_body_share(&mut self) -> Option<Share> {
-        if let Input::Body(body) = &mut self.input { body.take_share() } else { None }
+        if let Input::Body(body) = &mut self.ports.streams.input { body.take_share() } else { None }
     }
 
-    /// The reply that the guest wrote to file descriptor 1. For an invocation that is over: the log's last line is written, too.
+    /// Which invocation its log lines name; none where its errors go to a file.
     #[must_use]
-    pub fn into_reply(self) -> ReplyBytes {
-        match self.output {
-            Output::Reply { bytes, .. } => bytes,
-            // A stream's has gone, or goes, where it was asked for.
-            Output::Stream(_) | Output::File(_) | Output::Log(_) => ReplyBytes::default(),
-        }
+    pub const fn log_writer(&self) -> Option<&Writer> {
+        if let Output::Log(lines) = &self.ports.streams.errors { Some(lines.writer()) } else { None }
+    }
+
+    /// The reply that the guest wrote to file descriptor 1, and what it said about it. For an invocation that is over: the log's last line is written, too.
+    ///
+    /// A reply stays in memory until its client has taken it. `share` is asked to count so many bytes until then.
+    #[must_use]
+    pub fn into_reply(self, share: impl FnOnce(usize) -> Option<Share>) -> (Bytes, Option<Box<ReplyHead>>) {
+        let Streams { output, reply_head, .. } = self.ports.streams;
+        let counted = |bytes| if bytes >= BUFFER_BYTES_MIN { share(bytes) } else { None };
+        let reply = match output {
+            Output::Reply { bytes, .. } => {
+                let share = counted(bytes.memory_bytes());
+                bytes.into_bytes(share)
+            }
+            // It goes, or has gone, where it was asked for.
+            Output::Stream(writer) => {
+                writer.set_share(counted(writer.memory_bytes()));
+                Bytes::new()
+            }
+            Output::File(_) | Output::Log(_) => Bytes::new(),
+        };
+        (reply, reply_head)
     }
 }

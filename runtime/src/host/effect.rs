@@ -39,6 +39,16 @@ pub enum Effect {
 pub struct Effects(u16);
 
 impl Effects {
+    /// That one only.
+    pub(super) const fn of(effect: Effect) -> Effects {
+        Effects(1 << effect as u8)
+    }
+
+    /// And that one.
+    pub(super) const fn and(self, effect: Effect) -> Effects {
+        Effects(self.0 | 1 << effect as u8)
+    }
+
     /// Whether that one is in it.
     #[must_use]
     pub const fn contains(self, effect: Effect) -> bool {

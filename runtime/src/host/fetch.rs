@@ -185,22 +185,23 @@ fn times(call: &Call<'_>, index: usize) -> Result<Times, Stop> {
 /// `send(method, bytes, url, bytes, headers, bytes, body, bytes, times: *(head_ms: u32, piece_ms: u32)?) -> request`
 fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     let (mut request, times) = (request(call)?, times(call, 8)?);
-    let upstream = call.context.process.upstream.as_ref().filter(|upstream| upstream.allows(&request)).ok_or(Errno::ACCES)?;
+    let upstream = call.context.ports.upstream()?.filter(|upstream| upstream.allows(&request)).ok_or(Errno::ACCES)?;
+    let upstream = Arc::clone(upstream);
     let share = REQUESTS.with(Arc::clone);
     // One is the thread's own, another this one.
     if Arc::strong_count(&share) > WORKER_REQUESTS_MAX + 1 {
         return Err(Errno::AGAIN.into());
     }
-    let fetches = &call.context.fetches.0;
+    let fetches = &call.context.ports.fetches()?.0;
     let free = fetches.iter().position(Option::is_none).unwrap_or(fetches.len());
     if free >= REQUESTS_MAX {
         return Err(Errno::MFILE.into());
     }
-    let span = call.context.trace.as_ref().map(|trace| ClientSpan::begin(trace, &mut request));
-    let sent = exchange(Arc::clone(upstream), request, times.head, span);
+    let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
+    let sent = exchange(upstream, request, times.head, span);
     let body_bytes = call.args.u32(7) as usize;
     let fetch = Fetch { state: State::Sent(sent), times, body_bytes, _share: share };
-    let fetches = &mut call.context.fetches.0;
+    let fetches = &mut call.context.ports.fetches()?.0;
     if free == fetches.len() {
         fetches.push(None);
     }
@@ -246,13 +247,13 @@ fn exchange(
 /// The request that argument 0 names.
 fn fetch<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Fetch, Stop> {
     let handle = call.args.u32(0) as usize;
-    call.context.fetches.0.get_mut(handle).and_then(Option::as_mut).ok_or(Stop::Errno(Errno::BADF))
+    call.context.ports.fetches()?.0.get_mut(handle).and_then(Option::as_mut).ok_or(Stop::Errno(Errno::BADF))
 }
 
 /// Notes why there is no response, or no more of it; the reason is for the function's log.
 fn failed(call: &mut Call<'_>, failure: &Failure) -> Result<State, Stop> {
     let text = format!("sledge:fetch: {failure}");
-    match &mut call.context.errors {
+    match call.context.ports.log()? {
         Output::Log(lines) => lines.message(Level::WARN, text.as_bytes()),
         other => {
             other.write(text.as_bytes())?;
@@ -304,7 +305,7 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
         }
     }
     let (at, room) = (call.args.address(1), call.args.u32(2));
-    let memory = call.split()?.0;
+    let memory = call.memory_mut()?;
     memory.slice(at, room.into())?;
     memory.write(at, &rows[..rows.len().min(room as usize)])?;
     i32::try_from(rows.len()).map_err(|_| Errno::OVERFLOW.into())
@@ -313,12 +314,12 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// `read(request, buffer, buffer_bytes) -> bytes`: what has come of the body, at least one byte; 0 at its end.
 fn read(call: &mut Call<'_>) -> Result<i32, Stop> {
     let (at, room) = (call.args.address(1), call.args.u32(2) as usize);
-    call.split()?.0.slice(at, room as u64)?;
+    call.memory_mut()?.slice(at, room as u64)?;
     let Fetch { state, times, .. } = with_head(call)?;
     let State::Answered { body, rest, .. } = state else { return Err(Errno::IO.into()) };
     if !rest.is_empty() || room == 0 {
         let piece = rest.split_to(rest.len().min(room));
-        call.split()?.0.write(at, &piece)?;
+        call.memory_mut()?.write(at, &piece)?;
         return Ok(piece.len() as i32);
     }
     if hyper::body::Body::is_end_stream(body) {
@@ -361,6 +362,6 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
 fn close(call: &mut Call<'_>) -> Result<i32, Stop> {
     fetch(call)?;
     let handle = call.args.u32(0) as usize;
-    call.context.fetches.0[handle] = None;
+    call.context.ports.fetches()?.0[handle] = None;
     Ok(0)
 }

@@ -68,13 +68,13 @@ fn request<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Res
     if let Some(trace) = call.context.trace_effects() {
         trace.head.insert(field());
     }
-    call.context.request.as_deref().ok_or(Stop::Errno(Errno::NOTSUP))
+    call.context.ports.head()?.ok_or(Stop::Errno(Errno::NOTSUP))
 }
 
 /// Writes as much of `text` as fits to the address and length that are arguments `index` and `index + 1`; the answer is the length of all of it.
 fn put(call: &mut Call<'_>, index: usize, text: &[u8]) -> Result<i32, Stop> {
     let (at, room) = (call.args.address(index), call.args.u32(index + 1));
-    let memory = call.split()?.0;
+    let memory = call.memory_mut()?;
     memory.slice(at, room.into())?;
     memory.write(at, &text[..text.len().min(room as usize)])?;
     i32::try_from(text.len()).map_err(|_| Errno::OVERFLOW.into())
@@ -119,7 +119,7 @@ fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
 fn trailer(call: &mut Call<'_>) -> Result<i32, Stop> {
     let name = name(call)?;
     request(call, || HeadField::Trailer(name.to_string()))?;
-    let Input::Body(body) = &call.context.input else { return Err(Errno::NOTSUP.into()) };
+    let Input::Body(body) = &call.context.ports.streams()?.input else { return Err(Errno::NOTSUP.into()) };
     let text = joined(body.trailers().ok_or(Errno::AGAIN)?.ok_or(Errno::NOENT)?, &name)?;
     put(call, 2, &text)
 }
@@ -138,7 +138,7 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// What is on its way cannot be changed.
 fn check_not_begun(call: &Call<'_>) -> Result<(), Stop> {
-    if matches!(call.context.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }
+    if matches!(call.context.ports.streams()?.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }
 }
 
 /// `stream(bytes) -> 0`: the head goes out, and from now on the body while it is written; it has so many bytes, or it is not known how many (-1).
@@ -148,19 +148,20 @@ fn stream(call: &mut Call<'_>) -> Result<i32, Stop> {
         -1 => None,
         length => Some(u64::try_from(length).map_err(|_| Errno::INVAL)?),
     };
-    let context = &mut *call.context;
-    let Output::Reply { bytes, bytes_max } = &mut context.output else { return Ok(0) };
+    // The function that called sees no head.
+    let wants_no_body = call.context.ports.head()?.map(|request| request.method == Method::HEAD);
+    let streams = call.context.ports.streams_mut()?;
+    let Output::Reply { bytes, bytes_max } = &mut streams.output else { return Ok(0) };
     if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.as_slice().len() as u64) {
         return Err(Errno::FBIG.into());
     }
     // Of these there is no body (RFC 9110, 6.4.1).
-    let status = context.reply_head.as_ref().map(|head| head.status);
+    let status = streams.reply_head.as_ref().map(|head| head.status);
     let is_empty = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
-    // The function that called sees no head.
-    let is_bodiless = context.request.as_ref().is_some_and(|request| is_empty || request.method == Method::HEAD);
+    let is_bodiless = wants_no_body.is_some_and(|wants_no_body| is_empty || wants_no_body);
     let length = length.filter(|_| !is_empty);
-    let trails = context.trailers.is_some();
-    context.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails));
+    let trails = streams.trailers.is_some();
+    streams.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails));
     Ok(0)
 }
 
@@ -169,7 +170,7 @@ fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
     check_not_begun(call)?;
     let code = u16::try_from(call.args.u32(0)).ok().filter(|code| (200..600).contains(code)).ok_or(Errno::INVAL)?;
     let status = StatusCode::from_u16(code).map_err(|_| Errno::INVAL)?;
-    call.context.reply_head.get_or_insert_default().status = status;
+    call.context.ports.streams_mut()?.reply_head.get_or_insert_default().status = status;
     Ok(0)
 }
 
@@ -177,7 +178,7 @@ fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
 fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     check_not_begun(call)?;
     let (name, value) = field(call)?;
-    put_field(&mut call.context.reply_head.get_or_insert_default().headers, name, value, more)
+    put_field(&mut call.context.ports.streams_mut()?.reply_head.get_or_insert_default().headers, name, value, more)
 }
 
 /// `set-trailer(name, name_bytes, value, value_bytes) -> 0`, and `add-trailer`, which leaves others of the name. Until the invocation ends.
@@ -186,7 +187,7 @@ fn put_trailer(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     if NO_TRAILERS.contains(&name) {
         return Err(Errno::NOTSUP.into());
     }
-    put_field(call.context.trailers.get_or_insert_default(), name, value, more)
+    put_field(call.context.ports.streams_mut()?.trailers.get_or_insert_default(), name, value, more)
 }
 
 fn put_field(fields: &mut Fields, name: HeaderName, value: HeaderValue, more: bool) -> Result<i32, Stop> {

@@ -51,11 +51,7 @@ impl From<KvError> for Stop {
 }
 
 fn bucket(context: &Context, handle: u32) -> Result<&BucketName, Stop> {
-    context.buckets.get(handle as usize).ok_or(Stop::Errno(Errno::BADF))
-}
-
-fn space(context: &Context) -> Result<&Space, Stop> {
-    context.process.kv.as_ref().ok_or(Stop::Errno(Errno::NOTSUP))
+    context.ports.buckets()?.get(handle as usize).ok_or(Stop::Errno(Errno::BADF))
 }
 
 /// A piece of the guest's memory of at most so many bytes.
@@ -85,16 +81,17 @@ fn value(call: &Call<'_>, index: usize) -> Result<Bytes, Stop> {
 fn open(call: &mut Call<'_>) -> Result<i32, Stop> {
     let (at, bytes) = (call.args.address(0), call.args.u32(1));
     let (memory, context) = call.split()?;
-    space(context)?;
+    context.ports.kv()?;
     let name = BucketName::new(piece(memory, at, bytes, BUCKET_BYTES_MAX)?).ok_or(Errno::INVAL)?;
-    if let Some(handle) = context.buckets.iter().position(|open| *open == name) {
+    let buckets = context.ports.buckets_mut()?;
+    if let Some(handle) = buckets.iter().position(|open| *open == name) {
         return Ok(handle as i32);
     }
-    if context.buckets.len() >= BUCKETS_MAX {
+    if buckets.len() >= BUCKETS_MAX {
         return Err(Errno::MFILE.into());
     }
-    context.buckets.push(name);
-    Ok(context.buckets.len() as i32 - 1)
+    buckets.push(name);
+    Ok(buckets.len() as i32 - 1)
 }
 
 /// Answers with what `then` makes of the entry that arguments 0 to 2 name.
@@ -102,7 +99,7 @@ fn find(
     call: &mut Call<'_>,
     then: impl FnOnce(&mut Call<'_>, Option<Entry>) -> Result<i32, Stop> + 'static,
 ) -> Result<i32, Stop> {
-    match space(call.context)? {
+    match call.context.ports.kv()? {
         Space::Embedded(space) => {
             let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?, |entry| entry.cloned())?;
             note_find(call, entry.as_ref());
@@ -169,7 +166,7 @@ fn list_keys(call: &mut Call<'_>) -> Result<i32, Stop> {
     }
     let bucket = bucket(call.context, call.args.u32(0))?;
     let after = (call.args.u32(4) > 0).then(|| key(call, 3)).transpose()?;
-    match space(call.context)? {
+    match call.context.ports.kv()? {
         Space::Embedded(space) => {
             space.keys(bucket, key(call, 1)?, after, |key| list.add(key))?;
             list.answer(call)
@@ -213,7 +210,7 @@ impl KeyList {
             return Err(Errno::RANGE.into());
         }
         let at = call.args.address(5);
-        call.split()?.0.write(at, &self.bytes)?;
+        call.memory_mut()?.write(at, &self.bytes)?;
         Ok(self.count as i32)
     }
 }
@@ -222,7 +219,7 @@ impl KeyList {
 /// other, as far as they fit; the result is what all need.
 fn get_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let keys = keys(call, 1)?;
-    match space(call.context)? {
+    match call.context.ports.kv()? {
         Space::Embedded(space) => {
             let entries = space.get_many(&keys)?;
             put_many(call, &entries, keys)
@@ -375,7 +372,7 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
             memory.slice(at, 8)?;
         }
     }
-    let space = space(call.context)?.clone();
+    let space = call.context.ports.kv_mut()?.clone();
     // What was expected and found is as good as read; what was not found so is not known.
     let noted = call.context.watch.is_some().then(|| commit.clone());
     call.context.waiting_bytes = commit.bytes();

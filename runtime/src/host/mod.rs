@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Imports are resolved once, when a function is loaded ([`Imports`]). A call arrives as an event on the worker's own stack, sees the
-//! guest only through checked [`GuestMemory`], and what it touches of the outside through a [`Context`], which belongs to one
-//! invocation. Host functions know neither HTTP nor the scheduler.
+//! guest only through checked [`GuestMemory`], and touches the outside only through the [ports] of its invocation that its effect opens.
+//! Host functions know neither HTTP nor the scheduler.
 
 mod body;
 mod call;
@@ -21,6 +21,7 @@ mod lines;
 mod log;
 mod note;
 mod pending;
+mod ports;
 mod stdio;
 pub mod wasi;
 
@@ -40,8 +41,9 @@ pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
-pub use stdio::{Input, Output};
+pub use ports::Streams;
 
+use stdio::{Input, Output};
 use wasi::Errno;
 
 /// The most parameters that a host function has.
@@ -159,8 +161,8 @@ pub struct Call<'a> {
     pub args: Args,
     /// The calling instance's memory, if it has one.
     pub memory: Option<GuestMemory<'a>>,
-    /// The invocation's side of the outside world.
-    pub context: &'a mut Context,
+    /// The host's side of the invocation.
+    context: &'a mut Context,
     /// What it waits for.
     pending: Option<Pending>,
 }
@@ -184,9 +186,9 @@ impl Answered for i32 {
 }
 
 impl<'a> Call<'a> {
-    /// A call with these arguments.
-    #[must_use]
-    pub const fn new(args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
+    /// A call of that function with these arguments, which opens the ports that its effect reaches.
+    const fn new(function: &HostFunction, args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
+        context.ports.open(function.effect);
         Call { args, memory, context, pending: None }
     }
 
@@ -205,11 +207,19 @@ impl<'a> Call<'a> {
         Stop::Waits
     }
 
+    /// The calling instance's memory.
+    ///
+    /// # Errors
+    /// `EFAULT` when it has none: whatever it passed is no address.
+    pub fn memory_mut(&mut self) -> Result<&mut GuestMemory<'a>, Stop> {
+        self.memory.as_mut().ok_or(Stop::Errno(Errno::FAULT))
+    }
+
     /// The memory, and the context beside it.
     ///
     /// # Errors
     /// `EFAULT` when the calling instance has no memory: whatever it passed is no address.
-    pub fn split(&mut self) -> Result<(&mut GuestMemory<'a>, &mut Context), Stop> {
+    pub(crate) fn split(&mut self) -> Result<(&mut GuestMemory<'a>, &mut Context), Stop> {
         match &mut self.memory {
             Some(memory) => Ok((memory, self.context)),
             None => Err(Errno::FAULT.into()),
@@ -238,7 +248,7 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
     {
         return Answer::Ended(Stop::Refused);
     }
-    let mut call = Call::new(args, sandbox.memory(instance), context);
+    let mut call = Call::new(imported.function, args, sandbox.memory(instance), context);
     let result = match imported.function.code {
         Code::Wasi(function) => function(&mut call).map(Answered::answer),
         Code::Own(function) => function(&mut call),
@@ -256,7 +266,7 @@ pub fn complete(
     completion: Completion,
 ) -> Answer {
     let args = Args::new(sandbox.host_args());
-    let mut call = Call::new(args, sandbox.memory(instance), context);
+    let mut call = Call::new(imported.function, args, sandbox.memory(instance), context);
     let result = completion(&mut call);
     let pending = call.pending;
     answer(imported, sandbox, context, result, pending)
@@ -284,7 +294,7 @@ fn answer(
     let results = &result[..imported.function.results.len().min(1)];
     if sandbox.host_results(results).is_err() {
         // The signature was checked at load, so the types match; a guest that is gone needs no answer either.
-        tracing::error!(function = context.process.name, import = imported.function.name, "a host call's result was refused");
+        tracing::error!(function = context.name(), import = imported.function.name, "a host call's result was refused");
         return Answer::Ended(Errno::INVAL.into());
     }
     Answer::Done

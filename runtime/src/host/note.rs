@@ -20,7 +20,7 @@ fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
     let (at, bytes) = (call.args.address(1), call.args.u32(2));
     let (memory, context) = call.split()?;
     let message = memory.slice(at, bytes.into())?;
-    match &mut context.errors {
+    match context.ports.log()? {
         Output::Log(lines) => lines.message(level, message),
         // On a terminal, where levels say nothing.
         other => {

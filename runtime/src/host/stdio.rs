@@ -12,7 +12,7 @@ use crate::reply::{Refused, ReplyBytes, Writer};
 
 /// Where standard input comes from.
 #[derive(Debug)]
-pub enum Input {
+pub(super) enum Input {
     /// A request's body.
     Body(Body),
     /// A file of this process, for `sledge run`. Reading may wait, until the deadline.
@@ -29,7 +29,7 @@ impl Input {
     ///
     /// # Errors
     /// What the system says, or [`Stop::Deadline`].
-    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Stop> {
+    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, Stop> {
         match self {
             Input::Body(body) => body.read(into),
             Input::File { file, deadline } => {
@@ -45,7 +45,7 @@ impl Input {
     ///
     /// # Errors
     /// [`Stop::Deadline`] when that came first.
-    pub fn wait_until(&self, until: Option<Instant>) -> Result<bool, Stop> {
+    pub(super) fn wait_until(&self, until: Option<Instant>) -> Result<bool, Stop> {
         match self {
             Input::Body(_) => Ok(true),
             Input::File { file, deadline } => wait_readable(file, until, *deadline),
@@ -77,7 +77,7 @@ fn wait_readable(file: &File, until: Option<Instant>, deadline: Option<Instant>)
 
 /// Where standard output or standard error goes.
 #[derive(Debug)]
-pub enum Output {
+pub(super) enum Output {
     /// A reply, kept until the invocation is over.
     Reply {
         /// What was written.
@@ -98,7 +98,7 @@ impl Output {
     ///
     /// # Errors
     /// What the system says, or [`Stop::ReplyTooLarge`].
-    pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         match self {
             Output::Reply { bytes: reply, bytes_max } => {
                 if bytes.len() > *bytes_max - reply.as_slice().len() {

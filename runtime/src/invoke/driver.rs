@@ -11,12 +11,12 @@ use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, S
 
 use super::program::{Program, Stage};
 use crate::host::{
-    self, Answer, CallFailure, CallId, Completion, Context, ImportedFunction, Outgoing, Output, Panicked, Pending, Stop, Watch,
+    self, Answer, CallFailure, CallId, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, Stop, Watch,
 };
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
-use crate::reply::{self, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
+use crate::reply::{self, Fields, Pipe, ReplyHead, Stream};
 
 /// An invocation that has begun.
 #[derive(Debug)]
@@ -137,31 +137,31 @@ impl Driver {
 
     /// It runs from that time on.
     pub fn start_clock(&mut self, now: Instant) {
-        if let Some(phases) = &mut self.context.phases {
+        if let Some(phases) = self.context.phases_mut() {
             phases.start(now);
         }
     }
 
     /// Until that time it ran.
     pub fn count_time(&mut self, now: Instant) {
-        if let Some(phases) = &mut self.context.phases {
+        if let Some(phases) = self.context.phases_mut() {
             phases.count(now);
         }
     }
 
     /// For how long it ran in each phase, if its function declares any.
     pub const fn take_phases(&mut self) -> Option<Box<PhaseClock>> {
-        self.context.phases.take()
+        self.context.phases_mut().take()
     }
 
     /// What it has said is to come behind its reply.
     pub const fn take_trailers(&mut self) -> Option<Box<Fields>> {
-        self.context.trailers.take()
+        self.context.take_trailers()
     }
 
     /// What watches it, with what it did so far.
     pub const fn take_watch(&mut self) -> Option<Box<Watch>> {
-        self.context.watch.take()
+        self.context.take_watch()
     }
 
     /// The calls of other functions that it has made since that was last asked.
@@ -194,17 +194,9 @@ impl Driver {
     /// Takes it apart.
     #[must_use]
     pub fn finish(self) -> Remains {
-        let Driver { mut sandbox, mut context, .. } = self;
-        let head = context.reply_head.take();
-        if let Output::Stream(writer) = &context.output {
-            let bytes = writer.memory_bytes();
-            writer.set_share(if bytes >= BUFFER_BYTES_MIN { sandbox.split_share(bytes as u64) } else { None });
-        }
-        let reply = context.into_reply();
-        // It stays in memory until the client has taken it.
-        let counts = reply.memory_bytes() >= BUFFER_BYTES_MIN;
-        let share = if counts { sandbox.split_share(reply.memory_bytes() as u64) } else { None };
-        Remains { sandbox, reply: reply.into_bytes(share), head }
+        let Driver { mut sandbox, context, .. } = self;
+        let (reply, head) = context.into_reply(|bytes| sandbox.split_share(bytes as u64));
+        Remains { sandbox, reply, head }
     }
 
     /// How the guest came to where it is.
@@ -247,7 +239,7 @@ impl Driver {
         // Both were checked when the function was loaded.
         let prepared = callee.map(|callee| self.sandbox.prepare_callee(callee));
         if !matches!(prepared, Some(Ok(()))) {
-            tracing::error!(function = self.context.process.name, ?stage, ?prepared, "a call could not be prepared");
+            tracing::error!(function = self.context.name(), ?stage, ?prepared, "a call could not be prepared");
             return Some(Progress::Ended(Err(Failure::Internal)));
         }
         self.next = Next::Guest;
@@ -269,7 +261,7 @@ impl Driver {
     }
 
     fn host_call(&mut self, program: &Program, call: HostCall) -> Option<Progress> {
-        self.context.host_calls = self.context.host_calls.saturating_add(1);
+        self.context.count_host_call();
         self.call = Some(call);
         self.carry_out(program, host::call)
     }
@@ -282,7 +274,7 @@ impl Driver {
     ) -> Option<Progress> {
         let found = self.call.and_then(|call| Some((call, program.imports.get(call.instance.index(), call.import)?)));
         let Some((call, imported)) = found else {
-            let (function, call) = (&self.context.process.name, self.call);
+            let (function, call) = (&self.context.name(), self.call);
             tracing::error!(function, ?call, "a host call of nothing that the host provides");
             return Some(Progress::Ended(Err(Failure::Internal)));
         };
@@ -317,7 +309,7 @@ impl Driver {
 
     fn failed(&self, program: &Program) -> Progress {
         let import = self.host_function(program);
-        tracing::error!(function = self.context.process.name, import, "the host failed in a host call");
+        tracing::error!(function = self.context.name(), import, "the host failed in a host call");
         Progress::Ended(Err(Failure::Internal))
     }
 

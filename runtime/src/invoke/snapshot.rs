@@ -15,7 +15,7 @@ use super::alone;
 use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
-    Args, Body, Context, Effect, HostFunction, Input, LogLines, Objection, Output, Process, ReplyBytes, Watch, Writer, wasi,
+    Args, Body, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer, wasi,
 };
 use crate::outcome::Failure;
 
@@ -121,12 +121,11 @@ pub fn initialised(template: &Template, program: &Program, process: &Process, sh
     let sandbox = Box::new(template.instantiate()?);
     let process = Arc::new(process.clone());
     let has_folders = !process.grants.is_empty();
-    let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default(), Writer::default()));
-    let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 0 };
-    let mut context = Context::new(process, Input::Body(Body::default()), output, errors);
-    context.watch = Some(Box::new(Watch::guarded(Box::new(move |function, args| {
+    let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
+    let guard = Watch::guarded(Box::new(move |function, args| {
         objection(function, args, has_folders).filter(|objection| !(objection.acceptable && shared))
-    }))));
+    }));
+    let context = Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 0, log)).watched(guard);
     let mut driver = Driver::new(sandbox, context);
     thread::scope(|scope| {
         let run = || initialise(&mut driver, program);
@@ -160,7 +159,7 @@ fn initialise(driver: &mut Driver, program: &Program) -> Result<Template, InitEr
 fn error(driver: &Driver, program: &Program, failure: Failure) -> InitError {
     let Some(stage) = driver.stage(program).cloned() else { return io::Error::other("no call of it failed").into() };
     let backtrace = driver.backtrace();
-    if let Some((call, Objection { why, acceptable })) = driver.context().watch.as_ref().and_then(|watch| watch.objection) {
+    if let Some((call, Objection { why, acceptable })) = driver.context().watch().and_then(|watch| watch.objection) {
         return InitError::Refused { stage, call, why, acceptable, backtrace };
     }
     match failure {

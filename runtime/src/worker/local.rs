@@ -32,7 +32,7 @@ use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
-use crate::host::{Body, CallFailure, Context, Input, LogLines, Outgoing, Output, Writer};
+use crate::host::{Body, CallFailure, Context, LogLines, Outgoing, Streams, Writer};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
 use crate::invoke::work::{Started, Work};
@@ -337,14 +337,11 @@ impl Worker {
         let invoke::Input { head, body } = mem::take(input);
         let request_id = request_id.take();
         let process = Arc::clone(&function.process);
-        let bytes = ReplyBytes::new(self.buffers.clone());
-        let output = Output::Reply { bytes, bytes_max: self.settings.reply_bytes_max };
         let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer));
-        let mut context = Context::new(process, Input::Body(body), output, errors);
-        (context.request, context.request_id, context.trace) = (head, request_id, trace.take());
-        context.is_speculative = identity.is_speculative;
-        context
+        let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer);
+        let reply = ReplyBytes::new(self.buffers.clone());
+        let streams = Streams::of_request(body, reply, self.settings.reply_bytes_max, log);
+        Context::new(process, streams).with_head(head).with_origin(request_id, trace.take())
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
@@ -431,10 +428,10 @@ impl Worker {
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
         for Outgoing { name, input, host_call, id } in started.driver.take_outgoing() {
-            let trace = started.driver.context().trace.as_ref().map(|trace| trace.call());
+            let trace = started.driver.context().trace().map(|trace| trace.call());
             let answer = match self.callee(started, &name, input, host_call) {
                 Ok(mut callee) => {
-                    callee.request_id.clone_from(&started.driver.context().request_id);
+                    callee.request_id = started.driver.context().request_id().cloned();
                     callee.trace = trace;
                     let dispatcher = Arc::clone(&self.dispatcher);
                     if id.is_some() {
@@ -510,8 +507,8 @@ impl Worker {
         // Relaxed: a version is marked before this thread is told to forget it.
         let retired = function.retired.load(Ordering::Relaxed);
         let context = driver.context();
-        let record = Record { host_calls: context.host_calls, phase: context.phase, phases, ..invocation.record_at(end) };
-        if let Some(trace) = &context.trace {
+        let record = Record { host_calls: context.host_calls(), phase: context.phase(), phases, ..invocation.record_at(end) };
+        if let Some(trace) = context.trace() {
             Over::of(&invocation, end, result.as_ref().err()).tell(trace, &times, &record);
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
@@ -612,7 +609,7 @@ fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
     let Invocation { times, reply, .. } = &mut started.invocation;
     let (queued, ran) = (times.queued(), times.since_taken(now));
-    let trailers = started.driver.context().trailers.clone();
+    let trailers = started.driver.context().trailers().cloned();
     // What is written of a reply that is not wanted goes nowhere.
     let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
     let reply = mem::replace(reply, after);
@@ -638,9 +635,9 @@ fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
         Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = driver.backtrace();
             let report = format!("{failure}\n{backtrace}");
-            if let Output::Log(lines) = &driver.context().errors {
-                let Writer { version, request, request_id } = lines.writer();
-                of.log.push(lines.writer(), Level::WARN, report.trim_end(), Instant::now());
+            if let Some(writer) = driver.context().log_writer() {
+                let Writer { version, request, request_id } = writer;
+                of.log.push(writer, Level::WARN, report.trim_end(), Instant::now());
                 let request_id = request_id.as_deref();
                 let (reason, backtrace) = (&*failure.reason(), format_args!("\n{backtrace}"));
                 tracing::warn!(function, version, request, request_id, reason, backtrace, "{failure}");

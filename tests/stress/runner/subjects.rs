@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use sledge::config::{Config, FunctionConfig};
-use sledge::host::{Body, Context, Input, LogLines, Output, ReplyBytes, Writer};
+use sledge::host::{Body, Context, LogLines, ReplyBytes, Streams, Writer};
 use sledge::invoke::driver::{Driver, Progress};
 use sledge::invoke::function::{Function, Home};
 use sledge::load;
@@ -73,11 +73,10 @@ pub(crate) fn load(budget: &Arc<Budget>) -> Result<Vec<Subject>> {
 impl Subject {
     /// An invocation in that sandbox.
     pub(crate) fn begin(&self, sandbox: Box<Sandbox>) -> Driver {
-        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 8 << 20 };
         let process = &self.function.process;
-        let errors = Output::Log(LogLines::new(Arc::clone(process), Arc::default(), Writer::default()));
-        let context = Context::new(Arc::clone(process), Input::Body(Body::from(self.input.clone())), output, errors);
-        Driver::new(sandbox, context)
+        let log = LogLines::new(Arc::clone(process), Arc::default(), Writer::default());
+        let streams = Streams::of_request(Body::from(self.input.clone()), ReplyBytes::default(), 8 << 20, log);
+        Driver::new(sandbox, Context::new(Arc::clone(process), streams))
     }
 
     /// The reply of a run on a thread of its own, without a timer.

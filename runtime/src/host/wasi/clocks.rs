@@ -1,6 +1,6 @@
 //! Clocks.
 
-use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_getres};
 
 use super::Errno;
 use crate::host::{Call, Stop};
@@ -22,15 +22,14 @@ pub(super) fn nanoseconds(time: Timespec) -> u64 {
 /// `clock_res_get(id, resolution: *timestamp)`
 pub(super) fn clock_res_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (clock, at) = (clock(call.args.u32(0))?, call.args.address(1));
-    let (memory, _) = call.split()?;
-    memory.write_u64(at, nanoseconds(clock_getres(clock)))?;
+    call.memory_mut()?.write_u64(at, nanoseconds(clock_getres(clock)))?;
     Ok(())
 }
 
 /// `clock_time_get(id, precision: timestamp, time: *timestamp)`
 pub(super) fn clock_time_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (clock, at) = (clock(call.args.u32(0))?, call.args.address(2));
-    let (memory, _) = call.split()?;
-    memory.write_u64(at, nanoseconds(clock_gettime(clock)))?;
+    let (memory, context) = call.split()?;
+    memory.write_u64(at, nanoseconds(context.ports.entropy()?.now(clock)))?;
     Ok(())
 }

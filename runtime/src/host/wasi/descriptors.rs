@@ -241,14 +241,14 @@ impl Descriptors {
 
 /// `fd_close(fd)`
 pub(super) fn fd_close(call: &mut Call<'_>) -> Result<(), Stop> {
-    call.context.descriptors.remove(call.args.u32(0))?;
+    call.context.ports.descriptors_mut()?.remove(call.args.u32(0))?;
     Ok(())
 }
 
 /// `fd_renumber(from, to)`: what `to` was is closed; both have to be open.
 pub(super) fn fd_renumber(call: &mut Call<'_>) -> Result<(), Stop> {
     let (from, to) = (call.args.u32(0), call.args.u32(1));
-    let descriptors = &mut call.context.descriptors;
+    let descriptors = call.context.ports.descriptors_mut()?;
     descriptors.get(from)?;
     descriptors.get(to)?;
     if from != to {
@@ -261,7 +261,7 @@ pub(super) fn fd_renumber(call: &mut Call<'_>) -> Result<(), Stop> {
 /// `fd_fdstat_set_rights(fd, base, inheriting)`: rights can only be given up.
 pub(super) fn fd_fdstat_set_rights(call: &mut Call<'_>) -> Result<(), Stop> {
     let (base, inheriting) = (call.args.u64(1), call.args.u64(2));
-    let descriptor = call.context.descriptors.get_mut(call.args.u32(0))?;
+    let descriptor = call.context.ports.descriptors_mut()?.get_mut(call.args.u32(0))?;
     if base & !descriptor.base != 0 || inheriting & !descriptor.inheriting != 0 {
         return Err(Errno::NOTCAPABLE.into());
     }

@@ -46,7 +46,7 @@ fn buffers(call: &mut Call<'_>, result: u64) -> Result<(Vec<(u64, u64)>, usize),
 
 /// Reads from where the file is, or from an offset: at once what the kernel has in memory, else when the disk has given it.
 pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_READ)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_READ)?.file);
     let (buffers, total) = buffers(call, result)?;
     let mut bytes = vec![0; total];
     // To the system the largest offset is where the file is.
@@ -82,7 +82,7 @@ fn scatter(call: &mut Call<'_>, buffers: Vec<(u64, u64)>, bytes: &[u8], result: 
 
 /// Writes to where the file is, or to an offset.
 pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_WRITE)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_WRITE)?.file);
     let (buffers, total) = buffers(call, result)?;
     let (memory, context) = call.split()?;
     let mut bytes = Vec::with_capacity(total);
@@ -99,7 +99,7 @@ pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result
     };
     on_disk(call, work, move |call, count| {
         // No more than was to be written.
-        call.split()?.0.write_u32(result, count as u32)?;
+        call.memory_mut()?.write_u32(result, count as u32)?;
         Ok(())
     })
 }
@@ -107,7 +107,7 @@ pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result
 /// `fd_pread(fd, iovs: *iovec, count: size, offset: filesize, read: *size)`
 pub(super) fn fd_pread(call: &mut Call<'_>) -> Result<(), Stop> {
     let fd = call.args.u32(0);
-    call.context.descriptors.file(fd, rights::FD_READ | rights::FD_SEEK)?;
+    call.context.ports.descriptors()?.file(fd, rights::FD_READ | rights::FD_SEEK)?;
     let at = offset(call.args.u64(3))?;
     read(call, Some(at), call.args.address(4))
 }
@@ -115,7 +115,7 @@ pub(super) fn fd_pread(call: &mut Call<'_>) -> Result<(), Stop> {
 /// `fd_pwrite(fd, iovs: *ciovec, count: size, offset: filesize, written: *size)`
 pub(super) fn fd_pwrite(call: &mut Call<'_>) -> Result<(), Stop> {
     let fd = call.args.u32(0);
-    call.context.descriptors.file(fd, rights::FD_WRITE | rights::FD_SEEK)?;
+    call.context.ports.descriptors()?.file(fd, rights::FD_WRITE | rights::FD_SEEK)?;
     let at = offset(call.args.u64(3))?;
     write(call, Some(at), call.args.address(4))
 }
@@ -129,24 +129,24 @@ pub(super) fn fd_seek(call: &mut Call<'_>) -> Result<(), Stop> {
         2 => SeekFrom::End(by),
         _ => return Err(Errno::INVAL.into()),
     };
-    let right = if to == SeekFrom::Current(0) { tell(call) } else { rights::FD_SEEK };
+    let right = if to == SeekFrom::Current(0) { tell(call)? } else { rights::FD_SEEK };
     seek(call, right, to, result)
 }
 
 /// `fd_tell(fd, offset: *filesize)`
 pub(super) fn fd_tell(call: &mut Call<'_>) -> Result<(), Stop> {
-    let right = tell(call);
+    let right = tell(call)?;
     seek(call, right, SeekFrom::Current(0), call.args.address(1))
 }
 
 /// The right with which a descriptor may tell its position: the right to move it implies that.
-fn tell(call: &Call<'_>) -> u64 {
-    let seeks = call.context.descriptors.with(call.args.u32(0), rights::FD_SEEK).is_ok();
-    if seeks { rights::FD_SEEK } else { rights::FD_TELL }
+fn tell(call: &Call<'_>) -> Result<u64, Stop> {
+    let seeks = call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_SEEK).is_ok();
+    Ok(if seeks { rights::FD_SEEK } else { rights::FD_TELL })
 }
 
 fn seek(call: &mut Call<'_>, right: u64, to: SeekFrom, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), right)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), right)?.file);
     let (memory, _) = call.split()?;
     memory.slice(result, 8)?;
     // Positions are the kernel's; only SEEK_END may ask a remote file system, and that knows by then.
@@ -157,7 +157,7 @@ fn seek(call: &mut Call<'_>, right: u64, to: SeekFrom, result: u64) -> Result<()
 
 /// `fd_advise(fd, offset: filesize, bytes: filesize, advice)`
 pub(super) fn fd_advise(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_ADVISE)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_ADVISE)?.file);
     let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
     let advice = match call.args.u32(3) {
         0 => Advice::Normal,
@@ -173,21 +173,21 @@ pub(super) fn fd_advise(call: &mut Call<'_>) -> Result<(), Stop> {
 
 /// `fd_allocate(fd, offset: filesize, bytes: filesize)`
 pub(super) fn fd_allocate(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_ALLOCATE)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_ALLOCATE)?.file);
     let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
     just_on_disk(call, move || retry(|| Ok(fallocate(&*file, FallocateFlags::empty(), at, bytes)?)))
 }
 
 /// `fd_filestat_set_size(fd, bytes: filesize)`
 pub(super) fn fd_filestat_set_size(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.descriptors.file(call.args.u32(0), rights::FD_FILESTAT_SET_SIZE)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_FILESTAT_SET_SIZE)?.file);
     let bytes = offset(call.args.u64(1))?;
     just_on_disk(call, move || retry(|| file.set_len(bytes)))
 }
 
 /// `fd_sync(fd)`
 pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
-    let descriptor = call.context.descriptors.with(call.args.u32(0), rights::FD_SYNC)?;
+    let descriptor = call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_SYNC)?;
     match &descriptor.kind {
         Kind::File(file) => {
             let file = Arc::clone(&file.file);
@@ -205,8 +205,8 @@ pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn fd_datasync(call: &mut Call<'_>) -> Result<(), Stop> {
     let fd = call.args.u32(0);
     // A descriptor that may flush everything may flush this.
-    let syncs = call.context.descriptors.with(fd, rights::FD_SYNC).is_ok();
+    let syncs = call.context.ports.descriptors()?.with(fd, rights::FD_SYNC).is_ok();
     let right = if syncs { rights::FD_SYNC } else { rights::FD_DATASYNC };
-    let file = Arc::clone(&call.context.descriptors.file(fd, right)?.file);
+    let file = Arc::clone(&call.context.ports.descriptors()?.file(fd, right)?.file);
     just_on_disk(call, move || retry(|| file.sync_data()))
 }

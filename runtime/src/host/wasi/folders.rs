@@ -42,7 +42,7 @@ pub(super) fn itself(dir: &Dir) -> io::Result<OwnedFd> {
 /// an entry that does not fit is cut off.
 pub(super) fn fd_readdir(call: &mut Call<'_>) -> Result<(), Stop> {
     let (buffer, bytes, used) = (call.args.address(1), u64::from(call.args.u32(2)), call.args.address(4));
-    let dir = Arc::clone(&call.context.descriptors.folder(call.args.u32(0), rights::FD_READDIR)?.0.dir);
+    let dir = Arc::clone(&call.context.ports.descriptors()?.folder(call.args.u32(0), rights::FD_READDIR)?.0.dir);
     let (memory, _) = call.split()?;
     memory.slice(buffer, bytes)?;
     memory.slice(used, 4)?;

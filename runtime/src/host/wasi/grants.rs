@@ -53,12 +53,12 @@ impl Grant {
 }
 
 /// The name of the grant that a descriptor stands for. C libraries ask from 3 upwards until they get `EBADF`.
-fn name<'a>(call: &'a Call<'_>, fd: u32) -> Result<&'a str, Errno> {
-    match &call.context.descriptors.get(fd)?.kind {
+fn name<'a>(call: &'a Call<'_>, fd: u32) -> Result<&'a str, Stop> {
+    match &call.context.ports.descriptors()?.get(fd)?.kind {
         Kind::Folder(Folder { granted: true, grant, .. }) => {
-            call.context.process.grants.get(*grant).map(|grant| grant.guest.as_str()).ok_or(Errno::BADF)
+            call.context.ports.process().grants.get(*grant).map(|grant| grant.guest.as_str()).ok_or(Stop::Errno(Errno::BADF))
         }
-        Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) => Err(Errno::BADF),
+        Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) => Err(Errno::BADF.into()),
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn fd_prestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     // { tag: u8, pr_name_len: u32 at 4 }
     let mut prestat = [PREOPENTYPE_DIR; 8];
     prestat[4..].copy_from_slice(&bytes.to_le_bytes());
-    call.split()?.0.write(at, &prestat)?;
+    call.memory_mut()?.write(at, &prestat)?;
     Ok(())
 }
 
@@ -81,6 +81,6 @@ pub(super) fn fd_prestat_dir_name(call: &mut Call<'_>) -> Result<(), Stop> {
     if bytes < name.len() {
         return Err(Errno::NAMETOOLONG.into());
     }
-    call.split()?.0.write(at, name.as_bytes())?;
+    call.memory_mut()?.write(at, name.as_bytes())?;
     Ok(())
 }

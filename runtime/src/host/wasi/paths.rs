@@ -51,15 +51,15 @@ fn follows(flags: u32) -> Result<bool, Errno> {
 
 /// The folder of argument `fd`, which must have that right, and the path of the two arguments from `at` on.
 fn place(call: &mut Call<'_>, fd: usize, at: usize, right: u64) -> Result<(Arc<Dir>, PathBuf), Stop> {
-    let dir = Arc::clone(&call.context.descriptors.folder(call.args.u32(fd), right)?.0.dir);
+    let dir = Arc::clone(&call.context.ports.descriptors()?.folder(call.args.u32(fd), right)?.0.dir);
     let (address, bytes) = (call.args.address(at), call.args.u32(at + 1));
-    Ok((dir, path(call.split()?.0, address, bytes)?))
+    Ok((dir, path(call.memory_mut()?, address, bytes)?))
 }
 
 /// Two places of which files go from one to the other: only within one grant, since grants may differ in what they allow.
 fn places(call: &mut Call<'_>, from: (usize, usize, u64), to: (usize, usize, u64)) -> Result<[(Arc<Dir>, PathBuf); 2], Stop> {
     let places = [place(call, from.0, from.1, from.2)?, place(call, to.0, to.1, to.2)?];
-    let grant = |fd: usize, right| Ok::<_, Errno>(call.context.descriptors.folder(call.args.u32(fd), right)?.0.grant);
+    let grant = |fd: usize, right| Ok::<_, Stop>(call.context.ports.descriptors()?.folder(call.args.u32(fd), right)?.0.grant);
     if grant(from.0, from.2)? != grant(to.0, to.2)? {
         return Err(Errno::XDEV.into());
     }
@@ -76,9 +76,9 @@ pub(super) fn path_create_directory(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn path_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (dir, path) = place(call, 0, 2, rights::PATH_FILESTAT_GET)?;
     let (follow, at) = (follows(call.args.u32(1))?, call.args.address(4));
-    call.split()?.0.slice(at, FILESTAT_BYTES as u64)?;
+    call.memory_mut()?.slice(at, FILESTAT_BYTES as u64)?;
     let work = move || Ok(if follow { dir.metadata(path) } else { dir.symlink_metadata(path) }?);
-    on_disk(call, work, move |call, metadata: Metadata| Ok(call.split()?.0.write(at, &stat::filestat(&metadata))?))
+    on_disk(call, work, move |call, metadata: Metadata| Ok(call.memory_mut()?.write(at, &stat::filestat(&metadata))?))
 }
 
 /// `path_filestat_set_times(fd, flags: lookupflags, path: *u8, bytes: size, atim: timestamp, mtim: timestamp, times: fstflags)`
@@ -145,7 +145,7 @@ pub(super) fn path_rename(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn path_symlink(call: &mut Call<'_>) -> Result<(), Stop> {
     let (address, bytes) = (call.args.address(0), call.args.u32(1));
     let (dir, link) = place(call, 2, 3, rights::PATH_SYMLINK)?;
-    let target = path(call.split()?.0, address, bytes)?;
+    let target = path(call.memory_mut()?, address, bytes)?;
     just_on_disk(call, move || Ok(dir.symlink(target, link)?))
 }
 
@@ -176,8 +176,8 @@ pub(super) fn path_open(call: &mut Call<'_>) -> Result<(), Stop> {
         return Err(Errno::INVAL.into());
     }
     let (dir, path) = place(call, 0, 2, rights::PATH_OPEN)?;
-    call.split()?.0.slice(result, 4)?;
-    let descriptors = &call.context.descriptors;
+    call.memory_mut()?.slice(result, 4)?;
+    let descriptors = call.context.ports.descriptors()?;
     let (&Folder { grant, write: may_change, .. }, passed_on) = descriptors.folder(call.args.u32(0), rights::PATH_OPEN)?;
     let (read, write) = (base & rights::FD_READ != 0, base & rights::FD_WRITE != 0);
     if base & (rights::FD_READ | rights::FD_WRITE) & !passed_on != 0 {
@@ -212,8 +212,8 @@ pub(super) fn path_open(call: &mut Call<'_>) -> Result<(), Stop> {
             };
             let base = base & passed_on & applicable & !rest;
             let descriptor = Descriptor { kind, base, inheriting: inheriting & passed_on };
-            let fd = call.context.descriptors.insert(descriptor)?;
-            call.split()?.0.write_u32(result, fd)?;
+            let fd = call.context.ports.descriptors_mut()?.insert(descriptor)?;
+            call.memory_mut()?.write_u32(result, fd)?;
             Ok(())
         },
     )

@@ -11,9 +11,9 @@ use rustix::time::clock_gettime;
 use sledge_sandbox::GuestMemory;
 
 use super::clocks::{clock, nanoseconds};
-use super::descriptors::{Descriptor, Kind, Standard};
+use super::descriptors::{Descriptor, Descriptors, Kind, Standard};
 use super::{Errno, rights};
-use crate::host::{Call, Context, Input, Stop};
+use crate::host::{Call, Input, Stop, Streams};
 
 /// Subscriptions of one call.
 pub(super) const SUBSCRIPTIONS_MAX: u32 = 1_024;
@@ -62,7 +62,8 @@ fn poll(call: &mut Call<'_>, begun: Instant) -> Result<(), Stop> {
     let list = memory.slice(from, u64::from(count) * SUBSCRIPTION_BYTES)?;
     let list: Vec<Subscription> =
         list.chunks_exact(SUBSCRIPTION_BYTES as usize).map(|bytes| subscription(bytes, begun)).collect::<Result<_, _>>()?;
-    let events = events(&list, context);
+    let (descriptors, streams) = context.ports.open_files()?;
+    let events = events(&list, descriptors, streams);
     if events.is_empty() {
         let first = list.iter().filter_map(|subscription| match subscription.to {
             Subject::Clock(Ok(until)) => until,
@@ -104,14 +105,14 @@ fn until(id: u32, timeout: u64, flags: u16, begun: Instant) -> Result<Option<Ins
 }
 
 /// What can be told now.
-fn events(list: &[Subscription], context: &mut Context) -> Vec<Event> {
+fn events(list: &[Subscription], descriptors: &Descriptors, streams: &mut Streams) -> Vec<Event> {
     let now = Instant::now();
     let mut event = |subscription: &Subscription| {
         let (ty, result) = match subscription.to {
             Subject::Clock(Ok(until)) if until.is_some_and(|until| until <= now) => (EVENTTYPE_CLOCK, Ok(0)),
             Subject::Clock(Ok(_)) => return None,
             Subject::Clock(Err(errno)) => (EVENTTYPE_CLOCK, Err(errno)),
-            Subject::Fd { ty, fd } => (ty, ready(context, ty, fd).transpose()?),
+            Subject::Fd { ty, fd } => (ty, ready(descriptors, streams, ty, fd).transpose()?),
         };
         let (errno, bytes) = result.map_or_else(|errno| (errno, 0), |bytes| (Errno::SUCCESS, bytes));
         Some(Event { userdata: subscription.userdata, errno, ty, bytes })
@@ -120,10 +121,10 @@ fn events(list: &[Subscription], context: &mut Context) -> Vec<Event> {
 }
 
 /// How many bytes there are to read, or an answer that something can be written; none when neither is so now.
-fn ready(context: &mut Context, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
-    let descriptor = context.descriptors.with(fd, rights::POLL_FD_READWRITE)?;
+fn ready(descriptors: &Descriptors, streams: &mut Streams, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
+    let descriptor = descriptors.with(fd, rights::POLL_FD_READWRITE)?;
     match &descriptor.kind {
-        Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &mut context.input {
+        Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &mut streams.input {
             // None at its end, which is no reason to wait either.
             Input::Body(body) => Ok(body.is_ready().then_some(body.left() as u64)),
             // It is not known how many; a deadline that is over ends the wait itself.
@@ -145,10 +146,10 @@ fn left(mut file: &fs::File) -> u64 {
 
 /// Waits until `until`, or for the input; then looks again.
 fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
-    let descriptors = &call.context.descriptors;
+    let descriptors = call.context.ports.descriptors()?;
     let is_input = |fd| matches!(descriptors.get(fd), Ok(Descriptor { kind: Kind::Stream(Standard::Input), .. }));
     if list.iter().any(|subscription| matches!(subscription.to, Subject::Fd { fd, .. } if is_input(fd))) {
-        let next = match &mut call.context.input {
+        let next = match &mut call.context.ports.streams_mut()?.input {
             Input::Body(body) => body.next(until),
             input @ Input::File { .. } => {
                 input.wait_until(until)?;
@@ -157,7 +158,7 @@ fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begu
         };
         let Some(next) = next else { return poll(call, begun) };
         return Err(call.wait(next, move |call, came| {
-            if let Input::Body(body) = &mut call.context.input {
+            if let Input::Body(body) = &mut call.context.ports.streams_mut()?.input {
                 body.came(came);
             }
             poll(call, begun)

@@ -1,8 +1,5 @@
 //! Random numbers.
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
-use super::Errno;
 use crate::host::{Call, Stop};
 
 /// Bytes made at a time; for more, others get their turn in between.
@@ -12,6 +9,7 @@ pub(super) const STEP_BYTES: u64 = 32 << 10;
 pub(super) fn random_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (buffer, bytes) = (call.args.address(0), u64::from(call.args.u32(1)));
     let (memory, context) = call.split()?;
+    let entropy = context.ports.entropy()?;
     memory.slice(buffer, bytes)?;
     let done = context.progress.take().unwrap_or(0);
     let end = bytes.min(done + STEP_BYTES);
@@ -20,24 +18,13 @@ pub(super) fn random_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let mut at = done;
     while at < end {
         let count = random.len().min((end - at) as usize);
-        fill(&mut random[..count])?;
+        entropy.fill(&mut random[..count])?;
         memory.write(buffer + at, &random[..count])?;
         at += count as u64;
     }
     if end < bytes {
         context.progress = Some(end);
         return Err(Stop::Again);
-    }
-    Ok(())
-}
-
-fn fill(mut into: &mut [u8]) -> Result<(), Errno> {
-    while !into.is_empty() {
-        match getrandom(&mut *into, GetRandomFlags::empty()) {
-            Ok(count) => into = &mut into[count..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Err(Errno::IO),
-        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use rustix::fs::{
 use super::descriptors::{Kind, Standard};
 use super::disk::{just_on_disk, on_disk};
 use super::{Errno, rights};
-use crate::host::{Call, Context, Input, Output, Stop};
+use crate::host::{Call, Input, Output, Stop, Streams};
 
 /// Bytes of a `filestat`.
 pub(super) const FILESTAT_BYTES: usize = 64;
@@ -80,12 +80,12 @@ pub(super) fn filestat(metadata: &Metadata) -> [u8; FILESTAT_BYTES] {
 }
 
 /// Not a character device unless it is a terminal: C libraries buffer by lines what they take for one.
-fn stream_filetype(context: &Context, standard: Standard) -> u8 {
+fn stream_filetype(streams: &Streams, standard: Standard) -> u8 {
     let output = |output: &Output| matches!(output, Output::File(file) if file.is_terminal());
     let terminal = match standard {
-        Standard::Input => matches!(&context.input, Input::File { file, .. } if file.is_terminal()),
-        Standard::Output => output(&context.output),
-        Standard::Errors => output(&context.errors),
+        Standard::Input => matches!(&streams.input, Input::File { file, .. } if file.is_terminal()),
+        Standard::Output => output(&streams.output),
+        Standard::Errors => output(&streams.errors),
     };
     if terminal { FILETYPE_CHARACTER_DEVICE } else { FILETYPE_UNKNOWN }
 }
@@ -94,9 +94,9 @@ fn stream_filetype(context: &Context, standard: Standard) -> u8 {
 pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (fd, at) = (call.args.u32(0), call.args.address(1));
     let (memory, context) = call.split()?;
-    let descriptor = context.descriptors.get(fd)?;
+    let descriptor = context.ports.descriptors()?.get(fd)?;
     let (filetype, flags) = match &descriptor.kind {
-        Kind::Stream(standard) => (stream_filetype(context, *standard), 0),
+        Kind::Stream(standard) => (stream_filetype(context.ports.streams()?, *standard), 0),
         Kind::File(file) => (FILETYPE_REGULAR_FILE, file.flags),
         Kind::Folder(_) => (FILETYPE_DIRECTORY, 0),
     };
@@ -115,9 +115,9 @@ pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
     const FIXED: u16 = FDFLAGS_DSYNC | FDFLAGS_RSYNC | FDFLAGS_SYNC;
     let fd = call.args.u32(0);
-    call.context.descriptors.with(fd, rights::FD_FDSTAT_SET_FLAGS)?;
+    call.context.ports.descriptors()?.with(fd, rights::FD_FDSTAT_SET_FLAGS)?;
     let flags = fdflags(call.args.u32(1))?;
-    let Kind::File(file) = &mut call.context.descriptors.get_mut(fd)?.kind else { return Ok(()) };
+    let Kind::File(file) = &mut call.context.ports.descriptors_mut()?.get_mut(fd)?.kind else { return Ok(()) };
     if (file.flags ^ flags) & FIXED != 0 {
         return Err(Errno::NOTSUP.into());
     }
@@ -132,13 +132,13 @@ pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
 /// `fd_filestat_get(fd, stat: *filestat)`
 pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (fd, at) = (call.args.u32(0), call.args.address(1));
-    call.split()?.0.slice(at, FILESTAT_BYTES as u64)?;
-    let put = move |call: &mut Call<'_>, metadata: Metadata| Ok(call.split()?.0.write(at, &filestat(&metadata))?);
-    match &call.context.descriptors.with(fd, rights::FD_FILESTAT_GET)?.kind {
+    call.memory_mut()?.slice(at, FILESTAT_BYTES as u64)?;
+    let put = move |call: &mut Call<'_>, metadata: Metadata| Ok(call.memory_mut()?.write(at, &filestat(&metadata))?);
+    match &call.context.ports.descriptors()?.with(fd, rights::FD_FILESTAT_GET)?.kind {
         Kind::Stream(standard) => {
             let mut stat = [0; FILESTAT_BYTES];
-            stat[16] = stream_filetype(call.context, *standard);
-            call.split()?.0.write(at, &stat)?;
+            stat[16] = stream_filetype(call.context.ports.streams()?, *standard);
+            call.memory_mut()?.write(at, &stat)?;
             Ok(())
         }
         Kind::File(file) => {
@@ -201,7 +201,7 @@ pub(super) fn changes(access: u64, modification: u64, flags: u32) -> Result<[Cha
 
 /// `fd_filestat_set_times(fd, atim: timestamp, mtim: timestamp, flags: fstflags)`
 pub(super) fn fd_filestat_set_times(call: &mut Call<'_>) -> Result<(), Stop> {
-    let descriptor = call.context.descriptors.with(call.args.u32(0), rights::FD_FILESTAT_SET_TIMES)?;
+    let descriptor = call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_FILESTAT_SET_TIMES)?;
     let [access, modification] = changes(call.args.u64(1), call.args.u64(2), call.args.u32(3))?;
     let times = Timestamps { last_access: access.timespec(), last_modification: modification.timespec() };
     match &descriptor.kind {

@@ -16,10 +16,10 @@ const COPY_BYTES: usize = 64 << 10;
 
 /// `fd_read(fd, iovs: *iovec, count: size, read: *size)`
 pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
-    match call.context.descriptors.with(call.args.u32(0), rights::FD_READ)?.kind {
+    match call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_READ)?.kind {
         Kind::Stream(_) => match wait_for_input(call)? {
             Some(next) => Err(call.wait(next, |call, came| {
-                if let Input::Body(body) = &mut call.context.input {
+                if let Input::Body(body) = &mut call.context.ports.streams_mut()?.input {
                     body.came(came);
                 }
                 fd_read(call)
@@ -35,7 +35,7 @@ pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
 fn wait_for_input(call: &mut Call<'_>) -> Result<Option<impl Future<Output = Came> + use<>>, Stop> {
     let (iovs, count, result) = (call.args.address(1), call.args.u32(2), call.args.address(3));
     // A read that has moved something already ends with that.
-    if !matches!(&call.context.input, Input::Body(body) if body.must_wait()) || call.context.progress.is_some() {
+    if !matches!(&call.context.ports.streams()?.input, Input::Body(body) if body.must_wait()) || call.context.progress.is_some() {
         return Ok(None);
     }
     let (memory, context) = call.split()?;
@@ -44,7 +44,7 @@ fn wait_for_input(call: &mut Call<'_>) -> Result<Option<impl Future<Output = Cam
     let is_empty = buffers.is_empty();
     context.buffers = buffers;
     taken?;
-    Ok(match &mut context.input {
+    Ok(match &mut context.ports.streams_mut()?.input {
         Input::Body(body) if !is_empty => body.next(None),
         _ => None,
     })
@@ -53,7 +53,7 @@ fn wait_for_input(call: &mut Call<'_>) -> Result<Option<impl Future<Output = Cam
 /// Of the streams only the input can be read.
 fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
     transfer(call, |memory, context, address, bytes| {
-        match &mut context.input {
+        match &mut context.ports.streams_mut()?.input {
             // Only what is written: the rest of a large buffer would have to be restored, too.
             Input::Body(body) => body.read(memory.slice_mut(address, bytes.min(body.left() as u64))?),
             // The kernel writes to our buffer, never to the guest's memory.
@@ -69,8 +69,8 @@ fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
 
 /// `fd_write(fd, iovs: *ciovec, count: size, written: *size)`
 pub(super) fn fd_write(call: &mut Call<'_>) -> Result<(), Stop> {
-    match call.context.descriptors.with(call.args.u32(0), rights::FD_WRITE)?.kind {
-        Kind::Stream(Standard::Output) => match wait_for_room(&call.context.output) {
+    match call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_WRITE)?.kind {
+        Kind::Stream(Standard::Output) => match wait_for_room(&call.context.ports.streams()?.output) {
             Some(room) => Err(call.wait(room, |call, ()| fd_write(call))),
             None => write_output(call, Standard::Output),
         },
@@ -91,7 +91,8 @@ fn wait_for_room(output: &Output) -> Option<impl Future<Output = ()> + use<>> {
 fn write_output(call: &mut Call<'_>, standard: Standard) -> Result<(), Stop> {
     transfer(call, |memory, context, address, bytes| {
         let mut left = memory.slice(address, bytes)?;
-        let output = if standard == Standard::Output { &mut context.output } else { &mut context.errors };
+        let ports = &mut context.ports;
+        let output = if standard == Standard::Output { &mut ports.streams_mut()?.output } else { ports.log()? };
         if !matches!(output, Output::File(_)) {
             return output.write(left);
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
 use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
-use crate::host::{Args, Body, Call, Code, Context, Input, LogLines, Output, Process, ReplyBytes, Stop, Waiter, Writer};
+use crate::host::{Args, Body, Call, Code, Context, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer};
 
 const PAGE: u32 = 64 << 10;
 /// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
@@ -44,9 +44,9 @@ impl World {
             grants,
             ..Process::default()
         });
-        let output = Output::Reply { bytes: ReplyBytes::default(), bytes_max: 4 << 20 };
-        let errors = Output::Log(LogLines::new(Arc::clone(&process), Arc::default(), Writer::default()));
-        let context = Context::new(process, Input::Body(Body::from(Bytes::from_static(body))), output, errors);
+        let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
+        let streams = Streams::of_request(Body::from(Bytes::from_static(body)), ReplyBytes::default(), 4 << 20, log);
+        let context = Context::new(process, streams);
         World { sandbox, memory, context, waiter: Waiter::default() }
     }
 
@@ -69,7 +69,7 @@ impl World {
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
         let memory = Some(self.sandbox.memory_of(self.memory));
         let Code::Wasi(code) = function.code else { panic!("{name} is none of WASI's") };
-        let mut call = Call::new(Args::new(&slots), memory, &mut self.context);
+        let mut call = Call::new(function, Args::new(&slots), memory, &mut self.context);
         let mut result = code(&mut call);
         while result == Err(Stop::Waits) {
             let pending = call.pending.take().expect("it says for what");
@@ -90,7 +90,7 @@ impl World {
     }
 
     fn reply(&self) -> &[u8] {
-        match &self.context.output {
+        match &self.context.ports.streams.output {
             Output::Reply { bytes, .. } => bytes.as_slice(),
             _ => panic!("the output is a reply"),
         }
@@ -208,7 +208,7 @@ fn what_was_written_before_closing_remains_the_reply() {
     world.call("fd_write", &[1, 0, 1, 64]).unwrap();
     world.call("fd_close", &[1]).unwrap();
     assert_eq!(world.call("fd_write", &[1, 0, 1, 64]), errno(Errno::BADF));
-    assert_eq!(world.context.into_reply().as_slice().len(), 3);
+    assert_eq!(world.context.into_reply(|_| None).0.len(), 3);
 }
 
 #[test]

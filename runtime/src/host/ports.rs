@@ -1,0 +1,303 @@
+//! Everything that one invocation may touch, each behind the effect that touching it has.
+//!
+//! ```text
+//!   host::call opens the ports of the function's Effect --> HostFunction --Ports::kv, ::streams, ...--> Ok | Stop::Refused
+//! ```
+//!
+//! Ports are made for one invocation and belong to it. A host function reaches the outside through them only, and only through those that its
+//! [`Effect`] opens: one that declares [`Effect::Safe`] and reads the store ends the invocation with an internal error. So an invocation can be snapshotted,
+//! repeated or run ahead of time by its effects alone. What is behind a port can be exchanged (for buffered writes or replayed answers) without
+//! a change to the host functions.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use super::call::Calls;
+use super::effect::{Effect, Effects};
+use super::fetch::Fetches;
+use super::http::RequestHead;
+use super::stdio::{Input, Output};
+use super::wasi::{Descriptors, Errno};
+use super::{Body, LogLines, Process, Stop};
+use crate::kv::{BucketName, Space};
+use crate::reply::{Fields, ReplyBytes, ReplyHead};
+use crate::upstream::Upstream;
+
+/// The ports of one invocation.
+#[derive(Debug)]
+pub(super) struct Ports {
+    /// What the host call under way may touch.
+    open: Effects,
+    process: Arc<Process>,
+    /// Where [`Effect::Stream`] leads to.
+    pub(super) streams: Streams,
+    /// What is open under which number.
+    descriptors: Descriptors,
+    /// What the request says beside its body, if there is a request.
+    head: Option<Box<RequestHead>>,
+    /// Buckets that are open, by their handles.
+    buckets: Vec<BucketName>,
+    pub(super) calls: Calls,
+    pub(super) fetches: Fetches,
+}
+
+/// The standard streams of an invocation, and what it says about its reply.
+#[derive(Debug)]
+pub struct Streams {
+    /// File descriptor 0.
+    pub(super) input: Input,
+    /// File descriptor 1.
+    pub(super) output: Output,
+    /// File descriptor 2.
+    pub(super) errors: Output,
+    /// What it has said about its reply.
+    pub(super) reply_head: Option<Box<ReplyHead>>,
+    /// What it has said is to come behind its reply.
+    pub(super) trailers: Option<Box<Fields>>,
+}
+
+/// What differs from one moment to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entropy;
+
+impl Streams {
+    /// Those of a request: its body goes in, a reply of at most `reply_bytes_max` comes out, errors go to the log.
+    #[must_use]
+    pub const fn of_request(body: Body, reply: ReplyBytes, reply_bytes_max: usize, log: LogLines) -> Streams {
+        let output = Output::Reply { bytes: reply, bytes_max: reply_bytes_max };
+        Streams { input: Input::Body(body), output, errors: Output::Log(log), reply_head: None, trailers: None }
+    }
+
+    /// Those of a program: files of this process. Reading `input` waits until `deadline`, if there is one.
+    #[must_use]
+    pub const fn of_program(input: File, deadline: Option<Instant>, output: File, errors: File) -> Streams {
+        let input = Input::File { file: input, deadline };
+        Streams { input, output: Output::File(output), errors: Output::File(errors), reply_head: None, trailers: None }
+    }
+}
+
+/// Ports that a host function of an effect reaches. What is beside its own stands here with the reason.
+const fn reached_by(effect: Effect) -> Effects {
+    let all = Effects::of(effect);
+    match effect {
+        // What it writes to file descriptor 2 goes to the log.
+        Effect::Stream => all.and(Effect::Log),
+        // Trailers are known with the body's end; a wait for the clock is one for a stream, too.
+        Effect::Head | Effect::Entropy => all.and(Effect::Stream),
+        // What a reply is depends on what the request wants. Why another server has not answered goes to the log.
+        Effect::External => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log),
+        Effect::KvWrite => all.and(Effect::KvRead),
+        Effect::Safe | Effect::Log | Effect::KvRead | Effect::Call => all,
+    }
+}
+
+impl Ports {
+    pub(super) fn new(process: Arc<Process>, streams: Streams) -> Ports {
+        let descriptors = Descriptors::new(&process.grants);
+        let (calls, fetches) = (Calls::default(), Fetches::default());
+        Ports { open: Effects::default(), process, streams, descriptors, head: None, buckets: Vec::new(), calls, fetches }
+    }
+
+    pub(super) fn set_head(&mut self, head: Option<Box<RequestHead>>) {
+        self.head = head;
+    }
+
+    /// Opens the ports of a host function that has this effect, and closes the others.
+    pub(super) const fn open(&mut self, effect: Effect) {
+        self.open = reached_by(effect);
+    }
+
+    /// What every invocation of the function has: no effect is needed to see it.
+    pub(super) const fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
+    /// Whether files or folders are open that were not when it began.
+    pub(super) fn has_opened(&self) -> bool {
+        self.descriptors.has_opened()
+    }
+
+    #[inline]
+    fn check(&self, effect: Effect) -> Result<(), Stop> {
+        if self.open.contains(effect) { Ok(()) } else { Err(self.closed(effect)) }
+    }
+
+    #[cold]
+    fn closed(&self, effect: Effect) -> Stop {
+        tracing::error!(function = self.process.name, port = ?effect, open = ?self.open, "a host function reached for what its effect does not open");
+        Stop::Refused
+    }
+
+    pub(super) fn streams(&self) -> Result<&Streams, Stop> {
+        self.check(Effect::Stream).map(|()| &self.streams)
+    }
+
+    pub(super) fn streams_mut(&mut self) -> Result<&mut Streams, Stop> {
+        self.check(Effect::Stream).map(|()| &mut self.streams)
+    }
+
+    pub(super) fn descriptors(&self) -> Result<&Descriptors, Stop> {
+        self.check(Effect::Stream).map(|()| &self.descriptors)
+    }
+
+    pub(super) fn descriptors_mut(&mut self) -> Result<&mut Descriptors, Stop> {
+        self.check(Effect::Stream).map(|()| &mut self.descriptors)
+    }
+
+    /// What is open, beside the streams that are among it.
+    pub(super) fn open_files(&mut self) -> Result<(&Descriptors, &mut Streams), Stop> {
+        self.check(Effect::Stream).map(|()| (&self.descriptors, &mut self.streams))
+    }
+
+    /// Where messages for the operator go.
+    pub(super) fn log(&mut self) -> Result<&mut Output, Stop> {
+        self.check(Effect::Log).map(|()| &mut self.streams.errors)
+    }
+
+    /// The head of the request; none where there is no request.
+    pub(super) fn head(&self) -> Result<Option<&RequestHead>, Stop> {
+        self.check(Effect::Head).map(|()| self.head.as_deref())
+    }
+
+    pub(super) fn entropy(&self) -> Result<Entropy, Stop> {
+        self.check(Effect::Entropy).map(|()| Entropy)
+    }
+
+    /// The key-value store of the function's tenant, to read from.
+    ///
+    /// # Errors
+    /// `ENOTSUP` where the server has none.
+    pub(super) fn kv(&self) -> Result<&Space, Stop> {
+        self.check(Effect::KvRead)?;
+        self.process.kv.as_ref().ok_or(Stop::Errno(Errno::NOTSUP))
+    }
+
+    /// The same to write to.
+    ///
+    /// # Errors
+    /// `ENOTSUP` where the server has none.
+    pub(super) fn kv_mut(&mut self) -> Result<&Space, Stop> {
+        self.check(Effect::KvWrite)?;
+        self.kv()
+    }
+
+    /// Buckets that are open, by their handles.
+    pub(super) fn buckets(&self) -> Result<&[BucketName], Stop> {
+        self.check(Effect::KvRead).map(|()| &*self.buckets)
+    }
+
+    pub(super) fn buckets_mut(&mut self) -> Result<&mut Vec<BucketName>, Stop> {
+        self.check(Effect::KvRead).map(|()| &mut self.buckets)
+    }
+
+    pub(super) fn calls(&mut self) -> Result<&mut Calls, Stop> {
+        self.check(Effect::Call).map(|()| &mut self.calls)
+    }
+
+    pub(super) fn fetches(&mut self) -> Result<&mut Fetches, Stop> {
+        self.check(Effect::External).map(|()| &mut self.fetches)
+    }
+
+    /// The servers that may be asked.
+    pub(super) fn upstream(&self) -> Result<Option<&Arc<Upstream>>, Stop> {
+        self.check(Effect::External).map(|()| self.process.upstream.as_ref())
+    }
+}
+
+impl Entropy {
+    pub(super) fn now(self, clock: ClockId) -> Timespec {
+        clock_gettime(clock)
+    }
+
+    pub(super) fn fill(self, mut into: &mut [u8]) -> Result<(), Errno> {
+        while !into.is_empty() {
+            match getrandom(&mut *into, GetRandomFlags::empty()) {
+                Ok(count) => into = &mut into[count..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return Err(Errno::IO),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use awsm_abi::types::MemoryType;
+    use sledge_sandbox::{Sandbox, SandboxLimits};
+
+    use super::*;
+    use crate::host::{Args, Call, Code, Context, HostFunction, Writer, offered};
+
+    fn context() -> Context {
+        let process = Arc::new(Process::default());
+        let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
+        Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 1, log))
+    }
+
+    fn call(function: &HostFunction, context: &mut Context) -> Result<i32, Stop> {
+        let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
+        let memory = sandbox.new_memory(MemoryType { pages_min: 1, pages_max: None, memory64: false, shared: false }).unwrap();
+        let mut call = Call::new(function, Args::new(&[]), Some(sandbox.memory_of(memory)), context);
+        match function.code {
+            Code::Own(code) => code(&mut call),
+            Code::Wasi(code) => code(&mut call).map(|()| 0),
+        }
+    }
+
+    /// What a host function of that effect gets from each port.
+    fn reached(effect: Effect) -> Vec<Effect> {
+        const PORTS: [(Effect, fn(&mut Call<'_>) -> Result<i32, Stop>); 8] = [
+            (Effect::Stream, |call| call.context.ports.streams_mut().map(|_| 0)),
+            (Effect::Head, |call| call.context.ports.head().map(|_| 0)),
+            (Effect::Entropy, |call| call.context.ports.entropy().map(|_| 0)),
+            (Effect::Log, |call| call.context.ports.log().map(|_| 0)),
+            (Effect::KvRead, |call| call.context.ports.buckets().map(|_| 0)),
+            (Effect::KvWrite, |call| call.context.ports.kv_mut().map(|_| 0)),
+            (Effect::Call, |call| call.context.ports.calls().map(|_| 0)),
+            (Effect::External, |call| call.context.ports.upstream().map(|_| 0)),
+        ];
+        let opens = |(port, code): &(Effect, fn(&mut Call<'_>) -> Result<i32, Stop>)| {
+            let function =
+                HostFunction { module: "test", name: "port", params: &[], results: &[], effect, code: Code::Own(*code) };
+            // Without a store it is answered that there is none, which a host function that may not write does not learn.
+            (call(&function, &mut context()) != Err(Stop::Refused)).then_some(*port)
+        };
+        PORTS.iter().filter_map(opens).collect()
+    }
+
+    #[test]
+    fn a_host_function_reaches_the_ports_of_its_effect_only() {
+        use Effect::{Call, Entropy, External, Head, KvRead, KvWrite, Log, Safe, Stream};
+        assert_eq!(reached(Safe), []);
+        assert_eq!(reached(Stream), [Stream, Log]);
+        assert_eq!(reached(Head), [Stream, Head]);
+        assert_eq!(reached(Entropy), [Stream, Entropy]);
+        assert_eq!(reached(Log), [Log]);
+        assert_eq!(reached(KvRead), [KvRead]);
+        assert_eq!(reached(KvWrite), [KvRead, KvWrite]);
+        assert_eq!(reached(Call), [Call]);
+        assert_eq!(reached(External), [Stream, Head, Log, External]);
+    }
+
+    #[test]
+    fn ports_close_with_the_next_host_call() {
+        let function = |name| offered().find(|function| function.name == name).unwrap();
+        let mut context = context();
+        let _ = call(function("fd_write"), &mut context);
+        assert!(context.ports.streams().is_ok());
+        let _ = call(function("sched_yield"), &mut context);
+        assert_eq!(context.ports.streams().err(), Some(Stop::Refused));
+    }
+
+    #[test]
+    fn no_host_function_reaches_for_more_than_its_effect_opens() {
+        for function in offered() {
+            assert_ne!(call(function, &mut context()), Err(Stop::Refused), "{} {}", function.module, function.name);
+        }
+    }
+}
