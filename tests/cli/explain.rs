@@ -1,6 +1,7 @@
 //! `awsm explain`: from a place in native code, or from a line of a backtrace, to function, instruction and source line.
 
 use super::{awsm, path};
+use awsm::{CompileOptions, Instance, Program};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs;
 use std::path::Path;
@@ -32,6 +33,12 @@ fn explain(folder: &Path, place: &str, artifact: &str) -> Finished {
 fn value<'a>(text: &'a str, key: &str) -> &'a str {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(key));
     lines.next().unwrap_or_else(|| panic!("no line {key}: {text}")).trim_start()
+}
+
+/// Where the division of the two parameters stands in a module.
+fn division(wasm: &[u8]) -> usize {
+    let operands = [0x20, 0, 0x20, 1];
+    operands.len() + wasm.windows(5).position(|w| w[..4] == operands && w[4] == 0x6e).expect("i32.div_u")
 }
 
 #[test]
@@ -66,8 +73,7 @@ fn without_debug_information_function_and_offset_are_known() {
     assert_eq!(start.code(), 0, "{}", start.stderr);
     assert_eq!(value(&start.text(), "code"), "wasm[0]::half+0x0");
     let wasm = wat::parse_str(text).expect("a module");
-    let operands = [0x20, 0, 0x20, 1];
-    let division = operands.len() + wasm.windows(5).position(|w| w[..4] == operands && w[4] == 0x6e).expect("i32.div_u");
+    let division = division(&wasm);
     let answer = explain(folder.path(), &format!("half at wasm offset {division:#x}"), &artifact).text();
     assert_eq!(value(&answer, "trap"), "integer divide by zero");
     assert!(
@@ -75,6 +81,40 @@ fn without_debug_information_function_and_offset_are_known() {
         "{answer}"
     );
     assert!(value(&answer, "address").contains("wasm[0]::half+0x"), "{answer}");
+}
+
+/// Modules of one text but for names: each offset is a place in both.
+#[test]
+fn places_in_all_modules_are_explained() {
+    let modules = [("first", "half"), ("second", "part")].map(|(module, function)| {
+        let divide = "(i32.div_u (local.get 0) (local.get 1))";
+        let text = format!("(module ${module} (func ${function} (export \"{function}\") (param i32 i32) (result i32) {divide}))");
+        wat::parse_str(text).expect("a module")
+    });
+    let program = Program::new(modules.iter().map(Vec::as_slice), vec![Instance::of(0), Instance::of(1)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let artifact = path(&folder.path().join("program.so"));
+    std::fs::write(&artifact, awsm::compile(&program, &CompileOptions::default(), &()).expect("compiles")).expect("write a file");
+    let by_offset = explain(folder.path(), &format!("wasm offset {:#x}", division(&modules[0])), &artifact).text();
+    let answers: Vec<_> = by_offset.split("\n\n").collect();
+    let expected = [
+        ("wasm[0]::half", "of function 0 \"half\" of module 0 \"first\""),
+        ("wasm[1:0]::part", "of function 0 \"part\" of module 1 \"second\""),
+    ];
+    assert_eq!(answers.len(), expected.len(), "{by_offset}");
+    for (answer, (symbol, place)) in answers.iter().zip(expected) {
+        assert!(value(answer, "wasm").ends_with(place), "{answer}");
+        assert_eq!(value(answer, "trap"), "integer divide by zero");
+        assert_eq!(answer.matches("address  ").count(), 1, "{answer}");
+        let (address, code) = value(answer, "address").split_once(", ").expect("a symbol");
+        assert!(code.starts_with(symbol), "{answer}");
+        for place in [address, code] {
+            let again = explain(folder.path(), place, &artifact).text();
+            for key in ["wasm", "trap"] {
+                assert_eq!(value(&again, key), value(answer, key), "{place}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use awsm_abi::TrapCode;
-use awsm_abi::descriptor::{Function, ModuleDescriptor, TrapRow};
+use awsm_abi::descriptor::TrapRow;
 use clap::Args;
 
-use super::artifact::Artifact;
+use super::artifact::{Artifact, Place};
 use super::source::Sources;
 
 /// Native addresses that are listed for a place in the module.
@@ -29,9 +29,10 @@ pub(super) struct Arguments {
 
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Question {
     Address(u64),
     Symbol(String, u64),
+    /// An offset into a module. Backtraces do not say into which.
     Wasm(u32),
 }
 
@@ -40,18 +41,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let bytes = super::artifact::read(&arguments.file)?;
     let artifact = Artifact::parse(&name, &bytes)?;
-    let place = parse(&arguments.place).with_context(|| {
+    let question = parse(&arguments.place).with_context(|| {
         format!(
             "{:?}: expected an address (0x1f40), a symbol and an offset (wasm[3]::add+0x12), or `wasm offset 0x1f3`",
             arguments.place
         )
     })?;
-    let text = match place {
-        Place::Wasm(offset) => {
-            explain_wasm(&artifact, offset).with_context(|| format!("{name}: no function contains wasm offset {offset:#x}"))?
-        }
-        Place::Address(address) => explain_address(&artifact, address)?,
-        Place::Symbol(symbol, offset) => {
+    let text = match question {
+        Question::Wasm(offset) => explain_wasm(&artifact, offset)?,
+        Question::Address(address) => explain_address(&artifact, address)?,
+        Question::Symbol(symbol, offset) => {
             let address = artifact.symbol(&symbol).with_context(|| format!("{name}: no such symbol: {symbol}"))?;
             explain_address(&artifact, address + offset)?
         }
@@ -60,19 +59,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn parse(place: &str) -> Option<Place> {
+fn parse(place: &str) -> Option<Question> {
     let place = place.trim();
     if let Some((_, offset)) = place.split_once("wasm offset ") {
         let end = offset.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(offset.len());
-        return number(&offset[..end]).and_then(|offset| u32::try_from(offset).ok()).map(Place::Wasm);
+        return number(&offset[..end]).and_then(|offset| u32::try_from(offset).ok()).map(Question::Wasm);
     }
     if let Some(address) = number(place) {
-        return Some(Place::Address(address));
+        return Some(Question::Address(address));
     }
     let symbol = place.trim_start_matches('<').trim_end_matches('>');
     match symbol.rsplit_once('+').and_then(|(symbol, offset)| Some((symbol, number(offset)?))) {
-        Some((symbol, offset)) => Some(Place::Symbol(symbol.to_owned(), offset)),
-        None => (symbol.contains('[') || symbol.contains("::")).then(|| Place::Symbol(symbol.to_owned(), 0)),
+        Some((symbol, offset)) => Some(Question::Symbol(symbol.to_owned(), offset)),
+        None => (symbol.contains('[') || symbol.contains("::")).then(|| Question::Symbol(symbol.to_owned(), 0)),
     }
 }
 
@@ -104,9 +103,9 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     let row = row.filter(|row| {
         artifact.symbol_at(address).is_none_or(|(_, past)| address - past <= text.start + u64::from(row.code_offset))
     });
-    match row.and_then(|row| Some((row, artifact.function_of(row.wasm_offset)?))) {
-        Some((row, (module, index))) => {
-            describe_wasm(&mut answer, module, index, row.wasm_offset);
+    match row.and_then(|row| Some((row, artifact.place(text.module?, row.wasm_offset)?))) {
+        Some((row, place)) => {
+            describe_wasm(&mut answer, artifact, &place);
             describe_trap(&mut answer, row);
             describe_source(&mut answer, artifact, address);
         }
@@ -115,14 +114,22 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     Ok(answer)
 }
 
-/// The answer for a place in the module; none when no function is there.
-fn explain_wasm(artifact: &Artifact<'_>, offset: u32) -> Option<String> {
-    let (module, index) = artifact.function_of(offset)?;
+/// An answer for each module that has a function at this offset, with empty lines between.
+fn explain_wasm(artifact: &Artifact<'_>, offset: u32) -> Result<String> {
+    let places = (0..artifact.descriptor.modules.len()).filter_map(|module| artifact.place(module, offset));
+    let answers: Vec<_> = places.map(|place| explain_place(artifact, &place)).collect();
+    if answers.is_empty() {
+        bail!("{}: no function contains wasm offset {offset:#x}", artifact.name);
+    }
+    Ok(answers.join("\n"))
+}
+
+fn explain_place(artifact: &Artifact<'_>, place: &Place) -> String {
     let mut answer = String::new();
-    describe_wasm(&mut answer, module, index, offset);
+    describe_wasm(&mut answer, artifact, place);
     let mut places = Vec::new();
-    for text in &artifact.texts {
-        let rows = text.rows.iter().filter(|row| row.wasm_offset == offset);
+    for text in artifact.texts.iter().filter(|text| text.module == Some(place.module)) {
+        let rows = text.rows.iter().filter(|row| row.wasm_offset == place.offset);
         places.extend(rows.map(|row| (text.start + u64::from(row.code_offset), *row)));
     }
     if let Some((_, row)) = places.first() {
@@ -136,15 +143,21 @@ fn explain_wasm(artifact: &Artifact<'_>, offset: u32) -> Option<String> {
         Some((address, _)) => describe_source(&mut answer, artifact, *address),
         None => line(&mut answer, "address", "none: no instruction there traps or calls, or it was optimised away"),
     }
-    Some(answer)
+    answer
 }
 
-fn describe_wasm(answer: &mut String, module: &ModuleDescriptor, index: usize, offset: u32) {
-    let function: &Function = &module.functions[index];
-    let number = module.imported_functions() as usize + index;
-    let name = function.name.as_deref().map_or_else(String::new, |name| format!(" {name:?}"));
-    let within = offset - function.wasm_start;
-    line(answer, "wasm", format_args!("offset {offset:#x}, byte {within} of the body of function {number}{name}"));
+fn describe_wasm(answer: &mut String, artifact: &Artifact<'_>, place: &Place) {
+    let modules = &artifact.descriptor.modules;
+    let module = &modules[place.module];
+    let function = &module.functions[place.function];
+    let number = module.imported_functions() as usize + place.function;
+    let quoted = |name: &Option<String>| name.as_deref().map_or_else(String::new, |name| format!(" {name:?}"));
+    let of_module = match modules.len() {
+        1 => String::new(),
+        _ => format!(" of module {}{}", place.module, quoted(&module.name)),
+    };
+    let (name, offset, within) = (quoted(&function.name), place.offset, place.offset - function.wasm_start);
+    line(answer, "wasm", format_args!("offset {offset:#x}, byte {within} of the body of function {number}{name}{of_module}"));
 }
 
 fn describe_trap(answer: &mut String, row: &TrapRow) {
@@ -167,12 +180,12 @@ mod tests {
 
     #[test]
     fn places_are_read_in_all_their_forms() {
-        assert_eq!(parse("0x1f40"), Some(Place::Address(0x1f40)));
-        assert_eq!(parse(" 64 "), Some(Place::Address(64)));
-        assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Place::Wasm(0x1f3)));
-        assert_eq!(parse("wasm offset 0x10"), Some(Place::Wasm(16)));
-        assert_eq!(parse("<wasm[3]::a+b+18>"), Some(Place::Symbol("wasm[3]::a+b".to_owned(), 18)));
-        assert_eq!(parse("wasm[3]::add"), Some(Place::Symbol("wasm[3]::add".to_owned(), 0)));
+        assert_eq!(parse("0x1f40"), Some(Question::Address(0x1f40)));
+        assert_eq!(parse(" 64 "), Some(Question::Address(64)));
+        assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Question::Wasm(0x1f3)));
+        assert_eq!(parse("wasm offset 0x10"), Some(Question::Wasm(16)));
+        assert_eq!(parse("<wasm[3]::a+b+18>"), Some(Question::Symbol("wasm[3]::a+b".to_owned(), 18)));
+        assert_eq!(parse("wasm[3]::add"), Some(Question::Symbol("wasm[3]::add".to_owned(), 0)));
         for wrong in ["", "add", "0xg", "wasm offset x", "wasm offset 0x100000000"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
