@@ -73,7 +73,9 @@ pub(crate) fn compile_within(
         slow.for_each(|id| progress.warn(&partition::slow_warning(source.module, id.function)));
     }
     let parts = sources.iter().enumerate().flat_map(|(home, source)| source.plan.parts.iter().map(move |part| (home, part)));
-    let parts: Vec<_> = parts.collect();
+    let mut parts: Vec<_> = parts.collect();
+    // What was given up comes last: earlier parts keep the numbers that they had when they were finished.
+    parts.sort_by_key(|(_, part)| part.apart);
     // And one for helpers.
     module::limit("code ranges", parts.len() as u64 + 1, TEXTS_MAX as u64, 0)?;
     let segment = options.bounds == Bounds::Segment;
@@ -127,8 +129,7 @@ impl<'a> Source<'a> {
             limit: u64::from(VMCTX_BYTES_MAX),
             offset: 0,
         })?;
-        let slow: Vec<_> = slow.iter().filter(|id| id.module == module.index).map(|id| id.function).collect();
-        let plan = partition::plan(module, options, &slow)?;
+        let plan = partition::plan(module, options, slow)?;
         let memories = module.memories.iter().enumerate();
         let bounds = memories.map(|(index, memory)| bounds_of(index, memory, options.bounds)).collect();
         Ok(Source { module, layout, bounds, plan })
@@ -194,7 +195,7 @@ impl Job<'_> {
     fn part(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
         let (home, part) = self.parts[index];
         let Source { module, layout, bounds, plan } = &self.sources[home];
-        let is_first = index == 0 || self.parts[index - 1].0 != home;
+        let is_first = self.parts[..index].iter().all(|&(other, _)| other != home);
         let machine = Machine::new(self.cpu, part.effort)?;
         let context = Context::create();
         let ir = Ir::new(&context, &machine, layout.size());
@@ -219,14 +220,8 @@ impl Job<'_> {
 
     /// The functions that are worth watching.
     fn to_watch(&self) -> Vec<(FuncId, usize)> {
-        let mut first = 0;
-        let mut functions = Vec::new();
-        for source in self.sources {
-            let is_finished = |part: usize| self.surroundings.finished.contains_key(&(first + part));
-            functions.extend(source.plan.to_watch(source.module, is_finished));
-            first += source.plan.parts.len();
-        }
-        functions
+        let unfinished = self.parts.iter().enumerate().filter(|(index, _)| !self.surroundings.finished.contains_key(index));
+        unfinished.flat_map(|(_, &(home, part))| part.to_watch(self.sources[home].module)).collect()
     }
 
     /// Texts one after the other, each below a line that says what it is, if there are several.

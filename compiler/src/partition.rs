@@ -40,6 +40,8 @@ pub(crate) struct Part {
     pub(crate) copies: Vec<FuncIdx>,
     /// How hard to optimise.
     pub(crate) effort: Effort,
+    /// For a part that was made for a function that was given up: the function's place among all of these.
+    pub(crate) apart: Option<usize>,
     /// Size of all bodies to translate.
     pub(crate) bytes: usize,
 }
@@ -84,9 +86,9 @@ pub(crate) struct Plan {
     pub(crate) huge: Vec<Huge>,
 }
 
-/// Divides a module. Functions in `slow`, which were given up before, become parts of their own behind those that there are without them, whose
-/// numbers and other functions stay.
-pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncIdx]) -> Result<Plan, CompileError> {
+/// Divides a module. Its functions among `slow`, the program's that were given up before, become parts of their own behind those that there are
+/// without them, whose numbers and other functions stay.
+pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncId]) -> Result<Plan, CompileError> {
     let opt_level = options.opt_level;
     let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
     let total: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
@@ -99,7 +101,8 @@ pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncId
         effort: Effort::Level(OptLevel::O1),
         ..Part::empty()
     }));
-    slow.iter().for_each(|&function| set_apart(&mut parts, function));
+    let slow = slow.iter().enumerate().filter(|(_, id)| id.module == module.index);
+    slow.for_each(|(place, id)| set_apart(&mut parts, id.function, place));
     let mut plan = Plan { parts, shared: vec![false; module.bodies.len()], huge };
     if plan.parts.len() > 1 {
         plan.connect(module, opt_level)?;
@@ -111,16 +114,15 @@ pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncId
     Ok(plan)
 }
 
-/// Makes a function that was given up a part of its own.
-fn set_apart(parts: &mut Vec<Part>, function: FuncIdx) {
-    let apart = Part { functions: vec![function], effort: Effort::GivenUp, ..Part::empty() };
+/// Makes a function that was given up a part of its own. `place`: the function's among all of these.
+fn set_apart(parts: &mut Vec<Part>, function: FuncIdx, place: usize) {
     // The first has entries besides.
-    if let Some(alone) = parts.iter_mut().skip(1).find(|part| part.functions == apart.functions) {
-        *alone = apart;
+    if let Some(alone) = parts.iter_mut().skip(1).find(|part| part.functions == [function]) {
+        alone.effort = Effort::GivenUp;
         return;
     }
     parts.iter_mut().for_each(|part| part.functions.retain(|&other| other != function));
-    parts.push(apart);
+    parts.push(Part { functions: vec![function], effort: Effort::GivenUp, apart: Some(place), ..Part::empty() });
 }
 
 fn body_bytes(module: &Module<'_>, index: usize) -> usize {
@@ -173,7 +175,7 @@ fn ranges(module: &Module<'_>, huge: &[Huge], part_bytes: usize) -> Vec<Part> {
 
 impl Part {
     const fn empty() -> Part {
-        Part { functions: Vec::new(), copies: Vec::new(), effort: Effort::Level(OptLevel::O0), bytes: 0 }
+        Part { functions: Vec::new(), copies: Vec::new(), effort: Effort::Level(OptLevel::O0), apart: None, bytes: 0 }
     }
 
     /// What is in it, for messages.
@@ -187,17 +189,16 @@ impl Part {
         let module = module.index.prefix();
         format!("{module}functions {} to {}, the largest {} {name:?} with {} bytes", first.0, last.0, largest.0, size(&largest))
     }
+
+    /// The functions that are worth watching, with their sizes: those into which less effort can go.
+    pub(crate) fn to_watch(&self, module: &Module<'_>) -> impl Iterator<Item = (FuncId, usize)> {
+        let is_watched = !matches!(self.effort, Effort::GivenUp | Effort::Level(OptLevel::O0));
+        let functions = self.functions.iter().filter(move |_| is_watched);
+        functions.filter_map(|&function| Some((module.id(function), body_bytes(module, module.defined(function)?))))
+    }
 }
 
 impl Plan {
-    /// The functions that are worth watching, with their sizes: of parts that are not finished, and into which less effort can go.
-    pub(crate) fn to_watch(&self, module: &Module<'_>, is_finished: impl Fn(usize) -> bool) -> Vec<(FuncId, usize)> {
-        let is_watched = |part: &Part| !matches!(part.effort, Effort::GivenUp | Effort::Level(OptLevel::O0));
-        let parts = self.parts.iter().enumerate().filter(|&(number, part)| !is_finished(number) && is_watched(part));
-        let functions = parts.flat_map(|(_, part)| &part.functions);
-        functions.filter_map(|&function| Some((module.id(function), body_bytes(module, module.defined(function)?)))).collect()
-    }
-
     /// Finds what parts call in each other, and what they copy from each other.
     fn connect(&mut self, module: &Module<'_>, opt_level: OptLevel) -> Result<(), CompileError> {
         let callees = module.bodies.iter().map(callees).collect::<Result<Vec<_>, _>>()?;
@@ -249,7 +250,7 @@ fn callees(body: &wasmparser::FunctionBody<'_>) -> Result<Vec<FuncIdx>, CompileE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::module::parse;
+    use crate::module::{ModuleIdx, parse};
 
     fn at(opt_level: OptLevel) -> CompileOptions {
         CompileOptions { opt_level, ..CompileOptions::default() }
@@ -303,13 +304,14 @@ mod tests {
     fn a_slow_function_is_set_apart_and_other_parts_stay() {
         let wasm = chain(1000, 1000);
         let module = parse(&wasm, &CompileOptions::default(), &()).unwrap();
-        let plan_of = |slow: &[FuncIdx]| plan(&module, &at(OptLevel::O3), slow).unwrap();
-        let (before, after) = (plan_of(&[]), plan_of(&[FuncIdx(5)]));
+        let plan_of = |slow: &[FuncId]| plan(&module, &at(OptLevel::O3), slow).unwrap();
+        let elsewhere = FuncId { module: ModuleIdx(1), function: FuncIdx(6) };
+        let (before, after) = (plan_of(&[]), plan_of(&[elsewhere, module.id(FuncIdx(5))]));
         assert_eq!(after.parts.len(), before.parts.len() + 1);
         assert!(before.parts[1..].iter().zip(&after.parts[1..]).all(|(before, after)| before.functions == after.functions));
         assert!(!after.parts[0].functions.contains(&FuncIdx(5)) && after.parts[0].functions.contains(&FuncIdx(6)));
         let apart = after.parts.last().unwrap();
-        assert!(apart.functions == [FuncIdx(5)] && apart.effort == Effort::GivenUp);
+        assert!(apart.functions == [FuncIdx(5)] && apart.effort == Effort::GivenUp && apart.apart == Some(1));
         assert!(after.shared[5] && after.shared[6] && !before.shared[5], "the part calls it, and it the part");
     }
 }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal};
 use sledge_tests::process::{self, Finished};
-use sledge_tests::programs;
+use sledge_tests::{hostile, programs};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -61,27 +61,14 @@ fn the_time_limit_is_of_processor_time() {
     assert!(status.success() && output.exists(), "{stderr}");
 }
 
-/// A module with a function whose loops, each of which goes on with what the others counted, keep scalar evolution busy for hours. It writes
-/// what that function gives.
+/// A module that writes what a hostile function gives.
 fn hostile(folder: &Path) -> PathBuf {
-    const LOOPS: usize = 300;
-    const LOCALS: usize = 30;
-    let locals = "(local i32)".repeat(LOCALS + 1);
-    let step = |k: usize| {
-        let [a, b, c] = [k * 7 + 1, k * 11 + 2, k * 13 + 3].map(|sum| sum % LOCALS + 2);
-        format!(
-            "(loop $l{k} (local.set {a} (i32.add (local.get {a}) (i32.mul (local.get {b}) (i32.const {})))) \
-             (br_if $l{k} (i32.lt_u (local.tee {c} (i32.add (local.get {c}) (i32.const 1))) (local.get 0))))",
-            k + 3
-        )
-    };
-    let steps: String = (0..LOOPS).map(step).collect();
+    let function = hostile::function();
     let text = format!(
         "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func $write (param i32 i32 i32 i32) (result i32)))
          (memory (export \"memory\") 1) (data (i32.const 0) \"\\10\\00\\00\\00\\04\\00\\00\\00\")
          (func $ordinary (param i32) (result i32) (i32.mul (local.get 0) (i32.const 3)))
-         (func $hostile (param i32) (result i32) {locals} (loop $outer {steps}
-           (br_if $outer (i32.lt_u (local.tee 1 (i32.add (local.get 1) (i32.const 1))) (local.get 0)))) (local.get 2))
+         {function}
          (func (export \"_start\") (i32.store (i32.const 16) (call $hostile (call $ordinary (i32.const 2))))
            (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"
     );

@@ -2,9 +2,10 @@
 
 use crate::MODES;
 use awsm::isolated::{self, Limits};
-use awsm::{CompileOptions, Instance, Program};
-use sledge_sandbox::{Artifact, Event, LoadPolicy, SandboxLimits, Template, Value, WorkerThread};
-use sledge_tests::programs;
+use awsm::{CompileOptions, Instance, OptLevel, Phase, Program, Progress};
+use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Template, Value, WorkerThread};
+use sledge_tests::{hostile, programs};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Has what the other uses: a function, a memory, a table, a global.
@@ -95,4 +96,75 @@ fn a_plan_that_does_not_fit_is_refused_by_name() {
     let broken = Program::new([&*provider, b"\0asm\x01\0\0\0 nonsense"], vec![Instance::of(0)]);
     let error = awsm::compile(&broken, &CompileOptions::default(), &()).unwrap_err().to_string();
     assert!(error.starts_with("module 1: "), "{error}");
+}
+
+/// Calls what the last instance exports. The host offers nothing.
+fn call(artifact: &Artifact, export: &str, arguments: &[Value]) -> (Event, Sandbox) {
+    let worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
+    let mut sandbox = Template::new(artifact, &SandboxLimits::default()).unwrap().instantiate().unwrap();
+    let last = sandbox.instances().last().unwrap();
+    let function = sandbox.export_function(last, export).unwrap();
+    sandbox.prepare(function, arguments).unwrap();
+    worker.arm();
+    let event = loop {
+        match sandbox.resume() {
+            Event::Preempted => {}
+            event => break event,
+        }
+    };
+    worker.disarm();
+    (event, sandbox)
+}
+
+fn load(program: &Program<'_>, options: &CompileOptions) -> Artifact {
+    Artifact::load(&awsm::compile(program, options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+}
+
+/// What was warned of.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<String>>);
+
+impl Progress for Warnings {
+    fn begin(&self, _: Phase, _: usize) {}
+
+    fn advance(&self, _: usize) {}
+
+    fn warn(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+}
+
+/// The third module is the largest, so it is finished when the second is begun again.
+#[test]
+fn a_function_of_a_later_module_can_be_given_up() {
+    let hostile = hostile::function();
+    let statements: String =
+        (0..100).map(|i| format!("(global.set 0 (i32.xor (global.get 0) (i32.mul (local.get 0) (i32.const {i}))))")).collect();
+    let steps: String = (0..12).map(|i| format!("(func $step{i} (param i32) {statements})")).collect();
+    let calls: String = (0..12).map(|i| format!("(call $step{i} (local.get 0))")).collect();
+    let texts = [
+        r#"(module (import "b" "hostile" (func $b (param i32) (result i32))) (import "c" "large" (func $c (param i32) (result i32)))
+          (func (export "run") (param i32) (result i32) (i32.xor (call $b (local.get 0)) (call $c (local.get 0)))))"#,
+        &format!(r#"(module (func (param i32)) {hostile} (export "hostile" (func $hostile)))"#),
+        &format!(
+            r#"(module (global (mut i32) (i32.const 0)) {steps}
+              (func (export "large") (param i32) (result i32) {calls} (global.get 0)))"#
+        ),
+    ];
+    let modules = texts.map(|text| wat::parse_str(text).unwrap());
+    let user = Instance::of(0).with("b", "hostile", 0, "hostile").with("c", "large", 1, "large");
+    let program = Program::new(modules.iter().map(Vec::as_slice), vec![Instance::of(1), Instance::of(2), user]);
+    let limits = Limits { memory_bytes_max: 4 << 30, time_max: Duration::from_secs(8) };
+    let warnings = Warnings::default();
+    let bytes = isolated::compile(programs::awsm(), &program, &CompileOptions::default(), &limits, &warnings).unwrap();
+    let warnings = warnings.0.into_inner().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].starts_with("module 1, function 1 \"hostile\" takes more"), "{warnings:?}");
+
+    let unoptimised = load(&program, &CompileOptions { opt_level: OptLevel::O0, ..CompileOptions::default() });
+    let results = [Artifact::load(&bytes, &LoadPolicy::default()).unwrap(), unoptimised].map(|artifact| {
+        let (event, sandbox) = call(&artifact, "run", &[Value::I32(6)]);
+        assert_eq!(event, Event::Returned);
+        sandbox.results().to_vec()
+    });
+    assert_eq!(results[0], results[1]);
 }

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod golden;
+pub mod hostile;
 pub mod http;
 pub mod machine;
 pub mod process;
