@@ -1,9 +1,10 @@
 //! Programs of several modules: one artifact, whose plan binds the imports of one instance to the exports of another.
 
 use crate::MODES;
+use awsm::frontend::{self, ProducerOptions};
 use awsm::isolated::{self, Limits};
 use awsm::{CompileOptions, Instance, OptLevel, Phase, Program, Progress};
-use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Template, Value, WorkerThread};
+use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread};
 use sledge_tests::{hostile, programs};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -118,6 +119,39 @@ fn call(artifact: &Artifact, export: &str, arguments: &[Value]) -> (Event, Sandb
 
 fn load(program: &Program<'_>, options: &CompileOptions) -> Artifact {
     Artifact::load(&awsm::compile(program, options, &()).unwrap(), &LoadPolicy::default()).unwrap()
+}
+
+/// Divides, or lets the next module divide by 100 less.
+const DIVIDE: &str = r#"__attribute__((import_module("next"), import_name("divide"))) int next(int dividend, int divisor);
+__attribute__((export_name("divide"))) int divide(int dividend, int divisor)
+{
+    if (divisor >= 100)
+        return next(dividend, divisor - 100) + 1;
+    return dividend / divisor;
+}
+"#;
+
+/// Both modules are of one text, so that each offset is a place in both: only the module says from which file it came.
+#[test]
+fn a_backtrace_has_the_source_lines_of_every_module() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first.c", "second.c"].map(|name| {
+        let source = folder.path().join(name);
+        std::fs::write(&source, DIVIDE).unwrap();
+        let arguments = ["-g", "-nostdlib", "-Wl,--no-entry"].map(str::to_owned).to_vec();
+        frontend::to_wasm(&source, &ProducerOptions { opt_level: 1, arguments }).unwrap()
+    });
+    let plan = vec![Instance::of(0), Instance::of(1).with("next", "divide", 0, "divide")];
+    let options = CompileOptions { debug: true, ..CompileOptions::default() };
+    let artifact = load(&Program::new([&*first, &*second], plan), &options);
+    let (event, sandbox) = call(&artifact, "divide", &[Value::I32(7), Value::I32(100)]);
+    assert!(matches!(event, Event::Trapped(trap) if trap.code == TrapCode::IntegerDivideByZero), "{event:?}");
+    let frames = sandbox.backtrace().frames;
+    for (frame, (module, place)) in frames.iter().zip([(0, "first.c:6"), (1, "second.c:5")]) {
+        let source = frame.source.as_deref().unwrap_or_default();
+        assert!(frame.location.module == module && source.contains(place), "{place}: {frames:?}");
+    }
+    assert_eq!(frames.len(), 2, "{frames:?}");
 }
 
 /// What was warned of.

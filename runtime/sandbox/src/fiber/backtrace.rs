@@ -142,6 +142,6 @@ pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
 
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
-    let source = artifact.source(location.offset);
+    let source = artifact.source(location.module, location.offset);
     Frame { location, name: artifact.name(location.module, location.function), inlined, source }
 }

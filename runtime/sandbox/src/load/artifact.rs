@@ -287,14 +287,16 @@ impl Loaded {
         (text.addresses.start + row.code_offset as usize >= function).then_some(*row)
     }
 
-    /// The source line of a place in the WebAssembly module that has a row in the trap table, if the artifact knows lines.
-    pub(crate) fn source(&self, wasm_offset: u32) -> Option<String> {
+    /// The source line of a place in a WebAssembly module that has a row in the trap table, if the artifact knows lines.
+    pub(crate) fn source(&self, module: u32, wasm_offset: u32) -> Option<String> {
         let lines = self.lines.as_ref()?;
         let in_text = |text: &Text| {
-            let row = text.rows.iter().find(|row| row.wasm_offset == wasm_offset)?;
-            Some(text.addresses.start + row.code_offset as usize - self.code.address())
+            let rows = text.rows.iter().filter(|row| row.wasm_offset == wasm_offset);
+            let mut addresses = rows.map(|row| text.addresses.start + row.code_offset as usize);
+            addresses.find(|&address| self.function_at(address).is_some_and(|function| function.module == module))
         };
-        lines.at(self.texts.iter().find_map(in_text)? as u64)
+        let address = self.texts.iter().find_map(in_text)?;
+        lines.at((address - self.code.address()) as u64)
     }
 
     /// The name of a function that it defines, demangled.
