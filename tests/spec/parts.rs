@@ -6,11 +6,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// Functions that call each other in turn. Their bodies come to more than two parts.
-const LINKS: u32 = 600;
+pub(crate) const LINKS: u32 = 600;
 
 /// A chain through all parts: each link calls the next, by turns directly, in the tail, through the table, and through a function that is small
 /// enough to be copied and inlined. The last loads from the address that the first got.
-fn module() -> Vec<u8> {
+pub(crate) fn module() -> Vec<u8> {
     let mut text = String::from(
         "(module (memory 1) (type $link (func (param i32) (result i32))) (global $steps (export \"steps\") (mut i32) (i32.const 0))",
     );

@@ -1,11 +1,12 @@
 //! Programs of several modules: one artifact, whose plan binds the imports of one instance to the exports of another.
 
-use crate::MODES;
+use crate::{MODES, parts};
 use awsm::frontend::{self, ProducerOptions};
 use awsm::isolated::{self, Limits};
 use awsm::{CompileOptions, Instance, OptLevel, Phase, Program, Progress};
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread};
 use sledge_tests::{hostile, programs};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -154,6 +155,35 @@ fn a_backtrace_has_the_source_lines_of_every_module() {
     assert_eq!(frames.len(), 2, "{frames:?}");
 }
 
+#[test]
+fn every_large_module_is_cut_into_parts_of_its_own() {
+    let chain = parts::module();
+    let user = wat::parse_str(
+        r#"(module (import "a" "first" (func $a (param i32) (result i32))) (import "b" "first" (func $b (param i32) (result i32)))
+          (func (export "run") (param i32 i32) (result i32) (i32.sub (call $a (local.get 0)) (call $b (local.get 1)))))"#,
+    )
+    .unwrap();
+    let plan =
+        vec![Instance::of(0), Instance::of(1), Instance::of(2).with("a", "first", 0, "first").with("b", "first", 1, "first")];
+    let options = CompileOptions { opt_level: OptLevel::O1, ..CompileOptions::default() };
+    let artifact = load(&Program::new([&*chain, &*chain, &*user], plan), &options);
+    let texts = |module: usize| -> BTreeSet<u32> {
+        artifact.descriptor().modules[module].functions.iter().filter_map(|function| Some(function.code?.text)).collect()
+    };
+    let [first, second, last] = [0, 1, 2].map(texts);
+    assert!(first.len() > 2 && first.len() == second.len() && last.len() == 1, "{first:?} {second:?} {last:?}");
+    assert!(first.last() < second.first() && second.last() < last.first(), "{first:?} {second:?} {last:?}");
+
+    let (event, sandbox) = call(&artifact, "run", &[Value::I32(64), Value::I32(64)]);
+    assert!(event == Event::Returned && sandbox.results() == [Value::I32(0)], "{event:?}");
+    for (arguments, module) in [([65536, 64], 0), ([64, 65536], 1)] {
+        let (event, sandbox) = call(&artifact, "run", &arguments.map(Value::I32));
+        assert!(matches!(event, Event::Trapped(trap) if trap.code == TrapCode::MemoryOutOfBounds), "{event:?}");
+        let frames = sandbox.backtrace().frames;
+        assert!(frames.len() > 20 && frames.iter().all(|frame| frame.location.module == module), "{module}: {frames:?}");
+    }
+}
+
 /// What was warned of.
 #[derive(Default)]
 struct Warnings(Mutex<Vec<String>>);
@@ -201,4 +231,41 @@ fn a_function_of_a_later_module_can_be_given_up() {
         sandbox.results().to_vec()
     });
     assert_eq!(results[0], results[1]);
+}
+
+/// Neither throws nor catches.
+const BETWEEN: &str = r#"(module
+  (import "t" "throw" (func $throw (param i32)))
+  (func (export "between") (param i32) (result i32) (call $throw (local.get 0)) (i32.const -1)))"#;
+
+const THROWER: &str = r#"(module
+  (tag $e (export "e") (param i32))
+  (func (export "throw") (param i32) (throw $e (local.get 0))))"#;
+
+const CATCHER: &str = r#"(module
+  (import "t" "e" (tag $e (param i32)))
+  (import "b" "between" (func $between (param i32) (result i32)))
+  (func (export "run") (param i32) (result i32)
+    (block $caught (result i32) (try_table (result i32) (catch $e $caught) (call $between (local.get 0))))))"#;
+
+#[test]
+fn exceptions_pass_through_a_module_that_has_none() {
+    let [between, thrower, catcher] = [BETWEEN, THROWER, CATCHER].map(|text| wat::parse_str(text).unwrap());
+    for &(bounds, opt_level) in MODES {
+        let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
+        // The one without exceptions comes first, and last.
+        for modules in [[&between, &thrower, &catcher], [&thrower, &catcher, &between]] {
+            let index = |wanted: &Vec<u8>| modules.iter().position(|module| *module == wanted).unwrap();
+            let mut plan = vec![Instance::of(index(&thrower)), Instance::of(index(&between)).with("t", "throw", 0, "throw")];
+            let uncaught = Program::new(modules.map(Vec::as_slice), plan.clone());
+            let (event, sandbox) = call(&load(&uncaught, &options), "between", &[Value::I32(5)]);
+            assert!(matches!(event, Event::Trapped(trap) if trap.code == TrapCode::UncaughtException), "{event:?}");
+            assert_eq!(sandbox.backtrace().frames[0].location.module as usize, index(&thrower));
+
+            plan.push(Instance::of(index(&catcher)).with("t", "e", 0, "e").with("b", "between", 1, "between"));
+            let caught = Program::new(modules.map(Vec::as_slice), plan);
+            let (event, sandbox) = call(&load(&caught, &options), "run", &[Value::I32(5)]);
+            assert!(event == Event::Returned && sandbox.results() == [Value::I32(5)], "{bounds} at -O{}", opt_level.number());
+        }
+    }
 }
