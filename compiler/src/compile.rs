@@ -33,23 +33,23 @@ pub fn compile(program: &Program<'_>, options: &CompileOptions, progress: &dyn P
     compile_within(program, options, progress, &Surroundings::default())
 }
 
-/// What a process for one compilation knows and wants to know of it; none of it where the process is a program's that uses the library.
+/// What the child process of [`crate::isolated`] adds to a compilation. Nothing, where a program calls the library.
 #[derive(Default)]
 pub(crate) struct Surroundings<'a> {
     /// Functions that were given up before.
     pub(crate) slow: &'a [FuncId],
     /// What parts gave before.
     pub(crate) finished: BTreeMap<usize, Vec<u8>>,
-    /// What looks at how long functions take, and limits memory.
+    /// Measures how long functions take, and limits memory.
     pub(crate) supervisor: Option<&'a dyn Supervisor>,
 }
 
-/// What looks after a compilation.
+/// What watches a compilation, and sets its limits.
 pub(crate) trait Supervisor: Sync {
     /// Is told how many bytes the threads' stacks will have, before they are made.
     fn reserve(&self, stack_bytes: usize) -> io::Result<()>;
 
-    /// Where it is said which function is being worked on.
+    /// Where threads record on which function they work.
     fn watch(&self) -> &Watch;
 
     /// A part is done; not told of the only one.

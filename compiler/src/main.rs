@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("awsm: {error:#}");
-            // The program that set the limit knows what it is called there.
+            // By this status the program that set the limit knows that it was reached.
             let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));
             if is_late { ExitCode::from(TIME_EXIT_STATUS) } else { ExitCode::FAILURE }
         }

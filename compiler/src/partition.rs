@@ -23,7 +23,7 @@ const WHOLE_BYTES: usize = 256 << 10;
 /// Bodies in a part of a larger one.
 const PART_BYTES: usize = 128 << 10;
 
-/// Their number is a multiple of this, so that no thread of 2, 4 or 8 is left alone with a last part.
+/// Their number is a multiple of this, so that each of 2, 4 or 8 threads gets as many parts as the others.
 const PARTS_MULTIPLE: usize = 8;
 
 /// The largest body that is copied to another part.

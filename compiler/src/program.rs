@@ -1,6 +1,6 @@
 //! What becomes one artifact: core modules, and the plan by which a sandbox makes instances of them.
 //!
-//! A program is what is asked for, in bytes and names; nothing of it has been read. [`compile`](crate::compile()) parses and validates the modules
+//! A program is what a caller asks for, in bytes and names; the compiler has read nothing of it. [`compile`](crate::compile()) parses and validates the modules
 //! where it runs, which for [`isolated::compile`](crate::isolated::compile) is the process with the limits, and holds the plan against them
 //! ([`Program::check`]). What comes after works on [`Checked`], and may index.
 

@@ -16,7 +16,7 @@ use crate::error::{CompileError, LinkerError};
 /// Linkers, in the order in which they are tried.
 const LINKERS: [&str; 3] = ["ld.lld-22", "ld.lld", RUST_LLD];
 
-/// The linker that comes with Rust; it wants to be told whom to imitate.
+/// The linker that comes with Rust. It needs an argument with the name of the linker whose options it takes.
 const RUST_LLD: &str = "rust-lld";
 
 /// What makes a shared object an artifact: nothing undefined, nothing writable, nothing that wants relocating, no stack that can be

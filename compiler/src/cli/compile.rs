@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use super::progress::Report;
 
-/// What a new file of a compiler gets; the user's umask takes its share.
+/// The permissions of a new file, before the kernel applies the user's umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
 /// Also when its file was moved or replaced since it began.

@@ -64,7 +64,7 @@ impl Report {
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut lines);
         if let Some(file) = &self.file {
-            // The reader of the pipe does without.
+            // A failure is ignored: the compilation does not need the file.
             if done == 0 || lines.written.elapsed() >= FILE_INTERVAL {
                 lines.written = Instant::now();
                 let _ = std::fs::write(file, format!("{} {done} {}\n", lines.phase.name(), lines.total));

@@ -87,7 +87,7 @@ pub(super) fn compile(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>
     }
     // Below the stack is nothing, so that what overflows traps and overwrites nothing.
     command.arg("-Wl,--stack-first");
-    // It is of 32 bits.
+    // The object is for memories with 32-bit addresses.
     if !options.arguments.iter().any(|argument| argument == "-m64" || argument.contains("wasm64")) {
         command.arg(clang.minmax(folder.path())?);
     }

@@ -182,12 +182,11 @@ fn emulated(what: &str, library: &str) -> String {
     )
 }
 
-/// A line in which objects that clang made in between are called by the names of their sources, without ending, and nothing lies in the folder.
+/// The line without the folder's path. An object that clang made for a source, `STEM-0a1b2c.o`, is shown as `STEM.o`.
 fn without_temporary(line: &str, folder: &str) -> String {
     let mut pieces = line.split(folder);
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        // STEM-0a1b2c.o
         let name = piece.find(".o").map(|end| piece.split_at(end));
         let stem = name.and_then(|(stem, rest)| Some((stem.rsplit_once('-')?, rest))).filter(|((stem, random), _)| {
             random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !stem.contains([' ', '/'])

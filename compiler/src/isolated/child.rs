@@ -25,9 +25,9 @@ const WATCH_STACK_BYTES: usize = 128 << 10;
 /// Compiles what standard input asks for, and answers on standard output: the command `awsm codegen`, of which only [`super::compile`] knows.
 ///
 /// # Errors
-/// When the parent is gone, or is not one. Failures of the compilation are messages to it.
+/// When the parent has ended, or sends no request. Failures of the compilation are messages to it.
 pub fn serve() -> io::Result<()> {
-    // The parent is gone, and does not want the answer.
+    // Only the parent reads the answer, so this process ends with it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut input = io::stdin().lock();
     let mut line = String::new();
@@ -134,7 +134,7 @@ fn send_with(message: &Message, bytes: &[u8]) -> io::Result<()> {
     output.flush()
 }
 
-/// Tells the parent. One that is gone ends this process anyway, so that failures to tell it are no failures.
+/// Sends progress to the parent. Failures are ignored: this process ends with its parent anyway.
 struct Reports {
     last: Mutex<Instant>,
 }

@@ -111,7 +111,7 @@ impl Compilation<'_> {
         }
     }
 
-    /// Sends the request. A child that died before it read all of it has its reason elsewhere.
+    /// Sends the request. If the child ended before it read all of it, its exit status says why.
     fn ask(&self, input: Option<ChildStdin>) -> io::Result<()> {
         let Some(mut input) = input else { return Ok(()) };
         let Before { slow, finished, used, .. } = &self.before;

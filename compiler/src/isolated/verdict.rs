@@ -1,4 +1,4 @@
-//! What the end of a child means that gave no answer.
+//! Why a child ended without an answer.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;

@@ -24,7 +24,7 @@ using namespace llvm::PatternMatch;
 
 namespace awsm {
 
-// Of one index. A module that has more is strange, and is not to take us long.
+// Of one index. Compilers produce fewer; the limit bounds the time that a hostile module can take.
 constexpr size_t FactsMax = 32;
 // Phis and loads looked at for one length.
 constexpr size_t LengthValuesMax = 16;

@@ -33,7 +33,7 @@ struct Check {
     uint64_t bytes;
 
     llvm::BasicBlock *passed() const;
-    // Lets control pass without a look. The branch is gone afterwards.
+    // Removes the branch: control always goes where it goes when the bytes are inside.
     void remove() const;
 };
 

@@ -14,7 +14,7 @@
 //! what would become the operand of an instruction with a mask, which does not fault in lanes that are masked. No pass that sinks loads out
 //! of loops runs after [`release`], and options in [`super::host`] turn off the sinking that can be turned off.
 //!
-//! Stores need none of this: LLVM deletes one only if it stores what was just loaded from there or is overwritten before anybody can look, and
+//! Stores need none of this: LLVM deletes one only if it stores what was just loaded from there or is overwritten before anything reads it, and
 //! then the load (which is kept) or the later store traps instead.
 //!
 //! What remains: a load that loses its last use only through what the passes after [`release`] find out (values that are equal only after

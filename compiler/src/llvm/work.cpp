@@ -1,4 +1,4 @@
-// Says on which function each thread works, for the thread that looks at the clock meanwhile (`isolated/watch.rs`), and leaves passes out of functions
+// Says on which function each thread works, for the thread that looks at the clock meanwhile (`watch.rs`), and leaves passes out of functions
 // in which their time grows with the square of the function. NOTES.md has what was measured.
 
 #include "shared.h"

@@ -117,7 +117,7 @@ fn what_is_inlined_everywhere_is_dropped_and_what_escapes_is_not() {
 }
 
 #[test]
-fn types_have_entries_where_somebody_outside_can_call() {
+fn types_have_entries_where_their_functions_can_be_called_from_outside() {
     let text = r#"(module
       (type $a (func (param i32))) (type $b (func (param i64))) (type $same (func (param i32)))
       (func (export "f") (type $a)) (func (type $b)) (func (export "g") (type $same)))"#;
