@@ -80,6 +80,7 @@ pub struct Context {
 
 impl Context {
     /// That of a new invocation of a function.
+    #[inline]
     #[must_use]
     pub fn new(process: Arc<Process>, streams: Streams) -> Context {
         let phases = process.phases.as_ref().map(|phases| Box::new(PhaseClock::new(phases)));
@@ -209,8 +210,8 @@ impl Context {
 
     /// What it has said is to come behind its reply.
     #[must_use]
-    pub const fn trailers(&self) -> Option<&Box<Fields>> {
-        self.ports.streams.trailers.as_ref()
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.ports.streams.trailers.as_deref()
     }
 
     /// The same, for the reply.

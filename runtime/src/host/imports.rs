@@ -251,6 +251,7 @@ mod tests {
         let all: Vec<_> = OFFERED.iter().copied().flatten().collect();
         for (index, function) in all.iter().enumerate() {
             assert!(function.params.len() <= super::super::PARAMS_MAX, "{}", function.name);
+            assert!(!function.params.contains(&ValType::V128), "{}: an argument has 64 bits at most", function.name);
             assert!(function.results.len() <= 1, "{}", function.name);
             assert!(all[..index].iter().all(|other| (other.module, other.name) != (function.module, function.name)));
         }

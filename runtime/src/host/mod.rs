@@ -119,38 +119,40 @@ impl From<OutOfBounds> for Stop {
     }
 }
 
-/// The arguments of a call.
+/// The arguments of a call. No host function takes vectors, so half a slot holds any of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Args {
-    slots: [Slot; PARAMS_MAX],
+    slots: [u64; PARAMS_MAX],
 }
 
 impl Args {
     /// Copies the arguments; those beyond [`PARAMS_MAX`] belong to no host function and are left out.
+    #[inline]
     #[must_use]
     pub fn new(slots: &[Slot]) -> Args {
-        let mut args = Args { slots: [Slot::default(); PARAMS_MAX] };
-        let count = slots.len().min(PARAMS_MAX);
-        args.slots[..count].copy_from_slice(&slots[..count]);
+        let mut args = Args { slots: [0; PARAMS_MAX] };
+        for (arg, slot) in args.slots.iter_mut().zip(slots) {
+            *arg = slot.u64();
+        }
         args
     }
 
     /// An `i32`, read as unsigned. Signatures were checked when the function was loaded.
     #[must_use]
     pub const fn u32(&self, index: usize) -> u32 {
-        self.slots[index].u32()
+        self.slots[index] as u32
     }
 
     /// An `i64`, read as unsigned.
     #[must_use]
     pub const fn u64(&self, index: usize) -> u64 {
-        self.slots[index].u64()
+        self.slots[index]
     }
 
     /// An `i32` that is an address in the guest's memory.
     #[must_use]
     pub const fn address(&self, index: usize) -> u64 {
-        self.slots[index].u32() as u64
+        self.u32(index) as u64
     }
 }
 
@@ -187,6 +189,7 @@ impl Answered for i32 {
 
 impl<'a> Call<'a> {
     /// A call of that function with these arguments, which opens the ports that its effect reaches.
+    #[inline]
     const fn new(function: &HostFunction, args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
         context.ports.open(function.effect);
         Call { args, memory, context, pending: None }

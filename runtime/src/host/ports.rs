@@ -66,6 +66,7 @@ pub(super) struct Entropy;
 
 impl Streams {
     /// Those of a request: its body goes in, a reply of at most `reply_bytes_max` comes out, errors go to the log.
+    #[inline]
     #[must_use]
     pub const fn of_request(body: Body, reply: ReplyBytes, reply_bytes_max: usize, log: LogLines) -> Streams {
         let output = Output::Reply { bytes: reply, bytes_max: reply_bytes_max };
@@ -96,6 +97,7 @@ const fn reached_by(effect: Effect) -> Effects {
 }
 
 impl Ports {
+    #[inline]
     pub(super) fn new(process: Arc<Process>, streams: Streams) -> Ports {
         let descriptors = Descriptors::new(&process.grants);
         let (calls, fetches) = (Calls::default(), Fetches::default());
@@ -251,7 +253,8 @@ mod tests {
 
     /// What a host function of that effect gets from each port.
     fn reached(effect: Effect) -> Vec<Effect> {
-        const PORTS: [(Effect, fn(&mut Call<'_>) -> Result<i32, Stop>); 8] = [
+        type Reach = fn(&mut Call<'_>) -> Result<i32, Stop>;
+        const PORTS: [(Effect, Reach); 8] = [
             (Effect::Stream, |call| call.context.ports.streams_mut().map(|_| 0)),
             (Effect::Head, |call| call.context.ports.head().map(|_| 0)),
             (Effect::Entropy, |call| call.context.ports.entropy().map(|_| 0)),
@@ -261,7 +264,7 @@ mod tests {
             (Effect::Call, |call| call.context.ports.calls().map(|_| 0)),
             (Effect::External, |call| call.context.ports.upstream().map(|_| 0)),
         ];
-        let opens = |(port, code): &(Effect, fn(&mut Call<'_>) -> Result<i32, Stop>)| {
+        let opens = |(port, code): &(Effect, Reach)| {
             let function =
                 HostFunction { module: "test", name: "port", params: &[], results: &[], effect, code: Code::Own(*code) };
             // Without a store it is answered that there is none, which a host function that may not write does not learn.

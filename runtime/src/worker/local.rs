@@ -609,7 +609,7 @@ fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
     let Invocation { times, reply, .. } = &mut started.invocation;
     let (queued, ran) = (times.queued(), times.since_taken(now));
-    let trailers = started.driver.context().trailers().cloned();
+    let trailers = started.driver.context().trailers().map(|trailers| Box::new(trailers.clone()));
     // What is written of a reply that is not wanted goes nowhere.
     let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
     let reply = mem::replace(reply, after);

@@ -4,7 +4,6 @@ use sledge_sandbox::GuestMemory;
 
 use super::descriptors::{Kind, Standard};
 use super::{Errno, files, rights};
-use crate::host::body::Came;
 use crate::host::{Call, Context, Input, Output, Stop};
 
 /// Buffers that one call serves; a call may always do less than it was asked for. Linux has the same limit (IOV_MAX).
@@ -17,37 +16,33 @@ const COPY_BYTES: usize = 64 << 10;
 /// `fd_read(fd, iovs: *iovec, count: size, read: *size)`
 pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
     match call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_READ)?.kind {
-        Kind::Stream(_) => match wait_for_input(call)? {
-            Some(next) => Err(call.wait(next, |call, came| {
-                if let Input::Body(body) = &mut call.context.ports.streams_mut()?.input {
-                    body.came(came);
-                }
-                fd_read(call)
-            })),
-            None => read_input(call),
-        },
+        Kind::Stream(_) => {
+            // A read that has moved something already ends with that.
+            let waits = matches!(&call.context.ports.streams()?.input, Input::Body(body) if body.must_wait());
+            if waits && call.context.progress.is_none() { read_later(call) } else { read_input(call) }
+        }
         Kind::File(_) => files::read(call, None, call.args.address(3)),
         Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
 }
 
-/// What has to be waited for before anything can be read.
-fn wait_for_input(call: &mut Call<'_>) -> Result<Option<impl Future<Output = Came> + use<>>, Stop> {
+/// Reads the input when more of it has come. Apart, so that other reads have no room on the stack for what is waited for.
+#[cold]
+fn read_later(call: &mut Call<'_>) -> Result<(), Stop> {
     let (iovs, count, result) = (call.args.address(1), call.args.u32(2), call.args.address(3));
-    // A read that has moved something already ends with that.
-    if !matches!(&call.context.ports.streams()?.input, Input::Body(body) if body.must_wait()) || call.context.progress.is_some() {
-        return Ok(None);
-    }
     let (memory, context) = call.split()?;
-    let mut buffers = std::mem::take(&mut context.buffers);
-    let taken = take_buffers(memory, iovs, count, result, &mut buffers);
-    let is_empty = buffers.is_empty();
-    context.buffers = buffers;
-    taken?;
-    Ok(match &mut context.ports.streams_mut()?.input {
-        Input::Body(body) if !is_empty => body.next(None),
+    take_buffers(memory, iovs, count, result, &mut context.buffers)?;
+    let next = match &mut context.ports.streams_mut()?.input {
+        Input::Body(body) if !context.buffers.is_empty() => body.next(None),
         _ => None,
-    })
+    };
+    let Some(next) = next else { return read_input(call) };
+    Err(call.wait(next, |call, came| {
+        if let Input::Body(body) = &mut call.context.ports.streams_mut()?.input {
+            body.came(came);
+        }
+        fd_read(call)
+    }))
 }
 
 /// Of the streams only the input can be read.
