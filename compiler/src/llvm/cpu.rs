@@ -88,7 +88,7 @@ const AARCH64: &[(&str, &[&str])] = &[
     ("apple-m1", V8_2),
 ];
 
-/// AMD's processors gather and scatter no faster than one element at a time, and LLVM's cost model assumes that they do: gramschmidt takes 1.44
+/// AMD's processors gather and scatter no faster than one element at a time, and LLVM's cost model takes them for faster: gramschmidt takes 1.44
 /// times as long as by clang -O3 with them and 0.97 times without (Zen 5).
 const AVOIDED_ON_ZEN: &[&str] = &["prefer-no-gather", "prefer-no-scatter"];
 
