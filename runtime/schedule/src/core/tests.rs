@@ -197,6 +197,30 @@ fn an_endless_loop_starves_nobody() {
 }
 
 #[test]
+fn what_is_to_be_killed_waits_for_its_turn_too() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("f", 1_000, SOON);
+    played.play(20, |_| {});
+    assert_eq!((played.ended.len(), played.core.waiting()), (1, 0));
+
+    played.arrive_for(0, "costly", 5_000, SOON, QUANTUM);
+    let mut event = Event::Turn;
+    loop {
+        event = match played.core.step(event, played.now) {
+            Action::Io => Event::Turn,
+            Action::Look => Event::Looked,
+            Action::Run(_) => break,
+            other => panic!("{other:?}"),
+        };
+    }
+    played.core.note(Event::Preempted { ran: QUANTUM }, played.now);
+    assert_eq!(played.core.waiting(), 1, "it has used more than it may");
+    played.arrive("f", 1_000, SOON);
+    played.arrive("f", 1_000, Duration::ZERO);
+    assert_eq!(played.core.waiting(), 3, "and of two more, one cannot meet its deadline");
+}
+
+#[test]
 fn a_flood_of_arrivals_does_not_starve_what_was_started() {
     let mut played = Played::new(Policy::RoundRobin);
     played.arrive("long", 5_000, SOON);
