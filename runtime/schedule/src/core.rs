@@ -264,8 +264,9 @@ impl Core {
         match event {
             Event::Turn => {
                 let at_once = std::mem::take(&mut self.at_once);
+                // What connections cost is a part of what a function costs. It counts where something waited meanwhile, as it does whenever they come first.
                 if let (Some(began), Some((tenant, function))) = (self.io_began.take(), self.served) {
-                    self.charge_io(tenant, function, now.saturating_duration_since(began).saturating_sub(at_once));
+                    self.used(tenant, function, now.saturating_duration_since(began).saturating_sub(at_once));
                 }
                 self.turn_began = Some(now);
                 // A client that was answered meanwhile may have sent the next one already.
@@ -418,13 +419,6 @@ impl Core {
         u64::try_from(time.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Connections were looked after for so long, which is part of what a function costs. It counts only where something waited.
-    fn charge_io(&mut self, tenant: TenantId, function: FunctionId, took: Duration) {
-        if self.waiting > 0 {
-            self.used(tenant, function, took);
-        }
-    }
-
     /// `task` was running.
     fn charge(&mut self, task: &Task, ran: Duration) {
         if std::mem::take(&mut self.running_at_once) {
@@ -541,9 +535,6 @@ impl Core {
         let Some(group) = self.groups.get(task.function.0 as usize) else { return false };
         let needed = self.needed(task, group);
         let left = task.deadline.saturating_duration_since(now);
-        if left < needed || self.active == 0 {
-            return left < needed;
-        }
         // Other functions have their turns meanwhile, for as long as they have something to run.
         if left >= needed * u32::try_from(self.active + 1).unwrap_or(u32::MAX) {
             return false;

@@ -10,7 +10,36 @@ impl Core {
     /// What a worker does in whose turn nothing else happens.
     fn step(&mut self, event: Event, now: Instant) -> Action {
         self.note(event, now);
-        self.decide(now)
+        self.check();
+        let action = self.decide(now);
+        self.check();
+        action
+    }
+
+    /// Everything that is counted is counted right. Looked at while it is little: a count that goes wrong does so before it is large.
+    fn check(&self) {
+        if self.waiting > 64 {
+            return;
+        }
+        let tasks = || {
+            let of_groups = self.groups.iter().flat_map(Group::iter);
+            of_groups.chain(self.tenants.iter().flat_map(|tenant| tenant.queue.iter()))
+        };
+        let started = |tasks: &mut dyn Iterator<Item = &Task>| {
+            tasks.fold((0, 0), |(all, started), task| (all + 1, started + usize::from(task.started)))
+        };
+        assert_eq!((self.waiting, self.started), started(&mut tasks()));
+        let mut of_tenants = vec![(0, 0); self.tenants.len()];
+        for task in tasks() {
+            let (all, started) = &mut of_tenants[task.tenant.0 as usize];
+            (*all, *started) = (*all + 1, *started + usize::from(task.started));
+        }
+        assert!(self.tenants.iter().map(|tenant| (tenant.waiting, tenant.started)).eq(of_tenants));
+        for group in &self.groups {
+            assert_eq!((group.waiting(), group.started()), started(&mut group.iter()));
+        }
+        assert_eq!(self.active, self.groups.iter().filter(|group| group.iter().next().is_some()).count());
+        assert!(tasks().all(|task| self.earliest.is_some_and(|earliest| earliest <= task.deadline)));
     }
 
     fn is_blocked(&self, id: TaskId) -> bool {
@@ -218,6 +247,8 @@ fn what_is_to_be_killed_waits_for_its_turn_too() {
     played.arrive("f", 1_000, SOON);
     played.arrive("f", 1_000, Duration::ZERO);
     assert_eq!(played.core.waiting(), 3, "and of two more, one cannot meet its deadline");
+    assert_eq!(played.core.step(Event::Turn, played.now), Action::Kill(TaskId(1), Why::Cpu));
+    assert_eq!(played.core.step(Event::Dropped, played.now), Action::Kill(TaskId(3), Why::Overload));
 }
 
 #[test]
@@ -471,6 +502,119 @@ fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
     assert_eq!(core.step(Event::Wanted, now + QUANTUM / 2), Action::Io, "too soon");
     assert_eq!(core.step(Event::Wanted, now + QUANTUM), Action::Give(TaskId(1)));
     assert_eq!(core.step(Event::Wanted, now + 3 * QUANTUM), Action::Io, "the last one stays");
+}
+
+#[test]
+fn half_of_what_has_not_begun_is_given_away() {
+    let mut played = Played::new(Policy::RoundRobinStrict);
+    (0..2).for_each(|_| played.arrive("long", 100_000, SOON));
+    played.play(20, |_| {});
+    assert_eq!(played.core.started, 2);
+    (0..4).for_each(|_| played.arrive("new", 10, SOON));
+    let mut given = 0;
+    let mut action = played.core.step(Event::Wanted, played.now);
+    while let Action::Give(_) = action {
+        given += 1;
+        action = played.core.step(Event::Given, played.now);
+    }
+    assert_eq!(given, 2);
+}
+
+#[test]
+fn where_no_more_may_begin_functions_and_tenants_that_have_begun_nothing_are_passed_over() {
+    for (policy, tenant) in [(Policy::RoundRobin, 0), (Policy::RoundRobin, 1), (Policy::RoundRobinStrict, 1)] {
+        let mut played = Played::new(policy);
+        for _ in 0..STARTED_MAX {
+            played.arrive("begun", 100_000, SOON);
+            let id = TaskId(played.tasks.len() as u32 - 1);
+            let task = played.core.take_any(|task| task.id == id).expect("it waits");
+            played.core.note(Event::Arrived(Task { started: true, ..task }), played.now);
+        }
+        played.arrive_for(tenant, "new", 10, SOON, Duration::MAX);
+        // Each has a turn, and again.
+        let mut event = Event::Turn;
+        for _ in 0..4 {
+            let action = played.core.step(event, played.now);
+            let Action::Run(id) = action else { panic!("{policy:?}: {action:?}") };
+            assert!(id.0 < STARTED_MAX as u32, "{policy:?}: a new one was begun");
+            played.now += QUANTUM;
+            played.core.note(Event::Preempted { ran: QUANTUM }, played.now);
+            event = Event::Turn;
+        }
+    }
+}
+
+/// A core of two workers in which invocations of functions 0 and 1 take a millisecond each.
+fn known() -> (Core, Instant) {
+    let now = Instant::now();
+    let mut core = Core::new(Policy::RoundRobin, QUANTUM, 2, now);
+    for function in [0, 1] {
+        (0..200).for_each(|_| core.group(FunctionId(function)).ended(micros(1_000)));
+        assert_eq!(core.group(FunctionId(function)).expected(), micros(1_000));
+    }
+    (core, now)
+}
+
+fn task_of(function: u32, id: u32, arrived: Instant, deadline: Duration) -> Task {
+    let (tenant, function, cpu) = (TenantId(0), FunctionId(function), Duration::ZERO);
+    let (deadline, cpu_max) = (arrived + deadline, Duration::MAX);
+    let age = id.into();
+    Task { id: TaskId(id), tenant, function, weight: 1, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 }
+}
+
+const NEXT: Duration = Duration::from_nanos(1);
+
+#[test]
+fn an_arrival_has_no_chance_if_all_workers_together_need_too_long_for_what_is_older() {
+    let (mut core, now) = known();
+    // It was late already when it came; but nothing of its function waits.
+    assert!(!core.is_hopeless(&task_of(0, 0, now, micros(1_000)), now + micros(999)));
+    (0..8).for_each(|id| core.add(task_of(0, id, now, SOON)));
+    core.check();
+    // Eight milliseconds by two workers, then its own, and as much again in case it takes longer.
+    let needed = micros(4_000 + 2 * 1_000);
+    assert!(!core.is_hopeless(&task_of(0, 9, now, needed), now));
+    assert!(core.is_hopeless(&task_of(0, 9, now, needed - NEXT), now));
+    assert!(core.is_hopeless(&task_of(0, 9, now, needed), now + NEXT));
+    assert!(!core.is_hopeless(&task_of(1, 9, now, micros(1_000)), now), "nothing of its function waits");
+}
+
+#[test]
+fn a_task_is_begun_if_it_is_expected_to_meet_its_deadline_beside_other_functions() {
+    let (mut core, now) = known();
+    let needed = micros(2 * 1_000);
+    let is_doomed = |core: &Core, left: Duration| core.is_doomed(&task_of(0, 0, now, SOON), now + SOON - left);
+    assert!(!is_doomed(&core, needed) && is_doomed(&core, needed - NEXT));
+    core.add(task_of(1, 1, now, SOON));
+    // The other function has a turn for each of this one's, for as long as it has something to run.
+    assert!(!is_doomed(&core, needed + micros(1_000)) && is_doomed(&core, needed + micros(1_000) - NEXT));
+    core.add(task_of(1, 2, now, SOON));
+    core.add(task_of(1, 3, now, SOON));
+    assert!(!is_doomed(&core, 2 * needed) && is_doomed(&core, 2 * needed - NEXT));
+    // Others of its own function come after it.
+    core.add(task_of(0, 4, now, SOON));
+    assert!(!is_doomed(&core, 2 * needed) && is_doomed(&core, 2 * needed - NEXT));
+}
+
+#[test]
+fn a_task_needs_what_it_is_expected_to_take_and_some_more_but_never_all_that_it_has() {
+    let (mut core, now) = known();
+    let needed = |core: &Core, function: u32, deadline: u64| {
+        core.needed(&task_of(function, 0, now, micros(deadline)), &core.groups[function as usize])
+    };
+    assert_eq!(needed(&core, 0, 1_000_000), micros(2_000));
+    // A quarter of the rest.
+    assert_eq!(needed(&core, 0, 3_000), micros(1_000 + 500));
+    // Half of all that it has, and a quarter of the other half.
+    assert_eq!(needed(&core, 0, 800), micros(400 + 100));
+    // Two quanta are always to spare.
+    (0..200).for_each(|_| core.group(FunctionId(2)).ended(micros(10)));
+    assert_eq!(needed(&core, 2, 1_000_000), micros(10) + 2 * QUANTUM);
+    // Of this nothing is known.
+    core.group(FunctionId(3));
+    assert_eq!(needed(&core, 3, 1_000_000), Duration::ZERO);
+    core.policy = Policy::Fifo;
+    assert_eq!(needed(&core, 0, 1_000_000), Duration::ZERO);
 }
 
 #[test]
