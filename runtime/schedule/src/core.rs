@@ -1,7 +1,7 @@
 //! What a worker does next: a pure function of what it did so far and of the time.
 //!
 //! [`Core::note`] takes what happened and the time, [`Core::decide`] says what to do. It holds no sandbox, reads no clock and touches no queue,
-//! so that tests can play any schedule to it (`core/tests.rs`). The worker carries its decisions out.
+//! so that tests can play any schedule to it (`core/tests/`). The worker carries its decisions out.
 //!
 //! Three decisions, one inside the other:
 //!

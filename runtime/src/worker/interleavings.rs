@@ -1,7 +1,7 @@
 //! What can happen to a request in which state, and the test that shows what comes of it.
 //!
 //! A *tick* is the timer's signal; a *kill* is a deadline, a budget used up, a client that has gone, the server's end. A killed sandbox is never
-//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, core/tests.rs, tests/e2e, tests/stress and tests/wasi; a test below looks
+//! resumed and never reused. Tests are in runtime/sandbox/tests/sandbox, schedule/src/core/tests, tests/e2e, tests/stress and tests/wasi; a test below looks
 //! them up.
 //! What is said of any instruction is tried at each of the guest's, one at a time, and at many of the host's in between.
 
@@ -135,7 +135,7 @@ mod tests {
     fn every_row_has_its_test() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut sources = String::new();
-        for folder in ["sandbox/tests/sandbox", "schedule/src/core", "../tests/e2e", "../tests/stress", "../tests/wasi"] {
+        for folder in ["sandbox/tests/sandbox", "schedule/src/core/tests", "../tests/e2e", "../tests/stress", "../tests/wasi"] {
             for file in
                 std::fs::read_dir(root.join(folder)).expect("a folder with tests").map(|file| file.expect("a file").path())
             {

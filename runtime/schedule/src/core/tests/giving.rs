@@ -1,0 +1,72 @@
+//! What other workers get.
+
+use super::*;
+
+#[test]
+fn an_idle_worker_gets_half_of_what_has_not_begun_and_one_started_a_quantum() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.wanted = true;
+    for _ in 0..20 {
+        played.arrive("short", 60, SOON);
+    }
+    played.play(4, |_| {});
+    // Two ran, then connections were to be looked after.
+    assert_eq!(played.given.len(), 1, "the first of nine");
+    let mut played = Played::new(Policy::RoundRobin);
+    played.wanted = true;
+    for _ in 0..4 {
+        played.arrive("long", 20_000, SOON);
+    }
+    played.play(10_000, |_| {});
+    let mut given = played.given.clone();
+    given.dedup();
+    assert_eq!(given.len(), 3, "all but one, which it runs itself");
+    assert_eq!(played.ended.len(), 1);
+}
+
+#[test]
+fn the_last_one_is_not_given_away_and_started_ones_only_once_a_quantum() {
+    let mut core = Core::new(Policy::RoundRobin, QUANTUM, 1, Instant::now());
+    let now = Instant::now();
+    let task = |id| {
+        let (tenant, deadline, cpu) = (TenantId(0), now + SOON, Duration::ZERO);
+        Task {
+            id: TaskId(id),
+            tenant,
+            function: FunctionId(0),
+            age: id.into(),
+            arrived: now,
+            deadline,
+            cpu_max: Duration::MAX,
+            cpu,
+            started: true,
+            level: 0,
+            weight: 1,
+        }
+    };
+    (0..3).for_each(|id| core.note(Event::Arrived(task(id)), now));
+    core.note(Event::Turn, now);
+    assert_eq!(core.step(Event::Wanted, now), Action::Give(TaskId(2)));
+    assert_eq!(core.step(Event::Given, now), Action::Run(TaskId(0)));
+    assert_eq!(core.step(Event::Preempted { ran: QUANTUM }, now), Action::Run(TaskId(0)), "the oldest of a function comes first");
+    core.note(Event::Preempted { ran: QUANTUM }, now);
+    assert_eq!(core.step(Event::Wanted, now + QUANTUM / 2), Action::Io, "too soon");
+    assert_eq!(core.step(Event::Wanted, now + QUANTUM), Action::Give(TaskId(1)));
+    assert_eq!(core.step(Event::Wanted, now + 3 * QUANTUM), Action::Io, "the last one stays");
+}
+
+#[test]
+fn half_of_what_has_not_begun_is_given_away() {
+    let mut played = Played::new(Policy::RoundRobinStrict);
+    (0..2).for_each(|_| played.arrive("long", 100_000, SOON));
+    played.play(20, |_| {});
+    assert_eq!(played.core.started, 2);
+    (0..4).for_each(|_| played.arrive("new", 10, SOON));
+    let mut given = 0;
+    let mut action = played.core.step(Event::Wanted, played.now);
+    while let Action::Give(_) = action {
+        given += 1;
+        action = played.core.step(Event::Given, played.now);
+    }
+    assert_eq!(given, 2);
+}
