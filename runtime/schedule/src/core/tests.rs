@@ -558,6 +558,12 @@ fn a_short_request_runs_at_once_before_what_has_begun_while_arrivals_come_first(
     played.core.note(Event::Preempted { ran: QUANTUM }, now);
     assert!(played.core.may_run_at_once(task));
     played.core.note(Event::Ended { ran: micros(2) }, now);
+    for (function, run, is_short) in [(2, IO_INTERVAL, false), (3, IO_INTERVAL - micros(1), true)] {
+        let function = FunctionId(function);
+        played.core.group(function).ran_first(run);
+        assert_eq!(played.core.may_run_at_once(Task { function, ..task }), is_short, "{run:?}");
+    }
+    played.core.note(Event::Ended { ran: micros(2) }, now);
     let other_tenant = Task { tenant: TenantId(1), ..task };
     assert!(!played.core.may_run_at_once(other_tenant), "whose turn it is decides the next turn");
 }
