@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -120,6 +120,10 @@ stress: setup ## real functions under random preemption at 20 us, replies compar
 simulate: setup ## the pool of workers in simulated time; SEEDS=100000 FROM=0, or REPLAY=FILE for a plan that failed
 	@$(if $(SEEDS),SEEDS=$(SEEDS)) $(if $(FROM),FROM=$(FROM)) $(if $(REPLAY),REPLAY="$(abspath $(REPLAY))") \
 		$(CARGO) test -p sledge-schedule --release --locked $(if $(JOBS),-j $(JOBS)) --test simulation -- --nocapture
+
+pairs: setup ## the in-process request beside that of a commit, in alternated pairs; BASE=COMMIT
+	@test -n "$(BASE)" || { echo "make pairs BASE=COMMIT; COMMIT is what this checkout is compared with"; exit 1; }
+	@CARGO=$(CARGO) TARGET=$(target) scripts/pairs $(BASE)
 
 mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv heads deploy pools"
 	@CARGO=$(CARGO) TARGET=$(target) $(if $(PARTS),PARTS="$(PARTS)") scripts/mutants
