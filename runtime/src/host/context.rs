@@ -1,5 +1,7 @@
 //! What belongs to one invocation on the host's side: its ports, work that a host call has begun, what is known of it.
 
+mod ports;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +11,6 @@ use super::call::{CallFailure, CallId, Outgoing};
 use super::effect::{EffectTrace, Watch};
 use super::http::RequestHead;
 use super::lines::Writer;
-use super::ports::{Ports, Streams};
 use super::stdio::{Input, Output};
 use super::wasi::Grant;
 use crate::kv::Space;
@@ -17,6 +18,9 @@ use crate::phases::{PhaseClock, Phases};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::Upstream;
+
+use ports::Ports;
+pub use ports::Streams;
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

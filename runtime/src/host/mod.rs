@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Imports are resolved once, when a function is loaded ([`Imports`]). A call arrives as an event on the worker's own stack, sees the
-//! guest only through checked [`GuestMemory`], and touches the outside only through the [ports] of its invocation that its effect opens.
+//! guest only through checked [`GuestMemory`], and touches the outside only through the ports of its invocation (`context/ports.rs`) that its effect opens.
 //! Host functions know neither HTTP nor the scheduler.
 
 mod body;
@@ -21,7 +21,6 @@ mod lines;
 mod log;
 mod note;
 mod pending;
-mod ports;
 mod stdio;
 pub mod wasi;
 
@@ -33,7 +32,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value}
 pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use body::{Body, BodyError, Piece, Source};
 pub use call::{CallFailure, CallId, Outgoing};
-pub use context::{Context, Process, Strings};
+pub use context::{Context, Process, Streams, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
 pub use http::{MODULE as HTTP, RequestHead};
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
@@ -41,7 +40,6 @@ pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
-pub use ports::Streams;
 
 use stdio::{Input, Output};
 use wasi::Errno;

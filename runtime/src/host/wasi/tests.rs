@@ -9,7 +9,9 @@ use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
 use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
-use crate::host::{Args, Body, Call, Code, Context, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer};
+use crate::host::{
+    Args, Body, Call, Code, Context, Effect, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
+};
 
 const PAGE: u32 = 64 << 10;
 /// Addresses and lengths that are wrong, or nearly so, in a memory of two pages.
@@ -89,8 +91,9 @@ impl World {
         }
     }
 
-    fn reply(&self) -> &[u8] {
-        match &self.context.ports.streams.output {
+    fn reply(&mut self) -> &[u8] {
+        self.context.ports.open(Effect::Stream);
+        match &self.context.ports.streams().unwrap().output {
             Output::Reply { bytes, .. } => bytes.as_slice(),
             _ => panic!("the output is a reply"),
         }

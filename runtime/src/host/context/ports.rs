@@ -16,20 +16,18 @@ use std::time::Instant;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::call::Calls;
-use super::effect::{Effect, Effects};
-use super::fetch::Fetches;
-use super::http::RequestHead;
-use super::stdio::{Input, Output};
-use super::wasi::{Descriptors, Errno};
-use super::{Body, LogLines, Process, Stop};
+use crate::host::call::Calls;
+use crate::host::effect::{Effect, Effects};
+use crate::host::fetch::Fetches;
+use crate::host::wasi::{Descriptors, Errno};
+use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop};
 use crate::kv::{BucketName, Space};
 use crate::reply::{Fields, ReplyBytes, ReplyHead};
 use crate::upstream::Upstream;
 
-/// The ports of one invocation.
+/// The ports of one invocation. Its fields are for the [`Context`](super::Context): host functions come through the methods that check.
 #[derive(Debug)]
-pub(super) struct Ports {
+pub(in crate::host) struct Ports {
     /// What the host call under way may touch.
     open: Effects,
     process: Arc<Process>,
@@ -49,20 +47,20 @@ pub(super) struct Ports {
 #[derive(Debug)]
 pub struct Streams {
     /// File descriptor 0.
-    pub(super) input: Input,
+    pub(in crate::host) input: Input,
     /// File descriptor 1.
-    pub(super) output: Output,
+    pub(in crate::host) output: Output,
     /// File descriptor 2.
-    pub(super) errors: Output,
+    pub(in crate::host) errors: Output,
     /// What it has said about its reply.
-    pub(super) reply_head: Option<Box<ReplyHead>>,
+    pub(in crate::host) reply_head: Option<Box<ReplyHead>>,
     /// What it has said is to come behind its reply.
-    pub(super) trailers: Option<Box<Fields>>,
+    pub(in crate::host) trailers: Option<Box<Fields>>,
 }
 
 /// What differs from one moment to the next.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entropy;
+pub(in crate::host) struct Entropy;
 
 impl Streams {
     /// Those of a request: its body goes in, a reply of at most `reply_bytes_max` comes out, errors go to the log.
@@ -98,28 +96,28 @@ const fn reached_by(effect: Effect) -> Effects {
 
 impl Ports {
     #[inline]
-    pub(super) fn new(process: Arc<Process>, streams: Streams) -> Ports {
+    pub(in crate::host) fn new(process: Arc<Process>, streams: Streams) -> Ports {
         let descriptors = Descriptors::new(&process.grants);
         let (calls, fetches) = (Calls::default(), Fetches::default());
         Ports { open: Effects::default(), process, streams, descriptors, head: None, buckets: Vec::new(), calls, fetches }
     }
 
-    pub(super) fn set_head(&mut self, head: Option<Box<RequestHead>>) {
+    pub(in crate::host) fn set_head(&mut self, head: Option<Box<RequestHead>>) {
         self.head = head;
     }
 
     /// Opens the ports of a host function that has this effect, and closes the others.
-    pub(super) const fn open(&mut self, effect: Effect) {
+    pub(in crate::host) const fn open(&mut self, effect: Effect) {
         self.open = reached_by(effect);
     }
 
     /// What every invocation of the function has: no effect is needed to see it.
-    pub(super) const fn process(&self) -> &Arc<Process> {
+    pub(in crate::host) const fn process(&self) -> &Arc<Process> {
         &self.process
     }
 
     /// Whether files or folders are open that were not when it began.
-    pub(super) fn has_opened(&self) -> bool {
+    pub(in crate::host) fn has_opened(&self) -> bool {
         self.descriptors.has_opened()
     }
 
@@ -134,38 +132,38 @@ impl Ports {
         Stop::Refused
     }
 
-    pub(super) fn streams(&self) -> Result<&Streams, Stop> {
+    pub(in crate::host) fn streams(&self) -> Result<&Streams, Stop> {
         self.check(Effect::Stream).map(|()| &self.streams)
     }
 
-    pub(super) fn streams_mut(&mut self) -> Result<&mut Streams, Stop> {
+    pub(in crate::host) fn streams_mut(&mut self) -> Result<&mut Streams, Stop> {
         self.check(Effect::Stream).map(|()| &mut self.streams)
     }
 
-    pub(super) fn descriptors(&self) -> Result<&Descriptors, Stop> {
+    pub(in crate::host) fn descriptors(&self) -> Result<&Descriptors, Stop> {
         self.check(Effect::Stream).map(|()| &self.descriptors)
     }
 
-    pub(super) fn descriptors_mut(&mut self) -> Result<&mut Descriptors, Stop> {
+    pub(in crate::host) fn descriptors_mut(&mut self) -> Result<&mut Descriptors, Stop> {
         self.check(Effect::Stream).map(|()| &mut self.descriptors)
     }
 
     /// What is open, beside the streams that are among it.
-    pub(super) fn open_files(&mut self) -> Result<(&Descriptors, &mut Streams), Stop> {
+    pub(in crate::host) fn open_files(&mut self) -> Result<(&Descriptors, &mut Streams), Stop> {
         self.check(Effect::Stream).map(|()| (&self.descriptors, &mut self.streams))
     }
 
     /// Where messages for the operator go.
-    pub(super) fn log(&mut self) -> Result<&mut Output, Stop> {
+    pub(in crate::host) fn log(&mut self) -> Result<&mut Output, Stop> {
         self.check(Effect::Log).map(|()| &mut self.streams.errors)
     }
 
     /// The head of the request; none where there is no request.
-    pub(super) fn head(&self) -> Result<Option<&RequestHead>, Stop> {
+    pub(in crate::host) fn head(&self) -> Result<Option<&RequestHead>, Stop> {
         self.check(Effect::Head).map(|()| self.head.as_deref())
     }
 
-    pub(super) fn entropy(&self) -> Result<Entropy, Stop> {
+    pub(in crate::host) fn entropy(&self) -> Result<Entropy, Stop> {
         self.check(Effect::Entropy).map(|()| Entropy)
     }
 
@@ -173,7 +171,7 @@ impl Ports {
     ///
     /// # Errors
     /// `ENOTSUP` where the server has none.
-    pub(super) fn kv(&self) -> Result<&Space, Stop> {
+    pub(in crate::host) fn kv(&self) -> Result<&Space, Stop> {
         self.check(Effect::KvRead)?;
         self.process.kv.as_ref().ok_or(Stop::Errno(Errno::NOTSUP))
     }
@@ -182,40 +180,40 @@ impl Ports {
     ///
     /// # Errors
     /// `ENOTSUP` where the server has none.
-    pub(super) fn kv_mut(&mut self) -> Result<&Space, Stop> {
+    pub(in crate::host) fn kv_mut(&mut self) -> Result<&Space, Stop> {
         self.check(Effect::KvWrite)?;
         self.kv()
     }
 
     /// Buckets that are open, by their handles.
-    pub(super) fn buckets(&self) -> Result<&[BucketName], Stop> {
+    pub(in crate::host) fn buckets(&self) -> Result<&[BucketName], Stop> {
         self.check(Effect::KvRead).map(|()| &*self.buckets)
     }
 
-    pub(super) fn buckets_mut(&mut self) -> Result<&mut Vec<BucketName>, Stop> {
+    pub(in crate::host) fn buckets_mut(&mut self) -> Result<&mut Vec<BucketName>, Stop> {
         self.check(Effect::KvRead).map(|()| &mut self.buckets)
     }
 
-    pub(super) fn calls(&mut self) -> Result<&mut Calls, Stop> {
+    pub(in crate::host) fn calls(&mut self) -> Result<&mut Calls, Stop> {
         self.check(Effect::Call).map(|()| &mut self.calls)
     }
 
-    pub(super) fn fetches(&mut self) -> Result<&mut Fetches, Stop> {
+    pub(in crate::host) fn fetches(&mut self) -> Result<&mut Fetches, Stop> {
         self.check(Effect::External).map(|()| &mut self.fetches)
     }
 
     /// The servers that may be asked.
-    pub(super) fn upstream(&self) -> Result<Option<&Arc<Upstream>>, Stop> {
+    pub(in crate::host) fn upstream(&self) -> Result<Option<&Arc<Upstream>>, Stop> {
         self.check(Effect::External).map(|()| self.process.upstream.as_ref())
     }
 }
 
 impl Entropy {
-    pub(super) fn now(self, clock: ClockId) -> Timespec {
+    pub(in crate::host) fn now(self, clock: ClockId) -> Timespec {
         clock_gettime(clock)
     }
 
-    pub(super) fn fill(self, mut into: &mut [u8]) -> Result<(), Errno> {
+    pub(in crate::host) fn fill(self, mut into: &mut [u8]) -> Result<(), Errno> {
         while !into.is_empty() {
             match getrandom(&mut *into, GetRandomFlags::empty()) {
                 Ok(count) => into = &mut into[count..],
