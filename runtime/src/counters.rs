@@ -1,7 +1,8 @@
 //! Numbers that one thread writes and others read: an addition is a load and a store, not a locked instruction.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that only one thread changes.
 #[derive(Debug, Default)]
@@ -88,32 +89,5 @@ impl Sum {
     pub fn buckets(&self) -> Vec<(f64, u64)> {
         let bound = |index: usize| if index == BUCKETS { f64::INFINITY } else { (FIRST_NS << index) as f64 / 1e9 };
         self.buckets.iter().enumerate().map(|(index, count)| (bound(index), *count)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bound_belongs_to_its_bucket() {
-        let cases = [(0, 0), (1, 0), (250, 0), (251, 1), (500, 1), (501, 2), (1_000, 2), (250 << 26, 26), ((250 << 26) + 1, 27)];
-        for (ns, expected) in cases {
-            assert_eq!(bucket(ns), expected, "{ns} ns");
-        }
-        assert_eq!(bucket(u64::MAX >> 1), BUCKETS);
-    }
-
-    #[test]
-    fn sums_are_of_all_threads() {
-        let histograms = [Histogram::default(), Histogram::default()];
-        histograms[0].observe(Duration::from_nanos(200));
-        histograms[1].observe(Duration::from_micros(1));
-        histograms[1].observe(Duration::from_secs(60));
-        let mut sum = Sum::default();
-        histograms.iter().for_each(|histogram| sum.add(histogram));
-        assert_eq!((sum.count(), sum.seconds()), (3, 60.000_001_2));
-        let full: Vec<(f64, u64)> = sum.buckets().into_iter().filter(|(_, count)| *count > 0).collect();
-        assert_eq!(full, [(2.5e-7, 1), (1e-6, 1), (f64::INFINITY, 1)]);
     }
 }

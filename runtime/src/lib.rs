@@ -16,7 +16,7 @@
 //! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
 //! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack;
-//! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`]; [`logging`]: and in words; [`telemetry`]: and in spans;
+//! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`] (`sync`: what they are made of); [`logging`]: and in words; [`telemetry`]: and in spans;
 //! * [`health`]: what is wrong while the server serves;
 //! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
 //!
@@ -51,6 +51,7 @@ pub mod reply;
 pub mod secret;
 pub mod server;
 pub mod symbols;
+mod sync;
 pub mod systemd;
 pub mod telemetry;
 mod timeout;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   configuration, SIGHUP --\
-//!   admin API --------------> Deployer: compile, load, initialise aside --> Catalogue --> publish --> every thread's door
+//!   admin API --------------> Deployer: compile, load, initialise aside --> Catalogue --> publish --> every thread's HTTP service
 //!                                └ store (what was deployed outlives the server)
 //! ```
 //!
-//! * [`catalogue`]: the functions by name, whose they are, and the routes that they make;
+//! * [`catalogue`]: the functions by name, with their tenants, and the routes that they make;
 //! * [`quarantine`]: those of them that cannot be served, and why;
-//! * [`publish`]: how threads come to use new routes, and how it is known that all do;
+//! * [`publish`]: how threads come to use new routes; `taken`: and how it is known that all do;
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
 //! * [`store`]: deployed functions on disk.
@@ -23,6 +23,7 @@ pub mod publish;
 pub mod quarantine;
 mod reconfigure;
 pub mod store;
+mod taken;
 
 pub use catalogue::{Candidate, Info, Origin};
 pub use deployer::{Change, DeployError, Deployer};

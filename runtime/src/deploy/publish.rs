@@ -4,12 +4,13 @@
 //! from then on no request is routed to what was before.
 
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use sledge_sandbox::Template;
 use tokio::sync::watch;
 
+use super::taken::Taken;
 use crate::http::{HttpService, Router};
 
 /// How long threads may take to use what was published; each looks at its tasks at least once a quantum.
@@ -45,13 +46,6 @@ enum Gone {
     Any,
 }
 
-/// The last number that each thread has taken; none for those that have ended.
-#[derive(Debug, Default)]
-struct Taken {
-    numbers: Mutex<Vec<Option<u64>>>,
-    changed: Condvar,
-}
-
 /// A thread's side.
 #[derive(Debug)]
 pub struct Subscription {
@@ -67,7 +61,7 @@ impl Publisher {
     #[must_use]
     pub fn new(router: Router) -> Publisher {
         let published = Published { router: Arc::new(router), ..Published::default() };
-        Publisher { sender: watch::Sender::new(published), taken: Arc::default(), take_time_max: TAKE_TIME_MAX }
+        Publisher { sender: watch::Sender::new(published), taken: Arc::new(Taken::new()), take_time_max: TAKE_TIME_MAX }
     }
 
     /// For one more thread.
@@ -75,9 +69,7 @@ impl Publisher {
     pub fn subscribe(&self) -> Subscription {
         let mut receiver = self.sender.subscribe();
         let number = receiver.borrow_and_update().number;
-        let mut numbers = self.taken.numbers();
-        numbers.push(Some(number));
-        Subscription { receiver, taken: Arc::clone(&self.taken), thread: numbers.len() - 1, number }
+        Subscription { receiver, taken: Arc::clone(&self.taken), thread: self.taken.join(number), number }
     }
 
     /// Publishes routes and waits until every thread uses them. `retired` is what they do not lead to any more.
@@ -95,26 +87,6 @@ impl Publisher {
             published.retired = Vec::new();
             false
         });
-    }
-}
-
-impl Taken {
-    fn numbers(&self) -> MutexGuard<'_, Vec<Option<u64>>> {
-        // Single assignments, which cannot be half done.
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait(&self, number: u64, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
-        let mut numbers = self.numbers();
-        while numbers.iter().flatten().any(|taken| *taken < number) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            numbers = self.changed.wait_timeout(numbers, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
     }
 }
 
@@ -155,8 +127,7 @@ impl Subscription {
     }
 
     fn set(&self, number: Option<u64>) {
-        self.taken.numbers()[self.thread] = number;
-        self.taken.changed.notify_all();
+        self.taken.set(self.thread, number);
     }
 }
 

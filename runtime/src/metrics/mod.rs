@@ -9,6 +9,8 @@
 //! * [`shard`]: a thread's rows; [`text`]: all of it in the OpenMetrics format;
 //! * [`process`]: what the system says of this process.
 
+#[cfg(test)]
+mod counting;
 pub mod process;
 pub mod shard;
 pub mod text;

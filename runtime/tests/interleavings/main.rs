@@ -1,0 +1,28 @@
+//! What threads of the server do at the same time beside scheduling, in every interleaving and with every value that the memory model lets a thread see (loom): a thread's
+//! counts that another reads, and new routes that all threads take. What workers do is in `schedule/tests/interleavings`, which says why loom.
+//!
+//! The files of the crate are compiled here once more, with loom's atomics and locks in the place of the standard library's (`sync`). Each test has been seen failing with one
+//! line weakened; which one stands above it.
+
+// Public where they belong.
+#![allow(unreachable_pub)]
+
+#[path = "../../src/counters.rs"]
+#[allow(dead_code)]
+mod counters;
+#[path = "../../src/deploy/taken.rs"]
+mod taken;
+
+/// As `src/sync.rs`.
+mod sync {
+    pub(crate) use std::sync::PoisonError;
+
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    pub(crate) mod atomic {
+        pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+    }
+}
+
+mod counting;
+mod publishing;
