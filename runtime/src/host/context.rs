@@ -126,7 +126,7 @@ impl Context {
     /// The function's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.ports.process().name
+        self.ports.name()
     }
 
     /// By what its client knows the request, where requests have ids.

@@ -6,7 +6,7 @@
 //!
 //! Ports are made for one invocation and belong to it. A host function reaches the outside through them only, and only through those that its
 //! [`Effect`] opens: one that declares [`Effect::Safe`] and reads the store ends the invocation with an internal error. So an invocation can be snapshotted,
-//! repeated or run ahead of time by its effects alone. What is behind a port can be exchanged (for buffered writes or replayed answers) without
+//! repeated or run ahead of time by its effects alone. Open files are the exception: they come with the streams. What is behind a port can be exchanged (for buffered writes or replayed answers) without
 //! a change to the host functions.
 
 use std::fs::File;
@@ -19,8 +19,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use crate::host::call::Calls;
 use crate::host::effect::{Effect, Effects};
 use crate::host::fetch::Fetches;
-use crate::host::wasi::{Descriptors, Errno};
-use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop};
+use crate::host::wasi::{Descriptors, Errno, Grant};
+use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings};
 use crate::kv::{BucketName, Space};
 use crate::reply::{Fields, ReplyBytes, ReplyHead};
 use crate::upstream::Upstream;
@@ -111,9 +111,24 @@ impl Ports {
         self.open = reached_by(effect);
     }
 
-    /// What every invocation of the function has: no effect is needed to see it.
-    pub(in crate::host) const fn process(&self) -> &Arc<Process> {
-        &self.process
+    /// The function's name. No effect is needed for what every invocation of the function has alike.
+    pub(in crate::host) fn name(&self) -> &str {
+        &self.process.name
+    }
+
+    /// The function's arguments.
+    pub(in crate::host) fn args(&self) -> &Strings {
+        &self.process.args
+    }
+
+    /// The function's environment.
+    pub(in crate::host) fn env(&self) -> &Strings {
+        &self.process.env
+    }
+
+    /// The folders that the function may use.
+    pub(in crate::host) fn grants(&self) -> &[Grant] {
+        &self.process.grants
     }
 
     /// Whether files or folders are open that were not when it began.

@@ -8,28 +8,28 @@ use crate::host::{Call, Stop, Strings};
 pub(super) fn args_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (pointers, buffer) = (call.args.address(0), call.args.address(1));
     let (memory, context) = call.split()?;
-    put(memory, &context.ports.process().args, pointers, buffer)
+    put(memory, context.ports.args(), pointers, buffer)
 }
 
 /// `args_sizes_get(count: *size, bytes: *size)`
 pub(super) fn args_sizes_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (count, bytes) = (call.args.address(0), call.args.address(1));
     let (memory, context) = call.split()?;
-    put_sizes(memory, &context.ports.process().args, count, bytes)
+    put_sizes(memory, context.ports.args(), count, bytes)
 }
 
 /// `environ_get(environ: **u8, environ_buf: *u8)`
 pub(super) fn environ_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (pointers, buffer) = (call.args.address(0), call.args.address(1));
     let (memory, context) = call.split()?;
-    put(memory, &context.ports.process().env, pointers, buffer)
+    put(memory, context.ports.env(), pointers, buffer)
 }
 
 /// `environ_sizes_get(count: *size, bytes: *size)`
 pub(super) fn environ_sizes_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (count, bytes) = (call.args.address(0), call.args.address(1));
     let (memory, context) = call.split()?;
-    put_sizes(memory, &context.ports.process().env, count, bytes)
+    put_sizes(memory, context.ports.env(), count, bytes)
 }
 
 fn put(memory: &mut GuestMemory<'_>, strings: &Strings, pointers: u64, buffer: u64) -> Result<(), Stop> {

@@ -56,7 +56,7 @@ impl Grant {
 fn name<'a>(call: &'a Call<'_>, fd: u32) -> Result<&'a str, Stop> {
     match &call.context.ports.descriptors()?.get(fd)?.kind {
         Kind::Folder(Folder { granted: true, grant, .. }) => {
-            call.context.ports.process().grants.get(*grant).map(|grant| grant.guest.as_str()).ok_or(Stop::Errno(Errno::BADF))
+            call.context.ports.grants().get(*grant).map(|grant| grant.guest.as_str()).ok_or(Stop::Errno(Errno::BADF))
         }
         Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) => Err(Errno::BADF.into()),
     }
