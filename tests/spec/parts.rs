@@ -60,6 +60,19 @@ fn parts_work_together_and_do_not_depend_on_the_number_of_threads() {
     }
 }
 
+/// Runs what was prepared until it ends or asks for something.
+pub(crate) fn resume(worker: &WorkerThread, sandbox: &mut Sandbox) -> Event {
+    worker.arm();
+    let event = loop {
+        match sandbox.resume() {
+            Event::Preempted => {}
+            event => break event,
+        }
+    };
+    worker.disarm();
+    event
+}
+
 fn run(artifact: &Artifact, opt_level: OptLevel) {
     let worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
     let call = |address: i32| {
@@ -67,15 +80,7 @@ fn run(artifact: &Artifact, opt_level: OptLevel) {
         let instance = sandbox.instantiate(artifact, 0, &[]).unwrap();
         let first = sandbox.export_function(instance, "first").unwrap();
         sandbox.prepare(first, &[Value::I32(address)]).unwrap();
-        worker.arm();
-        let event = loop {
-            match sandbox.resume() {
-                Event::Preempted => {}
-                event => break event,
-            }
-        };
-        worker.disarm();
-        (event, sandbox)
+        (resume(&worker, &mut sandbox), sandbox)
     };
     let (event, sandbox) = call(64);
     assert!(matches!(event, Event::Returned), "{event:?}");

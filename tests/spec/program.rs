@@ -107,15 +107,7 @@ fn call(artifact: &Artifact, export: &str, arguments: &[Value]) -> (Event, Sandb
     let last = sandbox.instances().last().unwrap();
     let function = sandbox.export_function(last, export).unwrap();
     sandbox.prepare(function, arguments).unwrap();
-    worker.arm();
-    let event = loop {
-        match sandbox.resume() {
-            Event::Preempted => {}
-            event => break event,
-        }
-    };
-    worker.disarm();
-    (event, sandbox)
+    (parts::resume(&worker, &mut sandbox), sandbox)
 }
 
 fn load(program: &Program<'_>, options: &CompileOptions) -> Artifact {
