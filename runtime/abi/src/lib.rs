@@ -10,6 +10,7 @@
 //! * [`types`]: WebAssembly's types, as the descriptor carries them;
 //! * [`cpu`]: the processor features an artifact may require;
 //! * [`imports`]: what a module may import, and [`importable`]: whether it imports nothing else;
+//! * [`component`]: what the glue of components and the host agree on;
 //! * [`sources`]: what files are that are no modules;
 //! * [`limits`]: every number that both sides check against.
 //!
@@ -22,6 +23,7 @@
 extern crate alloc;
 
 pub mod calls;
+pub mod component;
 pub mod cpu;
 pub mod descriptor;
 pub mod exceptions;

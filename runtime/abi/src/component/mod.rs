@@ -1,0 +1,222 @@
+//! Components: what generated glue and host functions have to agree on.
+//!
+//! A component becomes core modules and glue: generated core modules that hold what the canonical ABI keeps between calls, and the wrappers through
+//! which a component's core code reaches the host. A wrapper is an instance of its own, so that the host sees by the calling instance alone what it
+//! may touch: the wrapper's first memory is the component's, its second the state's, where handle tables are. Wherever a component's options name no
+//! memory, the state's is the only one.
+//!
+//! ```text
+//! component's core code --canonical ABI--> wrapper --(table, the same arguments)--> host function
+//!                                             |  <- if it `allocates`: 1 where the reply needs memory of the component
+//!                                             |--(RESUME: 0, then each address)--> host: size and alignment of the next block, then the end
+//!                                             `--> the component's realloc, for each of them
+//! ```
+//!
+//! The host writes nothing to the component's memory before it has all addresses and has checked them.
+
+mod wasi;
+
+pub use wasi::{INTERFACES, RESOURCES};
+
+use alloc::string::{String, ToString};
+
+use crate::types::ValType::{self, I32, I64};
+
+/// Module name of what wrappers import beside interfaces.
+pub const CANONICAL: &str = "sledge:canonical";
+/// Where a wrapper goes on with a call that answered that it needs memory: `resume(address) -> next`. The first address is 0; each later one is where
+/// the component's realloc placed the block that was asked for. `next` is the size of the next block in its low half, its alignment in its high half; or
+/// [`RESUME_DONE`].
+pub const RESUME: &str = "resume";
+/// All blocks are placed and written.
+pub const RESUME_DONE: i64 = -1;
+/// Ends the invocation as a trap of the component model: `trap(code)`, with a number of [`Violation`].
+pub const TRAP: &str = "trap";
+/// `request(table) -> handle`: the HTTP request that is being served, as an `incoming-request`.
+pub const REQUEST: &str = "request";
+/// `response(table) -> handle`: where its response goes, as a `response-outparam`.
+pub const RESPONSE: &str = "response";
+/// `exit(result)`: how a command ended: zero for success, as a `result` is flat.
+pub const EXIT: &str = "exit";
+
+/// Signatures of the functions of [`CANONICAL`].
+pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
+    crate::imports::Function { name: RESUME, params: &[I32], results: &[I64] },
+    crate::imports::Function { name: TRAP, params: &[I32], results: &[] },
+    crate::imports::Function { name: REQUEST, params: &[I32], results: &[I32] },
+    crate::imports::Function { name: RESPONSE, params: &[I32], results: &[I32] },
+    crate::imports::Function { name: DROP, params: &[I32], results: &[] },
+    crate::imports::Function { name: EXIT, params: &[I32], results: &[] },
+];
+
+/// `drop(representation)`: an owned handle of a resource of the host was dropped.
+pub const DROP: &str = "drop";
+
+/// An interface that the host offers to components.
+#[derive(Debug)]
+pub struct Interface {
+    /// Its name with its track: what [`track`] makes of the name in a component.
+    pub name: &'static str,
+    /// Its functions.
+    pub functions: &'static [Function],
+}
+
+/// A function that the host offers to components.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name, as in a component: `get-stdout`, `[method]output-stream.write`.
+    pub name: &'static str,
+    /// Core types of its parameters as the canonical ABI lowers them, the address of the result included where there is one.
+    pub params: &'static [ValType],
+    /// Core types of its results.
+    pub results: &'static [ValType],
+    /// Whether its result holds a list or string. The host function's result is then whether memory is needed ([`RESUME`]); what is lowered has none.
+    pub allocates: bool,
+}
+
+/// A handle table in the state's memory: what a component instance's handles stand for. Handles begin at 1.
+pub mod table {
+    /// Offset of the first free handle, an `i32`; zero for none.
+    pub const FREE: u64 = 0;
+    /// Offset of the number of entries that were ever used, the one of handle 0 included, an `i32`.
+    pub const LENGTH: u64 = 4;
+    /// Offset of the number of entries for which there is room, an `i32`.
+    pub const CAPACITY: u64 = 8;
+    /// Offset of the entries' address, an `i32`.
+    pub const ENTRIES: u64 = 12;
+    /// Size of a table's head.
+    pub const BYTES: u64 = 16;
+    /// How many more handles there is room for whenever the host is called: it makes no more in one call.
+    pub const ROOM: u32 = 64;
+    /// The most handles of one table.
+    pub const HANDLES_MAX: u32 = 1 << 20;
+
+    /// An entry.
+    pub mod entry {
+        /// Offset of the resource type's number, an `i32`; zero for an entry that is free.
+        pub const TYPE: u64 = 0;
+        /// Offset of what the handle stands for, an `i32`: a representation. Of a free entry, the next free handle.
+        pub const REPRESENTATION: u64 = 4;
+        /// Offset of how often an owned handle is lent, an `i32`. Of a borrowed one, the number of the call's scope, which is not zero.
+        pub const LENDS: u64 = 8;
+        /// Offset of what it is: [`OWN`] or [`BORROW`].
+        pub const KIND: u64 = 12;
+        /// Size of an entry.
+        pub const BYTES: u64 = 16;
+        /// An owned handle.
+        pub const OWN: u32 = 0;
+        /// A borrowed handle.
+        pub const BORROW: u32 = 1;
+    }
+}
+
+/// The first number of resource types that components define. Below stand the host's: [`RESOURCES`], numbered from 1 in their order.
+pub const OWN_RESOURCES_START: u32 = 1024;
+
+/// What a component did that the component model forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Violation {
+    /// It calls out while that is not allowed: in `realloc`, or in `post-return`.
+    MayNotLeave = 1,
+    /// It passes a handle that its instance does not have.
+    UnknownHandle,
+    /// It passes a handle of another resource.
+    HandleType,
+    /// It gives away or drops what is lent.
+    Lent,
+    /// It gives away what it has borrowed.
+    NotOwned,
+    /// It returns without having dropped what it borrowed.
+    BorrowsRemain,
+    /// It has as many handles as an instance may.
+    HandlesExhausted,
+    /// An instance is entered while a call of it waits.
+    Reentered,
+}
+
+impl Violation {
+    /// All of them.
+    pub const ALL: [Violation; 8] = [
+        Violation::MayNotLeave,
+        Violation::UnknownHandle,
+        Violation::HandleType,
+        Violation::Lent,
+        Violation::NotOwned,
+        Violation::BorrowsRemain,
+        Violation::HandlesExhausted,
+        Violation::Reentered,
+    ];
+
+    /// The one of that number.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Violation> {
+        Violation::ALL.into_iter().find(|violation| *violation as u32 == number)
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Violation::MayNotLeave => "cannot leave component instance",
+            Violation::UnknownHandle => "unknown handle index",
+            Violation::HandleType => "handle index used with the wrong type",
+            Violation::Lent => "cannot remove owned resource while borrowed",
+            Violation::NotOwned => "cannot lift own resource from a borrow",
+            Violation::BorrowsRemain => "borrow handles still remain at the end of the call",
+            Violation::HandlesExhausted => "resource table has no free keys",
+            Violation::Reentered => "cannot enter component instance",
+        }
+    }
+}
+
+/// The interface's name with the versions that are compatible with each other written alike: `wasi:io/streams@0.2.9` is `wasi:io/streams@0.2`,
+/// `a:b/c@1.4.2` is `a:b/c@1`. A pre-release is compatible with nothing else.
+#[must_use]
+pub fn track(name: &str) -> String {
+    let Some((interface, version)) = name.rsplit_once('@') else { return name.to_string() };
+    if version.contains('-') {
+        return name.to_string();
+    }
+    let mut parts = version.split('.');
+    let kept = match (parts.next(), parts.next(), parts.next()) {
+        (Some("0"), Some("0"), Some(_)) => return name.to_string(),
+        (Some("0"), Some(minor), _) => alloc::format!("0.{minor}"),
+        (Some(major), ..) => major.to_string(),
+        (None, ..) => return name.to_string(),
+    };
+    alloc::format!("{interface}@{kept}")
+}
+
+/// The function of that interface, given with its track.
+#[must_use]
+pub fn function(interface: &str, name: &str) -> Option<&'static Function> {
+    let interface = INTERFACES.iter().find(|offered| offered.name == interface)?;
+    interface.functions.iter().find(|function| function.name == name)
+}
+
+/// The number of the host's resource of that interface, given with its track.
+#[must_use]
+pub fn resource(interface: &str, name: &str) -> Option<u32> {
+    let position = RESOURCES.iter().position(|&(module, resource)| (module, resource) == (interface, name))?;
+    u32::try_from(position + 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compatible_versions_have_one_name() {
+        for (name, wanted) in [
+            ("wasi:io/streams@0.2.9", "wasi:io/streams@0.2"),
+            ("wasi:io/streams@0.2.12", "wasi:io/streams@0.2"),
+            ("a:b/c@1.4.2", "a:b/c@1"),
+            ("a:b/c@0.0.3", "a:b/c@0.0.3"),
+            ("wasi:http/handler@0.3.0-rc-2026-01-06", "wasi:http/handler@0.3.0-rc-2026-01-06"),
+            ("a:b/c", "a:b/c"),
+        ] {
+            assert_eq!(track(name), wanted);
+        }
+    }
+}
