@@ -10,6 +10,7 @@ use awsm_abi::vmctx::Layout;
 use inkwell::context::Context;
 
 use crate::artifact::{self, CodeObject, DefaultRow, ModuleParts, Parts};
+use crate::component::Composition;
 use crate::error::CompileError;
 use crate::helpers;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
@@ -65,7 +66,9 @@ pub(crate) fn compile_within(
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
-    let Checked { modules, plan } = program.check(options, progress)?;
+    let composition = program.compose()?;
+    let composed = composition.as_ref().map(Composition::program);
+    let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;
     let sources = modules.iter().map(|module| Source::new(module, options, surroundings.slow)).collect::<Result<Vec<_>, _>>()?;
     for source in &sources {
         source.plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(source.module)));

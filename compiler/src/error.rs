@@ -38,6 +38,12 @@ pub enum CompileError {
         /// Where the count was found.
         offset: u64,
     },
+    /// It is a component that cannot be compiled, or cannot be served.
+    #[error("{message}")]
+    Component {
+        /// Why.
+        message: String,
+    },
     /// A module of several is at fault.
     #[error("module {index}: {source}")]
     Module {

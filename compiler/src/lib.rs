@@ -11,6 +11,7 @@
 
 mod artifact;
 mod compile;
+mod component;
 mod error;
 pub mod frontend;
 mod helpers;

@@ -10,6 +10,7 @@ use awsm_abi::descriptor::{ExternKind, ImportSource, Instantiation};
 use awsm_abi::limits::MODULES_MAX;
 use serde::{Deserialize, Serialize};
 
+use crate::component::{self, Composition};
 use crate::error::CompileError;
 use crate::module::{self, ImportType, Module, ModuleIdx};
 use crate::options::CompileOptions;
@@ -20,6 +21,8 @@ use crate::progress::Progress;
 pub struct Program<'a> {
     modules: Vec<&'a [u8]>,
     plan: Vec<Instance>,
+    /// Whether it is a component, in the place of its only module, and the plan is still to be made.
+    component: bool,
 }
 
 /// A step of a program's plan: an instance of a module.
@@ -117,7 +120,32 @@ impl<'a> Program<'a> {
     /// A program of these modules and instances. Whether they fit each other, [`compile`](crate::compile()) says.
     #[must_use]
     pub fn new(modules: impl IntoIterator<Item = &'a [u8]>, plan: Vec<Instance>) -> Program<'a> {
-        Program { modules: modules.into_iter().collect(), plan }
+        Program { modules: modules.into_iter().collect(), plan, component: false }
+    }
+
+    /// A component, which may hold other components.
+    #[must_use]
+    pub fn component(wasm: &'a [u8]) -> Program<'a> {
+        Program { modules: vec![wasm], plan: Vec::new(), component: true }
+    }
+
+    /// What the bytes are by how they begin: a component, or else a [single](Self::single) module.
+    #[must_use]
+    pub fn of(wasm: &'a [u8]) -> Program<'a> {
+        if component::is_component(wasm) { Program::component(wasm) } else { Program::single(wasm) }
+    }
+
+    /// Whether it is a component.
+    pub(crate) const fn is_component(&self) -> bool {
+        self.component
+    }
+
+    /// What its component becomes, if it is one.
+    pub(crate) fn compose(&self) -> Result<Option<Composition>, CompileError> {
+        match self.modules.as_slice() {
+            [wasm] if self.component => component::translate(wasm).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// A program of one module with one instance. The host provides what it imports.

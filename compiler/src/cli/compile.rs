@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
 use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel, Program};
-use awsm_abi::importable::{self, Refused};
+use awsm_abi::importable;
 use awsm_abi::types::Bounds;
 use clap::{Args, ValueEnum};
 
@@ -183,7 +183,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             check_imports(&wasm, kind, arguments.allow_unknown_imports).with_context(|| input.display().to_string())?;
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
-            isolated::compile(Path::new(THIS_PROGRAM), &Program::single(&wasm), &options, &limits, &report)
+            isolated::compile(Path::new(THIS_PROGRAM), &Program::of(&wasm), &options, &limits, &report)
                 .with_context(|| input.display().to_string())?
         }
     };
@@ -195,11 +195,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 /// Refuses at once what could only be refused when it is served. What only people look at may import anything.
 fn check_imports(wasm: &[u8], kind: Kind, allow_unknown: bool) -> Result<()> {
     match importable::check(wasm) {
-        Err(Refused::Imports(_)) if allow_unknown || kind != Kind::So => Ok(()),
-        Err(refused @ Refused::Imports(_)) => {
-            bail!("{refused}\nto compile it for a program that links modules itself, give --allow-unknown-imports")
-        }
-        Err(refused @ Refused::Component) => Err(refused.into()),
+        Err(_) if allow_unknown || kind != Kind::So => Ok(()),
+        Err(refused) => bail!("{refused}\nto compile it for a program that links modules itself, give --allow-unknown-imports"),
         Ok(()) => Ok(()),
     }
 }

@@ -32,7 +32,8 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let Request { options, limits, modules: module_lengths, plan, slow, finished: lengths } = serde_json::from_str(&line)?;
+    let Request { options, limits, modules: module_lengths, component, plan, slow, finished: lengths } =
+        serde_json::from_str(&line)?;
     limit(&limits)?;
     llvm::say_where_it_fails();
     let mut finished = BTreeMap::new();
@@ -40,7 +41,10 @@ pub fn serve() -> io::Result<()> {
         finished.insert(index, read(&mut input, bytes)?);
     }
     let modules = module_lengths.into_iter().map(|bytes| read(&mut input, bytes)).collect::<io::Result<Vec<_>>>()?;
-    let program = Program::new(modules.iter().map(Vec::as_slice), plan);
+    let program = match modules.as_slice() {
+        [wasm] if component => Program::component(wasm),
+        modules => Program::new(modules.iter().map(Vec::as_slice), plan),
+    };
 
     let reports = Reports { last: Mutex::new(Instant::now()) };
     let child = Arc::new(Supervised { limits, watch: Watch::default() });

@@ -51,6 +51,8 @@ struct Request {
     limits: Limits,
     /// How many bytes each module of the program has.
     modules: Vec<u64>,
+    /// Whether the only one is a component.
+    component: bool,
     plan: Vec<Instance>,
     /// Functions that were given up.
     slow: Vec<FuncId>,

@@ -121,6 +121,7 @@ impl Compilation<'_> {
             options: self.options.clone(),
             limits,
             modules: self.program.modules().iter().map(|wasm| wasm.len() as u64).collect(),
+            component: self.program.is_component(),
             plan: self.program.plan().to_vec(),
             slow: slow.clone(),
             finished: lengths,

@@ -31,14 +31,9 @@ const HOSTS: &[(&str, &str)] = &[
     ("env", "what is declared but not defined, or was built by Emscripten, is imported from there"),
 ];
 
-/// Why a module cannot be served.
+/// Why a module cannot be served: it imports what is not on offer. All that, or more than a message names.
 #[derive(Debug)]
-pub enum Refused {
-    /// It is a component.
-    Component,
-    /// It imports what is not on offer: all that, or more than a message names.
-    Imports(Vec<Missing>),
-}
+pub struct Refused(Vec<Missing>);
 
 /// An import that is not on offer.
 #[derive(Debug)]
@@ -49,16 +44,16 @@ pub struct Missing {
     instead: String,
 }
 
-/// Looks at a module's imports. Of what is no module, or a broken one, the compiler knows more to say: nothing is said here.
+/// Looks at a module's imports. Of what is no module, or a broken one, or a component, the compiler knows more to say: nothing is said here.
 ///
 /// # Errors
-/// When it imports what the host does not offer, with all such imports as far as a message names them; when it is a component.
+/// When it imports what the host does not offer, with all such imports as far as a message names them.
 pub fn check(wasm: &[u8]) -> Result<(), Refused> {
     let mut types = Vec::new();
     let mut missing = Vec::new();
     for payload in Parser::new(0).parse_all(wasm) {
         match payload {
-            Ok(Payload::Version { encoding: Encoding::Component, .. }) => return Err(Refused::Component),
+            Ok(Payload::Version { encoding: Encoding::Component, .. }) => return Ok(()),
             Ok(Payload::Version { .. } | Payload::CustomSection(_)) => {}
             Ok(Payload::TypeSection(section)) => {
                 let groups = section.into_iter().map_while(Result::ok);
@@ -84,14 +79,14 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
                     }
                     // The module's author can go on with these.
                     if missing.len() > NAMED_MAX {
-                        return Err(Refused::Imports(missing));
+                        return Err(Refused(missing));
                     }
                 }
             }
             _ => break,
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(Refused::Imports(missing)) }
+    if missing.is_empty() { Ok(()) } else { Err(Refused(missing)) }
 }
 
 /// The name that is most like one that does not exist, if one is much alike.
@@ -173,14 +168,7 @@ fn clipped(text: &str) -> String {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let missing = match self {
-            Refused::Component => {
-                return f.write_str(
-                    "this is a WebAssembly component; what is supported are core modules for WASI preview 1: build it for wasm32-wasip1",
-                );
-            }
-            Refused::Imports(missing) => missing,
-        };
+        let Refused(missing) = self;
         match missing.len() {
             1 => writeln!(f, "1 of its imports is not offered:")?,
             count @ ..=NAMED_MAX => writeln!(f, "{count} of its imports are not offered:")?,

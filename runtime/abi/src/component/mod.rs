@@ -97,16 +97,14 @@ pub mod table {
         pub const TYPE: u64 = 0;
         /// Offset of what the handle stands for, an `i32`: a representation. Of a free entry, the next free handle.
         pub const REPRESENTATION: u64 = 4;
-        /// Offset of how often an owned handle is lent, an `i32`. Of a borrowed one, the number of the call's scope, which is not zero.
+        /// Offset of how often it is lent to calls that have not returned, an `i32`.
         pub const LENDS: u64 = 8;
-        /// Offset of what it is: [`OWN`] or [`BORROW`].
+        /// Offset of what it is, an `i32`: [`OWN`], or the number of the call to which it is lent.
         pub const KIND: u64 = 12;
         /// Size of an entry.
         pub const BYTES: u64 = 16;
         /// An owned handle.
         pub const OWN: u32 = 0;
-        /// A borrowed handle.
-        pub const BORROW: u32 = 1;
     }
 }
 
@@ -133,11 +131,29 @@ pub enum Violation {
     HandlesExhausted,
     /// An instance is entered while a call of it waits.
     Reentered,
+    /// A `char` is none.
+    InvalidChar,
+    /// A string lies outside of its memory, or is too long.
+    StringOutOfBounds,
+    /// A list lies outside of its memory, or is too long.
+    ListOutOfBounds,
+    /// A variant has no such case.
+    InvalidDiscriminant,
+    /// A pointer is not aligned as its type demands.
+    UnalignedPointer,
+    /// An exception leaves a component.
+    UncaughtException,
+    /// A string is not valid UTF-8.
+    InvalidUtf8,
+    /// A string is not valid UTF-16.
+    InvalidUtf16,
+    /// Anything else that an adapter of the compiler found.
+    Adapter,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 8] = [
+    pub const ALL: [Violation; 17] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -146,6 +162,15 @@ impl Violation {
         Violation::BorrowsRemain,
         Violation::HandlesExhausted,
         Violation::Reentered,
+        Violation::InvalidChar,
+        Violation::StringOutOfBounds,
+        Violation::ListOutOfBounds,
+        Violation::InvalidDiscriminant,
+        Violation::UnalignedPointer,
+        Violation::UncaughtException,
+        Violation::InvalidUtf8,
+        Violation::InvalidUtf16,
+        Violation::Adapter,
     ];
 
     /// The one of that number.
@@ -166,6 +191,15 @@ impl Violation {
             Violation::BorrowsRemain => "borrow handles still remain at the end of the call",
             Violation::HandlesExhausted => "resource table has no free keys",
             Violation::Reentered => "cannot enter component instance",
+            Violation::InvalidChar => "invalid `char` bit pattern",
+            Violation::StringOutOfBounds => "string content out-of-bounds",
+            Violation::ListOutOfBounds => "list content out-of-bounds",
+            Violation::InvalidDiscriminant => "invalid variant discriminant",
+            Violation::UnalignedPointer => "unaligned pointer",
+            Violation::UncaughtException => "uncaught exception propagated out of component",
+            Violation::InvalidUtf8 => "invalid utf8 encoding",
+            Violation::InvalidUtf16 => "invalid utf16 encoding",
+            Violation::Adapter => "a value cannot be passed between components",
         }
     }
 }

@@ -1,0 +1,392 @@
+//! Generated core modules, in the text format: the state of a component, and the wrappers between its core code and what it calls.
+//!
+//! A glue module is generated for what one instance of the component imports from it, by the memory that it works on, and becomes an instance just before that
+//! instance. Everything in it is small, so that it is inlined where it is called.
+
+use std::fmt::Write as _;
+
+use awsm_abi::component::{self as abi, Violation, table};
+use awsm_abi::types::ValType;
+
+/// The index of the state's instance in the plan: the first.
+const STATE: usize = 0;
+/// Export of the state's memory.
+const MEMORY: &str = "memory";
+/// Module name under which glue imports from other instances. Each import has a name of its own.
+pub(super) const LINKED: &str = "component";
+
+/// Offset of the rows of resource types in the state's memory; `state.wat` has it, too.
+const ROWS_START: u32 = 16;
+/// Size of one.
+const ROW_BYTES: u32 = 16;
+/// Size of what is known of a call in progress.
+const CALL_BYTES: u32 = 8;
+/// Pages that the state's memory may have.
+const PAGES_MAX: u32 = 2048;
+/// Size of a page.
+const PAGE_BYTES: u32 = 1 << 16;
+
+/// A function that glue calls, or a memory on which it works: an export of an earlier instance of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Source {
+    /// Index of the instance in the plan.
+    pub(super) instance: usize,
+    /// Name of its export.
+    pub(super) export: String,
+}
+
+impl Source {
+    /// An export of the state.
+    pub(super) fn state(export: impl Into<String>) -> Source {
+        Source { instance: STATE, export: export.into() }
+    }
+}
+
+/// What the state has to hold.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Number of component instances.
+    pub(super) instances: u32,
+    /// Resource types, as they are numbered in the component.
+    pub(super) rows: Vec<Row>,
+}
+
+/// A resource type as one component instance sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// The component instance.
+    pub(super) instance: u32,
+    /// Number of the resource.
+    pub(super) resource: u32,
+    /// Whether the instance defines it.
+    pub(super) is_home: bool,
+}
+
+impl State {
+    /// Address of a component instance's handle table.
+    pub(super) fn table(&self, instance: u32) -> u32 {
+        ROWS_START + self.rows.len() as u32 * ROW_BYTES + instance * table::BYTES as u32
+    }
+
+    /// Where calls in progress are described.
+    fn calls(&self) -> u32 {
+        self.table(self.instances)
+    }
+
+    /// The most calls in progress: an instance is not entered twice.
+    fn calls_max(&self) -> u32 {
+        self.instances + 1
+    }
+
+    /// Where free memory begins.
+    fn free(&self) -> u32 {
+        (self.calls() + (self.calls_max() + 1) * CALL_BYTES).next_multiple_of(16)
+    }
+
+    /// The module. `traps` gives for each number with which adapters trap the [`Violation`] that it is.
+    pub(super) fn module(&self, traps: &[(u32, Violation)]) -> String {
+        let mut text = String::from("(module $state\n");
+        text.push_str(include_str!("state.wat"));
+        let pages = self.free().div_ceil(PAGE_BYTES);
+        let _ = writeln!(text, "(memory (export \"{MEMORY}\") {pages} {PAGES_MAX})");
+        let _ = writeln!(text, "(global $calls i32 (i32.const {}))", self.calls());
+        let _ = writeln!(text, "(global $calls_max i32 (i32.const {}))", self.calls_max());
+        let _ = writeln!(text, "(global (export \"may block\") (mut i32) (i32.const 1))");
+        for instance in 0..self.instances {
+            let _ = writeln!(text, "(global (export \"{}\") (mut i32) (i32.const 1))", flags(instance));
+        }
+        let _ = writeln!(text, "(data (i32.const 0) \"{}\")", bytes([self.free()]));
+        for (index, row) in self.rows.iter().enumerate() {
+            let at = ROWS_START + index as u32 * ROW_BYTES;
+            let words = [self.table(row.instance), row.resource, u32::from(row.is_home)];
+            let _ = writeln!(text, "(data (i32.const {at}) \"{}\")", bytes(words));
+        }
+        for instance in 0..self.instances {
+            let at = self.table(instance) + table::LENGTH as u32;
+            let _ = writeln!(text, "(data (i32.const {at}) \"{}\")", bytes([1]));
+        }
+        text.push_str("(func (export \"trap of adapter\") (param $code i32)\n");
+        for &(code, violation) in traps {
+            let number = violation as u32;
+            let _ = writeln!(text, "(if (i32.eq (local.get $code) (i32.const {code})) (then (call $trap (i32.const {number}))))");
+        }
+        let _ = writeln!(text, "(call $trap (i32.const {})))", Violation::Adapter as u32);
+        text.push_str(")\n");
+        text
+    }
+}
+
+/// Export of the state: the flag of a component instance, whether it may call out.
+pub(super) fn flags(instance: u32) -> String {
+    format!("flags {instance}")
+}
+
+/// Words as a string of the text format.
+fn bytes(words: impl IntoIterator<Item = u32>) -> String {
+    let mut text = String::new();
+    for byte in words.into_iter().flat_map(u32::to_le_bytes) {
+        let _ = write!(text, "\\{byte:02x}");
+    }
+    text
+}
+
+/// The type of a core function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signature {
+    pub(super) params: Vec<ValType>,
+    pub(super) results: Vec<ValType>,
+}
+
+impl Signature {
+    pub(super) fn new(params: &[ValType], results: &[ValType]) -> Signature {
+        Signature { params: params.to_vec(), results: results.to_vec() }
+    }
+}
+
+/// Writes `(param ...) (result ...)`.
+fn signature(params: &[ValType], results: &[ValType]) -> String {
+    let list = |what: &str, types: &[ValType]| match types {
+        [] => String::new(),
+        types => format!(" ({what} {})", types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")),
+    };
+    list("param", params) + &list("result", results)
+}
+
+/// A glue module in the making.
+#[derive(Debug, Default)]
+pub(super) struct Glue {
+    imports: String,
+    functions: String,
+    /// What it imports from other instances, each as its own name.
+    linked: Vec<Source>,
+    /// What it imports from the host.
+    host: Vec<(String, String)>,
+    exports: usize,
+}
+
+/// A call of a component that the host answers.
+#[derive(Debug)]
+pub(super) struct Lowered<'a> {
+    /// The interface with its track.
+    pub(super) interface: &'a str,
+    pub(super) function: &'static abi::Function,
+    /// Component instance that calls.
+    pub(super) instance: u32,
+    /// Address of its handle table.
+    pub(super) table: u32,
+    /// Where memory for results comes from.
+    pub(super) realloc: Option<Source>,
+}
+
+impl Glue {
+    /// One that works on a memory of the component, if it is given one. The state's memory is always its last.
+    pub(super) fn new(memory: Option<&Source>) -> Glue {
+        let mut glue = Glue::default();
+        for memory in memory.into_iter().chain([&Source::state(MEMORY)]) {
+            glue.link(memory, |name| format!("(memory {name} 0)"));
+        }
+        glue
+    }
+
+    /// One that copies from one memory of the component to another.
+    pub(super) fn between(from: &Source, to: &Source) -> Glue {
+        let mut glue = Glue::default();
+        for memory in [from, to] {
+            glue.link(memory, |name| format!("(memory {name} 0)"));
+        }
+        glue
+    }
+
+    /// Imports what another instance exports, once. The name that stands for it in the text.
+    fn link(&mut self, source: &Source, item: impl FnOnce(&str) -> String) -> String {
+        let position = self.linked.iter().position(|known| known == source);
+        let index = position.unwrap_or(self.linked.len());
+        let name = format!("$linked{index}");
+        if position.is_none() {
+            self.linked.push(source.clone());
+            let _ = writeln!(self.imports, "(import \"{LINKED}\" \"{index}\" {})", item(&name));
+        }
+        name
+    }
+
+    /// A function of another instance.
+    pub(super) fn function(&mut self, source: &Source, params: &[ValType], results: &[ValType]) -> String {
+        self.link(source, |name| format!("(func {name}{})", signature(params, results)))
+    }
+
+    /// A mutable global of another instance.
+    fn global(&mut self, source: &Source) -> String {
+        self.link(source, |name| format!("(global {name} (mut i32))"))
+    }
+
+    /// A function of the host, once.
+    pub(super) fn host(&mut self, module: &str, field: &str, params: &[ValType], results: &[ValType]) -> String {
+        let key = (module.to_owned(), field.to_owned());
+        let position = self.host.iter().position(|known| *known == key);
+        let index = position.unwrap_or(self.host.len());
+        let name = format!("$host{index}");
+        if position.is_none() {
+            self.host.push(key);
+            let signature = signature(params, results);
+            let _ = writeln!(self.imports, "(import \"{module}\" \"{field}\" (func {name}{signature}))");
+        }
+        name
+    }
+
+    /// A function of [`abi::CANONICAL`].
+    pub(super) fn canonical(&mut self, field: &str) -> String {
+        let function = abi::CANONICAL_FUNCTIONS.iter().find(|function| function.name == field);
+        let (params, results) = function.map_or((&[][..], &[][..]), |function| (function.params, function.results));
+        self.host(abi::CANONICAL, field, params, results)
+    }
+
+    /// A function of the module; the name under which it is exported.
+    pub(super) fn export(&mut self, signature_of: &Signature, locals: &str, body: &str) -> String {
+        let name = self.exports.to_string();
+        self.exports += 1;
+        self.export_as(&name, signature_of, locals, body);
+        name
+    }
+
+    /// The same under a name.
+    pub(super) fn export_as(&mut self, name: &str, ty: &Signature, locals: &str, body: &str) {
+        let signature = signature(&ty.params, &ty.results);
+        let _ = writeln!(self.functions, "(func (export \"{name}\"){signature} {locals}\n{body})");
+    }
+
+    /// Traps unless a component instance may call out.
+    fn leave(&mut self, instance: u32) -> String {
+        let flags = self.global(&Source::state(flags(instance)));
+        let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
+        let violation = Violation::MayNotLeave as u32;
+        format!("(if (i32.eqz (global.get {flags})) (then (call {trap} (i32.const {violation}))))\n")
+    }
+
+    /// The wrapper of a call that the host answers.
+    pub(super) fn lower(&mut self, call: &Lowered<'_>, ty: &Signature) -> String {
+        let &Lowered { interface, function, instance, table, .. } = call;
+        let mut body = self.leave(instance);
+        let reserve = self.function(&Source::state("reserve"), &[ValType::I32], &[]);
+        let _ = writeln!(body, "(call {reserve} (i32.const {table}))");
+        let params: Vec<ValType> = std::iter::once(ValType::I32).chain(ty.params.iter().copied()).collect();
+        let results = if function.allocates { &[ValType::I32][..] } else { &ty.results };
+        let host = self.host(interface, function.name, &params, results);
+        let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
+        let host_call = format!("(call {host} (i32.const {table}){arguments})");
+        let Some(realloc) = call.realloc.as_ref().filter(|_| function.allocates) else {
+            let _ = writeln!(body, "{host_call}");
+            return self.export(ty, "", &body);
+        };
+        let flags = self.global(&Source::state(flags(instance)));
+        let realloc = self.function(realloc, &[ValType::I32; 4], &[ValType::I32]);
+        let resume = self.canonical(abi::RESUME);
+        let done = abi::RESUME_DONE;
+        let _ = writeln!(
+            body,
+            "(if {host_call} (then
+               (global.set {flags} (i32.const 0))
+               (block $done (loop $more
+                 (local.set $next (call {resume} (local.get $at)))
+                 (br_if $done (i64.eq (local.get $next) (i64.const {done})))
+                 (local.set $at
+                   (call {realloc}
+                     (i32.const 0)
+                     (i32.const 0)
+                     (i32.wrap_i64 (i64.shr_u (local.get $next) (i64.const 32)))
+                     (i32.wrap_i64 (local.get $next))))
+                 (br $more)))
+               (global.set {flags} (i32.const 1))))"
+        );
+        self.export(ty, "(local $next i64) (local $at i32)", &body)
+    }
+
+    /// `resource.new` of a resource that the instance defines.
+    pub(super) fn resource_new(&mut self, instance: u32, table: u32, resource: u32) -> String {
+        let leave = self.leave(instance);
+        let new = self.function(&Source::state("new"), &[ValType::I32; 3], &[ValType::I32]);
+        let body = format!("{leave}(call {new} (i32.const {table}) (i32.const {resource}) (local.get 0))");
+        self.export(&Signature::new(&[ValType::I32], &[ValType::I32]), "", &body)
+    }
+
+    /// `resource.rep`.
+    pub(super) fn resource_rep(&mut self, table: u32, resource: u32) -> String {
+        let rep = self.function(&Source::state("rep"), &[ValType::I32; 3], &[ValType::I32]);
+        let body = format!("(call {rep} (i32.const {table}) (i32.const {resource}) (local.get 0))");
+        self.export(&Signature::new(&[ValType::I32], &[ValType::I32]), "", &body)
+    }
+
+    /// `resource.drop`.
+    pub(super) fn resource_drop(&mut self, instance: u32, table: u32, resource: u32, end: &Destructor) -> String {
+        let leave = self.leave(instance);
+        let drop = self.function(&Source::state("drop"), &[ValType::I32; 3], &[ValType::I64]);
+        let end = match end {
+            Destructor::None => None,
+            Destructor::Host => Some(self.canonical(abi::DROP)),
+            Destructor::Guest(source) => Some(self.function(source, &[ValType::I32], &[])),
+        };
+        let dropped = format!("(call {drop} (i32.const {table}) (i32.const {resource}) (local.get 0))");
+        let body = match end {
+            None => format!("{leave}(drop {dropped})"),
+            Some(end) => format!(
+                "{leave}(local.set $dropped {dropped})
+                 (if (i64.ge_u (local.get $dropped) (i64.const 0x100000000))
+                   (then (call {end} (i32.wrap_i64 (local.get $dropped)))))"
+            ),
+        };
+        self.export(&Signature::new(&[ValType::I32], &[]), "(local $dropped i64)", &body)
+    }
+
+    /// A function of `transcode.wat`, in glue [between](Self::between) two memories; the name of its export.
+    pub(super) fn transcoder(&mut self, name: &str) -> String {
+        if self.exports == 0 {
+            let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
+            let _ = writeln!(self.functions, "(func $trap (param $code i32) (call {trap} (local.get $code)) unreachable)");
+            self.functions.push_str(include_str!("transcode.wat"));
+            self.exports += 1;
+        }
+        name.to_owned()
+    }
+
+    /// What the server calls for each request: the component gets it, and where the response goes.
+    pub(super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32) {
+        let reserve = self.function(&Source::state("reserve"), &[ValType::I32], &[]);
+        let (request, response) = (self.canonical(abi::REQUEST), self.canonical(abi::RESPONSE));
+        let handle = self.function(callee, &[ValType::I32; 2], &[]);
+        let after = post_return.map(|source| format!("(call {})", self.function(source, &[], &[])));
+        let after = after.unwrap_or_default();
+        let body = format!(
+            "(call {reserve} (i32.const {table}))
+             (call {handle} (call {request} (i32.const {table})) (call {response} (i32.const {table})))
+             {after}
+             (i32.const 0)"
+        );
+        self.export_as("sledge_handle", &Signature::new(&[], &[ValType::I32]), "", &body);
+    }
+
+    /// What the server calls to run a command.
+    pub(super) fn run(&mut self, callee: &Source, post_return: Option<&Source>) {
+        let exit = self.canonical(abi::EXIT);
+        let run = self.function(callee, &[], &[ValType::I32]);
+        let after =
+            post_return.map(|source| format!("(call {} (local.get $result))", self.function(source, &[ValType::I32], &[])));
+        let after = after.unwrap_or_default();
+        let body = format!("(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))");
+        self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
+    }
+
+    /// The module's text, and what it imports from other instances, by the names 0, 1, ....
+    pub(super) fn finish(self) -> (String, Vec<Source>) {
+        (format!("(module\n{}{})\n", self.imports, self.functions), self.linked)
+    }
+}
+
+/// What ends a resource.
+#[derive(Debug)]
+pub(super) enum Destructor {
+    /// Nothing.
+    None,
+    /// The host.
+    Host,
+    /// A function of the component.
+    Guest(Source),
+}

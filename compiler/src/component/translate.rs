@@ -1,0 +1,518 @@
+//! From a component to a program: wasmtime-environ translates it, resolves which core instance calls which, and writes the modules that pass values from one
+//! component to another; here its plan becomes ours, with glue where its runtime would have code.
+
+use std::collections::HashMap;
+
+use awsm_abi::component::{self as abi, Violation};
+use awsm_abi::types::ValType;
+use wasmtime_environ::component::{
+    CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
+    ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, LinearMemoryOptions, LoweredIndex, OptionsIndex,
+    ResourceIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex, RuntimePostReturnIndex,
+    RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator, TypeResourceTable,
+    TypeResourceTableIndex,
+};
+use wasmtime_environ::wasmparser::{Validator, WasmFeatures};
+use wasmtime_environ::{
+    EntityIndex, EntityRef as _, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex, Trap,
+    Tunables, WasmValType,
+};
+
+use super::Composition;
+use super::glue::{Destructor, Glue, Lowered, Row, Signature, Source, State, flags};
+use crate::error::CompileError;
+use crate::program::Instance;
+
+/// The interface of a command, with its track, and what it exports.
+const RUN: (&str, &str) = ("wasi:cli/run@0.2", "run");
+/// The interface of what answers HTTP requests.
+const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
+
+/// Where numbers of imported resources begin that the host does not know: a component may name them as long as it calls nothing of them.
+const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
+
+/// Translates a component.
+///
+/// # Errors
+/// When it is not valid, imports what the host does not offer, or needs what is not supported.
+pub(crate) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
+    let mut tunables = Tunables::default_host();
+    tunables.concurrency_support = false;
+    tunables.debug_adapter_modules = false;
+    let mut validator = Validator::new_with_features(features());
+    let mut types = ComponentTypesBuilder::new(&validator);
+    let scope = ScopeVec::new();
+    let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes);
+    let (translation, modules) = translated.map_err(|error| invalid(&error))?;
+    let rows = types.num_resource_tables() as u32;
+    let component = &translation.component;
+    let (types, _) = types.finish(component);
+    let mut builder = Builder {
+        component,
+        types: &types,
+        trampolines: &translation.trampolines,
+        static_modules: &modules,
+        state: State { instances: component.num_runtime_component_instances, rows: Vec::new() },
+        modules: Vec::new(),
+        plan: Vec::new(),
+        compiled: HashMap::new(),
+        instances: Vec::new(),
+        memories: HashMap::new(),
+        reallocs: HashMap::new(),
+        post_returns: HashMap::new(),
+        lowerings: HashMap::new(),
+        destructors: HashMap::new(),
+        made: HashMap::new(),
+        missing: Vec::new(),
+    };
+    builder.state.rows = (0..rows).map(|index| builder.row(TypeResourceTableIndex::from_u32(index))).collect();
+    builder.build()?;
+    Ok(Composition { modules: builder.modules, plan: builder.plan })
+}
+
+/// What components may use.
+fn features() -> WasmFeatures {
+    let mut features = WasmFeatures::default();
+    // Adapters catch what leaves a component only where something can be thrown.
+    features.remove(WasmFeatures::EXCEPTIONS | WasmFeatures::LEGACY_EXCEPTIONS);
+    features
+}
+
+fn invalid(error: &wasmtime_environ::error::Error) -> CompileError {
+    match error.downcast_ref::<wasmtime_environ::wasmparser::BinaryReaderError>() {
+        Some(error) => CompileError::Invalid { offset: error.offset() as u64, message: error.message().to_owned() },
+        None => CompileError::Component { message: format!("{error:#}") },
+    }
+}
+
+fn unsupported(what: impl Into<String>) -> CompileError {
+    CompileError::Component { message: format!("{} is not supported", what.into()) }
+}
+
+/// A trampoline of wasmtime-environ's, or an export of an instance: what stands for it in the plan.
+struct Builder<'a> {
+    component: &'a Component,
+    types: &'a ComponentTypes,
+    trampolines: &'a PrimaryMap<TrampolineIndex, Trampoline>,
+    static_modules: &'a PrimaryMap<StaticModuleIndex, ModuleTranslation<'a>>,
+    state: State,
+    modules: Vec<Vec<u8>>,
+    plan: Vec<Instance>,
+    /// Which of the modules each of the component's became.
+    compiled: HashMap<StaticModuleIndex, usize>,
+    /// The component's core instances: the place of each in the plan, and its module.
+    instances: Vec<(usize, StaticModuleIndex)>,
+    memories: HashMap<RuntimeMemoryIndex, Source>,
+    reallocs: HashMap<RuntimeReallocIndex, Source>,
+    post_returns: HashMap<RuntimePostReturnIndex, Source>,
+    lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
+    destructors: HashMap<ResourceIndex, Source>,
+    /// Trampolines that are part of a glue instance already.
+    made: HashMap<TrampolineIndex, Source>,
+    /// Imports that the host does not offer.
+    missing: Vec<String>,
+}
+
+impl Builder<'_> {
+    fn build(&mut self) -> Result<(), CompileError> {
+        let state = self.state.module(&traps());
+        self.instantiate(&state, &[])?;
+        for initializer in &self.component.initializers {
+            match initializer {
+                GlobalInitializer::InstantiateModule(InstantiateModule::Static(module, arguments), _) => {
+                    self.instantiate_static(*module, arguments)?;
+                }
+                GlobalInitializer::InstantiateModule(InstantiateModule::Import(..), _) => {
+                    return Err(unsupported("a component that imports a core module"));
+                }
+                GlobalInitializer::LowerImport { index, import } => {
+                    self.lowerings.insert(*index, *import);
+                }
+                GlobalInitializer::ExtractMemory(memory) => {
+                    let export = self.export(&memory.export.clone().map_index(EntityIndex::Memory))?;
+                    self.memories.insert(memory.index, export);
+                }
+                GlobalInitializer::ExtractRealloc(realloc) => {
+                    let source = self.source(&realloc.def)?;
+                    self.reallocs.insert(realloc.index, source);
+                }
+                GlobalInitializer::ExtractPostReturn(post_return) => {
+                    let source = self.source(&post_return.def)?;
+                    self.post_returns.insert(post_return.index, source);
+                }
+                GlobalInitializer::ExtractCallback(_) => return Err(unsupported("a function that is lifted as async")),
+                // Only threads use them.
+                GlobalInitializer::ExtractTable(_) => {}
+                GlobalInitializer::Resource(resource) => {
+                    if let Some(destructor) = &resource.dtor {
+                        let source = self.source(destructor)?;
+                        self.destructors.insert(self.component.resource_index(resource.index), source);
+                    }
+                }
+            }
+        }
+        self.entry()?;
+        if self.missing.is_empty() { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    /// What is said of imports that the host does not offer.
+    fn refusal(&self) -> CompileError {
+        /// Imports that are named.
+        const NAMED_MAX: usize = 20;
+        let mut message = match self.missing.len() {
+            1 => String::from("1 of its imports is not offered:"),
+            count => format!("{count} of its imports are not offered:"),
+        };
+        for missing in self.missing.iter().take(NAMED_MAX) {
+            message.push_str("\n  ");
+            message.push_str(missing);
+        }
+        if self.missing.len() > NAMED_MAX {
+            message.push_str("\n  ...");
+        }
+        CompileError::Component { message }
+    }
+
+    /// Adds a glue module and its instance, whose imports from [`super::glue::LINKED`] are these. The instance's place in the plan.
+    fn instantiate(&mut self, text: &str, linked: &[Source]) -> Result<usize, CompileError> {
+        let bytes = wat::parse_str(text);
+        let bytes =
+            bytes.map_err(|error| CompileError::Component { message: format!("glue that is not valid (a bug): {error}") })?;
+        self.modules.push(bytes);
+        let mut instance = Instance::of(self.modules.len() - 1);
+        for (index, source) in linked.iter().enumerate() {
+            instance = instance.with(super::glue::LINKED, &index.to_string(), source.instance, &source.export);
+        }
+        self.plan.push(instance);
+        Ok(self.plan.len() - 1)
+    }
+
+    fn instantiate_static(&mut self, index: StaticModuleIndex, arguments: &[CoreDef]) -> Result<(), CompileError> {
+        self.make_glue(arguments)?;
+        let translated = &self.static_modules[index];
+        let module = *self.compiled.entry(index).or_insert_with(|| {
+            self.modules.push(translated.wasm.to_vec());
+            self.modules.len() - 1
+        });
+        let mut instance = Instance::of(module);
+        let mut bound = HashMap::new();
+        for ((module, name, _), argument) in translated.module.imports().zip(arguments) {
+            let source = self.source(argument)?;
+            // A module may import the same thing twice.
+            if bound.insert((module.to_owned(), name.to_owned()), ()).is_none() {
+                instance = instance.with(module, name, source.instance, &source.export);
+            }
+        }
+        self.plan.push(instance);
+        self.instances.push((self.plan.len() - 1, index));
+        Ok(())
+    }
+
+    /// Where something of the core is found in the plan.
+    fn source(&mut self, def: &CoreDef) -> Result<Source, CompileError> {
+        match def {
+            CoreDef::Export(export) => self.export(export),
+            CoreDef::InstanceFlags(instance) => Ok(Source::state(flags(instance.as_u32()))),
+            CoreDef::Trampoline(index) => {
+                if !self.made.contains_key(index) {
+                    self.make_glue(std::slice::from_ref(def))?;
+                }
+                let made = self.made.get(index).cloned();
+                made.ok_or_else(|| CompileError::Component { message: "a function without glue (a bug)".to_owned() })
+            }
+            CoreDef::TaskMayBlock => Ok(Source::state("may block")),
+            CoreDef::UnsafeIntrinsic(_) => Err(unsupported("context storage")),
+        }
+    }
+
+    fn export(&self, export: &CoreExport<EntityIndex>) -> Result<Source, CompileError> {
+        let (instance, module) = self.instances[export.instance.index()];
+        let name = match &export.item {
+            ExportItem::Name(name) => Some(name.clone()),
+            ExportItem::Index(index) => {
+                let module = &self.static_modules[module].module;
+                let name = module.exports.iter().find(|(_, found)| *found == index);
+                name.map(|(name, _)| module.strings[name].to_owned())
+            }
+        };
+        let export = name.ok_or_else(|| CompileError::Component { message: "an export without a name (a bug)".to_owned() })?;
+        Ok(Source { instance, export })
+    }
+
+    /// Makes the glue instances for those trampolines among the arguments that have none. Those that work on the same memory share one.
+    fn make_glue(&mut self, arguments: &[CoreDef]) -> Result<(), CompileError> {
+        let mut groups: Vec<(Group, Glue, Vec<(TrampolineIndex, String)>)> = Vec::new();
+        for argument in arguments {
+            let CoreDef::Trampoline(index) = *argument else { continue };
+            if self.made.contains_key(&index) || groups.iter().any(|(.., members)| members.iter().any(|member| member.0 == index))
+            {
+                continue;
+            }
+            let trampoline = &self.trampolines[index];
+            if let Some(source) = in_state(trampoline) {
+                self.made.insert(index, source);
+                continue;
+            }
+            let group = self.group(trampoline)?;
+            let place = groups.iter().position(|(known, ..)| *known == group).unwrap_or_else(|| {
+                let glue = match &group {
+                    Group::Memory(memory) => Glue::new(memory.as_ref()),
+                    Group::Between(from, to) => Glue::between(from, to),
+                };
+                groups.push((group, glue, Vec::new()));
+                groups.len() - 1
+            });
+            let ty = self.signature(self.component.trampolines[index])?;
+            if let Some(export) = self.wrap(trampoline, &ty, &mut groups[place].1)? {
+                groups[place].2.push((index, export));
+            } else {
+                // It is refused in the end: until then anything stands for it.
+                self.made.insert(index, Source::state("trap"));
+            }
+        }
+        for (_, glue, members) in groups {
+            if members.is_empty() {
+                continue;
+            }
+            let (text, linked) = glue.finish();
+            let instance = self.instantiate(&text, &linked)?;
+            self.made.extend(members.into_iter().map(|(index, export)| (index, Source { instance, export })));
+        }
+        Ok(())
+    }
+
+    /// On which memories a trampoline works.
+    fn group(&self, trampoline: &Trampoline) -> Result<Group, CompileError> {
+        let memory = |index: &RuntimeMemoryIndex| {
+            let memory = self.memories.get(index).cloned();
+            memory.ok_or_else(|| CompileError::Component { message: "a memory that is not there yet (a bug)".to_owned() })
+        };
+        Ok(match trampoline {
+            Trampoline::LowerImport { options, .. } => {
+                let memory = self.component.options[*options].memory().as_ref().map(memory).transpose()?;
+                Group::Memory(memory)
+            }
+            Trampoline::Transcoder { from64: true, .. } | Trampoline::Transcoder { to64: true, .. } => {
+                return Err(unsupported("a memory of 64 bits in a component"));
+            }
+            Trampoline::Transcoder { from, to, .. } => Group::Between(memory(from)?, memory(to)?),
+            _ => Group::Memory(None),
+        })
+    }
+
+    /// Adds the wrapper of a trampoline to glue; the name of its export. None where the host does not offer what it stands for, which is noted.
+    fn wrap(&mut self, trampoline: &Trampoline, ty: &Signature, glue: &mut Glue) -> Result<Option<String>, CompileError> {
+        let table = |builder: &Self, instance: RuntimeComponentInstanceIndex| builder.state.table(instance.as_u32());
+        Ok(Some(match trampoline {
+            Trampoline::LowerImport { index, options, .. } => return self.lower(*index, *options, ty, glue),
+            Trampoline::ResourceNew { instance, ty } => {
+                glue.resource_new(instance.as_u32(), table(self, *instance), self.row(*ty).resource)
+            }
+            Trampoline::ResourceRep { instance, ty } => glue.resource_rep(table(self, *instance), self.row(*ty).resource),
+            Trampoline::ResourceDrop { instance, ty } => {
+                let end = self.destructor(*ty);
+                glue.resource_drop(instance.as_u32(), table(self, *instance), self.row(*ty).resource, &end)
+            }
+            Trampoline::Transcoder { op, .. } => glue.transcoder(transcoder(*op)),
+            other => return Err(unsupported(format!("`{}` of the asynchronous component model", other.symbol_name()))),
+        }))
+    }
+
+    /// The wrapper of a call that the host answers.
+    fn lower(
+        &mut self,
+        index: LoweredIndex,
+        options: OptionsIndex,
+        ty: &Signature,
+        glue: &mut Glue,
+    ) -> Result<Option<String>, CompileError> {
+        let options = &self.component.options[options];
+        let (import, path) = &self.component.imports[self.lowerings[&index]];
+        let name = &self.component.import_types[*import].0;
+        let interface = abi::track(name);
+        let [function_name] = path.as_slice() else {
+            self.missing.push(format!("`{name}`: only functions of interfaces are offered"));
+            return Ok(None);
+        };
+        let Some(function) = abi::function(&interface, function_name) else {
+            self.missing.push(format!("`{name}` `{function_name}`: {}", self.instead(&interface)));
+            return Ok(None);
+        };
+        if options.async_ {
+            return Err(unsupported(format!("`{function_name}` of `{name}`, lowered as async,")));
+        }
+        if options.string_encoding != StringEncoding::Utf8 {
+            return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
+        }
+        if (ty.params.as_slice(), ty.results.as_slice()) != (function.params, function.results) {
+            self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
+            return Ok(None);
+        }
+        let realloc = match options.data_model {
+            CanonicalOptionsDataModel::LinearMemory(LinearMemoryOptions { realloc, .. }) => realloc,
+            CanonicalOptionsDataModel::Gc {} => return Err(unsupported("the canonical ABI for garbage collection")),
+        };
+        let realloc = realloc.and_then(|index| self.reallocs.get(&index)).cloned();
+        if function.allocates && realloc.is_none() {
+            return Err(unsupported(format!("`{function_name}` of `{name}` without realloc")));
+        }
+        let instance = options.instance.as_u32();
+        let table = self.state.table(instance);
+        let lowered = Lowered { interface: &interface, function, instance, table, realloc };
+        Ok(Some(glue.lower(&lowered, ty)))
+    }
+
+    /// What is offered in the place of an interface that is not, or that has no such function.
+    fn instead(&self, interface: &str) -> String {
+        let names: Vec<&str> = abi::INTERFACES.iter().map(|offered| offered.name).collect();
+        match names.contains(&interface) {
+            true => "the interface is offered without that function".to_owned(),
+            false => "the interface is not offered".to_owned(),
+        }
+    }
+
+    /// What ends a resource.
+    fn destructor(&self, ty: TypeResourceTableIndex) -> Destructor {
+        let TypeResourceTable::Concrete { ty, .. } = self.types[ty] else { return Destructor::None };
+        match self.component.defined_resource_index(ty) {
+            None => Destructor::Host,
+            Some(_) => self.destructors.get(&ty).map_or(Destructor::None, |source| Destructor::Guest(source.clone())),
+        }
+    }
+
+    /// A resource type, as the state knows it.
+    fn row(&self, index: TypeResourceTableIndex) -> Row {
+        let TypeResourceTable::Concrete { ty, instance } = self.types[index] else {
+            return Row { instance: 0, resource: UNKNOWN_RESOURCES_START, is_home: false };
+        };
+        let instance_index = instance.as_u32();
+        match self.component.defined_resource_index(ty) {
+            Some(defined) => {
+                let home = self.component.defined_resource_instances[defined];
+                Row { instance: instance_index, resource: abi::OWN_RESOURCES_START + defined.as_u32(), is_home: home == instance }
+            }
+            None => {
+                let (import, path) = &self.component.imports[self.component.imported_resources[ty]];
+                let interface = abi::track(&self.component.import_types[*import].0);
+                let known = path.first().and_then(|name| abi::resource(&interface, name));
+                Row { instance: instance_index, resource: known.unwrap_or(UNKNOWN_RESOURCES_START + ty.as_u32()), is_home: false }
+            }
+        }
+    }
+
+    /// The type of a core function.
+    fn signature(&self, ty: ModuleInternedTypeIndex) -> Result<Signature, CompileError> {
+        let ty = self.types.module_types()[ty].unwrap_func();
+        let value = |ty: &WasmValType| match ty {
+            WasmValType::I32 => Ok(ValType::I32),
+            WasmValType::I64 => Ok(ValType::I64),
+            WasmValType::F32 => Ok(ValType::F32),
+            WasmValType::F64 => Ok(ValType::F64),
+            WasmValType::V128 | WasmValType::Ref(_) => Err(unsupported("a reference or vector in the canonical ABI")),
+        };
+        let params = ty.params().iter().map(value).collect::<Result<_, _>>()?;
+        Ok(Signature { params, results: ty.results().iter().map(value).collect::<Result<_, _>>()? })
+    }
+
+    /// The last instance: what the server calls.
+    fn entry(&mut self) -> Result<(), CompileError> {
+        let entries = [(HANDLER, Entry::Handler), (RUN, Entry::Run)];
+        let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
+        let Some((entry, (func, options))) = found else {
+            let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
+            return Err(CompileError::Component {
+                message: format!(
+                    "exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
+                    if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
+                ),
+            });
+        };
+        if options.async_ {
+            return Err(unsupported("a function that is lifted as async"));
+        }
+        let func = func.clone();
+        let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
+        let table = self.state.table(options.instance.as_u32());
+        let callee = self.source(&func)?;
+        let mut glue = Glue::new(None);
+        match entry {
+            Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
+            Entry::Run => glue.run(&callee, post_return.as_ref()),
+        }
+        let (text, linked) = glue.finish();
+        self.instantiate(&text, &linked)?;
+        Ok(())
+    }
+
+    /// A function that the component exports in an interface of that track.
+    fn lifted(&self, interface: &str, name: &str) -> Option<(&CoreDef, &CanonicalOptions)> {
+        let (_, (index, _)) = self.component.exports.raw_iter().find(|(name, _)| abi::track(name.as_str()) == interface)?;
+        let Export::Instance { exports, .. } = &self.component.export_items[*index] else { return None };
+        let (_, (index, _)) = exports.raw_iter().find(|(found, _)| found.as_str() == name)?;
+        match &self.component.export_items[*index] {
+            Export::LiftedFunction { func, options, .. } => Some((func, &self.component.options[*options])),
+            _ => None,
+        }
+    }
+}
+
+/// How a component is entered.
+#[derive(Clone, Copy)]
+enum Entry {
+    Handler,
+    Run,
+}
+
+/// What trampolines of a glue instance have in common.
+#[derive(PartialEq, Eq)]
+enum Group {
+    /// They work on a memory of the component, or on none.
+    Memory(Option<Source>),
+    /// They copy from one to the other.
+    Between(Source, Source),
+}
+
+/// What the state exports itself.
+fn in_state(trampoline: &Trampoline) -> Option<Source> {
+    Some(Source::state(match trampoline {
+        Trampoline::ResourceTransferOwn => "transfer own",
+        Trampoline::ResourceTransferBorrow => "transfer borrow",
+        Trampoline::EnterSyncCall => "enter",
+        Trampoline::ExitSyncCall => "exit",
+        Trampoline::Trap => "trap of adapter",
+        _ => return None,
+    }))
+}
+
+/// The numbers with which adapters trap, as far as there are words for them.
+fn traps() -> Vec<(u32, Violation)> {
+    let known = [
+        (Trap::CannotLeaveComponent, Violation::MayNotLeave),
+        (Trap::CannotEnterComponent, Violation::Reentered),
+        (Trap::InvalidChar, Violation::InvalidChar),
+        (Trap::StringOutOfBounds, Violation::StringOutOfBounds),
+        (Trap::ListOutOfBounds, Violation::ListOutOfBounds),
+        (Trap::InvalidDiscriminant, Violation::InvalidDiscriminant),
+        (Trap::UnalignedPointer, Violation::UnalignedPointer),
+        (Trap::UncaughtException, Violation::UncaughtException),
+    ];
+    known.into_iter().map(|(trap, violation)| (trap as u32, violation)).collect()
+}
+
+/// The name of a function of `transcode.wat`.
+const fn transcoder(op: Transcode) -> &'static str {
+    match op {
+        Transcode::Copy(FixedEncoding::Utf8) => "copy utf8",
+        Transcode::Copy(FixedEncoding::Utf16) => "copy utf16",
+        Transcode::Copy(FixedEncoding::Latin1) => "copy latin1",
+        Transcode::Latin1ToUtf16 => "latin1 to utf16",
+        Transcode::Latin1ToUtf8 => "latin1 to utf8",
+        Transcode::Utf16ToCompactProbablyUtf16 => "utf16 to compact probably utf16",
+        Transcode::Utf16ToCompactUtf16 => "utf16 to compact utf16",
+        Transcode::Utf16ToLatin1 => "utf16 to latin1",
+        Transcode::Utf16ToUtf8 => "utf16 to utf8",
+        Transcode::Utf8ToCompactUtf16 => "utf8 to compact utf16",
+        Transcode::Utf8ToLatin1 => "utf8 to latin1",
+        Transcode::Utf8ToUtf16 => "utf8 to utf16",
+    }
+}
