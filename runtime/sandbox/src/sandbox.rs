@@ -268,6 +268,12 @@ impl Sandbox {
         self.store.memory(instance)
     }
 
+    /// The first memory of an instance, and its last where it has more than one.
+    #[must_use]
+    pub fn first_and_last_memory(&mut self, instance: InstanceId) -> Option<(GuestMemory<'_>, Option<GuestMemory<'_>>)> {
+        self.store.first_and_last_memory(instance)
+    }
+
     /// A linear memory.
     ///
     /// # Panics
@@ -275,6 +281,15 @@ impl Sandbox {
     #[must_use]
     pub fn memory_of(&mut self, memory: MemoryHandle) -> GuestMemory<'_> {
         self.store.memory_of(memory)
+    }
+
+    /// Two linear memories at once; none where they are the same one.
+    ///
+    /// # Panics
+    /// When one belongs to another sandbox.
+    #[must_use]
+    pub fn memories_of(&mut self, first: MemoryHandle, second: MemoryHandle) -> Option<[GuestMemory<'_>; 2]> {
+        self.store.memories_of(first, second)
     }
 
     /// Bytes of all linear memories together.

@@ -289,6 +289,27 @@ impl Store {
         Some(GuestMemory::new(&mut self.memories[memory as usize]))
     }
 
+    /// The first memory of an instance, and its last where that is another.
+    pub(crate) fn first_and_last_memory(&mut self, instance: InstanceId) -> Option<(GuestMemory<'_>, Option<GuestMemory<'_>>)> {
+        let memories = &self.instances.get(instance.index())?.memories;
+        let (first, last) = (*memories.first()? as usize, *memories.last()? as usize);
+        if first == last {
+            return Some((GuestMemory::new(self.memories.get_mut(first)?), None));
+        }
+        let [first, last] = self.memories.get_disjoint_mut([first, last]).ok()?;
+        Some((GuestMemory::new(first), Some(GuestMemory::new(last))))
+    }
+
+    /// Two linear memories at once; none where they are the same one.
+    ///
+    /// # Panics
+    /// When one belongs to another sandbox.
+    pub(crate) fn memories_of(&mut self, first: MemoryHandle, second: MemoryHandle) -> Option<[GuestMemory<'_>; 2]> {
+        assert!(first.sandbox == self.id && second.sandbox == self.id, "handles of this sandbox");
+        let both = self.memories.get_disjoint_mut([first.index as usize, second.index as usize]).ok()?;
+        Some(both.map(GuestMemory::new))
+    }
+
     /// A linear memory.
     ///
     /// # Panics
