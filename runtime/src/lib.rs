@@ -15,7 +15,7 @@
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
 //! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
 //! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
-//!   an overflow of C's own stack;
+//!   an overflow of C's own stack; [`component_trap`]: traps that the component model has besides;
 //! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`] (`sync`: what they are made of); [`logging`]: and in words; [`telemetry`]: and in spans;
 //! * [`health`]: what is wrong while the server serves;
 //! * [`memory`] and [`kernel`]: what the machine has, and lets a server have; [`confine`]: what a server gives up.
@@ -29,6 +29,7 @@ pub mod admin;
 pub mod blocking;
 pub mod cli;
 pub mod compile;
+pub mod component_trap;
 pub mod config;
 pub mod confine;
 pub mod counters;

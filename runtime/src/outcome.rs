@@ -10,6 +10,7 @@ use hyper::StatusCode;
 use serde::Serialize;
 use sledge_sandbox::TrapCode;
 
+use crate::component_trap::ComponentTrap;
 use crate::memory_stack::MemoryStack;
 
 /// Why a request got no reply from its function.
@@ -53,6 +54,8 @@ pub enum Failure {
     Trap(TrapCode),
     /// The guest trapped outside of its memory, most likely since the stack that it keeps there overflowed.
     MemoryStack(MemoryStack),
+    /// A component did what the component model forbids.
+    Component(ComponentTrap),
     /// The guest gave up (trapped or exited) after it was refused memory.
     MemoryLimit,
     /// The guest ended with this status, which is not zero.
@@ -95,6 +98,7 @@ impl Failure {
             | Failure::CpuLimit
             | Failure::Trap(_)
             | Failure::MemoryStack(_)
+            | Failure::Component(_)
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -133,6 +137,7 @@ impl Failure {
             Failure::CpuLimit
             | Failure::Trap(_)
             | Failure::MemoryStack(_)
+            | Failure::Component(_)
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -194,7 +199,7 @@ impl Failure {
             Failure::Quarantined => "quarantined",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
-            Failure::Trap(_) | Failure::MemoryStack(_) | Failure::MemoryLimit => "trap",
+            Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component(_) | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
             Failure::ReplyIncomplete => "reply_incomplete",
@@ -226,6 +231,7 @@ impl Failure {
             Failure::Deadline => "deadline_exceeded",
             Failure::Trap(code) => code.identifier(),
             Failure::MemoryStack(_) => TrapCode::MemoryOutOfBounds.identifier(),
+            Failure::Component(trap) => trap.identifier(),
             Failure::MemoryLimit => "memory_limit",
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
@@ -255,6 +261,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Trap(code) => write!(f, "trap: {code}"),
             Failure::MemoryStack(stack) => write!(f, "trap: {}: {stack}", TrapCode::MemoryOutOfBounds),
+            Failure::Component(trap) => write!(f, "trap: {trap}"),
             Failure::MemoryLimit => f.write_str("gave up after it was refused memory"),
             Failure::Exit(status) => write!(f, "exit status {status}"),
             other => write!(f, "{}: {}", other.code(), other.reason()),
@@ -295,6 +302,7 @@ mod tests {
             Failure::Deadline,
             Failure::CpuLimit,
             Failure::Trap(TrapCode::Unreachable),
+            Failure::Component(ComponentTrap::OutOfBounds),
             Failure::MemoryLimit,
             Failure::Exit(1),
             Failure::ReplyTooLarge,

@@ -40,6 +40,8 @@ struct More {
     source: Option<Box<dyn Source>>,
     /// For how long it may still be waited for.
     time_left: Duration,
+    /// Since when it is waited for where it is.
+    waits_since: Option<Instant>,
     /// Why there is no more.
     broken: Option<BodyError>,
     trailers: HeaderMap,
@@ -149,16 +151,66 @@ impl Body {
 
     /// Whether reading would not wait; takes what has come meanwhile.
     pub fn is_ready(&mut self) -> bool {
+        // A guest that has to wait is woken by another look, with a waker.
+        self.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// As [`is_ready`](Body::is_ready), with a waker.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.must_wait()
             && let Some(source) = self.more.as_mut().and_then(|more| more.source.as_mut())
         {
-            // A guest that has to wait is woken by another look, with a waker.
-            match source.poll_next(&mut Context::from_waker(Waker::noop())) {
+            match source.poll_next(context) {
                 Poll::Ready(piece) => self.take(piece),
-                Poll::Pending => return false,
+                Poll::Pending => return Poll::Pending,
             }
         }
-        true
+        Poll::Ready(())
+    }
+
+    /// Begins to wait for more without taking it from its place; until when that may last. None where something can be read. The next look is to be
+    /// [`look`](Body::look).
+    pub fn begin_wait(&mut self, context: &mut Context<'_>) -> Option<Instant> {
+        if self.poll_ready(context).is_ready() {
+            return None;
+        }
+        let more = self.more.as_mut()?;
+        let now = Instant::now();
+        more.waits_since = Some(now);
+        Some(now + more.time_left)
+    }
+
+    /// As [`is_ready`](Body::is_ready), where a wait may have [begun](Body::begin_wait): it is over now, and counts.
+    pub fn look(&mut self) -> bool {
+        let is_ready = self.is_ready();
+        let Some(more) = &mut self.more else { return is_ready };
+        if let Some(since) = more.waits_since.take() {
+            more.time_left = more.time_left.saturating_sub(since.elapsed());
+            if !is_ready && more.time_left.is_zero() {
+                self.take(Piece::Broken(BodyError::TooSlow));
+                return true;
+            }
+        }
+        is_ready
+    }
+
+    /// Takes at most so many bytes from the start, as one piece of them has.
+    ///
+    /// # Errors
+    /// When the rest does not come.
+    pub fn take_piece(&mut self, bytes_max: usize) -> Result<Bytes, Stop> {
+        if self.left == 0
+            && let Some(error) = self.more.as_ref().and_then(|more| more.broken)
+        {
+            return Err(Stop::Body(error));
+        }
+        let Some(first) = self.pieces.front_mut() else { return Ok(Bytes::new()) };
+        let piece = first.split_to(first.len().min(bytes_max));
+        if first.is_empty() {
+            self.pieces.pop_front();
+        }
+        self.left -= piece.len();
+        Ok(piece)
     }
 
     /// Waits for more, but not beyond `until`; none where there is nothing to wait for. What it comes to is to be [given back](Body::came).

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use sledge_sandbox::Share;
 
 use super::call::{CallFailure, CallId, Outgoing};
+use super::canonical::Lowering;
 use super::effect::{EffectTrace, Watch};
 use super::http::RequestHead;
 use super::lines::Writer;
@@ -72,6 +73,8 @@ pub struct Context {
     pub(super) progress: Option<u64>,
     /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
     pub(super) buffers: Vec<(u64, u64)>,
+    /// A component's result that needs memory of it.
+    pub(super) lowering: Option<Box<Lowering>>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
     request_id: Option<Arc<str>>,
@@ -92,6 +95,7 @@ impl Context {
             ports: Ports::new(process, streams),
             progress: None,
             buffers: Vec::new(),
+            lowering: None,
             waiting_bytes: 0,
             request_id: None,
             trace: None,
@@ -189,7 +193,9 @@ impl Context {
             Output::Stream(writer) => writer.memory_bytes(),
             Output::File(_) | Output::Log(_) => 0,
         };
-        body as u64 + reply as u64 + self.waiting_bytes as u64 + (ports.calls.bytes() + ports.fetches.bytes()) as u64
+        let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
+        let beside = self.waiting_bytes + ports.calls.bytes() + ports.fetches.bytes() + component;
+        body as u64 + reply as u64 + beside as u64
     }
 
     /// Whether its reply is a stream that the worker has not taken yet.
@@ -239,7 +245,7 @@ impl Context {
         self.ports.calls.called(id, answer);
     }
 
-    /// Whether it has opened files or folders and not closed them.
+    /// Whether it has opened files or folders and not closed them, or has other resources of the host.
     #[must_use]
     pub fn has_opened(&self) -> bool {
         self.ports.has_opened()

@@ -7,7 +7,7 @@ use awsm_abi::importable;
 use awsm_abi::types::FuncType;
 use sledge_sandbox::prefetch;
 
-use super::{HostFunction, call, fetch, http, kv, note, wasi};
+use super::{HostFunction, call, canonical, fetch, http, kv, note, wasi, wasi2};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
@@ -18,6 +18,11 @@ const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::
 /// Every host function there is, with its signature and its effect.
 pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
     OFFERED.iter().copied().flatten()
+}
+
+/// Every host function that the wrappers of components import, with the effect and the signature that it has there.
+pub fn offered_to_components() -> impl Iterator<Item = &'static HostFunction> {
+    canonical::FUNCTIONS.iter().chain(wasi2::FUNCTIONS.iter().copied().flatten())
 }
 
 /// Why an artifact's imports cannot be served.
@@ -130,8 +135,8 @@ fn find(module: &ModuleDescriptor, import: &Import, offered: Offer) -> Result<&'
         ImportType::Tag(_) => return Err(unknown("the tag")),
     };
     let wanted = module.types.get(ty as usize).map(|row| &row.ty).ok_or_else(|| unknown("a function without a type,"))?;
-    let found =
-        offered.iter().copied().flatten().find(|function| function.module == import.module && function.name == import.name);
+    let is_wanted = |function: &&HostFunction| function.module == import.module && function.name == import.name;
+    let found = offered.iter().copied().flatten().chain(offered_to_components()).find(is_wanted);
     let function = found.ok_or_else(|| unknown("the function"))?;
     if wanted.params == function.params && wanted.results == function.results {
         return Ok(function);
@@ -146,14 +151,16 @@ fn find(module: &ModuleDescriptor, import: &Import, offered: Offer) -> Result<&'
 
 /// What to tell the author of a function that imports something that is not there.
 fn offer(module: &str, name: &str, offered: Offer) -> String {
-    let Some(functions) = offered.iter().find(|functions| functions.iter().any(|function| function.module == module)) else {
+    let of_module = |function: &&HostFunction| function.module == module;
+    let functions: Vec<_> = offered.iter().copied().flatten().chain(offered_to_components()).filter(of_module).collect();
+    if functions.is_empty() {
         let mut text = "on offer are the modules".to_owned();
         for functions in offered {
             let name = functions.first().map_or("", |function| function.module);
             let _ = write!(text, " `{name}` ({} functions)", functions.len());
         }
         return text;
-    };
+    }
     let nearest = importable::nearest(name, functions.iter().map(|function| function.name));
     let hint = nearest.map_or_else(String::new, |nearest| format!("the nearest is `{nearest}`, "));
     let names = functions.iter().map(|function| function.name).collect::<Vec<_>>().join(", ");
@@ -248,7 +255,7 @@ mod tests {
 
     #[test]
     fn no_host_function_has_too_many_parameters_or_stands_twice() {
-        let all: Vec<_> = OFFERED.iter().copied().flatten().collect();
+        let all: Vec<_> = super::offered().chain(offered_to_components()).collect();
         for (index, function) in all.iter().enumerate() {
             assert!(function.params.len() <= super::super::PARAMS_MAX, "{}", function.name);
             assert!(!function.params.contains(&ValType::V128), "{}: an argument has 64 bits at most", function.name);

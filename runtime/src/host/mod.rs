@@ -10,6 +10,7 @@
 
 mod body;
 mod call;
+pub mod canonical;
 mod context;
 mod effect;
 mod fetch;
@@ -23,6 +24,7 @@ mod note;
 mod pending;
 mod stdio;
 pub mod wasi;
+mod wasi2;
 
 use std::future::Future;
 
@@ -35,17 +37,18 @@ pub use call::{CallFailure, CallId, Outgoing};
 pub use context::{Context, Process, Streams, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
 pub use http::{MODULE as HTTP, RequestHead};
-pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered};
+pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered, offered_to_components};
 pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
 
+use crate::component_trap::ComponentTrap;
 use stdio::{Input, Output};
 use wasi::Errno;
 
 /// The most parameters that a host function has.
-pub const PARAMS_MAX: usize = 12;
+pub const PARAMS_MAX: usize = 16;
 
 /// A function that guests may import.
 #[derive(Debug)]
@@ -82,6 +85,8 @@ pub enum Code {
     Wasi(fn(&mut Call<'_>) -> Result<(), Stop>),
     /// Our own: the result is a number from zero; below zero it is one of WASI's error numbers, negated.
     Own(fn(&mut Call<'_>) -> Result<i32, Stop>),
+    /// A component's, behind a wrapper: what is flat of the result by the canonical ABI, or whether the wrapper has to go on with the call. See [`canonical`].
+    Canonical(fn(&mut Call<'_>) -> Result<Flat, Stop>),
 }
 
 /// Why a host function did not simply succeed.
@@ -103,11 +108,19 @@ pub enum Stop {
     Body(BodyError),
     /// What [watches](Watch) the invocation has objected to the call.
     Refused,
+    /// A component did what the component model forbids: the invocation ends.
+    Trap(ComponentTrap),
 }
 
 impl From<Errno> for Stop {
     fn from(errno: Errno) -> Stop {
         Stop::Errno(errno)
+    }
+}
+
+impl From<ComponentTrap> for Stop {
+    fn from(trap: ComponentTrap) -> Stop {
+        Stop::Trap(trap)
     }
 }
 
@@ -159,29 +172,52 @@ impl Args {
 pub struct Call<'a> {
     /// Its arguments.
     pub args: Args,
-    /// The calling instance's memory, if it has one.
+    /// The calling instance's memory, if it has one; of a component's wrapper that of the component.
     pub memory: Option<GuestMemory<'a>>,
+    /// The memory with the handle tables of a component.
+    state: Option<GuestMemory<'a>>,
     /// The host's side of the invocation.
     context: &'a mut Context,
     /// What it waits for.
     pending: Option<Pending>,
 }
 
-/// What a host function answers when all went well.
-pub trait Answered {
-    /// As the guest sees it.
-    fn answer(self) -> i32;
+/// The one result that a host function may have, as bits: those of an `i32` or an `f32` are the low ones. Meaningless where there is no result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flat(pub u64);
+
+impl Flat {
+    /// No result.
+    pub const NONE: Flat = Flat(0);
 }
 
-impl Answered for () {
-    fn answer(self) -> i32 {
-        0
+impl From<()> for Flat {
+    fn from((): ()) -> Flat {
+        Flat::NONE
     }
 }
 
-impl Answered for i32 {
-    fn answer(self) -> i32 {
-        self
+impl From<i32> for Flat {
+    fn from(value: i32) -> Flat {
+        Flat(value.cast_unsigned().into())
+    }
+}
+
+impl From<u32> for Flat {
+    fn from(value: u32) -> Flat {
+        Flat(value.into())
+    }
+}
+
+impl From<u64> for Flat {
+    fn from(value: u64) -> Flat {
+        Flat(value)
+    }
+}
+
+impl From<bool> for Flat {
+    fn from(value: bool) -> Flat {
+        Flat(value.into())
     }
 }
 
@@ -190,7 +226,28 @@ impl<'a> Call<'a> {
     #[inline]
     const fn new(function: &HostFunction, args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
         context.ports.open(function.effect);
-        Call { args, memory, context, pending: None }
+        Call { args, memory, state: None, context, pending: None }
+    }
+
+    /// The same for what that instance of a sandbox calls: with its memories.
+    #[inline]
+    fn of(
+        imported: &ImportedFunction,
+        args: Args,
+        instance: InstanceId,
+        sandbox: &'a mut Sandbox,
+        context: &'a mut Context,
+    ) -> Call<'a> {
+        if !matches!(imported.function.code, Code::Canonical(_)) {
+            return Call::new(imported.function, args, sandbox.memory(instance), context);
+        }
+        let (memory, state) = match sandbox.first_and_last_memory(instance) {
+            Some((memory, Some(state))) => (Some(memory), Some(state)),
+            // A component without a memory passes no address.
+            Some((state, None)) => (None, Some(state)),
+            None => (None, None),
+        };
+        Call { state, ..Call::new(imported.function, args, memory, context) }
     }
 
     /// Suspends the guest until `future` is done, then answers with what `then` makes of its output; meanwhile the worker runs others. The host
@@ -199,7 +256,7 @@ impl<'a> Call<'a> {
     ///
     /// The future is polled at once, and from then on when it is woken, on this worker. It runs in a context of tokio's; work that would
     /// block the thread goes through [`blocking::run`]. When the invocation ends, it is dropped wherever it is.
-    pub fn wait<T: 'static, R: Answered>(
+    pub fn wait<T: 'static, R: Into<Flat>>(
         &mut self,
         future: impl Future<Output = T> + 'static,
         then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
@@ -249,10 +306,11 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
     {
         return Answer::Ended(Stop::Refused);
     }
-    let mut call = Call::new(imported.function, args, sandbox.memory(instance), context);
+    let mut call = Call::of(imported, args, instance, sandbox, context);
     let result = match imported.function.code {
-        Code::Wasi(function) => function(&mut call).map(Answered::answer),
-        Code::Own(function) => function(&mut call),
+        Code::Wasi(function) => function(&mut call).map(Flat::from),
+        Code::Own(function) => function(&mut call).map(Flat::from),
+        Code::Canonical(function) => function(&mut call),
     };
     let pending = call.pending;
     answer(imported, sandbox, context, result, pending)
@@ -267,7 +325,7 @@ pub fn complete(
     completion: Completion,
 ) -> Answer {
     let args = Args::new(sandbox.host_args());
-    let mut call = Call::new(imported.function, args, sandbox.memory(instance), context);
+    let mut call = Call::of(imported, args, instance, sandbox, context);
     let result = completion(&mut call);
     let pending = call.pending;
     answer(imported, sandbox, context, result, pending)
@@ -278,20 +336,27 @@ fn answer(
     imported: &ImportedFunction,
     sandbox: &mut Sandbox,
     context: &Context,
-    result: Result<i32, Stop>,
+    result: Result<Flat, Stop>,
     pending: Option<Pending>,
 ) -> Answer {
-    let value = match (result, pending) {
+    let Flat(value) = match (result, pending) {
         (Ok(value), _) => value,
-        (Err(Stop::Errno(errno)), _) => match imported.function.code {
-            Code::Own(_) => -i32::from(errno.0),
-            Code::Wasi(_) => i32::from(errno.0),
+        (Err(stop @ Stop::Errno(errno)), _) => match imported.function.code {
+            Code::Own(_) => Flat::from(-i32::from(errno.0)),
+            Code::Wasi(_) => Flat::from(u32::from(errno.0)),
+            // What fails says so in its result.
+            Code::Canonical(_) => return Answer::Ended(stop),
         },
         (Err(Stop::Again), _) => return Answer::Again,
         (Err(Stop::Waits), Some(pending)) => return Answer::Waits(pending),
         (Err(stop), _) => return Answer::Ended(stop),
     };
-    let result = [Value::I32(value)];
+    let result = match imported.function.results.first() {
+        Some(ValType::I64) => [Value::I64(value.cast_signed())],
+        Some(ValType::F64) => [Value::F64(value)],
+        Some(ValType::F32) => [Value::F32(value as u32)],
+        _ => [Value::I32((value as u32).cast_signed())],
+    };
     let results = &result[..imported.function.results.len().min(1)];
     if sandbox.host_results(results).is_err() {
         // The signature was checked at load, so the types match; a guest that is gone needs no answer either.

@@ -16,10 +16,10 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 
-use super::{Answered, Call, Stop};
+use super::{Call, Flat, Stop};
 
 /// What is done when the wait is over: answers the call, ends it, or waits again.
-pub type Completion = Box<dyn FnOnce(&mut Call<'_>) -> Result<i32, Stop>>;
+pub type Completion = Box<dyn FnOnce(&mut Call<'_>) -> Result<Flat, Stop>>;
 
 /// What a guest waits for in a host call.
 pub struct Pending(Pin<Box<dyn Future<Output = Completion>>>);
@@ -36,13 +36,13 @@ impl fmt::Debug for Pending {
 
 impl Pending {
     /// Waits for `future`, and answers with what `then` makes of its output.
-    pub(super) fn new<T: 'static, R: Answered>(
+    pub(super) fn new<T: 'static, R: Into<Flat>>(
         future: impl Future<Output = T> + 'static,
         then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
     ) -> Pending {
         Pending(Box::pin(async move {
             let output = future.await;
-            let completion: Completion = Box::new(move |call| then(call, output).map(Answered::answer));
+            let completion: Completion = Box::new(move |call| then(call, output).map(R::into));
             completion
         }))
     }

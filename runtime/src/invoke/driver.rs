@@ -299,6 +299,7 @@ impl Driver {
                 Some(Progress::Ended(if status == 0 { Ok(()) } else { Err(self.exited(status)) }))
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
+            Ok(Answer::Ended(Stop::Trap(trap))) => Some(Progress::Ended(Err(Failure::Component(trap)))),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
             Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.

@@ -17,10 +17,11 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::host::call::Calls;
+use crate::host::canonical::{Resources, Typed};
 use crate::host::effect::{Effect, Effects};
 use crate::host::fetch::Fetches;
 use crate::host::wasi::{Descriptors, Errno, Grant};
-use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings};
+use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings, wasi2};
 use crate::kv::{BucketName, Space};
 use crate::reply::{Fields, ReplyBytes, ReplyHead};
 use crate::upstream::Upstream;
@@ -41,6 +42,8 @@ pub(in crate::host) struct Ports {
     buckets: Vec<BucketName>,
     pub(super) calls: Calls,
     pub(super) fetches: Fetches,
+    /// What a component's handles stand for.
+    resources: Resources,
 }
 
 /// The standard streams of an invocation, and what it says about its reply.
@@ -56,6 +59,8 @@ pub struct Streams {
     pub(in crate::host) reply_head: Option<Box<ReplyHead>>,
     /// What it has said is to come behind its reply.
     pub(in crate::host) trailers: Option<Box<Fields>>,
+    /// Whether a component serves the request through `wasi:http`: then its standard streams are not the request's and the reply's.
+    pub(in crate::host) is_http: bool,
 }
 
 /// What differs from one moment to the next.
@@ -68,14 +73,21 @@ impl Streams {
     #[must_use]
     pub const fn of_request(body: Body, reply: ReplyBytes, reply_bytes_max: usize, log: LogLines) -> Streams {
         let output = Output::Reply { bytes: reply, bytes_max: reply_bytes_max };
-        Streams { input: Input::Body(body), output, errors: Output::Log(log), reply_head: None, trailers: None }
+        Streams { input: Input::Body(body), output, errors: Output::Log(log), reply_head: None, trailers: None, is_http: false }
     }
 
     /// Those of a program: files of this process. Reading `input` waits until `deadline`, if there is one.
     #[must_use]
     pub const fn of_program(input: File, deadline: Option<Instant>, output: File, errors: File) -> Streams {
         let input = Input::File { file: input, deadline };
-        Streams { input, output: Output::File(output), errors: Output::File(errors), reply_head: None, trailers: None }
+        Streams {
+            input,
+            output: Output::File(output),
+            errors: Output::File(errors),
+            reply_head: None,
+            trailers: None,
+            is_http: false,
+        }
     }
 }
 
@@ -99,7 +111,17 @@ impl Ports {
     pub(in crate::host) fn new(process: Arc<Process>, streams: Streams) -> Ports {
         let descriptors = Descriptors::new(&process.grants);
         let (calls, fetches) = (Calls::default(), Fetches::default());
-        Ports { open: Effects::default(), process, streams, descriptors, head: None, buckets: Vec::new(), calls, fetches }
+        Ports {
+            open: Effects::default(),
+            process,
+            streams,
+            descriptors,
+            head: None,
+            buckets: Vec::new(),
+            calls,
+            fetches,
+            resources: Resources::default(),
+        }
     }
 
     pub(in crate::host) fn set_head(&mut self, head: Option<Box<RequestHead>>) {
@@ -133,7 +155,51 @@ impl Ports {
 
     /// Whether files or folders are open that were not when it began.
     pub(in crate::host) fn has_opened(&self) -> bool {
-        self.descriptors.has_opened()
+        self.descriptors.has_opened() || self.resources.has_more()
+    }
+
+    /// What a component's handles stand for. Each is made by a host function whose effect opened what is behind it.
+    pub(in crate::host) fn resources_mut(&mut self) -> &mut Resources {
+        self.resources.reserve(wasi2::standing(&self.process.grants));
+        &mut self.resources
+    }
+
+    /// What a component's handle stands for.
+    pub(in crate::host) fn resource<T: Typed>(&mut self, representation: u32) -> Result<&mut T, Stop> {
+        self.stand(representation);
+        self.resources.get(representation)
+    }
+
+    /// Makes what every invocation of the function has, if the representation stands for that.
+    fn stand(&mut self, representation: u32) {
+        if self.resources_mut().is_missing(representation)
+            && let Some(resource) = wasi2::stand(&self.process.grants, representation)
+        {
+            self.resources.stand(representation, resource);
+        }
+    }
+
+    /// A component's handle was dropped, and with it what it stands for, unless every invocation has that.
+    pub(in crate::host) fn drop_resource(&mut self, representation: u32) -> Result<(), Stop> {
+        if representation > 0 && representation <= wasi2::standing(&self.process.grants) {
+            return Ok(());
+        }
+        self.resources_mut().remove(representation).map(drop)
+    }
+
+    /// What a component's handles stand for, beside the streams.
+    pub(in crate::host) fn resources_and_streams(&mut self) -> Result<(&mut Resources, &mut Streams), Stop> {
+        self.check(Effect::Stream).map(|()| (&mut self.resources, &mut self.streams))
+    }
+
+    /// Bytes that the resources of a component keep.
+    pub(super) fn resource_bytes(&self) -> usize {
+        self.resources.memory_bytes()
+    }
+
+    /// A component serves the request through `wasi:http`.
+    pub(in crate::host) const fn serve_http(&mut self) {
+        self.streams.is_http = true;
     }
 
     #[inline]
@@ -261,6 +327,7 @@ mod tests {
         match function.code {
             Code::Own(code) => code(&mut call),
             Code::Wasi(code) => code(&mut call).map(|()| 0),
+            Code::Canonical(code) => code(&mut call).map(|_| 0),
         }
     }
 

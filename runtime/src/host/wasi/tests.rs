@@ -10,7 +10,7 @@ use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
 use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
 use crate::host::{
-    Args, Body, Call, Code, Context, Effect, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
+    Args, Body, Call, Code, Context, Effect, Flat, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
 };
 
 const PAGE: u32 = 64 << 10;
@@ -76,7 +76,7 @@ impl World {
         while result == Err(Stop::Waits) {
             let pending = call.pending.take().expect("it says for what");
             let completion = self.waiter.wait(pending, None).unwrap().expect("there is no deadline");
-            result = completion(&mut call).map(|answer| assert_eq!(answer, 0));
+            result = completion(&mut call).map(|answer| assert_eq!(answer, Flat::NONE));
         }
         result
     }

@@ -1,0 +1,88 @@
+//! What a component did that ends its invocation as a trap does: the component model leaves no other answer.
+
+use std::fmt;
+
+use awsm_abi::component::Violation;
+
+/// Why an invocation of a component trapped in a host call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComponentTrap {
+    /// What the component's own glue has seen.
+    Violation(Violation),
+    /// What is wrong with a handle that was passed.
+    Handle {
+        /// The handle.
+        handle: u32,
+        /// What is wrong with it.
+        violation: Violation,
+    },
+    /// An argument or the place of a result does not lie within the memory.
+    OutOfBounds,
+    /// An argument or the place of a result is not where its type may be.
+    Unaligned,
+    /// A string is not in UTF-8.
+    Utf8 {
+        /// Where in the string it ceases to be.
+        at: usize,
+    },
+    /// An argument has a case that its type does not have.
+    Case,
+    /// What a function returns is larger than the host keeps.
+    ResultTooLarge,
+    /// It goes on with a call that has no more to say.
+    NothingToResume,
+    /// A resource is dropped while there are others that depend on it.
+    HasChildren,
+    /// It has as many resources of the host as an invocation may.
+    ResourcesExhausted,
+    /// It writes more to a stream than it was told there is room for.
+    BeyondPermit,
+    /// It polls nothing, or more than may be polled at once.
+    PollCount,
+}
+
+impl fmt::Display for ComponentTrap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ComponentTrap::Violation(violation) => violation.message(),
+            ComponentTrap::Handle { handle, violation: Violation::UnknownHandle } => {
+                return write!(f, "{} {handle}", Violation::UnknownHandle.message());
+            }
+            ComponentTrap::Handle { handle, violation } => return write!(f, "{}: handle {handle}", violation.message()),
+            ComponentTrap::OutOfBounds => "pointer out of bounds of memory",
+            ComponentTrap::Unaligned => "pointer not aligned",
+            ComponentTrap::Utf8 { at } => return write!(f, "invalid utf8 at byte {at} of the argument"),
+            ComponentTrap::Case => "argument has a case that its type does not have",
+            ComponentTrap::ResultTooLarge => "result is larger than the host keeps",
+            ComponentTrap::NothingToResume => "no call is left to go on with",
+            ComponentTrap::HasChildren => "resource has children",
+            ComponentTrap::ResourcesExhausted => "too many resources of the host",
+            ComponentTrap::BeyondPermit => "write to a stream beyond what it had room for",
+            ComponentTrap::PollCount => "empty or too long list of pollables",
+        })
+    }
+}
+
+impl ComponentTrap {
+    /// What it is, for machines.
+    #[must_use]
+    pub const fn identifier(self) -> &'static str {
+        match self {
+            ComponentTrap::OutOfBounds => "memory_out_of_bounds",
+            _ => "component",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trap_says_which_handle_and_where() {
+        let handle = |violation| ComponentTrap::Handle { handle: 7, violation }.to_string();
+        assert_eq!(handle(Violation::UnknownHandle), "unknown handle index 7");
+        assert_eq!(handle(Violation::Lent), "cannot remove owned resource while borrowed: handle 7");
+        assert_eq!(ComponentTrap::Utf8 { at: 3 }.to_string(), "invalid utf8 at byte 3 of the argument");
+    }
+}

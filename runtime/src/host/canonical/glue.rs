@@ -1,0 +1,66 @@
+//! `sledge:canonical`: what wrappers and glue of a component import beside interfaces.
+
+use awsm_abi::component::{self, CANONICAL, Violation};
+use awsm_abi::types::ValType::{I32, I64};
+
+use super::canonical;
+use crate::component_trap::ComponentTrap;
+use crate::host::Effect::{Head, Safe, Stream};
+use crate::host::{Call, Flat, HostFunction, Stop, wasi2};
+
+/// The interface.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(CANONICAL, component::RESUME, &[I32], &[I64], Safe, resume),
+    canonical(CANONICAL, component::TRAP, &[I32], &[], Safe, trap),
+    canonical(CANONICAL, component::REQUEST, &[I32], &[I32], Head, request),
+    canonical(CANONICAL, component::RESPONSE, &[I32], &[I32], Head, response),
+    canonical(CANONICAL, component::DROP, &[I32], &[], Stream, drop),
+    canonical(CANONICAL, component::EXIT, &[I32], &[], Stream, exit),
+];
+
+/// `resume(address) -> next`: goes on with a result that needs memory of the component.
+fn resume(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let address = call.args.u32(0);
+    let lowering = call.context.lowering.as_mut().ok_or(ComponentTrap::NothingToResume)?;
+    lowering.resume(address);
+    let next = lowering.next();
+    if next != component::RESUME_DONE.cast_unsigned() {
+        return Ok(Flat(next));
+    }
+    let lowering = call.context.lowering.take().ok_or(ComponentTrap::NothingToResume)?;
+    lowering.write(call.memory.as_mut().ok_or(Stop::Trap(ComponentTrap::OutOfBounds))?)?;
+    Ok(Flat(next))
+}
+
+/// `trap(code)`: the glue saw what the component model forbids.
+fn trap(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Err(match Violation::of(call.args.u32(0)) {
+        Some(violation) => ComponentTrap::Violation(violation),
+        None => ComponentTrap::Case,
+    }
+    .into())
+}
+
+/// `request(table) -> handle`: the request that is being served. From then on the standard streams are the log's.
+fn request(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.context.ports.serve_http();
+    call.give(wasi2::http::IncomingRequest).map(|own| Flat::from(own.0))
+}
+
+/// `response(table) -> handle`: where its response goes.
+fn response(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.context.ports.serve_http();
+    call.give(wasi2::http::ResponseOutparam).map(|own| Flat::from(own.0))
+}
+
+/// `drop(representation)`: an owned handle was dropped.
+fn drop(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.args.u32(0);
+    call.context.ports.drop_resource(representation)?;
+    Ok(Flat::NONE)
+}
+
+/// `exit(result)`: how a command ended.
+fn exit(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Err(Stop::Exit(u32::from(call.args.u32(0) != 0)))
+}

@@ -1,0 +1,171 @@
+//! Waiting: what pollables stand for, and a guest that is suspended until one of them is ready.
+//!
+//! Nothing that is waited for is taken from its resource: each is looked at with a waker, and again when it was woken. So one wait has any number of subjects, and
+//! whatever is not ready goes on where it is.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use super::{Resource, Resources, Typed, number};
+use crate::host::{Call, Flat, Stop, Streams};
+use crate::timeout::before;
+
+/// How often something is looked at that wakes nobody: a file that is standard input of `sledge run`.
+const LOOK_TIME: Duration = Duration::from_millis(5);
+
+/// A `pollable`.
+#[derive(Debug)]
+pub(in crate::host) struct Pollable(pub(in crate::host) Subject);
+
+/// What a pollable waits for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::host) enum Subject {
+    /// Nothing.
+    Ready,
+    /// A time; none for one that does not come.
+    At(Option<Instant>),
+    /// That the resource with this representation [is ready](Resource::is_ready), on which the pollable depends.
+    Of(u32),
+}
+
+impl Resource for Pollable {}
+
+impl Typed for Pollable {
+    const NUMBER: u32 = number("wasi:io/poll@0.2", "pollable");
+}
+
+/// A look at what may be ready.
+#[derive(Debug)]
+pub(in crate::host) struct Look<'l> {
+    /// The standard streams of the invocation.
+    pub(in crate::host) streams: &'l mut Streams,
+    /// Whom to wake; none for a look after which nobody waits.
+    waker: Option<&'l Waker>,
+    /// When to look again at the latest.
+    until: Option<Instant>,
+}
+
+impl Look<'_> {
+    /// What is to be woken when it may be ready.
+    pub(in crate::host) fn context(&self) -> Context<'_> {
+        Context::from_waker(self.waker.unwrap_or(Waker::noop()))
+    }
+
+    /// Whether the guest waits if nothing is ready.
+    pub(in crate::host) const fn waits(&self) -> bool {
+        self.waker.is_some()
+    }
+
+    /// It may be ready then.
+    pub(in crate::host) fn wake_at(&mut self, time: Instant) {
+        self.until = Some(self.until.map_or(time, |until| until.min(time)));
+    }
+
+    /// It wakes nobody.
+    pub(in crate::host) fn wake_soon(&mut self) {
+        self.wake_at(Instant::now() + LOOK_TIME);
+    }
+
+    /// Whether a subject is ready.
+    pub(in crate::host) fn at(&mut self, resources: &mut Resources, subject: Subject) -> Result<bool, Stop> {
+        match subject {
+            Subject::Ready => Ok(true),
+            Subject::At(Some(time)) => {
+                self.wake_at(time);
+                Ok(time <= Instant::now())
+            }
+            Subject::At(None) => Ok(false),
+            Subject::Of(representation) => resources.any(representation)?.is_ready(self),
+        }
+    }
+}
+
+/// Woken by whatever is waited for.
+#[derive(Debug, Default)]
+struct Signal(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_woken: bool,
+    waker: Option<Waker>,
+}
+
+impl Signal {
+    fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_woken {
+            return Poll::Ready(());
+        }
+        state.waker = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Signal>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Signal>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_woken = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Which of these subjects are ready now, by their places.
+    ///
+    /// # Errors
+    /// When the invocation ends by looking.
+    pub(in crate::host) fn ready(&mut self, subjects: &[Subject]) -> Result<Vec<u32>, Stop> {
+        self.look(subjects, None).map(|(ready, _)| ready)
+    }
+
+    /// Suspends the guest until one of these subjects may be ready; then `then` goes on with the call, and looks again.
+    pub(in crate::host) fn until_ready(
+        &mut self,
+        subjects: &[Subject],
+        then: impl FnOnce(&mut Call<'_>) -> Result<Flat, Stop> + 'static,
+    ) -> Stop {
+        let signal = Arc::new(Signal::default());
+        let waker = Waker::from(Arc::clone(&signal));
+        let until = match self.look(subjects, Some(&waker)) {
+            Ok((ready, until)) => {
+                // It became so in between.
+                if !ready.is_empty() {
+                    waker.wake();
+                }
+                until
+            }
+            Err(stop) => return stop,
+        };
+        let wait = async move {
+            let woken = poll_fn(|context| signal.poll(context));
+            match until {
+                Some(until) => drop(before(|| until, woken).await),
+                None => woken.await,
+            }
+        };
+        self.wait(wait, move |call, ()| then(call))
+    }
+
+    /// Which are ready, and when to look again at the latest.
+    fn look(&mut self, subjects: &[Subject], waker: Option<&Waker>) -> Result<(Vec<u32>, Option<Instant>), Stop> {
+        let (resources, streams) = self.context.ports.resources_and_streams()?;
+        let mut look = Look { streams, waker, until: None };
+        let mut ready = Vec::new();
+        for (index, subject) in (0..).zip(subjects) {
+            if look.at(resources, *subject)? {
+                ready.push(index);
+            }
+        }
+        Ok((ready, look.until))
+    }
+}

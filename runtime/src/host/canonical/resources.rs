@@ -1,0 +1,200 @@
+//! The host's resources of one invocation: what the representations in handle tables stand for.
+//!
+//! A representation is a place in a slab, from 1. The first places belong to what every invocation of a function has alike, its standard streams and granted
+//! folders: those are made when they are first asked for. So a handle of one of them may be part of a snapshot, and means in each invocation that one's.
+
+use std::any::Any;
+use std::fmt;
+
+use awsm_abi::component::{RESOURCES, Violation};
+
+use super::Look;
+use crate::component_trap::ComponentTrap;
+use crate::host::Stop;
+
+/// Resources that an invocation may have.
+pub(super) const RESOURCES_MAX: usize = 1 << 16;
+
+/// What a handle of a component may stand for. Dropped with its handle or with the invocation.
+pub(in crate::host) trait Resource: Any + Send + fmt::Debug {
+    /// Bytes that it keeps in the host's memory beside itself.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+
+    /// Whether a pollable of it is ready. Otherwise [`Look`] says what has to be arranged.
+    ///
+    /// # Errors
+    /// When the invocation ends by that.
+    fn is_ready(&mut self, _: &mut Look<'_>) -> Result<bool, Stop> {
+        Ok(true)
+    }
+}
+
+/// A resource that has a type in WIT.
+pub(in crate::host) trait Typed: Resource {
+    /// Its number among [`RESOURCES`]: [`number`].
+    const NUMBER: u32;
+}
+
+/// The number of a resource of the host, from its interface with its track and its name.
+///
+/// # Panics
+/// When there is none: only to be used where constants are evaluated.
+pub(in crate::host) const fn number(interface: &str, name: &str) -> u32 {
+    let mut index = 0;
+    while index < RESOURCES.len() {
+        if same(RESOURCES[index].0, interface) && same(RESOURCES[index].1, name) {
+            return index as u32 + 1;
+        }
+        index += 1;
+    }
+    panic!("a resource of the host");
+}
+
+const fn same(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut index = 0;
+    while index < left.len() && index < right.len() && left[index] == right[index] {
+        index += 1;
+    }
+    index == left.len() && index == right.len()
+}
+
+/// A resource in its place.
+#[derive(Debug)]
+struct Held {
+    resource: Box<dyn Resource>,
+    /// The representation of what it depends on; zero for nothing.
+    parent: u32,
+    /// How many depend on it.
+    children: u32,
+}
+
+/// The resources of an invocation.
+#[derive(Debug, Default)]
+pub(in crate::host) struct Resources {
+    places: Vec<Option<Held>>,
+    /// Places that were vacated.
+    vacant: Vec<u32>,
+    /// How many places, from the first, are for what every invocation has.
+    standing: u32,
+    /// What the resources keep beside themselves, when that was last asked.
+    memory_bytes: usize,
+}
+
+/// What a representation that belongs to nothing is answered with.
+fn unknown() -> Stop {
+    ComponentTrap::Violation(Violation::UnknownHandle).into()
+}
+
+impl Resources {
+    /// Reserves the first places for what every invocation has, before anything is inserted.
+    pub(in crate::host) fn reserve(&mut self, standing: u32) {
+        if self.places.len() < standing as usize {
+            self.places.resize_with(standing as usize, || None);
+            self.standing = standing;
+        }
+    }
+
+    /// Whether that place is reserved, and nothing there yet.
+    pub(in crate::host) fn is_missing(&self, representation: u32) -> bool {
+        (1..=self.standing).contains(&representation) && self.places[representation as usize - 1].is_none()
+    }
+
+    /// Puts what every invocation has to its place.
+    pub(in crate::host) fn stand(&mut self, representation: u32, resource: Box<dyn Resource>) {
+        if self.is_missing(representation) {
+            self.places[representation as usize - 1] = Some(Held { resource, parent: 0, children: 0 });
+        }
+    }
+
+    /// Whether there is more than what every invocation has.
+    pub(in crate::host) fn has_more(&self) -> bool {
+        self.places.iter().skip(self.standing as usize).any(Option::is_some)
+    }
+
+    /// Bytes that they keep.
+    pub(in crate::host) fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Option<Held>>() + self.memory_bytes
+    }
+
+    /// Asks anew what they keep. For those of which it changes.
+    pub(in crate::host) fn count(&mut self) {
+        self.memory_bytes = self.places.iter().flatten().map(|held| held.resource.memory_bytes()).sum();
+    }
+
+    /// Keeps a resource; its representation. One that depends on `parent` has to be dropped before that.
+    ///
+    /// # Errors
+    /// A trap, when there are too many, or no such parent.
+    pub(in crate::host) fn insert(&mut self, resource: Box<dyn Resource>, parent: Option<u32>) -> Result<u32, Stop> {
+        if self.places.len() - self.vacant.len() >= RESOURCES_MAX {
+            return Err(ComponentTrap::ResourcesExhausted.into());
+        }
+        if let Some(parent) = parent.filter(|parent| *parent > self.standing) {
+            self.held(parent)?.children += 1;
+        }
+        let held = Some(Held { resource, parent: parent.unwrap_or(0), children: 0 });
+        if let Some(index) = self.vacant.pop() {
+            self.places[index as usize] = held;
+            return Ok(index + 1);
+        }
+        self.places.push(held);
+        // Far fewer.
+        Ok(self.places.len() as u32)
+    }
+
+    fn held(&mut self, representation: u32) -> Result<&mut Held, Stop> {
+        let index = (representation as usize).wrapping_sub(1);
+        self.places.get_mut(index).and_then(Option::as_mut).ok_or_else(unknown)
+    }
+
+    /// The resource of that representation.
+    ///
+    /// # Errors
+    /// A trap, when there is none.
+    pub(in crate::host) fn any(&mut self, representation: u32) -> Result<&mut dyn Resource, Stop> {
+        Ok(&mut *self.held(representation)?.resource)
+    }
+
+    /// The resource of that type.
+    ///
+    /// # Errors
+    /// A trap, when there is none.
+    pub(in crate::host) fn get<T: Typed>(&mut self, representation: u32) -> Result<&mut T, Stop> {
+        let resource: &mut dyn Any = self.any(representation)?;
+        resource.downcast_mut().ok_or_else(unknown)
+    }
+
+    /// Takes a resource away from its place.
+    ///
+    /// # Errors
+    /// A trap, when there is none, or others depend on it.
+    pub(in crate::host) fn remove(&mut self, representation: u32) -> Result<Box<dyn Resource>, Stop> {
+        if self.held(representation)?.children > 0 {
+            return Err(ComponentTrap::HasChildren.into());
+        }
+        let index = representation - 1;
+        let held = self.places[index as usize].take().ok_or_else(unknown)?;
+        if held.parent > self.standing
+            && let Ok(parent) = self.held(held.parent)
+        {
+            parent.children -= 1;
+        }
+        if representation > self.standing {
+            self.vacant.push(index);
+        }
+        Ok(held.resource)
+    }
+
+    /// Takes a resource of that type away from its place.
+    ///
+    /// # Errors
+    /// A trap, when there is none, or others depend on it.
+    pub(in crate::host) fn take<T: Typed>(&mut self, representation: u32) -> Result<Box<T>, Stop> {
+        self.get::<T>(representation)?;
+        let resource: Box<dyn Any> = self.remove(representation)?;
+        resource.downcast().map_err(|_| unknown())
+    }
+}
