@@ -99,11 +99,9 @@ pub(crate) fn compile_within(
     let code = outputs.into_iter().zip(0..).map(|(object, index)| CodeObject::read(object, index, DefaultRow::Call));
     let code = code.collect::<Result<Vec<_>, _>>()?;
     let modules: Vec<_> = sources.iter().map(Source::parts).collect();
-    let homes: Vec<_> = parts.iter().map(|&(home, _)| home).collect();
     let parts = Parts {
         modules: &modules,
         plan: &plan,
-        homes: &homes,
         segment,
         opt_level: options.opt_level,
         arch: cpu.arch,

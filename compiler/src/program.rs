@@ -195,6 +195,14 @@ impl<'a> Program<'a> {
             Err(error) if is_one => Err(error),
             Err(error) => Err(CompileError::Module { index, source: Box::new(error) }),
         };
-        self.modules.iter().enumerate().map(parse).collect()
+        let mut modules = self.modules.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let mut bytes = 0;
+        for module in &mut modules {
+            // Of one the limit is lower.
+            module.wasm_base = bytes as u32;
+            bytes += u64::from(module.bytes);
+            module::limit("bytes of all modules of a program", bytes, u64::from(u32::MAX), 0)?;
+        }
+        Ok(modules)
     }
 }

@@ -15,8 +15,6 @@ use crate::options::OptLevel;
 pub(crate) struct Parts<'a> {
     pub(crate) modules: &'a [ModuleParts<'a>],
     pub(crate) plan: &'a [Instantiation],
-    /// The module of each code range, by its place in `modules`.
-    pub(crate) homes: &'a [usize],
     pub(crate) segment: bool,
     pub(crate) opt_level: OptLevel,
     pub(crate) arch: Arch,

@@ -45,6 +45,7 @@ fn describe_module(
     let moved = |data: &DataSegment| DataSegment { blob_start: blob_start + data.blob_start, ..data.clone() };
     Ok(ModuleDescriptor {
         name: module.name.clone(),
+        wasm_base: module.wasm_base,
         types: types(part, code)?,
         groups: module.groups.clone(),
         exceptions: module.exceptions,

@@ -47,13 +47,13 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The object with the line tables of code ranges; none when no module has lines. Helpers, whose ranges are the last, have none.
+/// The object with the line tables of code ranges; none when no module has lines. Helpers, whose rows name no place, have none.
 pub(super) fn object(parts: &Parts<'_>, texts: &[Text]) -> Result<Option<Vec<u8>>, CompileError> {
     let arch = parts.arch;
-    let lines: Vec<_> = parts.modules.iter().map(|part| Lines::of(part.module)).collect();
+    let lines: Vec<_> = parts.modules.iter().map(|part| (part.module.wasm_base, Lines::of(part.module))).collect();
     let mut dwarf = Dwarf::new();
-    for (index, (text, &home)) in texts.iter().zip(parts.homes).enumerate() {
-        if let Some(unit) = lines[home].as_ref().and_then(|lines| unit(lines, index, text)) {
+    for (index, text) in texts.iter().enumerate() {
+        if let Some(unit) = unit(&lines, index, text) {
             dwarf.units.add(unit);
         }
     }
@@ -86,8 +86,15 @@ pub(super) fn object(parts: &Parts<'_>, texts: &[Text]) -> Result<Option<Vec<u8>
     object.write().map(Some).map_err(|error| failed(&error))
 }
 
+/// File, line and column of what an offset of the trap table stands for. `lines`: of each module, with where its offsets begin.
+fn find<'l>(lines: &'l [(u32, Option<Lines<'_>>)], wasm_offset: u32) -> Option<(&'l str, u32, u32)> {
+    let after = lines.partition_point(|(base, _)| *base <= wasm_offset);
+    let (base, lines) = lines.get(after.checked_sub(1)?)?;
+    lines.as_ref()?.find(wasm_offset - base)
+}
+
 /// The unit of a code range; none when no source line is known in it.
-fn unit(lines: &Lines<'_>, index: usize, text: &Text) -> Option<Unit> {
+fn unit(lines: &[(u32, Option<Lines<'_>>)], index: usize, text: &Text) -> Option<Unit> {
     // Version 4, so that no section refers to another but through offsets that are right as they are: this is the only object with such sections.
     let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
     let start = Address::Symbol { symbol: index, addend: 0 };
@@ -97,7 +104,7 @@ fn unit(lines: &Lines<'_>, index: usize, text: &Text) -> Option<Unit> {
     program.begin_sequence(Some(start));
     let (mut known, mut current) = (false, None);
     for row in &text.trap_rows {
-        let place = lines.find(row.wasm_offset);
+        let place = find(lines, row.wasm_offset);
         if place == current {
             continue;
         }

@@ -25,8 +25,6 @@ pub(super) struct Text {
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) rows: Vec<TrapRow>,
-    /// Index of the module whose functions lie in it, if any do.
-    pub(super) module: Option<usize>,
 }
 
 /// The place of an operator in one of an artifact's modules.
@@ -59,13 +57,12 @@ impl<'d> Artifact<'d> {
         };
         let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
         let descriptor = raw.decode().with_context(advice)?;
-        let text = |(text, module): (&RawText<'_>, Option<usize>)| Text {
+        let text = |text: &RawText<'_>| Text {
             start: section.address().wrapping_add_signed(text.start),
             bytes: text.bytes,
             rows: text.trap_rows().collect(),
-            module,
         };
-        let texts = raw.texts.iter().zip(text_modules(&descriptor, raw.texts.len())).map(text).collect();
+        let texts = raw.texts.iter().map(text).collect();
         let functions = file.symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.size() > 0);
         let mut symbols: Vec<_> = functions.filter_map(|f| Some((f.address(), f.size(), f.name().ok()?))).collect();
         symbols.sort_unstable();
@@ -84,23 +81,16 @@ impl<'d> Artifact<'d> {
         (address - start < bytes).then_some((name, address - start))
     }
 
+    /// The place that an offset of the trap table stands for; none where it lies in no function's body.
+    pub(super) fn place_of_row(&self, row: &TrapRow) -> Option<Place> {
+        let (module, offset) = self.descriptor.place(row.wasm_offset)?;
+        self.place(module, offset)
+    }
+
     /// The place that an offset into a module stands for; none where it lies in no function's body.
     pub(super) fn place(&self, module: usize, offset: u32) -> Option<Place> {
         let functions = &self.descriptor.modules[module].functions;
         let function = functions.partition_point(|function| function.wasm_start <= offset).checked_sub(1)?;
         (offset < functions[function].wasm_end).then_some(Place { module, function, offset })
     }
-}
-
-/// For each code range the module whose functions lie in it. Each range has functions of one module only; that of helpers has none.
-fn text_modules(descriptor: &Descriptor, texts: usize) -> Vec<Option<usize>> {
-    let mut modules = vec![None; texts];
-    for (index, module) in descriptor.modules.iter().enumerate() {
-        for code in module.functions.iter().filter_map(|function| function.code) {
-            if let Some(of_text) = modules.get_mut(code.text as usize) {
-                *of_text = Some(index);
-            }
-        }
-    }
-    modules
 }

@@ -103,7 +103,7 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     let row = row.filter(|row| {
         artifact.symbol_at(address).is_none_or(|(_, past)| address - past <= text.start + u64::from(row.code_offset))
     });
-    match row.and_then(|row| Some((row, artifact.place(text.module?, row.wasm_offset)?))) {
+    match row.and_then(|row| Some((row, artifact.place_of_row(row)?))) {
         Some((row, place)) => {
             describe_wasm(&mut answer, artifact, &place);
             describe_trap(&mut answer, row);
@@ -128,8 +128,9 @@ fn explain_place(artifact: &Artifact<'_>, place: &Place) -> String {
     let mut answer = String::new();
     describe_wasm(&mut answer, artifact, place);
     let mut places = Vec::new();
-    for text in artifact.texts.iter().filter(|text| text.module == Some(place.module)) {
-        let rows = text.rows.iter().filter(|row| row.wasm_offset == place.offset);
+    let wasm_offset = artifact.descriptor.modules[place.module].wasm_base.saturating_add(place.offset);
+    for text in &artifact.texts {
+        let rows = text.rows.iter().filter(|row| row.wasm_offset == wasm_offset);
         places.extend(rows.map(|row| (text.start + u64::from(row.code_offset), *row)));
     }
     if let Some((_, row)) = places.first() {

@@ -45,6 +45,10 @@ pub(crate) struct TypeIdx(pub(crate) u32);
 pub(crate) struct Module<'a> {
     /// Which of its program's it is.
     pub(crate) index: ModuleIdx,
+    /// Its size in bytes.
+    pub(crate) bytes: u32,
+    /// Where the trap table counts its bytes from: see [`awsm_abi::descriptor::ModuleDescriptor::wasm_base`].
+    pub(crate) wasm_base: u32,
     /// From the name section.
     pub(crate) name: Option<String>,
     /// Function types.

@@ -57,6 +57,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn read(mut self, wasm: &'a [u8], accepted: WasmFeatures, progress: &dyn Progress) -> Result<Module<'a>, Failure> {
+        self.module.bytes = wasm.len() as u32;
         let mut validator = Validator::new_with_features(accepted);
         let mut parser = Parser::new(0);
         parser.set_features(accepted);

@@ -90,6 +90,8 @@ pub struct CodeRef {
 pub struct ModuleDescriptor {
     /// From the name section.
     pub name: Option<String>,
+    /// Where the trap table counts its bytes from: each module of a program follows the one before it. Zero for the first.
+    pub wasm_base: u32,
     /// Function types, with the entry through which the host calls functions of that type (see [`crate::calls`]).
     pub types: Vec<TypeDescriptor>,
     /// Number of types in each recursion group, in their order. Types refer to others of their own and of earlier groups.
@@ -420,13 +422,23 @@ impl ModuleDescriptor {
     }
 }
 
+impl Descriptor {
+    /// The module to which an offset of the trap table belongs, and the offset in that module.
+    #[must_use]
+    pub fn place(&self, wasm_offset: u32) -> Option<(usize, u32)> {
+        let after = self.modules.partition_point(|module| module.wasm_base <= wasm_offset);
+        let index = after.checked_sub(1)?;
+        Some((index, wasm_offset.checked_sub(self.modules[index].wasm_base)?))
+    }
+}
+
 /// A row of the trap table: at this offset of the code range stands an instruction of that operator. Rows stand for what can trap and for
 /// calls; an offset between two rows belongs to the earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrapRow {
     /// Bytes from the start of the code range.
     pub code_offset: u32,
-    /// Bytes from the start of the WebAssembly module.
+    /// Bytes from the start of the WebAssembly module, plus [`ModuleDescriptor::wasm_base`]: code of several modules may lie in one code range.
     pub wasm_offset: u32,
     /// Number of the [`TrapCode`](crate::TrapCode) with which it may trap; zero for a call.
     pub trap: u8,

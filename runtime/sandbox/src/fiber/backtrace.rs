@@ -80,10 +80,9 @@ pub(crate) fn trap_row(store: &Store, pc: usize) -> Option<TrapRow> {
 fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
     let artifact = artifact_at(store, pc)?;
     let native = artifact.function_at(pc)?;
-    let row = artifact.trap_row(pc);
-    let function = row.and_then(|row| Some((artifact.function_of_wasm_offset(native.module, row.wasm_offset)?, row.wasm_offset)));
-    let location = match function {
-        Some((function, offset)) => WasmLocation { module: native.module, function, offset },
+    let place = artifact.trap_row(pc).and_then(|row| artifact.place(row.wasm_offset));
+    let location = match place {
+        Some(location) => location,
         // Before the first row of its function: in what prepares its frame.
         None => {
             let module = &artifact.descriptor.modules[native.module as usize];
@@ -92,7 +91,8 @@ fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
             WasmLocation { module: native.module, function: native.function, offset }
         }
     };
-    Some((location, location.function != native.function, artifact))
+    let inlined = (location.module, location.function) != (native.module, native.function);
+    Some((location, inlined, artifact))
 }
 
 /// Calls `each` with the address of each instruction that is being executed, innermost first.

@@ -14,6 +14,7 @@ use super::lines::Lines;
 use super::module::Module;
 use super::{cpu, elf};
 use crate::error::LoadError;
+use crate::event::WasmLocation;
 use crate::limits::DESCRIPTOR_BYTES_MAX;
 use crate::load::arena::{CodeRange, Part};
 use crate::types;
@@ -290,10 +291,10 @@ impl Loaded {
     /// The source line of a place in a WebAssembly module that has a row in the trap table, if the artifact knows lines.
     pub(crate) fn source(&self, module: u32, wasm_offset: u32) -> Option<String> {
         let lines = self.lines.as_ref()?;
+        let wasm_offset = self.descriptor.modules.get(module as usize)?.wasm_base.checked_add(wasm_offset)?;
         let in_text = |text: &Text| {
-            let rows = text.rows.iter().filter(|row| row.wasm_offset == wasm_offset);
-            let mut addresses = rows.map(|row| text.addresses.start + row.code_offset as usize);
-            addresses.find(|&address| self.function_at(address).is_some_and(|function| function.module == module))
+            let row = text.rows.iter().find(|row| row.wasm_offset == wasm_offset)?;
+            Some(text.addresses.start + row.code_offset as usize)
         };
         let address = self.texts.iter().find_map(in_text)?;
         lines.at((address - self.code.address()) as u64)
@@ -310,6 +311,13 @@ impl Loaded {
     pub(crate) fn function_at(&self, address: usize) -> Option<&CodeOfFunction> {
         let after = self.functions.partition_point(|function| function.addresses.start <= address);
         self.functions.get(after.checked_sub(1)?).filter(|function| function.addresses.contains(&address))
+    }
+
+    /// The place in a module for which an offset of the trap table stands; none where it lies in no function's body.
+    pub(crate) fn place(&self, wasm_offset: u32) -> Option<WasmLocation> {
+        let (module, offset) = self.descriptor.place(wasm_offset)?;
+        let module = module as u32;
+        Some(WasmLocation { module, function: self.function_of_wasm_offset(module, offset)?, offset })
     }
 
     /// The defined function of a module in whose body an offset into the WebAssembly module lies: its index in the function space.

@@ -190,6 +190,7 @@ pub(crate) fn parts() -> Parts {
     let others = others.map(|(name, kind)| Export { name: name.to_string(), kind, index: 0 });
     let element = |name: &str| 2 + position(FUNCTIONS.iter().map(|(name, _)| *name), name);
     let module = ModuleDescriptor {
+        wasm_base: 0,
         name: None,
         types,
         groups: vec![1; TYPES.len()],
