@@ -13,14 +13,15 @@ use crate::artifact::{self, CodeObject, DefaultRow, ModuleParts, Parts};
 use crate::component::Composition;
 use crate::error::CompileError;
 use crate::helpers;
+use crate::linked::Linked;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
 use crate::module::{self, FuncId, Module};
 use crate::options::{CompileOptions, Effort, Emit};
 use crate::parallel;
-use crate::partition::{self, Part, Plan};
+use crate::partition::{self, Joined, Plan};
 use crate::program::{Checked, Program};
 use crate::progress::{Phase, Progress};
-use crate::translate::{self, Unit};
+use crate::translate::{self, Unit, Whole};
 use crate::watch::Watch;
 
 /// Compiles a program to what [`CompileOptions::emit`] asks for: one artifact, or one text, of all of its modules.
@@ -75,14 +76,15 @@ pub(crate) fn compile_within(
         let slow = surroundings.slow.iter().filter(|id| id.module == source.module.index);
         slow.for_each(|id| progress.warn(&partition::slow_warning(source.module, id.function)));
     }
-    let parts = sources.iter().enumerate().flat_map(|(home, source)| source.plan.parts.iter().map(move |part| (home, part)));
-    let mut parts: Vec<_> = parts.collect();
+    let linked = Linked::new(&modules, &plan);
+    let mut parts = partition::join(sources.iter().map(|source| (source.module, &source.plan)), &linked, options.bounds);
     // What was given up comes last: earlier parts keep the numbers that they had when they were finished.
-    parts.sort_by_key(|(_, part)| part.apart);
+    parts.sort_by_key(Joined::apart);
     // And one for helpers.
     module::limit("code ranges", parts.len() as u64 + 1, TEXTS_MAX as u64, 0)?;
     let segment = options.bounds == Bounds::Segment;
-    let job = Job { sources: &sources, parts: &parts, segment, cpu: &cpu, emit: options.emit, progress, surroundings };
+    let whole = Whole { modules: &modules, linked: &linked };
+    let job = Job { whole, sources: &sources, parts: &parts, segment, cpu: &cpu, emit: options.emit, progress, surroundings };
     let threads = parallel::threads(options.jobs, parts.len());
     if let Some(supervisor) = surroundings.supervisor {
         supervisor.reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
@@ -144,9 +146,10 @@ impl<'a> Source<'a> {
 
 /// The generation of a program's code.
 struct Job<'a> {
+    whole: Whole<'a>,
     sources: &'a [Source<'a>],
-    /// Of all modules, each with the place of its module in `sources`.
-    parts: &'a [(usize, &'a Part)],
+    /// Of all modules.
+    parts: &'a [Joined<'a>],
     segment: bool,
     cpu: &'a TargetCpu,
     emit: Emit,
@@ -162,7 +165,7 @@ impl Job<'_> {
         if !phases.is_whole {
             self.progress.begin(Phase::Generate, self.sources.iter().map(|source| source.module.bodies.len()).sum());
         }
-        let weights: Vec<_> = parts.iter().map(|(_, part)| part.bytes).collect();
+        let weights: Vec<_> = parts.iter().map(Joined::bytes).collect();
         let mut functions_done = 0;
         parallel::map(
             &weights,
@@ -171,14 +174,13 @@ impl Job<'_> {
                 if let Some(finished) = self.surroundings.finished.get(&index) {
                     return Ok(finished.clone());
                 }
-                let (home, part) = parts[index];
-                self.progress.part(index, Some(&part.description(self.sources[home].module)));
+                self.progress.part(index, Some(&parts[index].description(self.whole.modules)));
                 let output = self.supervised(index, &phases);
                 self.progress.part(index, None);
                 output
             },
             |index| {
-                functions_done += parts[index].1.functions.len();
+                functions_done += parts[index].functions();
                 phases.advance(functions_done);
             },
         )
@@ -194,24 +196,29 @@ impl Job<'_> {
     }
 
     fn part(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
-        let (home, part) = self.parts[index];
-        let Source { module, layout, bounds, plan } = &self.sources[home];
-        let is_first = self.parts[..index].iter().all(|&(other, _)| other != home);
-        let machine = Machine::new(self.cpu, part.effort)?;
+        let joined = &self.parts[index];
+        let effort = joined.effort();
+        let machine = Machine::new(self.cpu, effort)?;
         let context = Context::create();
-        let ir = Ir::new(&context, &machine, layout.size());
+        let ir = Ir::new(&context, &machine);
         ir.define_at_start(&artifact::text_symbol(index as u32));
-        let unit = Unit::new(module, ir, *layout, bounds.clone(), self.segment, part, &plan.shared);
+        let mut all_bounds = Vec::new();
         phases.begin(Phase::Translate);
-        if is_first {
-            translate::entries(&unit)?;
+        for &(home, part) in &joined.members {
+            let Source { module, layout, bounds, plan } = &self.sources[home];
+            let has = |other: &Joined<'_>| other.members.iter().any(|&(other, _)| other == home);
+            let is_first = !self.parts[..index].iter().any(has);
+            let unit = Unit::new(self.whole, module, &ir, *layout, bounds.clone(), self.segment, part, &plan.shared);
+            if is_first {
+                translate::entries(&unit)?;
+            }
+            translate::translate(&unit, part)?;
+            all_bounds.extend_from_slice(bounds);
         }
-        translate::translate(&unit, part)?;
-        let Unit { ir, .. } = unit;
         let code = ir.finish()?;
 
         phases.begin(Phase::Optimise);
-        llvm::optimise(&code, &machine, part.effort, bounds)?;
+        llvm::optimise(&code, &machine, effort, &all_bounds)?;
         if self.emit == Emit::LlvmIr {
             return Ok(code.print_to_string().to_bytes().to_vec());
         }
@@ -222,23 +229,28 @@ impl Job<'_> {
     /// The functions that are worth watching.
     fn to_watch(&self) -> Vec<(FuncId, usize)> {
         let unfinished = self.parts.iter().enumerate().filter(|(index, _)| !self.surroundings.finished.contains_key(index));
-        unfinished.flat_map(|(_, &(home, part))| part.to_watch(self.sources[home].module)).collect()
+        let members = unfinished.flat_map(|(_, joined)| &joined.members);
+        members.flat_map(|&(home, part)| part.to_watch(self.sources[home].module)).collect()
     }
 
     /// Texts one after the other, each below a line that says what it is, if there are several.
     fn join(&self, outputs: Vec<Vec<u8>>, comment: char) -> Vec<u8> {
         let count = outputs.len();
         let mut all = Vec::new();
-        for (index, (&(home, part), text)) in self.parts.iter().zip(outputs).enumerate() {
+        for (index, (joined, text)) in self.parts.iter().zip(outputs).enumerate() {
             if count > 1 {
-                let module = match self.sources.len() {
-                    1 => String::new(),
-                    _ => format!(", module {home}"),
-                };
-                let functions = part.functions.first().zip(part.functions.last());
-                let functions =
-                    functions.map_or_else(String::new, |(first, last)| format!(", functions {} to {}", first.0, last.0));
-                all.extend_from_slice(format!("{comment} part {} of {count}{module}{functions}\n", index + 1).as_bytes());
+                let members = joined.members.iter().map(|&(home, part)| {
+                    let module = match self.sources.len() {
+                        1 => String::new(),
+                        _ => format!(", module {home}"),
+                    };
+                    let functions = part.functions.first().zip(part.functions.last());
+                    let functions =
+                        functions.map_or_else(String::new, |(first, last)| format!(", functions {} to {}", first.0, last.0));
+                    module + &functions
+                });
+                let members: String = members.collect();
+                all.extend_from_slice(format!("{comment} part {} of {count}{members}\n", index + 1).as_bytes());
             }
             all.extend_from_slice(&text);
         }

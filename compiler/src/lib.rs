@@ -16,6 +16,7 @@ mod error;
 pub mod frontend;
 mod helpers;
 pub mod isolated;
+mod linked;
 mod llvm;
 mod module;
 mod options;

@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use awsm_abi::limits::OPTIMISED_OPERATORS_MAX;
+use awsm_abi::types::Bounds;
 use wasmparser::Operator;
 
 use crate::error::CompileError;
+use crate::linked::Linked;
 use crate::module::{FuncId, FuncIdx, Module};
 use crate::options::{CompileOptions, Effort, OptLevel};
 
@@ -44,6 +46,72 @@ pub(crate) struct Part {
     pub(crate) apart: Option<usize>,
     /// Size of all bodies to translate.
     pub(crate) bytes: usize,
+}
+
+/// Parts that are compiled together: one of a large module, or the whole of several small ones that call each other, such as those of a component.
+pub(crate) struct Joined<'a> {
+    /// Each with the place of its module in the program.
+    pub(crate) members: Vec<(usize, &'a Part)>,
+}
+
+impl Joined<'_> {
+    /// For a part that was made for a function that was given up: the function's place among all of these.
+    pub(crate) fn apart(&self) -> Option<usize> {
+        self.members.iter().find_map(|(_, part)| part.apart)
+    }
+
+    /// Size of all bodies to translate.
+    pub(crate) fn bytes(&self) -> usize {
+        self.members.iter().map(|(_, part)| part.bytes).sum()
+    }
+
+    /// Number of functions.
+    pub(crate) fn functions(&self) -> usize {
+        self.members.iter().map(|(_, part)| part.functions.len()).sum()
+    }
+
+    /// How hard to optimise: the same for all.
+    pub(crate) fn effort(&self) -> Effort {
+        self.members.first().map_or(Effort::Level(OptLevel::O0), |(_, part)| part.effort)
+    }
+
+    /// What is in it, for messages: of the largest member.
+    pub(crate) fn description(&self, modules: &[Module<'_>]) -> String {
+        let largest = self.members.iter().max_by_key(|(_, part)| part.bytes);
+        largest.map_or_else(String::new, |&(home, part)| part.description(&modules[home]))
+    }
+}
+
+/// Joins parts of a program's modules, given in their order: modules that are one part, of which there is one instance, up to the size of a module that stays whole.
+/// What was given up stays apart, so that the others stay what they were.
+pub(crate) fn join<'a>(
+    modules: impl Iterator<Item = (&'a Module<'a>, &'a Plan)>,
+    linked: &Linked,
+    bounds: Bounds,
+) -> Vec<Joined<'a>> {
+    let mut joined: Vec<Joined<'a>> = Vec::new();
+    // Where the last of the joined ones stands, and how large it is.
+    let mut open: Option<(usize, usize)> = None;
+    for (home, (module, plan)) in modules.enumerate() {
+        let is_whole = plan.parts.iter().filter(|part| part.apart.is_none()).count() == 1;
+        let bytes: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
+        let may_join = is_whole && linked.is_single(module) && bounds != Bounds::Segment && bytes <= WHOLE_BYTES;
+        for part in &plan.parts {
+            match open {
+                Some((place, size)) if may_join && part.apart.is_none() && size + bytes <= WHOLE_BYTES => {
+                    joined[place].members.push((home, part));
+                    open = Some((place, size + bytes));
+                }
+                _ => {
+                    if may_join && part.apart.is_none() {
+                        open = Some((joined.len(), bytes));
+                    }
+                    joined.push(Joined { members: vec![(home, part)] });
+                }
+            }
+        }
+    }
+    joined
 }
 
 /// A function that is optimised less than was asked for.

@@ -10,14 +10,16 @@ use super::cpu::TargetCpu;
 pub(super) struct Attributes {
     /// Of every function with a body.
     function: Vec<Attribute>,
-    /// Of the parameter `vmctx`.
+    /// Of the parameter `vmctx`, beside its size.
     vmctx: Vec<Attribute>,
+    /// LLVM's number of the attribute that says so.
+    dereferenceable: u32,
     no_merge: Attribute,
     no_inline: Attribute,
 }
 
 impl Attributes {
-    pub(super) fn new(context: &Context, cpu: &TargetCpu, vmctx_bytes: u32) -> Attributes {
+    pub(super) fn new(context: &Context, cpu: &TargetCpu) -> Attributes {
         let named = |name: &str, value: u64| context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
         let string = |name: &str, value: &str| context.create_string_attribute(name, value);
         let uwtable_async = 2;
@@ -38,12 +40,8 @@ impl Attributes {
                 string("indirect-tls-seg-refs", ""),
             ],
             // Not `noalias`: instances of one sandbox reach each other's globals.
-            vmctx: vec![
-                named("nonnull", 0),
-                named("noundef", 0),
-                named("align", 16),
-                named("dereferenceable", u64::from(vmctx_bytes)),
-            ],
+            vmctx: vec![named("nonnull", 0), named("noundef", 0), named("align", 16)],
+            dereferenceable: Attribute::get_named_enum_kind_id("dereferenceable"),
             no_merge: named("nomerge", 0),
             no_inline: named("noinline", 0),
         }
@@ -53,8 +51,11 @@ impl Attributes {
         self.function.iter().for_each(|&attribute| function.add_attribute(AttributeLoc::Function, attribute));
     }
 
-    pub(super) fn of_vmctx(&self, function: FunctionValue<'_>) {
+    /// `bytes`: size of the vmctx.
+    pub(super) fn of_vmctx(&self, context: &Context, function: FunctionValue<'_>, bytes: u32) {
         self.vmctx.iter().for_each(|&attribute| function.add_attribute(AttributeLoc::Param(0), attribute));
+        let size = context.create_enum_attribute(self.dereferenceable, u64::from(bytes));
+        function.add_attribute(AttributeLoc::Param(0), size);
     }
 
     /// Keeps a call apart from others like it, whose place in the WebAssembly module is another.

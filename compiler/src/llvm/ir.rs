@@ -129,7 +129,7 @@ pub(crate) enum Visibility {
 }
 
 impl<'ctx> Ir<'ctx> {
-    pub(crate) fn new(context: &'ctx Context, machine: &Machine, vmctx_bytes: u32) -> Ir<'ctx> {
+    pub(crate) fn new(context: &'ctx Context, machine: &Machine) -> Ir<'ctx> {
         let module = context.create_module("wasm");
         machine.adopt(&module);
         module.set_source_file_name("module.wasm");
@@ -138,7 +138,7 @@ impl<'ctx> Ir<'ctx> {
             debug: DebugInfo::new(context, &module),
             types: Types::new(context),
             cpu: machine.cpu.clone(),
-            attributes: Attributes::new(context, &machine.cpu, vmctx_bytes),
+            attributes: Attributes::new(context, &machine.cpu),
             alias: AliasTags::new(context),
             invariant: context.metadata_node(&[]),
             unlikely: context.metadata_node(&[context.metadata_string("branch_weights").into(), weight(1), weight(1 << 20)]),
@@ -171,13 +171,14 @@ impl<'ctx> Ir<'ctx> {
         self.module.set_inline_assembly(&start_symbol(symbol));
     }
 
-    /// Declares a function that will get a body, unless it is one of another part.
+    /// Declares a function that will get a body, unless it is one of another part. It may have been declared before, by a module that calls it.
     pub(crate) fn function(
         &self,
         name: &str,
         ty: FunctionType<'ctx>,
         convention: CallConv,
         visibility: Visibility,
+        vmctx_bytes: u32,
     ) -> FunctionValue<'ctx> {
         let linkage = match visibility {
             Visibility::Module => Linkage::LinkOnceODR,
@@ -185,11 +186,25 @@ impl<'ctx> Ir<'ctx> {
             Visibility::Copy => Linkage::AvailableExternally,
             Visibility::Elsewhere => Linkage::External,
         };
-        let function = self.module.add_function(name, ty, Some(linkage));
+        let function = self.declared(name, ty, convention);
+        function.set_linkage(linkage);
+        self.attributes.of_vmctx(self.context, function, vmctx_bytes);
+        function
+    }
+
+    /// A function of another module of the program: nothing is said of its vmctx.
+    pub(crate) fn foreign_function(&self, name: &str, ty: FunctionType<'ctx>) -> FunctionValue<'ctx> {
+        self.declared(name, ty, CallConv::Guest)
+    }
+
+    fn declared(&self, name: &str, ty: FunctionType<'ctx>, convention: CallConv) -> FunctionValue<'ctx> {
+        if let Some(known) = self.module.get_function(name) {
+            return known;
+        }
+        let function = self.module.add_function(name, ty, Some(Linkage::External));
         function.set_call_conventions(convention as u32);
         hide(function.as_global_value());
         self.attributes.of_function(function);
-        self.attributes.of_vmctx(function);
         function
     }
 

@@ -64,13 +64,37 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
                 let call = self.builder.build_call(callee, &arguments, "")?;
                 self.finish_call(call, target, then)
             }
-            None => {
-                let entry = self.unit.layout.imported_function(function.0);
-                let code = self.context_pointer(entry + vmctx::function::CODE)?;
-                let callee = self.context_pointer(entry + vmctx::function::VMCTX)?;
-                self.call_pointer(code, callee, ty, then)
-            }
+            None => self.call_import(function, ty, then),
         }
+    }
+
+    fn call_import(&mut self, function: FuncIdx, ty: TypeIdx, then: Then) -> Result<(), CompileError> {
+        let entry = self.unit.layout.imported_function(function.0);
+        let Some((target, code)) = self.unit.linked(function) else {
+            let code = self.context_pointer(entry + vmctx::function::CODE)?;
+            let callee = self.context_pointer(entry + vmctx::function::VMCTX)?;
+            return self.call_pointer(code, callee, ty, then);
+        };
+        let callee = match target.behind {
+            None => self.context_pointer(entry + vmctx::function::VMCTX)?,
+            Some(behind) => {
+                // Instances of a plan have places one after the other.
+                let own = self.context_i32(vmctx::INSTANCE_INDEX)?;
+                let behind = self.const_i32(behind.cast_unsigned());
+                let index = self.builder.build_int_add(own, behind, "")?;
+                self.instance(index)?
+            }
+        };
+        self.segment_of(callee)?;
+        let target = self.from_outside(ty);
+        let arguments = self.pop_arguments(callee, target, then)?;
+        let call = self.builder.build_call(code, &arguments, "")?;
+        self.finish_call(call, target, then)
+    }
+
+    /// A callee of which only its type is known.
+    fn from_outside(&self, ty: TypeIdx) -> Callee {
+        Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions, leaves: true }
     }
 
     fn call_indirect(&mut self, ty: TypeIdx, table: u32, then: Then) -> Result<(), CompileError> {
@@ -144,7 +168,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         then: Then,
     ) -> Result<(), CompileError> {
         self.segment_of(callee)?;
-        let target = Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions, leaves: true };
+        let target = self.from_outside(ty);
         let arguments = self.pop_arguments(callee, target, then)?;
         let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
         self.finish_call(call, target, then)

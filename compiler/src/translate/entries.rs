@@ -47,10 +47,10 @@ pub(crate) fn build(unit: &Unit<'_, '_>) -> Result<(), CompileError> {
 }
 
 fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
-    let (ir, types) = (&unit.ir, unit.ir.types);
+    let (ir, types) = (unit.ir, unit.ir.types);
     let pointer = types.ptr.into();
     let signature = types.void.fn_type(&[pointer, pointer, pointer], false);
-    let entry = ir.function(&entry_symbol(unit.module, ty), signature, CallConv::C, Visibility::Artifact);
+    let entry = ir.function(&entry_symbol(unit.module, ty), signature, CallConv::C, Visibility::Artifact, unit.layout.size());
     let builder = ir.context.create_builder();
     builder.position_at_end(ir.context.append_basic_block(entry, "entry"));
     let params = entry.get_params();
@@ -99,9 +99,9 @@ fn build_entry(unit: &Unit<'_, '_>, ty: TypeIdx) -> Result<(), CompileError> {
 }
 
 fn build_thunk(unit: &Unit<'_, '_>, function: FuncIdx, symbol: &str) -> Result<(), CompileError> {
-    let (ir, types) = (&unit.ir, unit.ir.types);
+    let (ir, types) = (unit.ir, unit.ir.types);
     let ty = unit.module.functions[function.0 as usize];
-    let thunk = ir.function(symbol, unit.llvm_type(ty), CallConv::Guest, Visibility::Artifact);
+    let thunk = ir.function(symbol, unit.llvm_type(ty), CallConv::Guest, Visibility::Artifact, unit.layout.size());
     ir.no_inline(thunk);
     let builder = ir.context.create_builder();
     builder.position_at_end(ir.context.append_basic_block(thunk, "entry"));

@@ -83,7 +83,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
         function: FunctionValue<'ctx>,
         offset: u32,
     ) -> Result<FunctionTranslator<'a, 'ctx>, CompileError> {
-        let ir = &unit.ir;
+        let ir = unit.ir;
         let name = unit.module.function_names[index.0 as usize].as_deref().unwrap_or("");
         let scope = ir.scope(function, name, unit.module.wasm_base + offset);
         let entry = ir.context.append_basic_block(function, "entry");

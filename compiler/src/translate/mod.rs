@@ -24,7 +24,7 @@ mod unit;
 mod variable;
 
 pub(crate) use entries::{build as entries, entry_types};
-pub(crate) use unit::{Unit, entry_symbol, function_symbol, thunk_symbol};
+pub(crate) use unit::{Unit, Whole, entry_symbol, function_symbol, thunk_symbol};
 
 use crate::error::CompileError;
 use crate::partition::Part;

@@ -3,21 +3,31 @@
 use std::cell::RefCell;
 
 use awsm_abi::calls::{params_in_memory, results_in_memory};
+use awsm_abi::descriptor::{Export, ExternKind};
 use awsm_abi::types::{Bounds, FuncType};
 use awsm_abi::vmctx::Layout;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType};
 use inkwell::values::FunctionValue;
 
+use crate::linked::{Linked, Target};
 use crate::llvm::{
     Access, AliasClass, CallConv, FUNCTION_SYMBOL_INDEX_END, FUNCTION_SYMBOL_START, Ir, SYMBOL_MODULE_END, Visibility,
 };
 use crate::module::{FuncIdx, Import, Module, ModuleIdx, TypeIdx};
 use crate::partition::Part;
 
+/// The program of which a module is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'m> {
+    pub(crate) modules: &'m [Module<'m>],
+    pub(crate) linked: &'m Linked,
+}
+
 /// A part of a module in translation.
 pub(crate) struct Unit<'m, 'ctx> {
+    pub(crate) whole: Whole<'m>,
     pub(crate) module: &'m Module<'m>,
-    pub(crate) ir: Ir<'ctx>,
+    pub(crate) ir: &'m Ir<'ctx>,
     pub(crate) layout: Layout,
     /// How accesses to each memory are checked.
     pub(crate) bounds: Vec<Bounds>,
@@ -34,8 +44,9 @@ pub(crate) struct Unit<'m, 'ctx> {
 impl<'m, 'ctx> Unit<'m, 'ctx> {
     /// Declares the functions of a part of the module.
     pub(crate) fn new(
+        whole: Whole<'m>,
         module: &'m Module<'m>,
-        ir: Ir<'ctx>,
+        ir: &'m Ir<'ctx>,
         layout: Layout,
         bounds: Vec<Bounds>,
         segment: bool,
@@ -43,7 +54,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         shared: &[bool],
     ) -> Unit<'m, 'ctx> {
         let shared_signature = Signature { convention: CallConv::Guest, exception: module.exceptions };
-        let types: Vec<_> = module.types.iter().map(|ty| llvm_type(&ir, ty, shared_signature)).collect();
+        let types: Vec<_> = module.types.iter().map(|ty| llvm_type(ir, ty, shared_signature)).collect();
         let mut visibilities = vec![Visibility::Elsewhere; module.bodies.len()];
         for &function in &part.functions {
             let Some(index) = module.defined(function) else { continue };
@@ -52,7 +63,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         }
         part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
         let functions = RefCell::new(vec![None; module.bodies.len()]);
-        let unit = Unit { module, ir, layout, bounds, segment, types, visibilities, functions };
+        let unit = Unit { whole, module, ir, layout, bounds, segment, types, visibilities, functions };
         // In the order of the module, since their code gets the order of their declarations.
         for &function in &part.functions {
             unit.function(function);
@@ -63,8 +74,16 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
     fn declare(&self, function: FuncIdx, visibility: Visibility) -> FunctionValue<'ctx> {
         let symbol = function_symbol(self.module, function);
         let signature = self.signature(function);
-        let ty = llvm_type(&self.ir, self.module.function_type(function), signature);
-        self.ir.function(&symbol, ty, signature.convention, visibility)
+        let ty = llvm_type(self.ir, self.module.function_type(function), signature);
+        self.ir.function(&symbol, ty, signature.convention, visibility, self.layout.size())
+    }
+
+    /// What an imported function is, and its code, if that is known.
+    pub(crate) fn linked(&self, function: FuncIdx) -> Option<(Target, FunctionValue<'ctx>)> {
+        let target = self.whole.linked.function(self.module, function)?;
+        let module = &self.whole.modules[target.function.module.0 as usize];
+        let symbol = function_symbol(module, target.function.function);
+        Some((target, self.ir.foreign_function(&symbol, self.llvm_type(self.module.functions[function.0 as usize]))))
     }
 
     /// LLVM's type of functions of a type that are reached by address.
@@ -93,7 +112,15 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
 
     /// The alias class of a memory's contents.
     pub(crate) fn memory_access(&self, memory: u32) -> Access {
-        if memory < self.module.imported_memories { AliasClass::ImportedMemory.into() } else { Access::memory(memory) }
+        let known = self.whole.linked.memory(self.module, memory);
+        known.map_or_else(|| AliasClass::ImportedMemory.into(), Access::memory)
+    }
+
+    /// The alias class of a global that the module defines. Where another module may see it, it is the one of imported globals.
+    pub(crate) fn global_access(&self, global: u32) -> AliasClass {
+        let is_exported = |export: &Export| export.kind == ExternKind::Global && export.index == global;
+        let is_shared = self.whole.modules.len() > 1 && self.module.exports.iter().any(is_exported);
+        if is_shared { AliasClass::ImportedGlobal } else { AliasClass::Global }
     }
 }
 

@@ -82,7 +82,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
 
     fn global_cell(&mut self, index: u32) -> Result<(PointerValue<'ctx>, AliasClass), CompileError> {
         match index.checked_sub(self.unit.module.imported_globals) {
-            Some(defined) => Ok((self.at(self.vmctx, self.unit.layout.global(defined)), AliasClass::Global)),
+            Some(defined) => Ok((self.at(self.vmctx, self.unit.layout.global(defined)), self.unit.global_access(index))),
             None => Ok((self.context_pointer(self.unit.layout.imported_global(index))?, AliasClass::ImportedGlobal)),
         }
     }
