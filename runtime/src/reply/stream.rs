@@ -202,6 +202,18 @@ impl Writer {
         self.is_bodiless || state.is_closed || state.under_way_bytes() < BYTES_MAX
     }
 
+    /// Bytes that can be written now.
+    #[must_use]
+    pub fn room_bytes(&self) -> usize {
+        let state = self.pipe.state();
+        if self.is_bodiless || state.is_closed { BYTES_MAX } else { BYTES_MAX.saturating_sub(state.under_way_bytes()) }
+    }
+
+    /// As [`room`](Writer::room), for one look.
+    pub fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        if self.room_bytes() > 0 { Poll::Ready(()) } else { self.pipe.poll_room(context) }
+    }
+
     /// Waits for room.
     pub fn room(&self) -> impl Future<Output = ()> + use<> {
         let pipe = Arc::clone(&self.pipe);

@@ -14,7 +14,8 @@ pub(super) fn clock(id: u32) -> Result<ClockId, Errno> {
     }
 }
 
-pub(super) fn nanoseconds(time: Timespec) -> u64 {
+/// A time in nanoseconds, as far as they can be counted.
+pub(in crate::host) fn nanoseconds(time: Timespec) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

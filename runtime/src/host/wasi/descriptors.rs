@@ -34,16 +34,16 @@ pub(in crate::host) enum Standard {
 /// An open file descriptor.
 #[derive(Debug)]
 pub(in crate::host) struct Descriptor {
-    pub(super) kind: Kind,
+    pub(in crate::host) kind: Kind,
     /// What can be done with it.
-    pub(super) base: u64,
+    pub(in crate::host) base: u64,
     /// What can be done at most with what is opened through it.
-    pub(super) inheriting: u64,
+    pub(in crate::host) inheriting: u64,
 }
 
 /// What a descriptor stands for.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(in crate::host) enum Kind {
     Stream(Standard),
     File(File),
     Folder(Folder),
@@ -51,19 +51,19 @@ pub(super) enum Kind {
 
 /// A file that is open.
 #[derive(Debug)]
-pub(super) struct File {
-    pub(super) file: Arc<fs::File>,
+pub(in crate::host) struct File {
+    pub(in crate::host) file: Arc<fs::File>,
     /// Its `fdflags`.
-    pub(super) flags: u16,
+    pub(in crate::host) flags: u16,
     /// Below a folder that was granted for writing.
     pub(super) write: bool,
-    pub(super) _open: Open,
+    pub(in crate::host) open: Arc<Open>,
 }
 
 /// A folder that is open.
 #[derive(Debug)]
-pub(super) struct Folder {
-    pub(super) dir: Arc<Dir>,
+pub(in crate::host) struct Folder {
+    pub(in crate::host) dir: Arc<Dir>,
     /// The grant through which it was reached, among those of the function.
     pub(super) grant: usize,
     /// Whether that grant is for writing.
@@ -71,26 +71,29 @@ pub(super) struct Folder {
     /// Whether it is what was granted, and not below it.
     pub(super) granted: bool,
     /// None for what was granted: that is open once for all sandboxes.
-    pub(super) _open: Option<Open>,
+    pub(in crate::host) open: Option<Arc<Open>>,
 }
 
 /// One of the system's descriptors, counted.
 #[derive(Debug)]
-pub(super) struct Open(());
+pub(in crate::host) struct Open {
+    /// Among those of an invocation of a component, which has no table of them.
+    _share: Option<Arc<()>>,
+}
 
 impl Open {
     /// Takes one.
     ///
     /// # Errors
     /// `ENFILE` when sandboxes have as many as they may.
-    pub(super) fn take() -> Result<Open, Errno> {
+    pub(in crate::host) fn take(share: Option<Arc<()>>) -> Result<Open, Errno> {
         static MAX: LazyLock<usize> = LazyLock::new(|| {
             let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
             usize::try_from(current / SYSTEM_SHARE).unwrap_or(usize::MAX)
         });
         // Relaxed: a count, with which nothing else is published.
         if OPEN.fetch_add(1, Ordering::Relaxed) < *MAX {
-            return Ok(Open(()));
+            return Ok(Open { _share: share });
         }
         OPEN.fetch_sub(1, Ordering::Relaxed);
         Err(Errno::NFILE)
@@ -112,11 +115,42 @@ impl Descriptor {
     }
 
     /// A granted folder.
-    fn granted(index: usize, grant: &Grant) -> Descriptor {
+    pub(in crate::host) fn granted(index: usize, grant: &Grant) -> Descriptor {
         let base = if grant.write { rights::FOLDER } else { rights::FOLDER & !rights::CHANGING };
-        let folder = Folder { dir: Arc::clone(&grant.dir), grant: index, write: grant.write, granted: true, _open: None };
+        let folder = Folder { dir: Arc::clone(&grant.dir), grant: index, write: grant.write, granted: true, open: None };
         // To write is passed on in any case, so that a guest that wants to write is told why not, and not given a descriptor without that right.
         Descriptor { kind: Kind::Folder(folder), base, inheriting: rights::FOLDER | rights::FILE }
+    }
+
+    /// It, if it has that right.
+    pub(in crate::host) fn with(&self, right: u64) -> Result<&Descriptor, Errno> {
+        if self.base & right == right { Ok(self) } else { Err(self.refusal(right)) }
+    }
+
+    /// The file, if it is one and has that right.
+    pub(in crate::host) fn file(&self, right: u64) -> Result<&File, Errno> {
+        match &self.with(right)?.kind {
+            Kind::File(file) => Ok(file),
+            // Streams have few of a file's rights, folders some that files have too.
+            Kind::Stream(_) => Err(Errno::BADF),
+            Kind::Folder(_) => Err(Errno::ISDIR),
+        }
+    }
+
+    /// The folder, if it is one and has that right, and what it passes on.
+    pub(in crate::host) fn folder(&self, right: u64) -> Result<(&Folder, u64), Errno> {
+        match &self.with(right)?.kind {
+            Kind::Folder(folder) => Ok((folder, self.inheriting)),
+            Kind::Stream(_) | Kind::File(_) => Err(Errno::NOTDIR),
+        }
+    }
+
+    /// The index of the grant to which a folder belongs.
+    ///
+    /// # Errors
+    /// When it is no folder.
+    pub(in crate::host) fn grant(&self) -> Result<usize, Errno> {
+        Ok(self.folder(0)?.0.grant)
     }
 
     /// Why it does not allow what needs `right`.
@@ -188,28 +222,17 @@ impl Descriptors {
 
     /// An open descriptor that has that right.
     pub(super) fn with(&self, fd: u32, right: u64) -> Result<&Descriptor, Errno> {
-        let descriptor = self.get(fd)?;
-        if descriptor.base & right == right { Ok(descriptor) } else { Err(descriptor.refusal(right)) }
+        self.get(fd)?.with(right)
     }
 
     /// A file that has that right.
     pub(super) fn file(&self, fd: u32, right: u64) -> Result<&File, Errno> {
-        let descriptor = self.with(fd, right)?;
-        match &descriptor.kind {
-            Kind::File(file) => Ok(file),
-            // Streams have few of a file's rights, folders some that files have too.
-            Kind::Stream(_) => Err(Errno::BADF),
-            Kind::Folder(_) => Err(Errno::ISDIR),
-        }
+        self.get(fd)?.file(right)
     }
 
     /// A folder that has that right, and what it passes on.
     pub(super) fn folder(&self, fd: u32, right: u64) -> Result<(&Folder, u64), Errno> {
-        let descriptor = self.with(fd, right)?;
-        match &descriptor.kind {
-            Kind::Folder(folder) => Ok((folder, descriptor.inheriting)),
-            Kind::Stream(_) | Kind::File(_) => Err(Errno::NOTDIR),
-        }
+        self.get(fd)?.folder(right)
     }
 
     /// The lowest free number.

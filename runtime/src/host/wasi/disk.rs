@@ -2,7 +2,7 @@
 
 use super::Errno;
 use crate::blocking;
-use crate::host::{Call, Stop};
+use crate::host::{Call, Flat, Stop};
 
 /// Does `work`, which may wait for a disk and knows nothing of the guest, while others run; then, with the guest's memory and context,
 /// `finish` with what came of it.
@@ -11,8 +11,17 @@ pub(super) fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Errno> + Send + 'static,
     finish: impl FnOnce(&mut Call<'_>, T) -> Result<(), Stop> + 'static,
 ) -> Result<(), Stop> {
+    Err(begin(call, work, move |call, result| finish(call, result?)))
+}
+
+/// The same where `finish` also says what comes of a failure.
+pub(in crate::host) fn begin<T: Send + 'static, R: Into<Flat>>(
+    call: &mut Call<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
+) -> Stop {
     // Begun when it is polled: that is where there is a runtime.
-    Err(call.wait(async move { blocking::run(work).await }, move |call, result| finish(call, result?)))
+    call.wait(async move { blocking::run(work).await }, finish)
 }
 
 /// The same where there is nothing to finish.

@@ -12,6 +12,15 @@ macro_rules! errnos {
     ($($(#[$doc:meta])* $name:ident = $number:literal $(= $system:ident)?;)*) => {
         impl Errno {
             $($(#[$doc])* pub const $name: Errno = Errno($number);)*
+
+            /// Its name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Errno::$name => stringify!($name),)*
+                    _ => "unknown",
+                }
+            }
         }
 
         impl From<System> for Errno {

@@ -1,25 +1,25 @@
 //! What is done with an open file.
 
-use std::io::{self, IoSliceMut, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, SeekFrom, Write as _};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::{fs, mem};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
-use rustix::io::{ReadWriteFlags, preadv2};
+use rustix::io::{ReadWriteFlags, preadv2, pwritev2};
 
-use super::descriptors::{Folder, Kind};
-use super::disk::{just_on_disk, on_disk};
+use super::descriptors::{Descriptor, Folder, Kind};
+use super::disk::{begin, just_on_disk, on_disk};
 use super::streams::take_buffers;
 use super::{Errno, folders, rights};
-use crate::host::{Call, Stop};
+use crate::host::{Call, Flat, Stop};
 
 /// Bytes that one call reads or writes at most: so much of the host's memory it uses meanwhile. It may always do less than it was asked for.
-pub(super) const TRANSFER_BYTES_MAX: u64 = 64 << 10;
+pub(in crate::host) const TRANSFER_BYTES_MAX: u64 = 64 << 10;
 
 /// An offset within a file, as the system takes it.
-fn offset(value: u64) -> Result<u64, Errno> {
+pub(in crate::host) fn offset(value: u64) -> Result<u64, Errno> {
     i64::try_from(value).map_err(|_| Errno::INVAL)?;
     Ok(value)
 }
@@ -48,12 +48,23 @@ fn buffers(call: &mut Call<'_>, result: u64) -> Result<(Vec<(u64, u64)>, usize),
 pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
     let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_READ)?.file);
     let (buffers, total) = buffers(call, result)?;
-    let mut bytes = vec![0; total];
+    read_then(call, file, at, total, move |call, bytes| scatter(call, buffers, &bytes?, result))
+}
+
+/// Reads at most so many bytes, and goes on with them.
+pub(in crate::host) fn read_then<R: Into<Flat>>(
+    call: &mut Call<'_>,
+    file: Arc<fs::File>,
+    at: Option<u64>,
+    bytes_max: usize,
+    then: impl FnOnce(&mut Call<'_>, Result<Vec<u8>, Errno>) -> Result<R, Stop> + 'static,
+) -> Result<R, Stop> {
+    let mut bytes = vec![0; bytes_max];
     // To the system the largest offset is where the file is.
     let now = preadv2(&*file, &mut [IoSliceMut::new(&mut bytes)], at.unwrap_or(u64::MAX), ReadWriteFlags::NOWAIT);
     if let Ok(count) = now {
         bytes.truncate(count);
-        return scatter(call, buffers, &bytes, result);
+        return then(call, Ok(bytes));
     }
     let work = move || {
         let count = retry(|| match at {
@@ -63,7 +74,30 @@ pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<
         bytes.truncate(count);
         Ok(bytes)
     };
-    on_disk(call, work, move |call, bytes| scatter(call, buffers, &bytes, result))
+    Err(begin(call, work, then))
+}
+
+/// Where bytes of a file go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host) enum To {
+    /// To where it is.
+    Position,
+    /// To that offset.
+    Offset(u64),
+    /// To its end, wherever that is by then.
+    End,
+}
+
+/// Writes some of the bytes, on a thread that may wait for the disk; how many.
+///
+/// # Errors
+/// What the system says.
+pub(in crate::host) fn write_some(file: &fs::File, to: To, bytes: &[u8]) -> Result<usize, Errno> {
+    retry(|| match to {
+        To::Position => (&*file).write(bytes),
+        To::Offset(at) => file.write_at(bytes, at),
+        To::End => Ok(pwritev2(file, &[IoSlice::new(bytes)], u64::MAX, ReadWriteFlags::APPEND)?),
+    })
 }
 
 /// Hands what was read to the guest.
@@ -91,17 +125,16 @@ pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result
         bytes.extend_from_slice(memory.slice(address, size)?);
     }
     context.buffers = buffers;
-    let work = move || {
-        retry(|| match at {
-            None => (&*file).write(&bytes),
-            Some(at) => file.write_at(&bytes, at),
-        })
-    };
-    on_disk(call, work, move |call, count| {
-        // No more than was to be written.
-        call.memory_mut()?.write_u32(result, count as u32)?;
-        Ok(())
-    })
+    let to = at.map_or(To::Position, To::Offset);
+    on_disk(
+        call,
+        move || write_some(&file, to, &bytes),
+        move |call, count| {
+            // No more than was to be written.
+            call.memory_mut()?.write_u32(result, count as u32)?;
+            Ok(())
+        },
+    )
 }
 
 /// `fd_pread(fd, iovs: *iovec, count: size, offset: filesize, read: *size)`
@@ -157,18 +190,33 @@ fn seek(call: &mut Call<'_>, right: u64, to: SeekFrom, result: u64) -> Result<()
 
 /// `fd_advise(fd, offset: filesize, bytes: filesize, advice)`
 pub(super) fn fd_advise(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_ADVISE)?.file);
-    let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
-    let advice = match call.args.u32(3) {
+    let descriptor = call.context.ports.descriptors()?.get(call.args.u32(0))?;
+    let work = advise(descriptor, call.args.u64(1), call.args.u64(2), call.args.u32(3))?;
+    just_on_disk(call, work)
+}
+
+/// Says how a part of a file will be used.
+///
+/// # Errors
+/// When it is no file, or the advice unknown.
+pub(in crate::host) fn advise(
+    descriptor: &Descriptor,
+    at: u64,
+    bytes: u64,
+    advice: u32,
+) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
+    let file = Arc::clone(&descriptor.file(rights::FD_ADVISE)?.file);
+    let (at, bytes) = (offset(at)?, offset(bytes)?);
+    let advice = match advice {
         0 => Advice::Normal,
         1 => Advice::Sequential,
         2 => Advice::Random,
         3 => Advice::WillNeed,
         4 => Advice::DontNeed,
         5 => Advice::NoReuse,
-        _ => return Err(Errno::INVAL.into()),
+        _ => return Err(Errno::INVAL),
     };
-    just_on_disk(call, move || Ok(fadvise(&*file, at, NonZeroU64::new(bytes), advice)?))
+    Ok(move || Ok(fadvise(&*file, at, NonZeroU64::new(bytes), advice)?))
 }
 
 /// `fd_allocate(fd, offset: filesize, bytes: filesize)`
@@ -180,33 +228,61 @@ pub(super) fn fd_allocate(call: &mut Call<'_>) -> Result<(), Stop> {
 
 /// `fd_filestat_set_size(fd, bytes: filesize)`
 pub(super) fn fd_filestat_set_size(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_FILESTAT_SET_SIZE)?.file);
-    let bytes = offset(call.args.u64(1))?;
-    just_on_disk(call, move || retry(|| file.set_len(bytes)))
+    let work = set_size(call.context.ports.descriptors()?.get(call.args.u32(0))?, call.args.u64(1))?;
+    just_on_disk(call, work)
+}
+
+/// Changes a file's size.
+///
+/// # Errors
+/// When it is no file, or must not be changed.
+pub(in crate::host) fn set_size(
+    descriptor: &Descriptor,
+    bytes: u64,
+) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
+    let file = Arc::clone(&descriptor.file(rights::FD_FILESTAT_SET_SIZE)?.file);
+    let bytes = offset(bytes)?;
+    Ok(move || retry(|| file.set_len(bytes)))
 }
 
 /// `fd_sync(fd)`
 pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
-    let descriptor = call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_SYNC)?;
-    match &descriptor.kind {
-        Kind::File(file) => {
-            let file = Arc::clone(&file.file);
-            just_on_disk(call, move || retry(|| file.sync_all()))
-        }
-        Kind::Folder(Folder { dir, .. }) => {
-            let dir = Arc::clone(dir);
-            just_on_disk(call, move || retry(|| fs::File::from(folders::itself(&dir)?).sync_all()))
-        }
-        Kind::Stream(_) => Err(Errno::BADF.into()),
-    }
+    let work = sync(call.context.ports.descriptors()?.get(call.args.u32(0))?)?;
+    just_on_disk(call, work)
+}
+
+/// Flushes a file or a folder.
+///
+/// # Errors
+/// When it is neither.
+pub(in crate::host) fn sync(descriptor: &Descriptor) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
+    let (file, dir) = match &descriptor.with(rights::FD_SYNC)?.kind {
+        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
+        Kind::Folder(Folder { dir, .. }) => (None, Some(Arc::clone(dir))),
+        Kind::Stream(_) => return Err(Errno::BADF),
+    };
+    Ok(move || {
+        retry(|| match (&file, &dir) {
+            (Some(file), _) => file.sync_all(),
+            (None, Some(dir)) => fs::File::from(folders::itself(dir)?).sync_all(),
+            (None, None) => Ok(()),
+        })
+    })
 }
 
 /// `fd_datasync(fd)`
 pub(super) fn fd_datasync(call: &mut Call<'_>) -> Result<(), Stop> {
-    let fd = call.args.u32(0);
+    let work = sync_data(call.context.ports.descriptors()?.get(call.args.u32(0))?)?;
+    just_on_disk(call, work)
+}
+
+/// Flushes a file's contents.
+///
+/// # Errors
+/// When it is no file.
+pub(in crate::host) fn sync_data(descriptor: &Descriptor) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
     // A descriptor that may flush everything may flush this.
-    let syncs = call.context.ports.descriptors()?.with(fd, rights::FD_SYNC).is_ok();
-    let right = if syncs { rights::FD_SYNC } else { rights::FD_DATASYNC };
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(fd, right)?.file);
-    just_on_disk(call, move || retry(|| file.sync_data()))
+    let right = if descriptor.with(rights::FD_SYNC).is_ok() { rights::FD_SYNC } else { rights::FD_DATASYNC };
+    let file = Arc::clone(&descriptor.file(right)?.file);
+    Ok(move || retry(|| file.sync_data()))
 }

@@ -54,7 +54,7 @@ pub(super) fn fd_readdir(call: &mut Call<'_>) -> Result<(), Stop> {
 fn go_on(call: &mut Call<'_>, dir: Arc<Dir>, done: u64, cookie: u64) -> Result<(), Stop> {
     let (buffer, bytes, used) = (call.args.address(1), u64::from(call.args.u32(2)), call.args.address(4));
     let room = (bytes - done) as usize;
-    let work = move || Ok((list(&dir, cookie, room.min(LISTING_BYTES))?, dir));
+    let work = move || Ok((dirents(&dir, cookie, room.min(LISTING_BYTES))?, dir));
     on_disk(call, work, move |call, (listing, dir)| {
         let (memory, _) = call.split()?;
         let now = &listing.bytes[..listing.bytes.len().min(room)];
@@ -69,8 +69,43 @@ fn go_on(call: &mut Call<'_>, dir: Arc<Dir>, done: u64, cookie: u64) -> Result<(
     })
 }
 
+/// An entry of a folder.
+#[derive(Debug)]
+pub(in crate::host) struct Entry<'e> {
+    /// Where to go on behind it.
+    cookie: u64,
+    inode: u64,
+    pub(in crate::host) ty: FileType,
+    pub(in crate::host) name: &'e str,
+}
+
 /// At least `room` bytes of entries from `cookie` on, or all there are.
-fn list(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
+fn dirents(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
+    let mut listing = Listing { bytes: Vec::with_capacity(room), cookie, last: false };
+    (listing.cookie, listing.last) = list(dir, cookie, |entry| {
+        let Entry { cookie, inode, ty, name } = entry;
+        // { d_next: u64, d_ino: u64, d_namlen: u32, d_type: u8 }
+        let mut dirent = [0; DIRENT_BYTES];
+        dirent[..8].copy_from_slice(&cookie.to_le_bytes());
+        dirent[8..16].copy_from_slice(&inode.to_le_bytes());
+        dirent[16..20].copy_from_slice(&(name.len() as u32).to_le_bytes());
+        dirent[20] = filetype(ty);
+        listing.bytes.extend_from_slice(&dirent);
+        listing.bytes.extend_from_slice(name.as_bytes());
+        listing.bytes.len() < room
+    })?;
+    Ok(listing)
+}
+
+/// Lists a folder from `cookie` on, as long as `each` wants more. Where to go on, and whether all were listed.
+///
+/// # Errors
+/// What the system says.
+pub(in crate::host) fn list(
+    dir: &Dir,
+    mut cookie: u64,
+    mut each: impl FnMut(Entry<'_>) -> bool,
+) -> rustix::io::Result<(u64, bool)> {
     let folder = itself(dir).map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))?;
     if cookie != 0 {
         if i64::try_from(cookie).is_err() {
@@ -79,21 +114,14 @@ fn list(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
         seek(&folder, SeekFrom::Start(cookie))?;
     }
     let own = fstat(&folder)?.st_ino;
-    let mut listing = Listing { bytes: Vec::with_capacity(room), cookie, last: false };
     let mut entries = Vec::with_capacity(ENTRIES_BYTES);
     let mut entries = RawDir::new(&folder, entries.spare_capacity_mut());
-    while listing.bytes.len() < room {
-        let Some(entry) = entries.next() else {
-            listing.last = true;
-            break;
-        };
+    while let Some(entry) = entries.next() {
         let entry = entry?;
-        listing.cookie = entry.next_entry_cookie();
+        cookie = entry.next_entry_cookie();
         let name = entry.file_name();
         // Names are UTF-8 in WASI: what has another one cannot be named.
-        if str::from_utf8(name.to_bytes()).is_err() {
-            continue;
-        }
+        let Ok(text) = str::from_utf8(name.to_bytes()) else { continue };
         // Of what lies outside a granted folder not even the number is told.
         let inode = if name == c".." { own } else { entry.ino() };
         let ty = match entry.file_type() {
@@ -101,15 +129,9 @@ fn list(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             known => known,
         };
-        let name = name.to_bytes();
-        // { d_next: u64, d_ino: u64, d_namlen: u32, d_type: u8 }
-        let mut dirent = [0; DIRENT_BYTES];
-        dirent[..8].copy_from_slice(&listing.cookie.to_le_bytes());
-        dirent[8..16].copy_from_slice(&inode.to_le_bytes());
-        dirent[16..20].copy_from_slice(&(name.len() as u32).to_le_bytes());
-        dirent[20] = filetype(ty);
-        listing.bytes.extend_from_slice(&dirent);
-        listing.bytes.extend_from_slice(name);
+        if !each(Entry { cookie, inode, ty, name: text }) {
+            return Ok((cookie, false));
+        }
     }
-    Ok(listing)
+    Ok((cookie, true))
 }

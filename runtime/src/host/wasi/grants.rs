@@ -41,6 +41,11 @@ impl fmt::Debug for Grant {
 }
 
 impl Grant {
+    /// Its name for the guest.
+    pub(in crate::host) fn name(&self) -> &str {
+        &self.guest
+    }
+
     /// Opens the folder `host`, which the guest knows as `guest`.
     ///
     /// # Errors

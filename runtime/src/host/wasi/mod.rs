@@ -4,21 +4,21 @@
 //! All addresses come from the guest and are checked where they are used; no call does more than a bounded amount of work at a time, nor
 //! has more than a bounded amount of the host's memory; what may wait for a disk is done by [`disk`].
 
-mod clocks;
-mod descriptors;
-mod disk;
+pub(in crate::host) mod clocks;
+pub(in crate::host) mod descriptors;
+pub(in crate::host) mod disk;
 mod environment;
 mod errno;
-mod files;
-mod folders;
+pub(in crate::host) mod files;
+pub(in crate::host) mod folders;
 mod grants;
-mod paths;
+pub(in crate::host) mod paths;
 mod poll;
 mod process;
 mod random;
-mod rights;
+pub(in crate::host) mod rights;
 mod sockets;
-mod stat;
+pub(in crate::host) mod stat;
 mod streams;
 #[cfg(test)]
 mod tests;

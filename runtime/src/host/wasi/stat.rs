@@ -10,7 +10,7 @@ use rustix::fs::{
     AtFlags, FileType, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fcntl_getfl, fcntl_setfl, futimens, utimensat,
 };
 
-use super::descriptors::{Kind, Standard};
+use super::descriptors::{Descriptor, Kind, Standard};
 use super::disk::{just_on_disk, on_disk};
 use super::{Errno, rights};
 use crate::host::{Call, Input, Output, Stop, Streams};
@@ -24,10 +24,10 @@ const FILETYPE_DIRECTORY: u8 = 3;
 const FILETYPE_REGULAR_FILE: u8 = 4;
 
 pub(super) const FDFLAGS_APPEND: u16 = 1 << 0;
-pub(super) const FDFLAGS_DSYNC: u16 = 1 << 1;
+pub(in crate::host) const FDFLAGS_DSYNC: u16 = 1 << 1;
 pub(super) const FDFLAGS_NONBLOCK: u16 = 1 << 2;
-pub(super) const FDFLAGS_RSYNC: u16 = 1 << 3;
-pub(super) const FDFLAGS_SYNC: u16 = 1 << 4;
+pub(in crate::host) const FDFLAGS_RSYNC: u16 = 1 << 3;
+pub(in crate::host) const FDFLAGS_SYNC: u16 = 1 << 4;
 const FDFLAGS_ALL: u16 = FDFLAGS_APPEND | FDFLAGS_DSYNC | FDFLAGS_NONBLOCK | FDFLAGS_RSYNC | FDFLAGS_SYNC;
 
 const FSTFLAGS_ATIM: u32 = 1 << 0;
@@ -141,20 +141,35 @@ pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
             call.memory_mut()?.write(at, &stat)?;
             Ok(())
         }
-        Kind::File(file) => {
-            let file = Arc::clone(&file.file);
-            on_disk(call, move || Ok(Metadata::from_file(&file)?), put)
-        }
-        Kind::Folder(folder) => {
-            let dir = Arc::clone(&folder.dir);
-            on_disk(call, move || Ok(dir.dir_metadata()?), put)
+        Kind::File(_) | Kind::Folder(_) => {
+            let work = metadata(call.context.ports.descriptors()?.get(fd)?)?;
+            on_disk(call, work, put)
         }
     }
 }
 
+/// What is known about an open file or folder.
+///
+/// # Errors
+/// When it is neither, or must not be asked about.
+pub(in crate::host) fn metadata(
+    descriptor: &Descriptor,
+) -> Result<impl FnOnce() -> Result<Metadata, Errno> + Send + use<>, Errno> {
+    let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_GET)?.kind {
+        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
+        Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
+        Kind::Stream(_) => return Err(Errno::BADF),
+    };
+    Ok(move || match (&file, &dir) {
+        (Some(file), _) => Ok(Metadata::from_file(file)?),
+        (None, Some(dir)) => Ok(dir.dir_metadata()?),
+        (None, None) => Err(Errno::BADF),
+    })
+}
+
 /// What is to become of a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Change {
+pub(in crate::host) enum Change {
     Keep,
     Now,
     To(u64),
@@ -202,17 +217,27 @@ pub(super) fn changes(access: u64, modification: u64, flags: u32) -> Result<[Cha
 /// `fd_filestat_set_times(fd, atim: timestamp, mtim: timestamp, flags: fstflags)`
 pub(super) fn fd_filestat_set_times(call: &mut Call<'_>) -> Result<(), Stop> {
     let descriptor = call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_FILESTAT_SET_TIMES)?;
-    let [access, modification] = changes(call.args.u64(1), call.args.u64(2), call.args.u32(3))?;
+    let work = set_times(descriptor, changes(call.args.u64(1), call.args.u64(2), call.args.u32(3))?)?;
+    just_on_disk(call, work)
+}
+
+/// Changes the times of access and modification of an open file or folder.
+///
+/// # Errors
+/// When it is neither, or must not be changed.
+pub(in crate::host) fn set_times(
+    descriptor: &Descriptor,
+    [access, modification]: [Change; 2],
+) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
     let times = Timestamps { last_access: access.timespec(), last_modification: modification.timespec() };
-    match &descriptor.kind {
-        Kind::File(file) => {
-            let file = Arc::clone(&file.file);
-            just_on_disk(call, move || Ok(futimens(&*file, &times)?))
-        }
-        Kind::Folder(folder) => {
-            let dir = Arc::clone(&folder.dir);
-            just_on_disk(call, move || Ok(utimensat(&*dir, ".", &times, AtFlags::empty())?))
-        }
-        Kind::Stream(_) => Err(Errno::BADF.into()),
-    }
+    let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_SET_TIMES)?.kind {
+        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
+        Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
+        Kind::Stream(_) => return Err(Errno::BADF),
+    };
+    Ok(move || match (&file, &dir) {
+        (Some(file), _) => Ok(futimens(file, &times)?),
+        (None, Some(dir)) => Ok(utimensat(&**dir, ".", &times, AtFlags::empty())?),
+        (None, None) => Err(Errno::BADF),
+    })
 }
