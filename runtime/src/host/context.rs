@@ -20,7 +20,7 @@ use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::Upstream;
 
-use ports::Ports;
+pub(super) use ports::Ports;
 pub use ports::Streams;
 
 /// Zero-terminated strings, as a process gets its arguments and its environment.

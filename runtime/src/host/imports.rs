@@ -263,4 +263,30 @@ mod tests {
             assert!(all[..index].iter().all(|other| (other.module, other.name) != (function.module, function.name)));
         }
     }
+
+    /// What components may import is what the compiler's glue passes on, each with the handle table before its parameters.
+    #[test]
+    fn what_is_offered_to_components_is_what_the_glue_imports() {
+        use std::collections::BTreeMap;
+
+        use awsm_abi::component::{CANONICAL, CANONICAL_FUNCTIONS, INTERFACES};
+
+        type Functions = BTreeMap<(&'static str, &'static str), (Vec<ValType>, Vec<ValType>)>;
+
+        let mut wanted = Functions::new();
+        for function in CANONICAL_FUNCTIONS {
+            wanted.insert((CANONICAL, function.name), (function.params.to_vec(), function.results.to_vec()));
+        }
+        for (interface, function) in
+            INTERFACES.iter().flat_map(|interface| interface.functions.iter().map(move |function| (interface.name, function)))
+        {
+            let params = std::iter::once(ValType::I32).chain(function.params.iter().copied()).collect();
+            let results = if function.allocates { vec![ValType::I32] } else { function.results.to_vec() };
+            assert!(!function.allocates || function.results.is_empty(), "{interface} {}", function.name);
+            assert!(wanted.insert((interface, function.name), (params, results)).is_none(), "{interface} {}", function.name);
+        }
+        let types = |function: &HostFunction| (function.params.to_vec(), function.results.to_vec());
+        let offered = offered_to_components().map(|function| ((function.module, function.name), types(function)));
+        assert_eq!(offered.collect::<Functions>(), wanted);
+    }
 }

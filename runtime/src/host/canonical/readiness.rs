@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Resource, Resources, Typed, number};
-use crate::host::{Call, Flat, Stop, Streams};
+use crate::host::{Call, Flat, Input, Output, Stop, Streams};
 use crate::timeout::before;
 
 /// How often something is looked at that wakes nobody: a file that is standard input of `sledge run`.
@@ -47,9 +47,9 @@ pub(in crate::host) struct Look<'l> {
     until: Option<Instant>,
 }
 
-impl Look<'_> {
+impl<'l> Look<'l> {
     /// What is to be woken when it may be ready.
-    pub(in crate::host) fn context(&self) -> Context<'_> {
+    pub(in crate::host) fn context(&self) -> Context<'l> {
         Context::from_waker(self.waker.unwrap_or(Waker::noop()))
     }
 
@@ -66,6 +66,39 @@ impl Look<'_> {
     /// It wakes nobody.
     pub(in crate::host) fn wake_soon(&mut self) {
         self.wake_at(Instant::now() + LOOK_TIME);
+    }
+
+    /// Whether the request's body can be read, or a file in its place.
+    ///
+    /// # Errors
+    /// When the deadline of such a file is over.
+    pub(in crate::host) fn at_input(&mut self) -> Result<bool, Stop> {
+        let waits = self.waits();
+        match &mut self.streams.input {
+            Input::Body(body) if waits => {
+                let Some(until) = body.begin_wait(&mut Context::from_waker(self.waker.unwrap_or(Waker::noop()))) else {
+                    return Ok(true);
+                };
+                self.wake_at(until);
+                Ok(false)
+            }
+            Input::Body(body) => Ok(body.look()),
+            input @ Input::File { .. } => {
+                let is_ready = input.wait_until(Some(Instant::now()))?;
+                if !is_ready {
+                    self.wake_soon();
+                }
+                Ok(is_ready)
+            }
+        }
+    }
+
+    /// Whether the reply can be written.
+    pub(in crate::host) fn at_output(&mut self) -> bool {
+        match &self.streams.output {
+            Output::Stream(writer) => writer.poll_room(&self.context()).is_ready(),
+            Output::Reply { .. } | Output::File(_) | Output::Log(_) => true,
+        }
     }
 
     /// Whether a subject is ready.

@@ -69,6 +69,8 @@ struct Held {
     parent: u32,
     /// How many depend on it.
     children: u32,
+    /// Bytes that it keeps, as they were counted.
+    counted: usize,
 }
 
 /// The resources of an invocation.
@@ -79,7 +81,7 @@ pub(in crate::host) struct Resources {
     vacant: Vec<u32>,
     /// How many places, from the first, are for what every invocation has.
     standing: u32,
-    /// What the resources keep beside themselves, when that was last asked.
+    /// What the resources keep beside themselves, as it was counted.
     memory_bytes: usize,
 }
 
@@ -105,7 +107,7 @@ impl Resources {
     /// Puts what every invocation has to its place.
     pub(in crate::host) fn stand(&mut self, representation: u32, resource: Box<dyn Resource>) {
         if self.is_missing(representation) {
-            self.places[representation as usize - 1] = Some(Held { resource, parent: 0, children: 0 });
+            self.places[representation as usize - 1] = Some(Held { resource, parent: 0, children: 0, counted: 0 });
         }
     }
 
@@ -119,9 +121,16 @@ impl Resources {
         self.places.capacity() * size_of::<Option<Held>>() + self.memory_bytes
     }
 
-    /// Asks anew what they keep. For those of which it changes.
-    pub(in crate::host) fn count(&mut self) {
-        self.memory_bytes = self.places.iter().flatten().map(|held| held.resource.memory_bytes()).sum();
+    /// Asks one anew what it keeps, since that has changed.
+    ///
+    /// # Errors
+    /// A trap, when there is none.
+    pub(in crate::host) fn count(&mut self, representation: u32) -> Result<(), Stop> {
+        let held = self.held(representation)?;
+        let bytes = held.resource.memory_bytes();
+        let before = std::mem::replace(&mut held.counted, bytes);
+        self.memory_bytes = self.memory_bytes - before + bytes;
+        Ok(())
     }
 
     /// Keeps a resource; its representation. One that depends on `parent` has to be dropped before that.
@@ -135,7 +144,9 @@ impl Resources {
         if let Some(parent) = parent.filter(|parent| *parent > self.standing) {
             self.held(parent)?.children += 1;
         }
-        let held = Some(Held { resource, parent: parent.unwrap_or(0), children: 0 });
+        let counted = resource.memory_bytes();
+        self.memory_bytes += counted;
+        let held = Some(Held { resource, parent: parent.unwrap_or(0), children: 0, counted });
         if let Some(index) = self.vacant.pop() {
             self.places[index as usize] = held;
             return Ok(index + 1);
@@ -177,6 +188,7 @@ impl Resources {
         }
         let index = representation - 1;
         let held = self.places[index as usize].take().ok_or_else(unknown)?;
+        self.memory_bytes -= held.counted;
         if held.parent > self.standing
             && let Ok(parent) = self.held(held.parent)
         {

@@ -8,9 +8,10 @@ use awsm_abi::types::MemoryType;
 use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
+use super::lift::Lift;
 use super::lower::{Lowering, RESULT_BYTES_MAX};
 use super::resources::RESOURCES_MAX;
-use super::{FUNCTIONS, Lift, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
+use super::{FUNCTIONS, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
     Args, Body, Call, Code, Context, Effect, Flat, HostFunction, LogLines, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
@@ -306,7 +307,7 @@ fn a_list_that_names_the_same_bytes_over_and_over_is_not_copied_without_end() {
 #[test]
 fn handles_begin_at_one_and_are_used_again() {
     let mut world = world();
-    let mut give = |world: &mut World, thing| {
+    let give = |world: &mut World, thing| {
         let own = world.run(Effect::Safe, &[TABLE.into()], |call| call.give(Thing(thing)).map(|own| Flat::from(own.0)));
         own.unwrap().0
     };

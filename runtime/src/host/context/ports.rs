@@ -44,6 +44,8 @@ pub(in crate::host) struct Ports {
     pub(super) fetches: Fetches,
     /// What a component's handles stand for.
     resources: Resources,
+    /// A share for each file or folder that a component has open.
+    open_files_share: Option<Arc<()>>,
 }
 
 /// The standard streams of an invocation, and what it says about its reply.
@@ -121,6 +123,7 @@ impl Ports {
             calls,
             fetches,
             resources: Resources::default(),
+            open_files_share: None,
         }
     }
 
@@ -190,6 +193,11 @@ impl Ports {
     /// What a component's handles stand for, beside the streams.
     pub(in crate::host) fn resources_and_streams(&mut self) -> Result<(&mut Resources, &mut Streams), Stop> {
         self.check(Effect::Stream).map(|()| (&mut self.resources, &mut self.streams))
+    }
+
+    /// A share for each file or folder that a component has open.
+    pub(in crate::host) fn open_files_share(&mut self) -> &Arc<()> {
+        self.open_files_share.get_or_insert_default()
     }
 
     /// Bytes that the resources of a component keep.

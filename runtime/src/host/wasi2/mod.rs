@@ -2,25 +2,61 @@
 //!
 //! Signatures and semantics follow the packages' WIT. What preview 1 has, too, has its body there ([`wasi`](super::wasi)).
 
+mod cli;
+mod clocks;
+mod error;
+mod filesystem;
 pub(in crate::host) mod http;
+mod poll;
+mod random;
+mod sockets;
+mod streams;
+#[cfg(test)]
+mod tests;
 
 use super::HostFunction;
 use super::canonical::Resource;
 use super::wasi::Grant;
+use super::wasi::descriptors::Descriptor;
+use filesystem::FileDescriptor;
+use streams::{InputStream, OutputStream};
 
-/// The standard streams.
-const STANDARD: u32 = 3;
+/// Representation of standard input.
+const INPUT: u32 = 1;
+/// Representation of standard output.
+const OUTPUT: u32 = 2;
+/// Representation of standard error.
+const ERRORS: u32 = 3;
+/// Representation of the first granted folder.
+const FOLDERS: u32 = 4;
 
 /// How many resources every invocation of a function with these folders has: [`Resources::reserve`](super::canonical::Resources::reserve).
 pub(in crate::host) const fn standing(grants: &[Grant]) -> u32 {
     // Far fewer.
-    STANDARD + grants.len() as u32
+    FOLDERS - 1 + grants.len() as u32
 }
 
 /// One of them, by its representation.
-pub(in crate::host) fn stand(_: &[Grant], _: u32) -> Option<Box<dyn Resource>> {
-    None
+pub(in crate::host) fn stand(grants: &[Grant], representation: u32) -> Option<Box<dyn Resource>> {
+    Some(match representation {
+        INPUT => Box::new(InputStream::Standard),
+        OUTPUT => Box::new(OutputStream::Output),
+        ERRORS => Box::new(OutputStream::Errors),
+        _ => {
+            let index = representation.checked_sub(FOLDERS)? as usize;
+            Box::new(FileDescriptor(Descriptor::granted(index, grants.get(index)?)))
+        }
+    })
 }
 
 /// All interfaces.
-pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[];
+pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
+    error::FUNCTIONS,
+    poll::FUNCTIONS,
+    streams::FUNCTIONS,
+    clocks::FUNCTIONS,
+    random::FUNCTIONS,
+    cli::FUNCTIONS,
+    filesystem::FUNCTIONS,
+    sockets::FUNCTIONS,
+];

@@ -1,0 +1,79 @@
+//! `wasi:clocks`.
+
+use std::time::{Duration, Instant};
+
+use awsm_abi::types::ValType::{I32, I64};
+use rustix::time::{ClockId, Timespec, clock_getres};
+
+use crate::host::Effect::{Entropy, Safe};
+use crate::host::canonical::{Pollable, Subject, canonical};
+use crate::host::wasi::clocks::nanoseconds;
+use crate::host::{Call, Flat, HostFunction, Stop};
+
+const MONOTONIC: &str = "wasi:clocks/monotonic-clock@0.2";
+const WALL: &str = "wasi:clocks/wall-clock@0.2";
+const TIMEZONE: &str = "wasi:clocks/timezone@0.2";
+
+/// The interfaces.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(MONOTONIC, "now", &[I32], &[I64], Entropy, now),
+    canonical(MONOTONIC, "resolution", &[I32], &[I64], Safe, resolution),
+    canonical(MONOTONIC, "subscribe-instant", &[I32, I64], &[I32], Entropy, subscribe_instant),
+    canonical(MONOTONIC, "subscribe-duration", &[I32, I64], &[I32], Entropy, subscribe_duration),
+    canonical(WALL, "now", &[I32, I32], &[], Entropy, wall_now),
+    canonical(WALL, "resolution", &[I32, I32], &[], Safe, wall_resolution),
+    canonical(TIMEZONE, "display", &[I32, I64, I32, I32], &[I32], Safe, display),
+    canonical(TIMEZONE, "utc-offset", &[I32, I64, I32], &[I32], Safe, utc_offset),
+];
+
+/// A `datetime`: seconds and nanoseconds.
+pub(super) fn datetime(time: Timespec) -> (u64, u32) {
+    (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// `now() -> instant`
+fn now(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat(nanoseconds(call.context.ports.entropy()?.now(ClockId::Monotonic))))
+}
+
+/// `resolution() -> duration`
+fn resolution(_: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat(nanoseconds(clock_getres(ClockId::Monotonic))))
+}
+
+/// `subscribe-instant(when) -> pollable`
+fn subscribe_instant(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let now = nanoseconds(call.context.ports.entropy()?.now(ClockId::Monotonic));
+    subscribe(call, call.args.u64(1).saturating_sub(now))
+}
+
+/// `subscribe-duration(when) -> pollable`
+fn subscribe_duration(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    subscribe(call, call.args.u64(1))
+}
+
+fn subscribe(call: &mut Call<'_>, nanoseconds: u64) -> Result<Flat, Stop> {
+    let time = Instant::now().checked_add(Duration::from_nanos(nanoseconds));
+    call.give(Pollable(Subject::At(time))).map(|own| Flat::from(own.0))
+}
+
+/// `now() -> datetime`
+fn wall_now(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let now = call.context.ports.entropy()?.now(ClockId::Realtime);
+    call.lower(1, datetime(now))
+}
+
+/// `resolution() -> datetime`
+fn wall_resolution(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.lower(1, datetime(clock_getres(ClockId::Realtime)))
+}
+
+/// `display(when) -> timezone-display`: every function's time is UTC.
+fn display(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.lower(3, (0_i32, "UTC", false))
+}
+
+/// `utc-offset(when) -> s32`
+fn utc_offset(_: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat::from(0_i32))
+}

@@ -1,0 +1,228 @@
+//! `wasi:filesystem`: granted folders and what is below them. What is done with the disk is shared with preview 1.
+
+mod entries;
+mod files;
+mod paths;
+
+use awsm_abi::types::ValType::{I32, I64};
+
+use super::{FOLDERS, error};
+use crate::host::Effect::{External, Stream};
+use crate::host::canonical::{Lower, Resource, Typed, canonical, enums, number};
+use crate::host::wasi::Errno;
+use crate::host::wasi::descriptors::Descriptor;
+use crate::host::wasi::disk::begin;
+use crate::host::{Call, Flat, HostFunction, Stop};
+
+const TYPES: &str = "wasi:filesystem/types@0.2";
+const PREOPENS: &str = "wasi:filesystem/preopens@0.2";
+
+/// The interfaces.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(TYPES, "[method]descriptor.read-via-stream", &[I32, I32, I64, I32], &[], Stream, files::read_via_stream),
+    canonical(TYPES, "[method]descriptor.write-via-stream", &[I32, I32, I64, I32], &[], Stream, files::write_via_stream),
+    canonical(TYPES, "[method]descriptor.append-via-stream", &[I32, I32, I32], &[], Stream, files::append_via_stream),
+    canonical(TYPES, "[method]descriptor.advise", &[I32, I32, I64, I64, I32, I32], &[], External, files::advise),
+    canonical(TYPES, "[method]descriptor.sync-data", &[I32, I32, I32], &[], External, files::sync_data),
+    canonical(TYPES, "[method]descriptor.get-flags", &[I32, I32, I32], &[], Stream, files::get_flags),
+    canonical(TYPES, "[method]descriptor.get-type", &[I32, I32, I32], &[], Stream, files::get_type),
+    canonical(TYPES, "[method]descriptor.set-size", &[I32, I32, I64, I32], &[], External, files::set_size),
+    canonical(
+        TYPES,
+        "[method]descriptor.set-times",
+        &[I32, I32, I32, I64, I32, I32, I64, I32, I32],
+        &[],
+        External,
+        files::set_times,
+    ),
+    canonical(TYPES, "[method]descriptor.read", &[I32, I32, I64, I64, I32], &[I32], External, files::read),
+    canonical(TYPES, "[method]descriptor.write", &[I32, I32, I32, I32, I64, I32], &[], External, files::write),
+    canonical(TYPES, "[method]descriptor.read-directory", &[I32, I32, I32], &[], Stream, entries::read_directory),
+    canonical(TYPES, "[method]descriptor.sync", &[I32, I32, I32], &[], External, files::sync),
+    canonical(
+        TYPES,
+        "[method]descriptor.create-directory-at",
+        &[I32, I32, I32, I32, I32],
+        &[],
+        External,
+        paths::create_directory_at,
+    ),
+    canonical(TYPES, "[method]descriptor.stat", &[I32, I32, I32], &[], External, files::stat),
+    canonical(TYPES, "[method]descriptor.stat-at", &[I32, I32, I32, I32, I32, I32], &[], External, paths::stat_at),
+    canonical(
+        TYPES,
+        "[method]descriptor.set-times-at",
+        &[I32, I32, I32, I32, I32, I32, I64, I32, I32, I64, I32, I32],
+        &[],
+        External,
+        paths::set_times_at,
+    ),
+    canonical(TYPES, "[method]descriptor.link-at", &[I32, I32, I32, I32, I32, I32, I32, I32, I32], &[], External, paths::link_at),
+    canonical(TYPES, "[method]descriptor.open-at", &[I32, I32, I32, I32, I32, I32, I32, I32], &[], External, paths::open_at),
+    canonical(TYPES, "[method]descriptor.readlink-at", &[I32, I32, I32, I32, I32], &[I32], External, paths::readlink_at),
+    canonical(
+        TYPES,
+        "[method]descriptor.remove-directory-at",
+        &[I32, I32, I32, I32, I32],
+        &[],
+        External,
+        paths::remove_directory_at,
+    ),
+    canonical(TYPES, "[method]descriptor.rename-at", &[I32, I32, I32, I32, I32, I32, I32, I32], &[], External, paths::rename_at),
+    canonical(TYPES, "[method]descriptor.symlink-at", &[I32, I32, I32, I32, I32, I32, I32], &[], External, paths::symlink_at),
+    canonical(TYPES, "[method]descriptor.unlink-file-at", &[I32, I32, I32, I32, I32], &[], External, paths::unlink_file_at),
+    canonical(TYPES, "[method]descriptor.is-same-object", &[I32, I32, I32], &[I32], External, files::is_same_object),
+    canonical(TYPES, "[method]descriptor.metadata-hash", &[I32, I32, I32], &[], External, files::metadata_hash),
+    canonical(
+        TYPES,
+        "[method]descriptor.metadata-hash-at",
+        &[I32, I32, I32, I32, I32, I32],
+        &[],
+        External,
+        paths::metadata_hash_at,
+    ),
+    canonical(
+        TYPES,
+        "[method]directory-entry-stream.read-directory-entry",
+        &[I32, I32, I32],
+        &[I32],
+        External,
+        entries::read_directory_entry,
+    ),
+    canonical(TYPES, "filesystem-error-code", &[I32, I32, I32], &[], Stream, error::filesystem_error_code),
+    canonical(PREOPENS, "get-directories", &[I32, I32], &[I32], Stream, get_directories),
+];
+
+/// A `descriptor`.
+#[derive(Debug)]
+pub(in crate::host) struct FileDescriptor(pub(in crate::host) Descriptor);
+
+impl Resource for FileDescriptor {}
+
+impl Typed for FileDescriptor {
+    const NUMBER: u32 = number(TYPES, "descriptor");
+}
+
+/// An `error-code`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(in crate::host) enum ErrorCode {
+    Access = 0,
+    WouldBlock = 1,
+    Already = 2,
+    BadDescriptor = 3,
+    Busy = 4,
+    Quota = 6,
+    Exist = 7,
+    FileTooLarge = 8,
+    IllegalByteSequence = 9,
+    Interrupted = 11,
+    Invalid = 12,
+    Io = 13,
+    IsDirectory = 14,
+    Loop = 15,
+    TooManyLinks = 16,
+    NameTooLong = 18,
+    NoDevice = 19,
+    NoEntry = 20,
+    InsufficientMemory = 22,
+    InsufficientSpace = 23,
+    NotDirectory = 24,
+    NotEmpty = 25,
+    NotRecoverable = 26,
+    Unsupported = 27,
+    NoSuchDevice = 29,
+    Overflow = 30,
+    NotPermitted = 31,
+    Pipe = 32,
+    ReadOnly = 33,
+    InvalidSeek = 34,
+    TextFileBusy = 35,
+    CrossDevice = 36,
+}
+
+enums! { ErrorCode }
+
+impl From<Errno> for ErrorCode {
+    fn from(errno: Errno) -> ErrorCode {
+        match errno {
+            Errno::ACCES => ErrorCode::Access,
+            Errno::AGAIN => ErrorCode::WouldBlock,
+            Errno::ALREADY => ErrorCode::Already,
+            Errno::BADF => ErrorCode::BadDescriptor,
+            Errno::BUSY => ErrorCode::Busy,
+            Errno::DQUOT => ErrorCode::Quota,
+            Errno::EXIST => ErrorCode::Exist,
+            Errno::FBIG => ErrorCode::FileTooLarge,
+            Errno::ILSEQ => ErrorCode::IllegalByteSequence,
+            Errno::INTR => ErrorCode::Interrupted,
+            Errno::INVAL => ErrorCode::Invalid,
+            Errno::ISDIR => ErrorCode::IsDirectory,
+            Errno::LOOP => ErrorCode::Loop,
+            Errno::MLINK => ErrorCode::TooManyLinks,
+            Errno::NAMETOOLONG => ErrorCode::NameTooLong,
+            Errno::NODEV => ErrorCode::NoDevice,
+            Errno::NOENT => ErrorCode::NoEntry,
+            // There is no case for too many descriptors.
+            Errno::NOMEM | Errno::MFILE | Errno::NFILE => ErrorCode::InsufficientMemory,
+            Errno::NOSPC => ErrorCode::InsufficientSpace,
+            Errno::NOTDIR => ErrorCode::NotDirectory,
+            Errno::NOTEMPTY => ErrorCode::NotEmpty,
+            Errno::NOTRECOVERABLE => ErrorCode::NotRecoverable,
+            Errno::NOTSUP | Errno::NOSYS => ErrorCode::Unsupported,
+            Errno::NXIO => ErrorCode::NoSuchDevice,
+            Errno::OVERFLOW => ErrorCode::Overflow,
+            Errno::PERM | Errno::NOTCAPABLE => ErrorCode::NotPermitted,
+            Errno::PIPE => ErrorCode::Pipe,
+            Errno::ROFS => ErrorCode::ReadOnly,
+            Errno::SPIPE => ErrorCode::InvalidSeek,
+            Errno::TXTBSY => ErrorCode::TextFileBusy,
+            Errno::XDEV => ErrorCode::CrossDevice,
+            _ => ErrorCode::Io,
+        }
+    }
+}
+
+/// Gives what came of it to the component, at the address that is argument `index`.
+fn answer<T: Lower>(call: &mut Call<'_>, index: usize, result: Result<T, Stop>) -> Result<Flat, Stop> {
+    match result {
+        Ok(value) => call.lower(index, Ok::<T, ErrorCode>(value)),
+        Err(Stop::Errno(errno)) => call.lower(index, Err::<T, ErrorCode>(errno.into())),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Does `work` that may wait for a disk, if there is any to do, and gives what `finish` makes of it to the component, as argument `index` wants it.
+fn on_disk<T: Send + 'static, U: Lower + 'static>(
+    call: &mut Call<'_>,
+    index: usize,
+    work: Result<impl FnOnce() -> Result<T, Errno> + Send + 'static, Errno>,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<U, Stop> + 'static,
+) -> Result<Flat, Stop> {
+    match work {
+        Ok(work) => Err(begin(call, work, move |call, result| {
+            let result = result.map_err(Stop::from).and_then(|value| finish(call, value));
+            answer(call, index, result)
+        })),
+        Err(errno) => answer::<U>(call, index, Err(errno.into())),
+    }
+}
+
+/// The same where there is nothing to finish.
+fn just_on_disk(
+    call: &mut Call<'_>,
+    index: usize,
+    work: Result<impl FnOnce() -> Result<(), Errno> + Send + 'static, Errno>,
+) -> Result<Flat, Stop> {
+    on_disk(call, index, work, |_, ()| Ok(()))
+}
+
+/// `get-directories() -> list<tuple<descriptor, string>>`
+fn get_directories(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let names: Vec<String> = call.context.ports.grants().iter().map(|grant| grant.name().to_owned()).collect();
+    let mut folders = Vec::with_capacity(names.len());
+    for (representation, name) in (FOLDERS..).zip(names) {
+        folders.push((call.give_standing::<FileDescriptor>(representation)?, name));
+    }
+    call.lower(1, folders)
+}

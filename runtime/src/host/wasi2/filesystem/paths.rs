@@ -1,0 +1,153 @@
+//! What is done with a path below a folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::files::{
+    DATA_INTEGRITY_SYNC, FILE_INTEGRITY_SYNC, MUTATE_DIRECTORY, READ, REQUESTED_WRITE_SYNC, WRITE, changes, hash_of, stat_of,
+};
+use super::{FileDescriptor, just_on_disk, on_disk};
+use crate::host::wasi::descriptors::{DESCRIPTORS_MAX, Open};
+use crate::host::wasi::paths::{self, OFLAGS_CREAT, OFLAGS_DIRECTORY, OFLAGS_EXCL, OFLAGS_TRUNC, Opening, Place};
+use crate::host::wasi::stat::{FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
+use crate::host::wasi::{Errno, rights};
+use crate::host::{Call, Flat, Stop};
+
+/// `path-flags`
+const SYMLINK_FOLLOW: u32 = 1 << 0;
+
+/// What a path among the arguments names, below the descriptor that is another and has to have that right. A path that can be none is told to the
+/// component; what is not even a string is a trap.
+fn place(call: &mut Call<'_>, descriptor: usize, path: usize, right: u64) -> Result<Result<Place, Errno>, Stop> {
+    let path = paths::checked(call.text(path)?);
+    let descriptor = &call.borrowed::<FileDescriptor>(descriptor)?.0;
+    Ok(path.and_then(|path| Place::below(descriptor, path, right)))
+}
+
+/// Two places, of which something goes from the first to the second.
+fn places(
+    call: &mut Call<'_>,
+    from: (usize, usize, u64),
+    to: (usize, usize, u64),
+) -> Result<Result<(Place, Place), Errno>, Stop> {
+    let [source, target] = [place(call, from.0, from.1, from.2)?, place(call, to.0, to.1, to.2)?];
+    let [one, other] = [from.0, to.0].map(|index| Ok::<_, Stop>(call.borrowed::<FileDescriptor>(index)?.0.grant()));
+    let (one, other) = (one?, other?);
+    Ok(source.and_then(|source| {
+        let target = target?;
+        if one? == other? { Ok((source, target)) } else { Err(Errno::XDEV) }
+    }))
+}
+
+/// Whether a symbolic link at a path's end is followed.
+fn follows(call: &Call<'_>, index: usize) -> bool {
+    call.args.u32(index) & SYMLINK_FOLLOW != 0
+}
+
+/// `create-directory-at(self, path: string) -> result<_, error-code>`
+pub(super) fn create_directory_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = place(call, 1, 2, rights::PATH_CREATE_DIRECTORY)?.map(|place| move || place.create_directory());
+    just_on_disk(call, 4, work)
+}
+
+/// `stat-at(self, path-flags, path: string) -> result<descriptor-stat, error-code>`
+pub(super) fn stat_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let follow = follows(call, 2);
+    let work = place(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.metadata(follow));
+    on_disk(call, 5, work, |_, metadata| Ok(stat_of(&metadata)))
+}
+
+/// `metadata-hash-at(self, path-flags, path: string) -> result<metadata-hash-value, error-code>`
+pub(super) fn metadata_hash_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let follow = follows(call, 2);
+    let work = place(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.metadata(follow));
+    on_disk(call, 5, work, |_, metadata| Ok(hash_of(&metadata)))
+}
+
+/// `set-times-at(self, path-flags, path: string, data-access-timestamp, data-modification-timestamp) -> result<_, error-code>`
+pub(super) fn set_times_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let follow = follows(call, 2);
+    let changes = changes(call, 5)?;
+    let place = place(call, 1, 3, rights::PATH_FILESTAT_SET_TIMES)?;
+    let work = place.and_then(|place| changes.map(|changes| move || place.set_times(follow, changes)));
+    just_on_disk(call, 11, work)
+}
+
+/// `link-at(self, old-path-flags, old-path: string, new-descriptor: borrow<descriptor>, new-path: string) -> result<_, error-code>`
+pub(super) fn link_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let places = places(call, (1, 3, rights::PATH_LINK_SOURCE), (5, 6, rights::PATH_LINK_TARGET))?;
+    let places = if follows(call, 2) { Err(Errno::INVAL) } else { places };
+    just_on_disk(call, 8, places.map(|(from, to)| move || from.link(to)))
+}
+
+/// `rename-at(self, old-path: string, new-descriptor: borrow<descriptor>, new-path: string) -> result<_, error-code>`
+pub(super) fn rename_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let places = places(call, (1, 2, rights::PATH_RENAME_SOURCE), (4, 5, rights::PATH_RENAME_TARGET))?;
+    just_on_disk(call, 7, places.map(|(from, to)| move || from.rename(to)))
+}
+
+/// `symlink-at(self, old-path: string, new-path: string) -> result<_, error-code>`: the old path is what the link says.
+pub(super) fn symlink_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let target = paths::checked(call.text(2)?);
+    let place = place(call, 1, 4, rights::PATH_SYMLINK)?;
+    let work = place.and_then(|place| target.map(|target| move || place.symlink(target)));
+    just_on_disk(call, 6, work)
+}
+
+/// `readlink-at(self, path: string) -> result<string, error-code>`
+pub(super) fn readlink_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = place(call, 1, 2, rights::PATH_READLINK)?.map(|place| move || place.read_link());
+    on_disk(call, 4, work, |_, target: PathBuf| target.into_os_string().into_string().map_err(|_| Stop::Errno(Errno::ILSEQ)))
+}
+
+/// `remove-directory-at(self, path: string) -> result<_, error-code>`
+pub(super) fn remove_directory_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = place(call, 1, 2, rights::PATH_REMOVE_DIRECTORY)?.map(|place| move || place.remove_directory());
+    just_on_disk(call, 4, work)
+}
+
+/// `unlink-file-at(self, path: string) -> result<_, error-code>`
+pub(super) fn unlink_file_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = place(call, 1, 2, rights::PATH_UNLINK_FILE)?.map(|place| move || place.unlink());
+    just_on_disk(call, 4, work)
+}
+
+/// `open-at(self, path-flags, path: string, open-flags, descriptor-flags) -> result<descriptor, error-code>`
+pub(super) fn open_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let place = place(call, 1, 3, rights::PATH_OPEN)?;
+    let opening = opening(call)?;
+    let share = Arc::clone(call.context.ports.open_files_share());
+    let counted = if Arc::strong_count(&share) > DESCRIPTORS_MAX { Err(Errno::MFILE) } else { Open::take(Some(share)) };
+    let work = place.and_then(|place| {
+        let (opening, counted) = (opening?, counted?);
+        Ok(move || Ok((opening, place.open(opening)?, counted)))
+    });
+    on_disk(call, 7, work, |call, (opening, opened, counted)| {
+        call.give(FileDescriptor(opening.descriptor(opened, counted, rights::FOLDER | rights::FILE)))
+    })
+}
+
+/// How it is to be opened.
+fn opening(call: &mut Call<'_>) -> Result<Result<Opening, Errno>, Stop> {
+    /// `open-flags` and what preview 1 has for them.
+    const OFLAGS: [(u32, u32); 4] =
+        [(1 << 0, OFLAGS_CREAT), (1 << 1, OFLAGS_DIRECTORY), (1 << 2, OFLAGS_EXCL), (1 << 3, OFLAGS_TRUNC)];
+    /// `descriptor-flags` and what preview 1 has for them.
+    const FDFLAGS: [(u32, u16); 3] =
+        [(FILE_INTEGRITY_SYNC, FDFLAGS_SYNC), (DATA_INTEGRITY_SYNC, FDFLAGS_DSYNC), (REQUESTED_WRITE_SYNC, FDFLAGS_RSYNC)];
+    let (follow, open_flags, flags) = (follows(call, 2), call.args.u32(5), call.args.u32(6));
+    let oflags = OFLAGS.iter().filter(|(flag, _)| open_flags & flag != 0).fold(0, |oflags, (_, oflag)| oflags | oflag);
+    let fdflags = FDFLAGS.iter().filter(|(flag, _)| flags & flag != 0).fold(0, |fdflags, (_, fdflag)| fdflags | fdflag);
+    let mut base = rights::FILE | rights::FOLDER;
+    if flags & READ == 0 {
+        base &= !rights::FD_READ;
+    }
+    if flags & WRITE == 0 {
+        base &= !(rights::FD_WRITE | rights::FD_ALLOCATE | rights::FD_FILESTAT_SET_SIZE);
+    }
+    let folder = &call.borrowed::<FileDescriptor>(1)?.0;
+    if flags & MUTATE_DIRECTORY != 0 && folder.base & rights::PATH_CREATE_FILE == 0 {
+        return Ok(Err(Errno::ROFS));
+    }
+    Ok(Opening::below(folder, follow, oflags, fdflags, base))
+}
