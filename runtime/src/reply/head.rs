@@ -25,6 +25,13 @@ pub struct Fields {
     bytes: usize,
 }
 
+/// Fields whose number and size are limited elsewhere.
+impl From<HeaderMap> for Fields {
+    fn from(map: HeaderMap) -> Fields {
+        Fields { map, bytes: FIELDS_BYTES_MAX }
+    }
+}
+
 /// There are too many fields, or they are too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
@@ -47,6 +54,12 @@ impl Fields {
             self.map.insert(name, value);
         }
         Ok(())
+    }
+
+    /// A field's values, the first of them.
+    #[must_use]
+    pub fn get(&self, name: &HeaderName) -> Option<&HeaderValue> {
+        self.map.get(name)
     }
 
     /// Their names, for the header that announces trailers.

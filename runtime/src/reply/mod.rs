@@ -25,7 +25,7 @@ pub use answer::{Answer, ReplyTo, channel};
 pub use bytes::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use head::{Fields, ReplyHead};
 pub use record::{Parent, Record};
-pub use stream::{Pipe, Refused, Stream, Writer};
+pub use stream::{Pipe, Refused, Stream, Unfinished, Writer};
 
 /// What a function answers.
 #[derive(Debug)]

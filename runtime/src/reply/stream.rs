@@ -22,6 +22,13 @@ use crate::outcome::Failure;
 /// Bytes that are under way; a guest that has to wait goes on when half of them have been sent.
 const BYTES_MAX: usize = 64 << 10;
 
+/// Bytes that are kept of what is not on its way yet.
+const HELD_BYTES_MAX: usize = 1 << 20;
+
+/// What was written is not all of it, and no more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unfinished;
+
 /// Why a stream takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -46,6 +53,8 @@ pub struct Writer {
     trails: bool,
     /// Whether the head is on its way.
     has_begun: bool,
+    /// Bytes that may be under way.
+    room_bytes_max: usize,
 }
 
 /// The side of the client. Dropping it before its end says that the client wants no more.
@@ -70,6 +79,8 @@ struct State {
     /// What was taken and is not sent, and the memory that it has.
     taken_bytes: usize,
     taken_memory_bytes: usize,
+    /// Whether all of it was written, where that is said before the invocation ends.
+    finish: Option<Result<(), Unfinished>>,
     /// How the invocation ended, when it has.
     end: Option<Result<(), Failure>>,
     /// What comes behind all that was written, when it has ended well.
@@ -115,11 +126,42 @@ impl Pipe {
     /// The invocation is over. Whether its outcome is to be counted where that is said; otherwise [`Stream::accept`] tells it.
     pub fn end(&self, result: Result<(), Failure>, trailers: Option<Box<Fields>>) -> bool {
         let mut state = self.state();
-        (state.end, state.trailers) = (Some(result), trailers);
+        state.end = Some(result);
+        if state.finish.is_none() {
+            state.trailers = trailers;
+        }
         let (reader, is_accepted) = (state.reader.take(), state.is_accepted);
         drop(state);
         wake(reader);
         is_accepted
+    }
+
+    /// All of it was written, and this comes behind it, whatever the invocation does besides; or no more of it comes. What was said first counts.
+    pub fn finish(&self, result: Result<Option<Box<Fields>>, Unfinished>) {
+        let mut state = self.state();
+        if state.finish.is_some() {
+            return;
+        }
+        match result {
+            Ok(trailers) => (state.finish, state.trailers) = (Some(Ok(())), trailers),
+            Err(unfinished) => state.finish = Some(Err(unfinished)),
+        }
+        let reader = state.reader.take();
+        drop(state);
+        wake(reader);
+    }
+
+    /// Whether all of it was written, where that was said.
+    #[must_use]
+    pub fn is_finished(&self) -> Option<bool> {
+        self.state().finish.map(|finish| finish.is_ok())
+    }
+
+    /// What was written, and what comes behind it: of a stream that has not begun and does not.
+    #[must_use]
+    pub fn take(&self) -> (ReplyBytes, Option<Box<Fields>>) {
+        let mut state = self.state();
+        (state.bytes.take(), state.trailers.take())
     }
 
     /// Ready when there is room to write to, or the client reads no more.
@@ -167,6 +209,7 @@ impl Writer {
             bytes,
             taken_bytes: 0,
             taken_memory_bytes: 0,
+            finish: None,
             end: None,
             trailers: None,
             is_accepted: false,
@@ -176,7 +219,42 @@ impl Writer {
             share: None,
         };
         let pipe = Arc::new(Pipe(Mutex::new(state)));
-        Writer { pipe, written, bytes_max: bytes_max as u64, length, is_bodiless, trails, has_begun: false }
+        Writer {
+            pipe,
+            written,
+            bytes_max: bytes_max as u64,
+            length,
+            is_bodiless,
+            trails,
+            has_begun: false,
+            room_bytes_max: BYTES_MAX,
+        }
+    }
+
+    /// Of what is kept until it is known where it goes: [`answer`](Writer::answer).
+    #[must_use]
+    pub fn held(length: Option<u64>) -> Writer {
+        let writer = Writer::new(ReplyBytes::default(), usize::MAX, length, false, true);
+        Writer { room_bytes_max: HELD_BYTES_MAX, ..writer }
+    }
+
+    /// It goes out from now on, as a reply of at most so many bytes.
+    pub const fn answer(&mut self, bytes_max: usize, is_bodiless: bool) {
+        self.bytes_max = bytes_max as u64;
+        self.is_bodiless = is_bodiless;
+        self.room_bytes_max = BYTES_MAX;
+    }
+
+    /// What both sides share.
+    #[must_use]
+    pub const fn pipe(&self) -> &Arc<Pipe> {
+        &self.pipe
+    }
+
+    /// Whether the other side wants no more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.pipe.is_closed()
     }
 
     /// The other side, the first time that it is asked for.
@@ -206,7 +284,8 @@ impl Writer {
     #[must_use]
     pub fn room_bytes(&self) -> usize {
         let state = self.pipe.state();
-        if self.is_bodiless || state.is_closed { BYTES_MAX } else { BYTES_MAX.saturating_sub(state.under_way_bytes()) }
+        let room = self.room_bytes_max.saturating_sub(state.under_way_bytes());
+        if self.is_bodiless || state.is_closed { BYTES_MAX } else { room }
     }
 
     /// As [`room`](Writer::room), for one look.
@@ -230,13 +309,13 @@ impl Writer {
             return Err(Refused::Length);
         }
         let bytes = &bytes[..bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-        if bytes.len() as u64 > self.bytes_max - self.written {
+        if bytes.len() as u64 > self.bytes_max.saturating_sub(self.written) {
             return Err(Refused::Limit);
         }
         let mut state = self.pipe.state();
         // What the client does not read is written nowhere; a client that reads no more ends the invocation soon.
         let is_read = !self.is_bodiless && !state.is_closed;
-        let room = if is_read { BYTES_MAX.saturating_sub(state.under_way_bytes()) } else { bytes.len() };
+        let room = if is_read { self.room_bytes_max.saturating_sub(state.under_way_bytes()) } else { bytes.len() };
         let count = bytes.len().min(room);
         if is_read && count > 0 {
             state.bytes.extend(&bytes[..count]);
@@ -258,7 +337,8 @@ impl Writer {
     /// Whether less was written than the function has said.
     #[must_use]
     pub fn falls_short(&self) -> bool {
-        !self.is_bodiless && self.length.is_some_and(|length| self.written < length)
+        let is_short = self.length.is_some_and(|length| self.written < length);
+        !self.is_bodiless && (is_short || self.pipe.is_finished() == Some(false))
     }
 
     /// What is reserved for what is under way, to be given back when that was sent.
@@ -282,7 +362,9 @@ impl Stream {
     pub fn length(&self) -> Option<u64> {
         let state = self.pipe.state();
         match self.length {
-            None if state.end == Some(Ok(())) && !self.is_bodiless => Some(state.bytes.as_slice().len() as u64),
+            None if (state.end == Some(Ok(())) || state.finish == Some(Ok(()))) && !self.is_bodiless => {
+                Some(state.bytes.as_slice().len() as u64)
+            }
             length => length,
         }
     }
@@ -290,7 +372,11 @@ impl Stream {
     /// Whether all of it was taken, whatever its function does besides.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.is_bodiless || self.length == Some(self.taken) && !self.trails
+        let is_finished = || {
+            let state = self.pipe.state();
+            state.finish == Some(Ok(())) && state.bytes.as_slice().is_empty() && state.trailers.is_none()
+        };
+        self.is_bodiless || self.length == Some(self.taken) && !self.trails || is_finished()
     }
 
     /// Trailers cannot be sent: it ends with its bytes.
@@ -322,6 +408,11 @@ impl Stream {
             self.taken += reply.as_slice().len() as u64;
             let chunk = Chunk { reply, pipe: Arc::clone(&self.pipe) };
             return Poll::Ready(Some(Ok(Bytes::from_owner(chunk))));
+        }
+        match state.finish {
+            Some(Ok(())) => return Poll::Ready(None),
+            Some(Err(Unfinished)) => return Poll::Ready(Some(Err(Failure::ReplyIncomplete))),
+            None => {}
         }
         match &state.end {
             Some(Ok(())) => Poll::Ready(None),

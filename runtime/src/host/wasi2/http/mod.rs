@@ -1,0 +1,42 @@
+//! `wasi:http`: the request that is served, its response, and requests to other servers.
+//!
+//! ```text
+//!   incoming-request -> incoming-body -> input-stream       the request's body, as it comes     (request, incoming)
+//!   outgoing-response -> response-outparam.set              head and body of the reply          (response)
+//!   outgoing-request -> outgoing-handler.handle             -> future -> incoming-response      (client)
+//!   outgoing-body -> output-stream -> Writer -> connection  of a reply and of a request         (outgoing)
+//! ```
+//!
+//! Which headers are kept from components, and what fails how, follows what other hosts of these interfaces do.
+
+mod client;
+mod error;
+mod fields;
+mod incoming;
+mod outgoing;
+mod request;
+mod response;
+#[cfg(test)]
+mod tests;
+
+use crate::host::HostFunction;
+
+pub(in crate::host) use error::ErrorCode;
+pub(in crate::host) use incoming::Arriving;
+pub(in crate::host) use outgoing::Outgoing;
+pub(in crate::host) use request::IncomingRequest;
+pub(in crate::host) use response::ResponseOutparam;
+
+/// Module name of the types' imports.
+const TYPES: &str = "wasi:http/types@0.2";
+
+/// The interfaces.
+pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
+    fields::FUNCTIONS,
+    request::FUNCTIONS,
+    incoming::FUNCTIONS,
+    outgoing::FUNCTIONS,
+    response::FUNCTIONS,
+    client::FUNCTIONS,
+    error::FUNCTIONS,
+];
