@@ -6,7 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use awsm_abi::types::ValType::I32;
@@ -25,8 +25,8 @@ use tracing::Level;
 use super::Effect::External;
 use super::fetch_span::ClientSpan;
 use super::wasi::Errno;
-use super::{Call, HostFunction, Output, Stop, own};
-use crate::upstream::{Failure, Upstream};
+use super::{Call, HostFunction, Stop, own};
+use crate::upstream::{Failure, RequestBody, Upstream};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:fetch";
@@ -42,21 +42,39 @@ const BODY_BYTES_MAX: u32 = 4 << 20;
 const HEADERS_MAX: usize = 64;
 const HEADERS_BYTES_MAX: u32 = 16 << 10;
 /// How long the head of a response, and each piece of its body, may take where the function does not say.
-const WAIT_TIME_MAX: Duration = Duration::from_secs(30);
+pub(super) const WAIT_TIME_MAX: Duration = Duration::from_secs(30);
 /// What a connection needs, or the URL says.
 const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// What a request came to.
 pub(super) type Answered = Result<Response<Incoming>, Failure>;
 
+/// A request under way, until there is the head of a response.
+pub(super) type Exchange = Pin<Box<dyn Future<Output = Answered> + Send>>;
+
 thread_local! {
     /// One share for each request of this worker.
     static REQUESTS: Arc<()> = Arc::new(());
 }
 
+/// That a request is one of this worker's.
+#[derive(Debug)]
+pub(super) struct Share(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+/// One more request of this worker; none where it has as many as it may.
+pub(super) fn share() -> Option<Share> {
+    let share = REQUESTS.with(Arc::clone);
+    // One is the thread's own, another this one.
+    if Arc::strong_count(&share) > WORKER_REQUESTS_MAX + 1 { None } else { Some(Share(share)) }
+}
+
 /// The requests of one invocation, by their handles.
 #[derive(Debug, Default)]
-pub(super) struct Fetches(Vec<Option<Fetch>>);
+pub(super) struct Fetches {
+    own: Vec<Option<Fetch>>,
+    /// One for each that a component has made.
+    shares: Vec<Weak<Share>>,
+}
 
 /// A request that was made.
 struct Fetch {
@@ -64,12 +82,12 @@ struct Fetch {
     times: Times,
     /// Bytes of its body, which are kept until the response begins.
     body_bytes: usize,
-    _share: Arc<()>,
+    _share: Share,
 }
 
 enum State {
     /// On its way.
-    Sent(Pin<Box<dyn Future<Output = Answered> + Send>>),
+    Sent(Exchange),
     /// There is a response; what of its body has come and was not taken.
     Answered { status: u16, headers: HeaderMap, body: Incoming, rest: Bytes },
     /// There is none, or there is no more of it.
@@ -99,7 +117,18 @@ impl Fetches {
             State::Sent(_) | State::Away => fetch.body_bytes,
             State::Failed(_) => 0,
         };
-        self.0.iter().flatten().map(kept).sum()
+        self.own.iter().flatten().map(kept).sum()
+    }
+
+    /// Counts one that a component makes, as long as it keeps the share; none where it has as many as it may.
+    pub(super) fn join(&mut self, share: Share) -> Option<Arc<Share>> {
+        self.shares.retain(|share| share.strong_count() > 0);
+        if self.shares.len() >= REQUESTS_MAX {
+            return None;
+        }
+        let share = Arc::new(share);
+        self.shares.push(Arc::downgrade(&share));
+        Some(share)
     }
 }
 
@@ -116,7 +145,7 @@ impl From<&Failure> for Errno {
     fn from(failure: &Failure) -> Errno {
         match failure {
             Failure::NotAllowed { .. } | Failure::AddressNotAllowed { .. } => Errno::ACCES,
-            Failure::Timeout(_) => Errno::TIMEDOUT,
+            Failure::Timeout(_) | Failure::ConnectTimeout => Errno::TIMEDOUT,
             _ => Errno::IO,
         }
     }
@@ -187,21 +216,17 @@ fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     let (mut request, times) = (request(call)?, times(call, 8)?);
     let upstream = call.context.ports.upstream()?.filter(|upstream| upstream.allows(&request)).ok_or(Errno::ACCES)?;
     let upstream = Arc::clone(upstream);
-    let share = REQUESTS.with(Arc::clone);
-    // One is the thread's own, another this one.
-    if Arc::strong_count(&share) > WORKER_REQUESTS_MAX + 1 {
-        return Err(Errno::AGAIN.into());
-    }
-    let fetches = &call.context.ports.fetches()?.0;
+    let share = share().ok_or(Errno::AGAIN)?;
+    let fetches = &call.context.ports.fetches()?.own;
     let free = fetches.iter().position(Option::is_none).unwrap_or(fetches.len());
     if free >= REQUESTS_MAX {
         return Err(Errno::MFILE.into());
     }
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
-    let sent = exchange(upstream, request, times.head, span);
+    let sent = begin(upstream, request, times.head, None, span);
     let body_bytes = call.args.u32(7) as usize;
     let fetch = Fetch { state: State::Sent(sent), times, body_bytes, _share: share };
-    let fetches = &mut call.context.ports.fetches()?.0;
+    let fetches = &mut call.context.ports.fetches()?.own;
     if free == fetches.len() {
         fetches.push(None);
     }
@@ -219,14 +244,15 @@ impl Drop for Abort {
 }
 
 /// A request that goes on while its function does not wait for it: in a task of the worker. On a terminal, where there is none, it begins when it is waited for.
-fn exchange(
+pub(super) fn begin(
     upstream: Arc<Upstream>,
-    request: Request<Full<Bytes>>,
+    request: Request<impl Into<RequestBody> + Send + 'static>,
     time: Duration,
+    connect_time: Option<Duration>,
     span: Option<ClientSpan>,
-) -> Pin<Box<dyn Future<Output = Answered> + Send>> {
+) -> Exchange {
     let answered = async move {
-        let answered = tokio::time::timeout(time, upstream.send(request)).await;
+        let answered = tokio::time::timeout(time, upstream.send_within(request, connect_time)).await;
         let answered = answered.unwrap_or(Err(Failure::Timeout("the head of the response")));
         if let Some(span) = span {
             span.end(&answered);
@@ -247,19 +273,12 @@ fn exchange(
 /// The request that argument 0 names.
 fn fetch<'a>(call: &'a mut Call<'_>) -> Result<&'a mut Fetch, Stop> {
     let handle = call.args.u32(0) as usize;
-    call.context.ports.fetches()?.0.get_mut(handle).and_then(Option::as_mut).ok_or(Stop::Errno(Errno::BADF))
+    call.context.ports.fetches()?.own.get_mut(handle).and_then(Option::as_mut).ok_or(Stop::Errno(Errno::BADF))
 }
 
 /// Notes why there is no response, or no more of it; the reason is for the function's log.
 fn failed(call: &mut Call<'_>, failure: &Failure) -> Result<State, Stop> {
-    let text = format!("sledge:fetch: {failure}");
-    match call.context.ports.log()? {
-        Output::Log(lines) => lines.message(Level::WARN, text.as_bytes()),
-        other => {
-            other.write(text.as_bytes())?;
-            other.write(b"\n")?;
-        }
-    }
+    call.say(Level::WARN, &format!("sledge:fetch: {failure}"))?;
     Ok(State::Failed(failure.into()))
 }
 
@@ -362,6 +381,6 @@ async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
 fn close(call: &mut Call<'_>) -> Result<i32, Stop> {
     fetch(call)?;
     let handle = call.args.u32(0) as usize;
-    call.context.ports.fetches()?.0[handle] = None;
+    call.context.ports.fetches()?.own[handle] = None;
     Ok(0)
 }

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::{Method, Request, Uri};
 
 use super::fetch::Answered;
@@ -25,7 +23,7 @@ pub(super) struct ClientSpan {
 
 impl ClientSpan {
     /// Begins it, and says so to the other server. A function that makes spans of its own in this trace has said which of them this belongs to.
-    pub(super) fn begin(trace: &Arc<Trace>, request: &mut Request<Full<Bytes>>) -> ClientSpan {
+    pub(super) fn begin<B>(trace: &Arc<Trace>, request: &mut Request<B>) -> ClientSpan {
         let of_function = SpanContext::of(request.headers()).filter(|context| context.trace == trace.context().trace);
         let own = trace.beside();
         own.inject(request.headers_mut());
@@ -75,7 +73,7 @@ const fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::NotAllowed { .. } | Failure::AddressNotAllowed { .. } => "not_allowed",
         Failure::Unreachable { .. } => "unreachable",
-        Failure::Timeout(_) => "timeout",
+        Failure::Timeout(_) | Failure::ConnectTimeout => "timeout",
         Failure::Broken(_) => "broken",
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tracing::Level;
 
-use super::{FunctionLog, Process, Taken, Writer};
+use super::{Call, FunctionLog, Output, Process, Stop, Taken, Writer};
 
 /// The longest line; longer ones are broken.
 const LINE_BYTES_MAX: usize = 4 << 10;
@@ -16,6 +16,23 @@ const INVOCATION_BYTES_MAX: usize = 64 << 10;
 /// A level by its number in `sledge:note`, from 0 for the least important.
 pub(super) fn level(number: u32) -> Option<Level> {
     [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR].get(number as usize).copied()
+}
+
+impl Call<'_> {
+    /// Says something to the operator: in the log, or where standard error goes.
+    ///
+    /// # Errors
+    /// When the call does not open the log, or a file in its place fails.
+    pub(super) fn say(&mut self, level: Level, text: &str) -> Result<(), Stop> {
+        match self.context.ports.log()? {
+            Output::Log(lines) => lines.message(level, text.as_bytes()),
+            other => {
+                other.write(text.as_bytes())?;
+                other.write(b"\n")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Bytes on their way to the log.

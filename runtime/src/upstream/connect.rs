@@ -1,5 +1,6 @@
 //! From a URL to a connection: the name is looked at, resolved, and looked at again; then TCP, and TLS where it is to be.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -28,6 +29,24 @@ type Stream = MaybeTls<TlsStream<TcpStream>>;
 
 /// How long a connection may take to make, its name and TLS included.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+
+tokio::task_local! {
+    /// How long connections of this request may take to make, where that is less.
+    pub(super) static TIME: Duration;
+}
+
+/// What of reaching a server failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Its name has no address.
+    Name,
+    /// It refuses connections.
+    Refused,
+    /// It does not prove who it is, or speaks no TLS.
+    Tls,
+    /// Anything else.
+    Other,
+}
 
 /// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,9 +77,14 @@ pub enum Failure {
         host: String,
         /// Its port.
         port: u16,
-        /// Why not.
+        /// What failed.
+        cause: Cause,
+        /// Why.
         why: String,
     },
+    /// No connection was made in time.
+    #[error("connecting took too long")]
+    ConnectTimeout,
     /// It took too long.
     #[error("{0} took too long")]
     Timeout(&'static str),
@@ -139,24 +163,27 @@ impl Connector {
 
     async fn connect(self, uri: Uri) -> Result<TokioIo<Stream>, Failure> {
         let (host, port) = host_and_port(&uri).ok_or_else(|| Failure::Broken("the URL names no host".to_owned()))?;
-        let unreachable = |why: String| Failure::Unreachable { host: host.to_owned(), port, why };
+        let unreachable = |cause: Cause, why: String| Failure::Unreachable { host: host.to_owned(), port, cause, why };
         if !self.allowed.names(host, port) {
             return Err(Failure::NotAllowed { host: host.to_owned(), port });
         }
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let addresses: Vec<SocketAddr> = match bare.parse::<IpAddr>() {
             Ok(address) => vec![(address, port).into()],
-            Err(_) => names::addresses(host, port).await.map_err(|error| unreachable(error.to_string()))?,
+            Err(_) => names::addresses(host, port).await.map_err(|error| unreachable(Cause::Name, error.to_string()))?,
         };
-        let mut failure = unreachable("its name has no address".to_owned());
+        let mut failure = unreachable(Cause::Name, "its name has no address".to_owned());
         for address in addresses {
             if !self.allowed.reaches(address.ip(), port) {
                 failure = Failure::AddressNotAllowed { host: host.to_owned(), port, address: address.ip() };
                 continue;
             }
             match TcpStream::connect(address).await {
-                Ok(stream) => return self.secured(&uri, bare, stream).await.map_err(unreachable),
-                Err(error) => failure = unreachable(error.to_string()),
+                Ok(stream) => return self.secured(&uri, bare, stream).await.map_err(|why| unreachable(Cause::Tls, why)),
+                Err(error) => {
+                    let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                    failure = unreachable(if is_refused { Cause::Refused } else { Cause::Other }, error.to_string());
+                }
             }
         }
         Err(failure)
@@ -190,10 +217,11 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connect = self.clone().connect(uri);
-        Box::pin(async {
-            match tokio::time::timeout(CONNECT_TIME_MAX, connect).await {
+        let time = TIME.try_with(|time| *time).map_or(CONNECT_TIME_MAX, |time| time.min(CONNECT_TIME_MAX));
+        Box::pin(async move {
+            match tokio::time::timeout(time, connect).await {
                 Ok(connected) => connected,
-                Err(_) => Err(Failure::Timeout("connecting")),
+                Err(_) => Err(Failure::ConnectTimeout),
             }
         })
     }

@@ -8,6 +8,7 @@
 //! nothing is followed. Knows neither guests nor the scheduler.
 
 mod allow;
+mod body;
 mod connect;
 mod names;
 
@@ -17,15 +18,14 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use allow::{AllowError, Allowed};
-pub use connect::{Failure, Roots, RootsError};
+pub use body::RequestBody;
+pub use connect::{Cause, Failure, Roots, RootsError};
 
 pub use connect::host_and_port;
 
@@ -38,7 +38,7 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The largest head of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-type Client = legacy::Client<Connector, Full<Bytes>>;
+type Client = legacy::Client<Connector, RequestBody>;
 
 thread_local! {
     /// This thread's clients, one for each function that made a request.
@@ -67,7 +67,7 @@ impl Upstream {
 
     /// Whether that host may be asked, as far as its name says.
     #[must_use]
-    pub fn allows(&self, request: &Request<Full<Bytes>>) -> bool {
+    pub fn allows<B>(&self, request: &Request<B>) -> bool {
         connect::host_and_port(request.uri()).is_some_and(|(host, port)| self.allowed.names(host, port))
     }
 
@@ -75,9 +75,24 @@ impl Upstream {
     ///
     /// # Errors
     /// When the host is not allowed or cannot be reached, or does not speak HTTP.
-    pub async fn send(self: Arc<Upstream>, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+    pub async fn send(self: Arc<Upstream>, request: Request<impl Into<RequestBody>>) -> Result<Response<Incoming>, Failure> {
         let client = self.client();
-        client.request(request).await.map_err(|error| failure(&error))
+        client.request(request.map(Into::into)).await.map_err(|error| failure(&error))
+    }
+
+    /// The same where a connection has to be made within that time, if one has to be made.
+    ///
+    /// # Errors
+    /// As for [`send`](Upstream::send).
+    pub async fn send_within(
+        self: Arc<Upstream>,
+        request: Request<impl Into<RequestBody>>,
+        connect_time: Option<Duration>,
+    ) -> Result<Response<Incoming>, Failure> {
+        match connect_time {
+            Some(time) => connect::TIME.scope(time, self.send(request)).await,
+            None => self.send(request).await,
+        }
     }
 
     /// This thread's.
