@@ -37,6 +37,8 @@ pub enum ComponentTrap {
     ResourcesExhausted,
     /// It writes more to a stream than it was told there is room for.
     BeyondPermit,
+    /// It puts more headers or trailers together than the host keeps.
+    FieldsTooLarge,
     /// It polls nothing, or more than may be polled at once.
     PollCount,
 }
@@ -58,6 +60,7 @@ impl fmt::Display for ComponentTrap {
             ComponentTrap::HasChildren => "resource has children",
             ComponentTrap::ResourcesExhausted => "too many resources of the host",
             ComponentTrap::BeyondPermit => "write to a stream beyond what it had room for",
+            ComponentTrap::FieldsTooLarge => "too many or too large HTTP fields",
             ComponentTrap::PollCount => "empty or too long list of pollables",
         })
     }

@@ -64,6 +64,8 @@ pub enum Failure {
     ReplyTooLarge,
     /// The reply is shorter than the function has said.
     ReplyIncomplete,
+    /// A component has not said what the response is.
+    ReplyMissing,
     /// The client went away.
     Cancelled,
     /// A bug of the host, contained.
@@ -102,7 +104,8 @@ impl Failure {
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
-            | Failure::ReplyIncomplete => Fault::Function,
+            | Failure::ReplyIncomplete
+            | Failure::ReplyMissing => Fault::Function,
             Failure::FunctionBusy
             | Failure::Busy
             | Failure::Overload
@@ -142,6 +145,7 @@ impl Failure {
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
             | Failure::ReplyIncomplete
+            | Failure::ReplyMissing
             | Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -202,7 +206,7 @@ impl Failure {
             Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component(_) | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
-            Failure::ReplyIncomplete => "reply_incomplete",
+            Failure::ReplyIncomplete | Failure::ReplyMissing => "reply_incomplete",
             Failure::Cancelled => "cancelled",
             Failure::Internal => "internal",
         }
@@ -236,6 +240,7 @@ impl Failure {
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
             Failure::ReplyIncomplete => "declared_length",
+            Failure::ReplyMissing => "no_response",
             Failure::Cancelled => "client_gone",
             Failure::Internal => "internal",
         })
@@ -307,6 +312,7 @@ mod tests {
             Failure::Exit(1),
             Failure::ReplyTooLarge,
             Failure::ReplyIncomplete,
+            Failure::ReplyMissing,
             Failure::Cancelled,
             Failure::Internal,
         ];

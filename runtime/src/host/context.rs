@@ -15,6 +15,7 @@ use super::lines::Writer;
 use super::stdio::{Input, Output};
 use super::wasi::Grant;
 use crate::kv::Space;
+use crate::outcome::Failure;
 use crate::phases::{PhaseClock, Phases};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
@@ -212,10 +213,15 @@ impl Context {
         Some((pipe, stream, streams.reply_head.take()))
     }
 
-    /// Whether it has written less than it has said.
+    /// What its reply lacks: all of it, or some of what it has said.
     #[must_use]
-    pub fn falls_short(&self) -> bool {
-        matches!(&self.ports.streams.output, Output::Stream(writer) if writer.falls_short())
+    pub fn shortfall(&self) -> Option<Failure> {
+        let streams = &self.ports.streams;
+        match &streams.output {
+            _ if streams.is_http && !streams.is_answered => Some(Failure::ReplyMissing),
+            Output::Stream(writer) if writer.falls_short() => Some(Failure::ReplyIncomplete),
+            _ => None,
+        }
     }
 
     /// What it has said is to come behind its reply.

@@ -45,6 +45,8 @@ pub struct RequestHead {
     pub target: Uri,
     /// And all that was said besides.
     pub headers: HeaderMap,
+    /// Whether it came over TLS.
+    pub is_secure: bool,
 }
 
 /// The interface.
@@ -62,6 +64,11 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     // What was sent to the client cannot be taken back, nor can what is written to the reply from then on.
     own(MODULE, "stream", &[I64], External, stream),
 ];
+
+/// Whether a field of that name may come behind a body.
+pub(super) fn may_trail(name: &HeaderName) -> bool {
+    !RESERVED.contains(name) && !NO_TRAILERS.contains(name)
+}
 
 /// The request, of which that field is read.
 fn request<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Result<&'a RequestHead, Stop> {

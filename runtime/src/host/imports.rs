@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use awsm_abi::component::{CANONICAL, REQUEST};
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::importable;
 use awsm_abi::types::FuncType;
@@ -111,6 +112,13 @@ impl Imports {
     #[must_use]
     pub fn use_module(&self, module: &str) -> bool {
         self.instances.iter().flatten().flatten().any(|imported| imported.function.module == module)
+    }
+
+    /// Whether it is a component that serves requests through `wasi:http`.
+    #[must_use]
+    pub fn serve_http(&self) -> bool {
+        let is_request = |function: &HostFunction| (function.module, function.name) == (CANONICAL, REQUEST);
+        self.instances.iter().flatten().flatten().any(|imported| is_request(imported.function))
     }
 
     /// The host function behind an instance's imported function.

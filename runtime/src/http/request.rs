@@ -124,7 +124,8 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
     let trailing = if route.function.reads_head { Trailing::of(&head) } else { Trailing::Never };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
     let asked = || {
-        let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers });
+        let is_secure = service.tls.is_some();
+        let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers, is_secure });
         // So that whatever the function asks in its own way is a part of this request, too.
         if let Some(span) = span {
             span.trace().context().inject(&mut asked.headers);

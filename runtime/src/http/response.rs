@@ -67,8 +67,10 @@ pub fn success(
     let trailing = if is_bodiless { Trailing::Never } else { trailing };
     let trailers = trailers.filter(|_| trailing != Trailing::Never);
     let names = trailers.as_ref().and_then(|trailers| trailers.names());
+    // A component announces what it knows only at the end of its body.
+    let is_announced = names.is_some() || head.as_ref().is_some_and(|head| head.headers.get(&TRAILER).is_some());
     // hyper sends those only that are announced.
-    let is_chunked = trailing == Trailing::Chunked && names.is_some();
+    let is_chunked = trailing == Trailing::Chunked && is_announced;
     let mut response = Response::new(match content {
         Content::Whole(bytes) => Either::Left(Whole { bytes, trailers, is_chunked }),
         Content::Stream(mut stream) => {

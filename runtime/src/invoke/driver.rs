@@ -102,8 +102,10 @@ impl Driver {
                 Next::End(result) => Some(Progress::Ended(result.clone())),
             };
             if let Some(progress) = next {
-                if matches!(progress, Progress::Ended(Ok(()))) && self.context.falls_short() {
-                    return Progress::Ended(Err(Failure::ReplyIncomplete));
+                if matches!(progress, Progress::Ended(Ok(())))
+                    && let Some(failure) = self.context.shortfall()
+                {
+                    return Progress::Ended(Err(failure));
                 }
                 return progress;
             }

@@ -179,7 +179,7 @@ impl Function {
         Function {
             template: budget.map_or_else(|| template.clone(), |budget| template.within(&budget)),
             kv: kv.filter(|_| program.imports.use_module(host::KV)),
-            reads_head: program.imports.use_module(host::HTTP),
+            reads_head: program.imports.use_module(host::HTTP) || program.imports.serve_http(),
             program,
             process: Arc::new(process),
             content_type,

@@ -14,6 +14,7 @@
 //!
 //! The host writes nothing to the component's memory before it has all addresses and has checked them.
 
+mod http;
 mod wasi;
 
 pub use wasi::{INTERFACES, RESOURCES};

@@ -35,12 +35,12 @@ pub const RESOURCES: &[(&str, &str)] = &[
 ];
 
 /// A function whose result is flat, or in memory without lists.
-const fn function(name: &'static str, params: &'static [ValType], results: &'static [ValType]) -> Function {
+pub(super) const fn function(name: &'static str, params: &'static [ValType], results: &'static [ValType]) -> Function {
     Function { name, params, results, allocates: false }
 }
 
 /// A function whose result holds lists or strings. The last parameter is the address of the result.
-const fn allocating(name: &'static str, params: &'static [ValType]) -> Function {
+pub(super) const fn allocating(name: &'static str, params: &'static [ValType]) -> Function {
     Function { name, params, results: &[], allocates: true }
 }
 
@@ -235,4 +235,6 @@ pub const INTERFACES: &[Interface] = &[
     Interface { name: "wasi:cli/terminal-stdin@0.2", functions: &[function("get-terminal-stdin", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stdout@0.2", functions: &[function("get-terminal-stdout", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stderr@0.2", functions: &[function("get-terminal-stderr", &[I32], &[])] },
+    super::http::TYPES,
+    super::http::OUTGOING_HANDLER,
 ];

@@ -44,7 +44,7 @@ fn trap(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `request(table) -> handle`: the request that is being served. From then on the standard streams are the log's.
 fn request(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.context.ports.serve_http();
-    call.give(wasi2::http::IncomingRequest).map(|own| Flat::from(own.0))
+    call.give(wasi2::http::IncomingRequest::default()).map(|own| Flat::from(own.0))
 }
 
 /// `response(table) -> handle`: where its response goes.

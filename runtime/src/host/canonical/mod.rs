@@ -19,14 +19,14 @@ mod lower;
 mod readiness;
 mod resources;
 #[cfg(test)]
-mod tests;
+pub(in crate::host) mod tests;
 
 use awsm_abi::types::ValType;
 
 use super::{Call, Code, Effect, Flat, HostFunction, Stop};
 
 pub(in crate::host) use glue::FUNCTIONS;
-pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums};
+pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, variant};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
 pub(in crate::host) use resources::{Resource, Resources, Typed, number};
 

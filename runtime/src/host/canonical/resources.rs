@@ -22,6 +22,9 @@ pub(in crate::host) trait Resource: Any + Send + fmt::Debug {
         0
     }
 
+    /// Its handle was dropped by the component.
+    fn dropped(&mut self) {}
+
     /// Whether a pollable of it is ready. Otherwise [`Look`] says what has to be arranged.
     ///
     /// # Errors

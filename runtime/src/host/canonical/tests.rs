@@ -69,6 +69,11 @@ impl World {
         self.sandbox.memory_of(self.state).write_u32(at + field, value).unwrap();
     }
 
+    /// What a handle stands for.
+    pub(in crate::host) fn representation(&mut self, handle: u32) -> u32 {
+        self.entry(handle)[1]
+    }
+
     pub(in crate::host) fn memory(&mut self) -> GuestMemory<'_> {
         self.sandbox.memory_of(self.memory)
     }

@@ -63,6 +63,8 @@ pub struct Streams {
     pub(in crate::host) trailers: Option<Box<Fields>>,
     /// Whether a component serves the request through `wasi:http`: then its standard streams are not the request's and the reply's.
     pub(in crate::host) is_http: bool,
+    /// Whether it has said what the response is.
+    pub(in crate::host) is_answered: bool,
 }
 
 /// What differs from one moment to the next.
@@ -75,7 +77,15 @@ impl Streams {
     #[must_use]
     pub const fn of_request(body: Body, reply: ReplyBytes, reply_bytes_max: usize, log: LogLines) -> Streams {
         let output = Output::Reply { bytes: reply, bytes_max: reply_bytes_max };
-        Streams { input: Input::Body(body), output, errors: Output::Log(log), reply_head: None, trailers: None, is_http: false }
+        Streams {
+            input: Input::Body(body),
+            output,
+            errors: Output::Log(log),
+            reply_head: None,
+            trailers: None,
+            is_http: false,
+            is_answered: false,
+        }
     }
 
     /// Those of a program: files of this process. Reading `input` waits until `deadline`, if there is one.
@@ -89,6 +99,7 @@ impl Streams {
             reply_head: None,
             trailers: None,
             is_http: false,
+            is_answered: false,
         }
     }
 }
@@ -187,7 +198,7 @@ impl Ports {
         if representation > 0 && representation <= wasi2::standing(&self.process.grants) {
             return Ok(());
         }
-        self.resources_mut().remove(representation).map(drop)
+        self.resources_mut().remove(representation).map(|mut resource| resource.dropped())
     }
 
     /// What a component's handles stand for, beside the streams.

@@ -3,6 +3,7 @@
 use awsm_abi::types::ValType::I32;
 
 use super::filesystem::ErrorCode;
+use super::http;
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Lower, Lowering, Own, Place, Resource, Typed, canonical, number};
 use crate::host::wasi::Errno;
@@ -15,6 +16,8 @@ pub(in crate::host) struct IoError {
     pub(in crate::host) errno: Errno,
     /// Whether a file failed.
     pub(in crate::host) is_file: bool,
+    /// What it is where a body failed.
+    pub(in crate::host) http: Option<http::ErrorCode>,
 }
 
 impl Resource for IoError {}
@@ -30,6 +33,8 @@ pub(in crate::host) enum Fault {
     Closed,
     /// This failed; whether it is a file.
     Failed(Errno, bool),
+    /// The body of a message failed so.
+    Http(http::ErrorCode),
 }
 
 /// A `stream-error`.
@@ -63,7 +68,13 @@ impl Call<'_> {
         let result = match result {
             Ok(value) => Ok(value),
             Err(Fault::Closed) => Err(StreamError::Closed),
-            Err(Fault::Failed(errno, is_file)) => Err(StreamError::LastOperationFailed(self.give(IoError { errno, is_file })?)),
+            Err(Fault::Failed(errno, is_file)) => {
+                Err(StreamError::LastOperationFailed(self.give(IoError { errno, is_file, http: None })?))
+            }
+            Err(Fault::Http(code)) => {
+                let error = IoError { errno: Errno::IO, is_file: false, http: Some(code) };
+                Err(StreamError::LastOperationFailed(self.give(error)?))
+            }
         };
         self.lower(index, result)
     }
@@ -75,7 +86,8 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] =
 
 /// `to-debug-string(self) -> string`
 fn to_debug_string(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = call.borrowed::<IoError>(1)?.errno.name();
+    let error = call.borrowed::<IoError>(1)?;
+    let name = error.http.map_or_else(|| error.errno.name(), http::ErrorCode::name);
     call.lower(2, name)
 }
 

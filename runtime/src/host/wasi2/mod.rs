@@ -59,4 +59,11 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     cli::FUNCTIONS,
     filesystem::FUNCTIONS,
     sockets::FUNCTIONS,
+    http::fields::FUNCTIONS,
+    http::request::FUNCTIONS,
+    http::incoming::FUNCTIONS,
+    http::outgoing::FUNCTIONS,
+    http::response::FUNCTIONS,
+    http::client::FUNCTIONS,
+    http::error::FUNCTIONS,
 ];

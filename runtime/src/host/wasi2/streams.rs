@@ -10,6 +10,7 @@ use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 
 use super::error::Fault;
+use super::http::{Arriving, Outgoing};
 use crate::component_trap::ComponentTrap;
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Look, Pollable, Resource, Subject, Typed, canonical, number};
@@ -77,6 +78,8 @@ pub(in crate::host) enum InputStream {
     Standard,
     /// The request's body.
     Request,
+    /// The body of another server's response.
+    Response(Arc<Arriving>),
     /// A file, from that offset on.
     File(OpenFile, u64),
 }
@@ -88,17 +91,22 @@ pub(in crate::host) enum OutputStream {
     Output,
     /// Standard error: the log.
     Errors,
-    /// The reply.
-    Reply,
+    /// The body of a response or request.
+    Body(Arc<Outgoing>),
     /// A file, from that place on.
     File(OpenFile, To),
 }
 
 impl Resource for InputStream {
+    fn memory_bytes(&self) -> usize {
+        if let InputStream::Response(arriving) = self { arriving.memory_bytes() } else { 0 }
+    }
+
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         match self {
             InputStream::Standard if look.streams.is_http => Ok(true),
             InputStream::Standard | InputStream::Request => look.at_input(),
+            InputStream::Response(arriving) => Ok(arriving.is_ready(look)),
             InputStream::File(..) => Ok(true),
         }
     }
@@ -112,7 +120,8 @@ impl Resource for OutputStream {
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         match self {
             OutputStream::Output if look.streams.is_http => Ok(true),
-            OutputStream::Output | OutputStream::Reply => Ok(look.at_output()),
+            OutputStream::Output => Ok(look.at_output()),
+            OutputStream::Body(outgoing) => Ok(outgoing.is_ready(look)),
             OutputStream::Errors | OutputStream::File(..) => Ok(true),
         }
     }
@@ -147,6 +156,18 @@ pub(in crate::host) fn read_then(
                 read_then(call, representation, length, blocking, then)
             })),
         },
+        InputStream::Response(_) if length == 0 => then(call, Ok(Bytes::new())),
+        InputStream::Response(arriving) => {
+            let result = arriving.read(length.min(READ_BYTES_MAX) as usize);
+            call.context.ports.resources_mut().count(representation)?;
+            match result {
+                Some(result) => then(call, result),
+                None if !blocking => then(call, Ok(Bytes::new())),
+                None => Err(call.until_ready(&[Subject::Of(representation)], move |call| {
+                    read_then(call, representation, length, blocking, then)
+                })),
+            }
+        }
         InputStream::File(OpenFile { file, .. }, at) => {
             let (file, at) = (Arc::clone(file), *at);
             let bytes_max = length.min(TRANSFER_BYTES_MAX) as usize;
@@ -236,7 +257,11 @@ fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
     let is_http = ports.streams()?.is_http;
     Ok(match ports.resource::<OutputStream>(representation)? {
         OutputStream::Output if is_http => PERMIT_BYTES,
-        OutputStream::Output | OutputStream::Reply => match &ports.streams()?.output {
+        OutputStream::Body(outgoing) => {
+            let outgoing = Arc::clone(outgoing);
+            outgoing.room_bytes(ports.streams_mut()?)
+        }
+        OutputStream::Output => match &ports.streams()?.output {
             Output::Stream(writer) => writer.room_bytes(),
             Output::Reply { .. } | Output::File(_) | Output::Log(_) => PERMIT_BYTES,
         },
@@ -285,7 +310,11 @@ pub(in crate::host) fn write_then(
 ) -> Result<Flat, Stop> {
     let file = match call.context.ports.resource::<OutputStream>(representation)? {
         OutputStream::File(OpenFile { file, .. }, to) => Some((Arc::clone(file), *to)),
-        OutputStream::Output | OutputStream::Errors | OutputStream::Reply => None,
+        OutputStream::Body(outgoing) => match outgoing.check(length - done) {
+            Ok(()) => None,
+            Err(code) => return then(call, Err(Fault::Http(code))),
+        },
+        OutputStream::Output | OutputStream::Errors => None,
     };
     if let Some((file, to)) = file {
         let mut bytes = Vec::with_capacity(length - done);
@@ -343,7 +372,11 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
     let is_logged = match ports.resource::<OutputStream>(representation)? {
         OutputStream::Output => is_http,
         OutputStream::Errors => true,
-        OutputStream::Reply | OutputStream::File(..) => false,
+        OutputStream::Body(outgoing) => {
+            let outgoing = Arc::clone(outgoing);
+            return outgoing.write(ports.streams_mut()?, bytes);
+        }
+        OutputStream::File(..) => false,
     };
     let output = if is_logged { ports.log()? } else { &mut ports.streams_mut()?.output };
     if !matches!(output, Output::File(_)) {

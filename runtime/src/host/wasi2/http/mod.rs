@@ -9,17 +9,15 @@
 //!
 //! Which headers are kept from components, and what fails how, follows what other hosts of these interfaces do.
 
-mod client;
-mod error;
-mod fields;
-mod incoming;
-mod outgoing;
-mod request;
-mod response;
+pub(super) mod client;
+pub(super) mod error;
+pub(super) mod fields;
+pub(super) mod incoming;
+pub(super) mod outgoing;
+pub(super) mod request;
+pub(super) mod response;
 #[cfg(test)]
 mod tests;
-
-use crate::host::HostFunction;
 
 pub(in crate::host) use error::ErrorCode;
 pub(in crate::host) use incoming::Arriving;
@@ -29,14 +27,3 @@ pub(in crate::host) use response::ResponseOutparam;
 
 /// Module name of the types' imports.
 const TYPES: &str = "wasi:http/types@0.2";
-
-/// The interfaces.
-pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
-    fields::FUNCTIONS,
-    request::FUNCTIONS,
-    incoming::FUNCTIONS,
-    outgoing::FUNCTIONS,
-    response::FUNCTIONS,
-    client::FUNCTIONS,
-    error::FUNCTIONS,
-];

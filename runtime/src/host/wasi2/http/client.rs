@@ -1,0 +1,521 @@
+//! Requests to other servers: `outgoing-request`, `request-options`, `outgoing-handler`, `future-incoming-response` and `incoming-response`.
+//!
+//! A request is on its way from the moment that it is handled, as one of [`fetch`](crate::host::fetch) is, and may go where those may. It is given up when what is
+//! left of it is dropped: the future, or the response and its body.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use awsm_abi::types::ValType::{I32, I64};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, TE};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::{Method, Request, Uri};
+use tracing::Level;
+
+use super::TYPES;
+use super::error::ErrorCode;
+use super::fields::{HttpFields, memory_bytes, visible};
+use super::incoming::{Arriving, IncomingBody};
+use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
+use super::request::{HttpMethod, HttpScheme, METHODS};
+use crate::host::Effect::{External, Safe};
+use crate::host::canonical::{Look, Own, Pollable, Resource, Subject, Typed, canonical, number};
+use crate::host::fetch::{Answered, Exchange, Share, WAIT_TIME_MAX, begin, share};
+use crate::host::fetch_span::ClientSpan;
+use crate::host::{Call, Flat, HostFunction, Stop};
+use crate::outcome::Failure as Outcome;
+use crate::reply::Stream;
+use crate::upstream::RequestBody;
+
+/// Module name of the one function that makes requests.
+const HANDLER: &str = "wasi:http/outgoing-handler@0.2";
+/// The longest method, path or authority.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// An `outgoing-request`.
+#[derive(Debug)]
+struct OutgoingRequest {
+    method: Method,
+    scheme: Option<Scheme>,
+    authority: Option<Authority>,
+    target: Option<PathAndQuery>,
+    headers: Arc<HeaderMap>,
+    body: Option<Arc<Outgoing>>,
+}
+
+impl Resource for OutgoingRequest {
+    fn memory_bytes(&self) -> usize {
+        memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+    }
+}
+
+impl Typed for OutgoingRequest {
+    const NUMBER: u32 = number(TYPES, "outgoing-request");
+}
+
+/// A `request-options`: times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct RequestOptions {
+    connect: Option<u64>,
+    first_byte: Option<u64>,
+    between_bytes: Option<u64>,
+}
+
+impl Resource for RequestOptions {}
+
+impl Typed for RequestOptions {
+    const NUMBER: u32 = number(TYPES, "request-options");
+}
+
+/// A `future-incoming-response`.
+struct FutureIncomingResponse {
+    state: State,
+    piece_time: Duration,
+    /// The request's body, which may still be written.
+    body: Option<Arc<Outgoing>>,
+    /// Bytes of the request, which are kept until the response begins.
+    request_bytes: usize,
+    share: Arc<Share>,
+}
+
+enum State {
+    /// On its way.
+    Sent(Exchange),
+    /// There is a response, or there is none.
+    Came(Box<Answered>),
+    /// It was given away.
+    Taken,
+}
+
+impl fmt::Debug for FutureIncomingResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FutureIncomingResponse").field("body", &self.body).finish_non_exhaustive()
+    }
+}
+
+impl Resource for FutureIncomingResponse {
+    fn memory_bytes(&self) -> usize {
+        self.request_bytes + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+    }
+
+    fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
+        let State::Sent(exchange) = &mut self.state else { return Ok(true) };
+        let Poll::Ready(answered) = exchange.as_mut().poll(&mut look.context()) else { return Ok(false) };
+        self.state = State::Came(Box::new(answered));
+        Ok(true)
+    }
+}
+
+impl Typed for FutureIncomingResponse {
+    const NUMBER: u32 = number(TYPES, "future-incoming-response");
+}
+
+/// An `incoming-response`.
+#[derive(Debug)]
+struct IncomingResponse {
+    status: u16,
+    headers: Arc<HeaderMap>,
+    /// None when it was given away.
+    body: Option<Arc<Arriving>>,
+}
+
+impl Resource for IncomingResponse {
+    fn memory_bytes(&self) -> usize {
+        memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+    }
+}
+
+impl Typed for IncomingResponse {
+    const NUMBER: u32 = number(TYPES, "incoming-response");
+}
+
+/// The interfaces. What a response holds came by a call that says so.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(TYPES, "[constructor]outgoing-request", &[I32, I32], &[I32], Safe, constructor),
+    canonical(TYPES, "[method]outgoing-request.body", &[I32, I32, I32], &[], Safe, body),
+    canonical(TYPES, "[method]outgoing-request.method", &[I32, I32, I32], &[I32], Safe, method),
+    canonical(TYPES, "[method]outgoing-request.set-method", &[I32, I32, I32, I32, I32], &[I32], Safe, set_method),
+    canonical(TYPES, "[method]outgoing-request.path-with-query", &[I32, I32, I32], &[I32], Safe, target),
+    canonical(TYPES, "[method]outgoing-request.set-path-with-query", &[I32, I32, I32, I32, I32], &[I32], Safe, set_target),
+    canonical(TYPES, "[method]outgoing-request.scheme", &[I32, I32, I32], &[I32], Safe, scheme),
+    canonical(TYPES, "[method]outgoing-request.set-scheme", &[I32, I32, I32, I32, I32, I32], &[I32], Safe, set_scheme),
+    canonical(TYPES, "[method]outgoing-request.authority", &[I32, I32, I32], &[I32], Safe, authority),
+    canonical(TYPES, "[method]outgoing-request.set-authority", &[I32, I32, I32, I32, I32], &[I32], Safe, set_authority),
+    canonical(TYPES, "[method]outgoing-request.headers", &[I32, I32], &[I32], Safe, headers),
+    canonical(TYPES, "[constructor]request-options", &[I32], &[I32], Safe, options),
+    canonical(TYPES, "[method]request-options.connect-timeout", &[I32, I32, I32], &[], Safe, |call| {
+        time(call, |options| &mut options.connect)
+    }),
+    canonical(TYPES, "[method]request-options.set-connect-timeout", &[I32, I32, I32, I64], &[I32], Safe, |call| {
+        set_time(call, |options| &mut options.connect)
+    }),
+    canonical(TYPES, "[method]request-options.first-byte-timeout", &[I32, I32, I32], &[], Safe, |call| {
+        time(call, |options| &mut options.first_byte)
+    }),
+    canonical(TYPES, "[method]request-options.set-first-byte-timeout", &[I32, I32, I32, I64], &[I32], Safe, |call| {
+        set_time(call, |options| &mut options.first_byte)
+    }),
+    canonical(TYPES, "[method]request-options.between-bytes-timeout", &[I32, I32, I32], &[], Safe, |call| {
+        time(call, |options| &mut options.between_bytes)
+    }),
+    canonical(TYPES, "[method]request-options.set-between-bytes-timeout", &[I32, I32, I32, I64], &[I32], Safe, |call| {
+        set_time(call, |options| &mut options.between_bytes)
+    }),
+    canonical(HANDLER, "handle", &[I32, I32, I32, I32, I32], &[I32], External, handle),
+    canonical(TYPES, "[method]future-incoming-response.subscribe", &[I32, I32], &[I32], Safe, subscribe),
+    canonical(TYPES, "[method]future-incoming-response.get", &[I32, I32, I32], &[I32], External, get),
+    canonical(TYPES, "[method]incoming-response.status", &[I32, I32], &[I32], Safe, status),
+    canonical(TYPES, "[method]incoming-response.headers", &[I32, I32], &[I32], Safe, response_headers),
+    canonical(TYPES, "[method]incoming-response.consume", &[I32, I32, I32], &[], Safe, consume),
+];
+
+/// `constructor(headers: headers) -> outgoing-request`
+fn constructor(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let headers = call.owned::<HttpFields>(1)?.into_map();
+    let request = OutgoingRequest { method: Method::GET, scheme: None, authority: None, target: None, headers, body: None };
+    call.give(request).map(|own| Flat::from(own.0))
+}
+
+/// `body(self) -> result<outgoing-body>`: once, and not where the headers say no length that is one.
+fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let request = call.borrowed::<OutgoingRequest>(1)?;
+    let outgoing = match content_length(&request.headers) {
+        Ok(length) if request.body.is_none() => Some(Outgoing::new(true, length)),
+        _ => None,
+    };
+    let result = match outgoing {
+        Some(outgoing) => {
+            request.body = Some(Arc::clone(&outgoing));
+            Ok(call.give(OutgoingBody::new(outgoing))?)
+        }
+        None => Err(()),
+    };
+    call.lower(2, result)
+}
+
+/// `method(self) -> method`
+fn method(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let method = call.borrowed::<OutgoingRequest>(1)?.method.clone();
+    call.lower(2, HttpMethod(method))
+}
+
+/// The string at argument `index`, if it is not too long.
+fn text<'c>(call: &'c Call<'_>, index: usize) -> Result<Option<&'c str>, Stop> {
+    call.text(index).map(|text| Some(text).filter(|text| text.len() <= TEXT_BYTES_MAX))
+}
+
+/// What is set, for the component: whether that failed.
+fn set<T>(call: &mut Call<'_>, value: Option<T>, set: impl FnOnce(&mut OutgoingRequest, T)) -> Result<Flat, Stop> {
+    let request = call.borrowed::<OutgoingRequest>(1)?;
+    let has_failed = value.is_none();
+    if let Some(value) = value {
+        set(request, value);
+    }
+    Ok(Flat::from(has_failed))
+}
+
+/// An optional string at argument `index` that is parsed; none where it is wrong.
+fn parsed<T>(call: &Call<'_>, index: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<Option<T>>, Stop> {
+    if !call.is_some(index)? {
+        return Ok(Some(None));
+    }
+    Ok(text(call, index + 1)?.and_then(parse).map(Some))
+}
+
+/// `set-method(self, method: method) -> result`
+fn set_method(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let case = call.case(2, METHODS.len() as u32 + 1)? as usize;
+    let method = match METHODS.get(case) {
+        Some(method) => Some(method.clone()),
+        None => text(call, 3)?.and_then(|text| Method::from_bytes(text.as_bytes()).ok()),
+    };
+    set(call, method, |request, method| request.method = method)
+}
+
+/// `path-with-query(self) -> option<string>`
+fn target(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let target = call.borrowed::<OutgoingRequest>(1)?.target.as_ref().map(|target| target.as_str().to_owned());
+    call.lower(2, target)
+}
+
+/// `set-path-with-query(self, path-with-query: option<string>) -> result`
+fn set_target(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let target = parsed(call, 2, |text| PathAndQuery::try_from(text).ok())?;
+    set(call, target, |request, target| request.target = target)
+}
+
+/// `scheme(self) -> option<scheme>`
+fn scheme(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let scheme = call.borrowed::<OutgoingRequest>(1)?.scheme.clone().map(HttpScheme);
+    call.lower(2, scheme)
+}
+
+/// `set-scheme(self, scheme: option<scheme>) -> result`
+fn set_scheme(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let scheme = if call.is_some(2)? {
+        match call.case(3, 3)? {
+            0 => Some(Some(Scheme::HTTP)),
+            1 => Some(Some(Scheme::HTTPS)),
+            _ => text(call, 4)?.and_then(|text| Scheme::try_from(text).ok()).map(Some),
+        }
+    } else {
+        Some(None)
+    };
+    set(call, scheme, |request, scheme| request.scheme = scheme)
+}
+
+/// `authority(self) -> option<string>`
+fn authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let authority = call.borrowed::<OutgoingRequest>(1)?.authority.as_ref().map(|authority| authority.as_str().to_owned());
+    call.lower(2, authority)
+}
+
+/// `set-authority(self, authority: option<string>) -> result`
+fn set_authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let authority = parsed(call, 2, |text| Authority::try_from(text).ok())?;
+    set(call, authority, |request, authority| request.authority = authority)
+}
+
+/// `headers(self) -> headers`
+fn headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<OutgoingRequest>(1)?;
+    let map = Arc::clone(&call.borrowed::<OutgoingRequest>(1)?.headers);
+    call.give_child(HttpFields::of_message(map), Some(representation)).map(|own| Flat::from(own.0))
+}
+
+/// `constructor() -> request-options`
+fn options(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.give(RequestOptions::default()).map(|own| Flat::from(own.0))
+}
+
+/// `connect-timeout(self) -> option<duration>`, and the others.
+fn time(call: &mut Call<'_>, of: impl FnOnce(&mut RequestOptions) -> &mut Option<u64>) -> Result<Flat, Stop> {
+    let time = *of(call.borrowed::<RequestOptions>(1)?);
+    call.lower(2, time)
+}
+
+/// `set-connect-timeout(self, duration: option<duration>) -> result`, and the others.
+fn set_time(call: &mut Call<'_>, of: impl FnOnce(&mut RequestOptions) -> &mut Option<u64>) -> Result<Flat, Stop> {
+    let time = if call.is_some(2)? { Some(call.args.u64(3)) } else { None };
+    *of(call.borrowed::<RequestOptions>(1)?) = time;
+    Ok(Flat::from(false))
+}
+
+/// The URL of a request. One that names no scheme is made over TLS.
+fn uri(request: &mut OutgoingRequest) -> Result<Uri, ErrorCode> {
+    let scheme = request.scheme.take().unwrap_or(Scheme::HTTPS);
+    if ![Scheme::HTTP, Scheme::HTTPS].contains(&scheme) {
+        return Err(ErrorCode::HttpProtocolError);
+    }
+    // A name and a password would go into the header `host`.
+    let authority =
+        request.authority.take().filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    let target = request.target.take().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let uri = Uri::builder().scheme(scheme).authority(authority.ok_or(ErrorCode::HttpRequestUriInvalid)?);
+    uri.path_and_query(target).build().map_err(|_| ErrorCode::HttpRequestUriInvalid)
+}
+
+/// The head of a request, and the bytes that are kept of it.
+fn head(mut request: OutgoingRequest) -> Result<(Request<()>, usize, Option<Arc<Outgoing>>), ErrorCode> {
+    if [Method::CONNECT, Method::TRACE].contains(&request.method) {
+        return Err(ErrorCode::HttpRequestMethodInvalid);
+    }
+    let uri = uri(&mut request)?;
+    let OutgoingRequest { method, headers, body, .. } = request;
+    let bytes = memory_bytes(&headers);
+    let mut headers = Arc::unwrap_or_clone(headers);
+    // The length is known where the body is.
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(TE);
+    let mut head = Request::new(());
+    (*head.method_mut(), *head.uri_mut(), *head.headers_mut()) = (method, uri, headers);
+    Ok((head, bytes, body))
+}
+
+/// A time that the component may have said.
+fn time_of(nanoseconds: Option<u64>) -> Duration {
+    nanoseconds.map_or(WAIT_TIME_MAX, Duration::from_nanos)
+}
+
+/// Makes a request, if it may be made.
+fn send(
+    call: &mut Call<'_>,
+    request: OutgoingRequest,
+    options: RequestOptions,
+) -> Result<Result<FutureIncomingResponse, ErrorCode>, Stop> {
+    let (head, mut request_bytes, body) = match head(request) {
+        Ok(request) => request,
+        Err(code) => return Ok(Err(code)),
+    };
+    let upstream = call.context.ports.upstream()?.filter(|upstream| upstream.allows(&head)).map(Arc::clone);
+    let Some(upstream) = upstream else {
+        let host = head.uri().authority().map_or("", |authority| authority.as_str());
+        call.say(Level::WARN, &format!("wasi:http: {host} is not in the function's `http_hosts`"))?;
+        return Ok(Err(ErrorCode::HttpRequestDenied));
+    };
+    let Some(share) = share().and_then(|share| call.context.ports.fetches().ok()?.join(share)) else {
+        return Ok(Err(ErrorCode::ConnectionLimitReached));
+    };
+    let (sent, body) = match body {
+        // All of it, with nothing behind it: it needs no chunks.
+        Some(outgoing) => match outgoing.begin() {
+            Some(Begun::Whole(bytes, None)) => {
+                request_bytes += bytes.as_slice().len();
+                (RequestBody::from(bytes.into_bytes(None)), None)
+            }
+            Some(Begun::Whole(bytes, trailers)) => (RequestBody::of(Sending::whole(bytes.into_bytes(None), trailers)), None),
+            Some(Begun::Writer(mut writer)) => {
+                writer.answer(usize::MAX, false);
+                let stream = writer.begin().map(|(_, stream)| stream);
+                outgoing.write_to(writer);
+                (
+                    stream.map_or_else(|| RequestBody::from(Bytes::new()), |stream| RequestBody::of(Sending::of(stream))),
+                    Some(outgoing),
+                )
+            }
+            None => (RequestBody::from(Bytes::new()), None),
+        },
+        None => (RequestBody::from(Bytes::new()), None),
+    };
+    let mut request = head.map(|()| sent);
+    let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
+    let connect = options.connect.map(Duration::from_nanos);
+    let state = State::Sent(begin(upstream, request, time_of(options.first_byte), connect, span));
+    let piece_time = time_of(options.between_bytes);
+    Ok(Ok(FutureIncomingResponse { state, piece_time, body, request_bytes, share }))
+}
+
+/// `handle(request: outgoing-request, options: option<request-options>) -> result<future-incoming-response, error-code>`
+fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let request = *call.owned::<OutgoingRequest>(1)?;
+    let options = if call.is_some(2)? { *call.owned::<RequestOptions>(3)? } else { RequestOptions::default() };
+    let result = match send(call, request, options)? {
+        Ok(future) => Ok(call.give(future)?),
+        Err(code) => Err(code),
+    };
+    call.lower(4, result)
+}
+
+/// `subscribe(self) -> pollable`
+fn subscribe(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<FutureIncomingResponse>(1)?;
+    call.give_child(Pollable(Subject::Of(representation)), Some(representation)).map(|own| Flat::from(own.0))
+}
+
+/// `get(self) -> option<result<result<incoming-response, error-code>>>`: none before it is there; once.
+fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    type Given = Option<Result<Result<Own, ErrorCode>, ()>>;
+    let representation = call.representation::<FutureIncomingResponse>(1)?;
+    if call.ready(&[Subject::Of(representation)])?.is_empty() {
+        return call.lower::<Given>(2, None);
+    }
+    let future = call.context.ports.resource::<FutureIncomingResponse>(representation)?;
+    let (piece_time, share) = (future.piece_time, Arc::clone(&future.share));
+    future.request_bytes = 0;
+    let state = std::mem::replace(&mut future.state, State::Taken);
+    call.context.ports.resources_mut().count(representation)?;
+    let given: Given = Some(match state {
+        State::Came(answered) => Ok(match *answered {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                let body = Some(Arc::new(Arriving::new(body, piece_time, share)));
+                let headers = Arc::new(visible(&head.headers));
+                Ok(call.give(IncomingResponse { status: head.status.as_u16(), headers, body })?)
+            }
+            Err(failure) => {
+                call.say(Level::WARN, &format!("wasi:http: {failure}"))?;
+                Err(ErrorCode::from(&failure))
+            }
+        }),
+        State::Sent(_) | State::Taken => Err(()),
+    });
+    call.lower(2, given)
+}
+
+/// `status(self) -> status-code`
+fn status(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat::from(u32::from(call.borrowed::<IncomingResponse>(1)?.status)))
+}
+
+/// `headers(self) -> headers`
+fn response_headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<IncomingResponse>(1)?;
+    let map = Arc::clone(&call.borrowed::<IncomingResponse>(1)?.headers);
+    call.give_child(HttpFields::of_message(map), Some(representation)).map(|own| Flat::from(own.0))
+}
+
+/// `consume(self) -> result<incoming-body>`: once.
+fn consume(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let result = match call.borrowed::<IncomingResponse>(1)?.body.take() {
+        Some(body) => Ok(call.give(IncomingBody::of_response(body))?),
+        None => Err(()),
+    };
+    call.lower(2, result)
+}
+
+/// The body of a request, as the connection takes it.
+#[derive(Debug)]
+enum Sending {
+    /// While it is written.
+    Stream(Stream),
+    /// All of it, and what comes behind it.
+    Whole(Bytes, Option<HeaderMap>),
+}
+
+impl Sending {
+    const fn of(stream: Stream) -> Sending {
+        Sending::Stream(stream)
+    }
+
+    fn whole(bytes: Bytes, trailers: Option<Box<crate::reply::Fields>>) -> Sending {
+        Sending::Whole(bytes, trailers.map(|trailers| trailers.into_map()))
+    }
+}
+
+/// The component has not finished the body.
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body was not finished")]
+struct Unfinished;
+
+impl From<Outcome> for Unfinished {
+    fn from(_: Outcome) -> Unfinished {
+        Unfinished
+    }
+}
+
+impl Body for Sending {
+    type Data = Bytes;
+    type Error = Unfinished;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Unfinished>>> {
+        match &mut *self {
+            Sending::Stream(stream) => match std::task::ready!(stream.poll_next(context)) {
+                Some(Ok(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Some(Err(failure)) => Poll::Ready(Some(Err(failure.into()))),
+                None => Poll::Ready(stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers.into_map())))),
+            },
+            Sending::Whole(bytes, _) if !bytes.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Sending::Whole(_, trailers) => Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Sending::Stream(stream) => stream.is_complete(),
+            Sending::Whole(bytes, trailers) => bytes.is_empty() && trailers.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Sending::Stream(stream) => stream.length().map_or_else(SizeHint::default, SizeHint::with_exact),
+            // Trailers come behind chunks.
+            Sending::Whole(..) => SizeHint::default(),
+        }
+    }
+}

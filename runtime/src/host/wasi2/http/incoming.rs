@@ -1,0 +1,287 @@
+//! `incoming-body` and `future-trailers`: what a request or the response of another server has behind its head.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+use awsm_abi::types::ValType::I32;
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::body::{Body as _, Incoming};
+
+use super::TYPES;
+use super::error::ErrorCode;
+use super::fields::{HttpFields, memory_bytes, visible};
+use crate::host::Effect::{Head, Safe, Stream};
+use crate::host::canonical::{Look, Own, Pollable, Resource, Subject, Typed, canonical, number};
+use crate::host::fetch::Share;
+use crate::host::wasi2::error::Fault;
+use crate::host::wasi2::streams::InputStream;
+use crate::host::{Call, Flat, HeadField, HostFunction, Input, Stop};
+
+/// The body of a response, as it comes.
+#[derive(Debug)]
+pub(in crate::host) struct Arriving(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// None at the end.
+    incoming: Option<Incoming>,
+    /// What has come and was not read.
+    piece: Bytes,
+    /// What came behind it.
+    trailers: HeaderMap,
+    /// Why there is no more.
+    failed: Option<ErrorCode>,
+    /// How long each piece may take.
+    piece_time: Duration,
+    /// Until when the next one may, where it is waited for.
+    until: Option<Instant>,
+    /// That the request is under way.
+    share: Option<Arc<Share>>,
+}
+
+impl State {
+    /// Ready when there is something to read, or the end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.piece.is_empty()
+            && let Some(incoming) = &mut self.incoming
+        {
+            let frame = match Pin::new(incoming).poll_frame(context) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    let now = Instant::now();
+                    if *self.until.get_or_insert(now + self.piece_time) > now {
+                        return Poll::Pending;
+                    }
+                    self.end(Some(ErrorCode::ConnectionReadTimeout));
+                    return Poll::Ready(());
+                }
+            };
+            self.until = None;
+            match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.piece = data,
+                Some(Ok(Err(frame))) => self.trailers = frame.into_trailers().map(|map| visible(&map)).unwrap_or_default(),
+                Some(Err(error)) if error.is_timeout() => self.end(Some(ErrorCode::ConnectionReadTimeout)),
+                Some(Err(_)) => self.end(Some(ErrorCode::ConnectionTerminated)),
+                None => self.end(None),
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// It goes no further.
+    fn end(&mut self, failed: Option<ErrorCode>) {
+        (self.incoming, self.share, self.failed) = (None, None, failed);
+    }
+}
+
+impl Arriving {
+    /// Of a response. `share` says that its request is under way.
+    pub(super) fn new(incoming: Incoming, piece_time: Duration, share: Arc<Share>) -> Arriving {
+        let state = State {
+            incoming: Some(incoming),
+            piece: Bytes::new(),
+            trailers: HeaderMap::new(),
+            failed: None,
+            piece_time,
+            until: None,
+            share: Some(share),
+        };
+        Arriving(Mutex::new(state))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it can be read, or is at its end. Otherwise `look` knows when to look again.
+    pub(in crate::host) fn is_ready(&self, look: &mut Look<'_>) -> bool {
+        let mut state = self.state();
+        let is_ready = state.poll(&mut look.context()).is_ready();
+        if let Some(until) = state.until {
+            look.wake_at(until);
+        }
+        is_ready
+    }
+
+    /// At most so many bytes of what has come; none where it has to be waited for.
+    pub(in crate::host) fn read(&self, bytes_max: usize) -> Option<Result<Bytes, Fault>> {
+        let mut state = self.state();
+        if state.poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            return None;
+        }
+        let length = state.piece.len().min(bytes_max);
+        Some(match state.failed {
+            _ if !state.piece.is_empty() => Ok(state.piece.split_to(length)),
+            Some(code) => Err(Fault::Http(code)),
+            None => Err(Fault::Closed),
+        })
+    }
+
+    /// Ready with what came behind it; what of it is left is passed over.
+    fn poll_trailers(&self, context: &mut Context<'_>) -> Poll<Result<HeaderMap, ErrorCode>> {
+        let mut state = self.state();
+        loop {
+            ready!(state.poll(context));
+            if !state.piece.is_empty() {
+                state.piece = Bytes::new();
+                continue;
+            }
+            return Poll::Ready(state.failed.map_or_else(|| Ok(std::mem::take(&mut state.trailers)), Err));
+        }
+    }
+
+    /// Bytes that it keeps.
+    pub(in crate::host) fn memory_bytes(&self) -> usize {
+        let state = self.state();
+        state.piece.len() + memory_bytes(&state.trailers)
+    }
+}
+
+/// Whose body it is.
+#[derive(Clone, Debug)]
+enum Of {
+    /// The request's that is served.
+    Request,
+    /// A response's.
+    Response(Arc<Arriving>),
+}
+
+/// An `incoming-body`.
+#[derive(Debug)]
+pub(super) struct IncomingBody {
+    of: Of,
+    /// Whether its stream was given away.
+    is_read: bool,
+}
+
+impl IncomingBody {
+    /// That of the request that is served.
+    pub(super) const fn of_request() -> IncomingBody {
+        IncomingBody { of: Of::Request, is_read: false }
+    }
+
+    /// That of a response.
+    pub(super) const fn of_response(arriving: Arc<Arriving>) -> IncomingBody {
+        IncomingBody { of: Of::Response(arriving), is_read: false }
+    }
+}
+
+impl Resource for IncomingBody {}
+
+impl Typed for IncomingBody {
+    const NUMBER: u32 = number(TYPES, "incoming-body");
+}
+
+/// A `future-trailers`.
+#[derive(Debug)]
+struct FutureTrailers {
+    of: Of,
+    /// What they are, when they are there.
+    came: Option<Result<HeaderMap, ErrorCode>>,
+    /// Whether they were given away.
+    is_taken: bool,
+}
+
+impl Resource for FutureTrailers {
+    fn memory_bytes(&self) -> usize {
+        if let Some(Ok(map)) = &self.came { memory_bytes(map) } else { 0 }
+    }
+
+    fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
+        if self.came.is_some() || self.is_taken {
+            return Ok(true);
+        }
+        self.came = match &self.of {
+            Of::Request => trailers(look)?,
+            Of::Response(arriving) => match arriving.poll_trailers(&mut look.context()) {
+                Poll::Ready(came) => Some(came),
+                Poll::Pending => {
+                    // Until when the next piece may come.
+                    arriving.is_ready(look);
+                    None
+                }
+            },
+        };
+        Ok(self.came.is_some())
+    }
+}
+
+impl Typed for FutureTrailers {
+    const NUMBER: u32 = number(TYPES, "future-trailers");
+}
+
+/// What came behind the body of the request, when it has; what of it is left is passed over.
+fn trailers(look: &mut Look<'_>) -> Result<Option<Result<HeaderMap, ErrorCode>>, Stop> {
+    loop {
+        if !look.at_input()? {
+            return Ok(None);
+        }
+        let Input::Body(body) = &mut look.streams.input else { return Ok(Some(Ok(HeaderMap::new()))) };
+        if body.left() > 0 {
+            body.take_piece(usize::MAX)?;
+            continue;
+        }
+        let came = body.trailers().map(|map| map.map(visible).unwrap_or_default());
+        return Ok(Some(came.ok_or(ErrorCode::ConnectionTerminated)));
+    }
+}
+
+/// The interface.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(TYPES, "[method]incoming-body.stream", &[I32, I32, I32], &[], Stream, stream),
+    canonical(TYPES, "[static]incoming-body.finish", &[I32, I32], &[I32], Stream, finish),
+    canonical(TYPES, "[method]future-trailers.subscribe", &[I32, I32], &[I32], Safe, subscribe),
+    canonical(TYPES, "[method]future-trailers.get", &[I32, I32, I32], &[I32], Head, get),
+];
+
+/// `stream(self) -> result<input-stream>`: once.
+fn stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<IncomingBody>(1)?;
+    let body = call.context.ports.resource::<IncomingBody>(representation)?;
+    let is_first = !std::mem::replace(&mut body.is_read, true);
+    let stream = match &body.of {
+        Of::Request => InputStream::Request,
+        Of::Response(arriving) => InputStream::Response(Arc::clone(arriving)),
+    };
+    let result = if is_first { Ok(call.give_child(stream, Some(representation))?) } else { Err(()) };
+    call.lower(2, result)
+}
+
+/// `finish(this: incoming-body) -> future-trailers`
+fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let IncomingBody { of, .. } = *call.owned::<IncomingBody>(1)?;
+    call.give(FutureTrailers { of, came: None, is_taken: false }).map(|own| Flat::from(own.0))
+}
+
+/// `subscribe(self) -> pollable`
+fn subscribe(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<FutureTrailers>(1)?;
+    call.give_child(Pollable(Subject::Of(representation)), Some(representation)).map(|own| Flat::from(own.0))
+}
+
+/// `get(self) -> option<result<result<option<trailers>, error-code>>>`: none before they are there; once.
+fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    type Given = Option<Result<Result<Option<Own>, ErrorCode>, ()>>;
+    let representation = call.representation::<FutureTrailers>(1)?;
+    if call.ready(&[Subject::Of(representation)])?.is_empty() {
+        return call.lower::<Given>(2, None);
+    }
+    if let Some(trace) = call.context.trace_effects() {
+        trace.head.insert(HeadField::Headers);
+    }
+    let trailers = call.borrowed::<FutureTrailers>(1)?;
+    trailers.is_taken = true;
+    let came = trailers.came.take();
+    call.context.ports.resources_mut().count(representation)?;
+    let given: Given = Some(match came {
+        None => Err(()),
+        Some(Ok(map)) if map.is_empty() => Ok(Ok(None)),
+        Some(Ok(map)) => Ok(Ok(Some(call.give(HttpFields::from(map))?))),
+        Some(Err(code)) => Ok(Err(code)),
+    });
+    call.lower(2, given)
+}

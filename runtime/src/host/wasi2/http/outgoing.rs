@@ -1,0 +1,231 @@
+//! `outgoing-body`: what a component writes behind the head of a response or request.
+//!
+//! The body, its stream and its message know the same [`Outgoing`]. What is written before the message is on its way is kept; from then on it goes out while it is
+//! written, with the back-pressure of a [`Writer`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use awsm_abi::types::ValType::I32;
+use hyper::HeaderMap;
+use hyper::header::CONTENT_LENGTH;
+
+use super::TYPES;
+use super::error::ErrorCode;
+use super::fields::HttpFields;
+use crate::host::Effect::Stream;
+use crate::host::canonical::{Look, Resource, Typed, canonical, number};
+use crate::host::http::may_trail;
+use crate::host::wasi::Errno;
+use crate::host::wasi2::streams::OutputStream;
+use crate::host::{Call, Flat, HostFunction, Output, Stop, Streams};
+use crate::reply::{Fields, Pipe, ReplyBytes, Unfinished, Writer};
+
+/// Bytes that may be written at once where the reply is kept, or is a file.
+const PERMIT_BYTES: usize = 64 << 10;
+
+/// A body that is written.
+#[derive(Debug)]
+pub(in crate::host) struct Outgoing(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    place: Place,
+    pipe: Arc<Pipe>,
+    is_request: bool,
+    /// What `content-length` says.
+    length: Option<u64>,
+    written: u64,
+}
+
+/// Where it is written to.
+#[derive(Debug)]
+enum Place {
+    /// Its own writer, whose other side may have begun.
+    Writer(Writer),
+    /// The reply.
+    Reply,
+}
+
+/// What a message has at its begin.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// All of it, and what comes behind it.
+    Whole(ReplyBytes, Option<Box<Fields>>),
+    /// What is written from now on.
+    Writer(Writer),
+}
+
+/// What `content-length` says in these headers.
+///
+/// # Errors
+/// When it says nothing that is a length.
+pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ()> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|length| length.to_str().ok()?.parse::<u64>().ok());
+    match (lengths.next(), lengths.next()) {
+        (None, _) => Ok(None),
+        (Some(Some(length)), None) => Ok(Some(length)),
+        _ => Err(()),
+    }
+}
+
+impl State {
+    fn size_error(&self, bytes: u64) -> ErrorCode {
+        if self.is_request { ErrorCode::HttpRequestBodySize(bytes) } else { ErrorCode::HttpResponseBodySize(bytes) }
+    }
+
+    /// The writer; none where the reply is none that streams.
+    const fn writer<'s>(&'s mut self, streams: &'s mut Streams) -> Option<&'s mut Writer> {
+        match (&mut self.place, &mut streams.output) {
+            (Place::Writer(writer), _) | (Place::Reply, Output::Stream(writer)) => Some(writer),
+            (Place::Reply, _) => None,
+        }
+    }
+}
+
+impl Outgoing {
+    /// The body of a message with that `content-length`.
+    pub(super) fn new(is_request: bool, length: Option<u64>) -> Arc<Outgoing> {
+        let writer = Writer::held(length);
+        let pipe = Arc::clone(writer.pipe());
+        let state = State { place: Place::Writer(writer), pipe, is_request, length, written: 0 };
+        Arc::new(Outgoing(Mutex::new(state)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that can be written now.
+    pub(in crate::host) fn room_bytes(&self, streams: &mut Streams) -> usize {
+        self.state().writer(streams).map_or(PERMIT_BYTES, |writer| writer.room_bytes())
+    }
+
+    /// Whether there is room, or nobody reads it any more.
+    pub(in crate::host) fn is_ready(&self, look: &mut Look<'_>) -> bool {
+        let context = look.context();
+        self.state().writer(look.streams).is_none_or(|writer| writer.poll_room(&context) == Poll::Ready(()))
+    }
+
+    /// Whether so many bytes more are not too many for what was said.
+    ///
+    /// # Errors
+    /// When they are.
+    pub(in crate::host) fn check(&self, bytes: usize) -> Result<(), ErrorCode> {
+        let state = self.state();
+        let after = state.written.saturating_add(bytes as u64);
+        if state.length.is_some_and(|length| after > length) { Err(state.size_error(after)) } else { Ok(()) }
+    }
+
+    /// Takes as much of `bytes` as there is room for.
+    ///
+    /// # Errors
+    /// `EPIPE` when nobody reads it, or [`Stop::ReplyTooLarge`].
+    pub(in crate::host) fn write(&self, streams: &mut Streams, bytes: &[u8]) -> Result<usize, Stop> {
+        let mut state = self.state();
+        let count = match state.writer(streams) {
+            Some(writer) if writer.is_closed() => return Err(Errno::PIPE.into()),
+            Some(writer) => writer.write(bytes).map_err(|_| Stop::ReplyTooLarge)?,
+            None => streams.output.write(bytes)?,
+        };
+        state.written += count as u64;
+        Ok(count)
+    }
+
+    /// Begins the message: of a body that is complete it is the whole, otherwise the writer.
+    pub(super) fn begin(&self) -> Option<Begun> {
+        let mut state = self.state();
+        let Place::Writer(writer) = std::mem::replace(&mut state.place, Place::Reply) else { return None };
+        Some(match state.pipe.is_finished() {
+            Some(true) => {
+                let (bytes, trailers) = state.pipe.take();
+                Begun::Whole(bytes, trailers)
+            }
+            _ => Begun::Writer(writer),
+        })
+    }
+
+    /// Goes on writing there.
+    pub(super) fn write_to(&self, writer: Writer) {
+        self.state().place = Place::Writer(writer);
+    }
+
+    /// Ends it: it is complete, with what comes behind it, or what is there of it is of no use.
+    fn end(&self, end: Result<Option<Box<Fields>>, Unfinished>) -> Result<(), ErrorCode> {
+        let state = self.state();
+        let is_short = end.is_ok() && state.length.is_some_and(|length| state.written < length);
+        state.pipe.finish(if is_short { Err(Unfinished) } else { end });
+        if is_short { Err(state.size_error(state.written)) } else { Ok(()) }
+    }
+
+    /// Bytes that it keeps, unless it is the reply, which counts itself.
+    pub(in crate::host) fn memory_bytes(&self) -> usize {
+        if let Place::Writer(writer) = &self.state().place { writer.memory_bytes() } else { 0 }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Otherwise the other server would wait for more of it.
+        if state.is_request && state.pipe.is_finished().is_none() {
+            state.pipe.finish(Err(Unfinished));
+        }
+    }
+}
+
+/// An `outgoing-body`.
+#[derive(Debug)]
+pub(super) struct OutgoingBody {
+    outgoing: Arc<Outgoing>,
+    /// Whether its stream was given away.
+    is_written: bool,
+}
+
+impl OutgoingBody {
+    /// That body.
+    pub(super) const fn new(outgoing: Arc<Outgoing>) -> OutgoingBody {
+        OutgoingBody { outgoing, is_written: false }
+    }
+}
+
+impl Resource for OutgoingBody {
+    fn dropped(&mut self) {
+        // Without having been finished: there is nothing to answer.
+        let _ = self.outgoing.end(Err(Unfinished));
+    }
+}
+
+impl Typed for OutgoingBody {
+    const NUMBER: u32 = number(TYPES, "outgoing-body");
+}
+
+/// The interface.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(TYPES, "[method]outgoing-body.write", &[I32, I32, I32], &[], Stream, write),
+    canonical(TYPES, "[static]outgoing-body.finish", &[I32, I32, I32, I32, I32], &[I32], Stream, finish),
+];
+
+/// `write(self) -> result<output-stream>`: once.
+fn write(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<OutgoingBody>(1)?;
+    let body = call.context.ports.resource::<OutgoingBody>(representation)?;
+    let is_first = !std::mem::replace(&mut body.is_written, true);
+    let stream = OutputStream::Body(Arc::clone(&body.outgoing));
+    let result = if is_first { Ok(call.give_child(stream, Some(representation))?) } else { Err(()) };
+    call.lower(2, result)
+}
+
+/// `finish(this: outgoing-body, trailers: option<trailers>) -> result<_, error-code>`
+fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let OutgoingBody { outgoing, .. } = *call.owned::<OutgoingBody>(1)?;
+    let trailers = if call.is_some(2)? { Some(call.owned::<HttpFields>(3)?.into_map()) } else { None };
+    // What may not come behind a body is left out.
+    let trailers = trailers.map(|map| {
+        let fields = map.iter().filter(|(name, _)| may_trail(name));
+        Box::new(Fields::from(fields.map(|(name, value)| (name.clone(), value.clone())).collect::<HeaderMap>()))
+    });
+    let result = outgoing.end(Ok(trailers));
+    call.lower(4, result)
+}

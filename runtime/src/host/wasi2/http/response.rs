@@ -1,0 +1,192 @@
+//! `outgoing-response` and `response-outparam`: the response to the request that is served.
+
+use std::sync::Arc;
+
+use awsm_abi::types::ValType::{I32, I64};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, TE};
+use hyper::{Method, StatusCode};
+use tracing::Level;
+
+use super::TYPES;
+use super::error::{CASES, INTERNAL_ERROR, is_of_upstream, name};
+use super::fields::{HttpFields, memory_bytes};
+use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
+use crate::host::Effect::{External, Safe};
+use crate::host::canonical::{Resource, Typed, canonical, number};
+use crate::host::{Call, Flat, HostFunction, Output, Stop};
+use crate::reply::{Fields, ReplyBytes, ReplyHead, Unfinished, Writer};
+
+/// Bytes of what a component says in words about an error of its own.
+const MESSAGE_BYTES_MAX: usize = 1_024;
+
+/// A `response-outparam`.
+#[derive(Debug)]
+pub(in crate::host) struct ResponseOutparam;
+
+impl Resource for ResponseOutparam {}
+
+impl Typed for ResponseOutparam {
+    const NUMBER: u32 = number(TYPES, "response-outparam");
+}
+
+/// An `outgoing-response`.
+#[derive(Debug)]
+struct OutgoingResponse {
+    status: StatusCode,
+    headers: Arc<HeaderMap>,
+    body: Option<Arc<Outgoing>>,
+}
+
+impl Resource for OutgoingResponse {
+    fn memory_bytes(&self) -> usize {
+        memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+    }
+}
+
+impl Typed for OutgoingResponse {
+    const NUMBER: u32 = number(TYPES, "outgoing-response");
+}
+
+/// The interface. What was sent to the client cannot be taken back.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical(TYPES, "[constructor]outgoing-response", &[I32, I32], &[I32], Safe, constructor),
+    canonical(TYPES, "[method]outgoing-response.status-code", &[I32, I32], &[I32], Safe, status_code),
+    canonical(TYPES, "[method]outgoing-response.set-status-code", &[I32, I32, I32], &[I32], Safe, set_status_code),
+    canonical(TYPES, "[method]outgoing-response.headers", &[I32, I32], &[I32], Safe, headers),
+    canonical(TYPES, "[method]outgoing-response.body", &[I32, I32, I32], &[], Safe, body),
+    canonical(TYPES, "[static]response-outparam.set", &[I32, I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], External, set),
+];
+
+/// `constructor(headers: headers) -> outgoing-response`
+fn constructor(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let headers = call.owned::<HttpFields>(1)?.into_map();
+    let response = OutgoingResponse { status: StatusCode::OK, headers, body: None };
+    call.give(response).map(|own| Flat::from(own.0))
+}
+
+/// `status-code(self) -> status-code`
+fn status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat::from(u32::from(call.borrowed::<OutgoingResponse>(1)?.status.as_u16())))
+}
+
+/// `set-status-code(self, status-code: status-code) -> result`: one that a response ends with.
+fn set_status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let code = u16::try_from(call.args.u32(2)).ok().filter(|code| *code >= 200);
+    let status = code.and_then(|code| StatusCode::from_u16(code).ok());
+    let response = call.borrowed::<OutgoingResponse>(1)?;
+    if let Some(status) = status {
+        response.status = status;
+    }
+    Ok(Flat::from(status.is_none()))
+}
+
+/// `headers(self) -> headers`
+fn headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<OutgoingResponse>(1)?;
+    let map = Arc::clone(&call.borrowed::<OutgoingResponse>(1)?.headers);
+    call.give_child(HttpFields::of_message(map), Some(representation)).map(|own| Flat::from(own.0))
+}
+
+/// `body(self) -> result<outgoing-body>`: once, and not where the headers say no length that is one.
+fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let response = call.borrowed::<OutgoingResponse>(1)?;
+    let outgoing = match content_length(&response.headers) {
+        Ok(length) if response.body.is_none() => Some(Outgoing::new(false, length)),
+        _ => None,
+    };
+    let result = match outgoing {
+        Some(outgoing) => {
+            response.body = Some(Arc::clone(&outgoing));
+            Ok(call.give(OutgoingBody::new(outgoing))?)
+        }
+        None => Err(()),
+    };
+    call.lower(2, result)
+}
+
+/// `set(param: response-outparam, response: result<outgoing-response, error-code>)`
+fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.owned::<ResponseOutparam>(1)?;
+    call.context.ports.streams_mut()?.is_answered = true;
+    if call.case(2, 2)? == 0 {
+        let response = *call.owned::<OutgoingResponse>(3)?;
+        answer(call, response)?;
+    } else {
+        fail(call)?;
+    }
+    Ok(Flat::NONE)
+}
+
+/// Whether a response of that status never has a body (RFC 9110, 6.4.1).
+const fn is_empty(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// Whether a response has no body, whatever is written. A function that called sees no head.
+fn is_bodiless(call: &Call<'_>, status: StatusCode) -> Result<bool, Stop> {
+    let wants_no_body = call.context.ports.head()?.map(|request| request.method == Method::HEAD);
+    Ok(wants_no_body.is_some_and(|wants_no_body| is_empty(status) || wants_no_body))
+}
+
+/// Begins the reply.
+fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
+    let OutgoingResponse { status, headers, body } = response;
+    let is_bodiless = is_bodiless(call, status)?;
+    // The length is known where the body is; what is no length says nothing.
+    let length = content_length(&headers).unwrap_or_default();
+    let mut headers = Arc::unwrap_or_clone(headers);
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(TE);
+    let streams = call.context.ports.streams_mut()?;
+    streams.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::from(headers) }));
+    // On a terminal, bodies go where standard output does.
+    let Output::Reply { bytes, bytes_max } = &mut streams.output else {
+        if let Some(Begun::Whole(bytes, _)) = body.and_then(|body| body.begin()) {
+            streams.output.write(bytes.as_slice())?;
+        }
+        return Ok(());
+    };
+    let bytes_max = *bytes_max;
+    let begun = body.and_then(|body| body.begin());
+    let mut writer = match begun {
+        Some(Begun::Writer(writer)) => writer,
+        _ if is_bodiless => {
+            // There is nothing to say but how long it would be.
+            let written = if let Some(Begun::Whole(whole, _)) = &begun { Some(whole.as_slice().len() as u64) } else { None };
+            let length = length.or(written).filter(|_| !is_empty(status));
+            Writer::new(ReplyBytes::default(), bytes_max, length, is_bodiless, false)
+        }
+        Some(Begun::Whole(whole, trailers)) => {
+            if whole.as_slice().len() > bytes_max {
+                return Err(Stop::ReplyTooLarge);
+            }
+            (*bytes, streams.trailers) = (whole, trailers);
+            return Ok(());
+        }
+        None if length.is_none_or(|length| length == 0) => return Ok(()),
+        None => {
+            let writer = Writer::new(ReplyBytes::default(), bytes_max, length, is_bodiless, false);
+            writer.pipe().finish(Err(Unfinished));
+            writer
+        }
+    };
+    writer.answer(bytes_max, is_bodiless);
+    streams.output = Output::Stream(writer);
+    Ok(())
+}
+
+/// Answers that there is no response, and says why in the log.
+fn fail(call: &mut Call<'_>) -> Result<(), Stop> {
+    let case = call.case(3, CASES)?;
+    let mut text = format!("wasi:http: the component answered with {}", name(case));
+    if case == INTERNAL_ERROR && call.is_some(4)? {
+        let message = call.text(5)?;
+        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        text.push_str(": ");
+        text.push_str(&message[..end]);
+    }
+    call.say(Level::WARN, &text)?;
+    let status = if is_of_upstream(case) { StatusCode::BAD_GATEWAY } else { StatusCode::INTERNAL_SERVER_ERROR };
+    call.context.ports.streams_mut()?.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::default() }));
+    Ok(())
+}
