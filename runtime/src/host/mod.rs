@@ -24,7 +24,7 @@ mod note;
 mod pending;
 mod stdio;
 pub mod wasi;
-mod wasi2;
+pub mod wasi2;
 
 use std::future::Future;
 

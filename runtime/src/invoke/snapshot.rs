@@ -15,7 +15,8 @@ use super::alone;
 use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
-    Args, Body, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer, wasi,
+    Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer, wasi,
+    wasi2,
 };
 use crate::outcome::Failure;
 
@@ -175,6 +176,9 @@ fn error(driver: &Driver, program: &Program, failure: Failure) -> InitError {
 fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<Objection> {
     let shared = |why| Some(Objection { why, acceptable: true });
     let never = |why| Some(Objection { why, acceptable: false });
+    if let Code::Canonical(_) = function.code {
+        return component_objection(function, args, has_folders);
+    }
     match function.effect {
         // They always give the same answer, or go to the log.
         Effect::Safe => None,
@@ -194,6 +198,34 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         Effect::External => never("changes what lies outside of the function"),
         Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
         Effect::Call => never("calls another function"),
+    }
+}
+
+/// The same of what components import.
+fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<Objection> {
+    let shared = |why| Some(Objection { why, acceptable: true });
+    let never = |why| Some(Objection { why, acceptable: false });
+    match function.effect {
+        Effect::Safe => None,
+        Effect::Entropy if function.module.starts_with("wasi:random/") => {
+            shared("reads random numbers: all requests would have the same")
+        }
+        Effect::Entropy if function.module.starts_with("wasi:clocks/") => {
+            shared("reads the clock: all requests would see the time of loading")
+        }
+        Effect::Entropy => shared("waits for the clock, or for a stream that each request has anew"),
+        Effect::Stream if wasi2::reads_stream(function.name) => shared("reads a stream that each request has anew"),
+        // Standard error is the log, a reply has no room here, and a file was opened for writing before.
+        Effect::Stream if function.module != wasi2::HTTP => None,
+        Effect::External if !function.module.starts_with("wasi:filesystem/") => never("asks another server"),
+        Effect::External if !has_folders => None,
+        Effect::External if wasi2::only_reads_files(function.name, args) => {
+            shared("reads files: all requests would see them as they were at loading")
+        }
+        Effect::External => never("changes what lies outside of the function"),
+        Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
+        Effect::Call => never("calls another function"),
+        Effect::Stream | Effect::Head | Effect::Log => never("belongs to a request"),
     }
 }
 
@@ -271,6 +303,51 @@ mod tests {
             assert_eq!(objects_to("path_open", &[3, 0, 0, 0, oflags], true), Some(false), "{oflags}");
         }
         assert_eq!(objects_to("path_open", &[3, 0, 0, 0, 2], true), Some(true), "a folder");
+    }
+
+    #[test]
+    fn components_share_no_more_than_modules() {
+        let objects = |module: &str, name: &str, args: &[u64]| {
+            let is_it = |function: &&HostFunction| function.module == module && function.name == name;
+            let function = crate::host::offered_to_components().find(is_it).unwrap();
+            let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
+            objection(function, &Args::new(&slots), true).map(|objection| objection.acceptable)
+        };
+        for (module, name) in [
+            ("wasi:random/random@0.2", "get-random-u64"),
+            ("wasi:clocks/wall-clock@0.2", "now"),
+            ("wasi:io/poll@0.2", "poll"),
+            ("wasi:io/streams@0.2", "[method]input-stream.blocking-read"),
+            ("wasi:io/streams@0.2", "[method]output-stream.splice"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.stat-at"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.open-at"),
+        ] {
+            assert_eq!(objects(module, name, &[]), Some(true), "{module} {name}");
+        }
+        for (module, name) in [
+            ("wasi:filesystem/types@0.2", "[method]descriptor.unlink-file-at"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.write"),
+            ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
+            ("sledge:canonical", "request"),
+        ] {
+            assert_eq!(objects(module, name, &[]), Some(false), "{module} {name}");
+        }
+        for (module, name) in [
+            ("wasi:cli/environment@0.2", "get-environment"),
+            ("wasi:cli/stdout@0.2", "get-stdout"),
+            ("wasi:filesystem/preopens@0.2", "get-directories"),
+            ("wasi:io/streams@0.2", "[method]output-stream.write"),
+            ("wasi:io/streams@0.2", "[method]input-stream.subscribe"),
+            ("sledge:canonical", "resume"),
+            ("sledge:canonical", "drop"),
+        ] {
+            assert_eq!(objects(module, name, &[]), None, "{module} {name}");
+        }
+        // Creating, truncating, and opening for writing.
+        for (open_flags, flags) in [(1, 1), (8, 1), (0, 2)] {
+            let args = [0, 0, 0, 0, 0, open_flags, flags];
+            assert_eq!(objects("wasi:filesystem/types@0.2", "[method]descriptor.open-at", &args), Some(false), "{open_flags}");
+        }
     }
 
     #[test]

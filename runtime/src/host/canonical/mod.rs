@@ -29,6 +29,8 @@ pub(in crate::host) use glue::FUNCTIONS;
 pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, variant};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
 pub(in crate::host) use resources::{Resource, Resources, Typed, number};
+#[cfg(test)]
+pub(in crate::host) use tests::World;
 
 /// A host function of a component. `params` begin with the handle table.
 pub(in crate::host) const fn canonical(

@@ -14,7 +14,8 @@ use super::resources::RESOURCES_MAX;
 use super::{FUNCTIONS, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
-    Args, Body, Call, Code, Context, Effect, Flat, HostFunction, LogLines, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
+    Args, Body, Call, Code, Context, Effect, Flat, HostFunction, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter,
+    Writer,
 };
 
 /// Where the handle table of the tests is.
@@ -136,6 +137,12 @@ impl World {
         let function = FUNCTIONS.iter().find(|function| function.name == name).unwrap();
         let Code::Canonical(code) = function.code else { panic!("{name}") };
         self.run(function.effect, &[arg.into()], code)
+    }
+
+    /// Where standard output goes.
+    pub(in crate::host) fn streams(&mut self) -> &Output {
+        self.context.ports.open(Effect::Stream);
+        &self.context.ports.streams().unwrap().output
     }
 
     pub(in crate::host) fn bytes(&mut self, at: u64, bytes: u64) -> Vec<u8> {
@@ -343,7 +350,7 @@ fn a_handle_that_is_none_is_a_trap_that_names_it() {
     world.set_entry(2, entry::LENDS, 1);
     assert_eq!(world.run(Effect::Safe, &args, take), handle_trap(2, Violation::Lent));
     assert_eq!(world.run(Effect::Safe, &args, borrow), Ok(Flat(3)));
-    world.set_entry(2, entry::KIND, entry::BORROW);
+    world.set_entry(2, entry::KIND, 1);
     assert_eq!(world.run(Effect::Safe, &args, take), handle_trap(2, Violation::NotOwned));
     assert_eq!(world.run(Effect::Safe, &args, borrow), Ok(Flat(3)));
     // A representation that somebody made up.

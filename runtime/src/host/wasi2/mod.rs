@@ -14,12 +14,41 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-use super::HostFunction;
 use super::canonical::Resource;
 use super::wasi::Grant;
 use super::wasi::descriptors::Descriptor;
+use super::{Args, HostFunction};
 use filesystem::FileDescriptor;
 use streams::{InputStream, OutputStream};
+
+/// Module name of what serves and makes requests.
+pub const HTTP: &str = "wasi:http/types@0.2";
+
+/// Whether that function of a stream reads what each request has anew, unless the stream is a file.
+#[must_use]
+pub fn reads_stream(name: &str) -> bool {
+    let reads = ["read", "blocking-read", "skip", "blocking-skip"];
+    name.strip_prefix("[method]input-stream.").is_some_and(|name| reads.contains(&name)) || name.ends_with("splice")
+}
+
+/// Whether a call of that function with these arguments, which reaches what lies outside, leaves it as it is.
+#[must_use]
+pub fn only_reads_files(name: &str, args: &Args) -> bool {
+    let Some((_, method)) = name.split_once('.') else { return false };
+    match method {
+        "open-at" => filesystem::only_reads(args.u32(5), args.u32(6)),
+        "advise"
+        | "stat"
+        | "stat-at"
+        | "read"
+        | "readlink-at"
+        | "is-same-object"
+        | "metadata-hash"
+        | "metadata-hash-at"
+        | "read-directory-entry" => true,
+        _ => false,
+    }
+}
 
 /// Representation of standard input.
 const INPUT: u32 = 1;

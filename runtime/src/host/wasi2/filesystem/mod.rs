@@ -93,6 +93,11 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(PREOPENS, "get-directories", &[I32, I32], &[I32], Stream, get_directories),
 ];
 
+/// Whether opening with these `open-flags` and `descriptor-flags` leaves everything as it is, and so does what is opened.
+pub(super) const fn only_reads(open_flags: u32, descriptor_flags: u32) -> bool {
+    open_flags & (paths::CREATE | paths::TRUNCATE) == 0 && descriptor_flags & files::WRITE == 0
+}
+
 /// A `descriptor`.
 #[derive(Debug)]
 pub(in crate::host) struct FileDescriptor(pub(in crate::host) Descriptor);

@@ -15,6 +15,11 @@ use crate::host::{Call, Flat, Stop};
 
 /// `path-flags`
 const SYMLINK_FOLLOW: u32 = 1 << 0;
+/// `open-flags`
+pub(super) const CREATE: u32 = 1 << 0;
+const DIRECTORY: u32 = 1 << 1;
+const EXCLUSIVE: u32 = 1 << 2;
+pub(super) const TRUNCATE: u32 = 1 << 3;
 
 /// What a path among the arguments names, below the descriptor that is another and has to have that right. A path that can be none is told to the
 /// component; what is not even a string is a trap.
@@ -131,7 +136,7 @@ pub(super) fn open_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn opening(call: &mut Call<'_>) -> Result<Result<Opening, Errno>, Stop> {
     /// `open-flags` and what preview 1 has for them.
     const OFLAGS: [(u32, u32); 4] =
-        [(1 << 0, OFLAGS_CREAT), (1 << 1, OFLAGS_DIRECTORY), (1 << 2, OFLAGS_EXCL), (1 << 3, OFLAGS_TRUNC)];
+        [(CREATE, OFLAGS_CREAT), (DIRECTORY, OFLAGS_DIRECTORY), (EXCLUSIVE, OFLAGS_EXCL), (TRUNCATE, OFLAGS_TRUNC)];
     /// `descriptor-flags` and what preview 1 has for them.
     const FDFLAGS: [(u32, u16); 3] =
         [(FILE_INTEGRITY_SYNC, FDFLAGS_SYNC), (DATA_INTEGRITY_SYNC, FDFLAGS_DSYNC), (REQUESTED_WRITE_SYNC, FDFLAGS_RSYNC)];
