@@ -40,7 +40,9 @@ pub(in crate::host) enum Fault {
 /// A `stream-error`.
 #[derive(Debug)]
 pub(in crate::host) enum StreamError {
+    /// This failed.
     LastOperationFailed(Own),
+    /// There is no more of it.
     Closed,
 }
 

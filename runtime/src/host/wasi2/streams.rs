@@ -63,12 +63,12 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(MODULE, "[method]output-stream.blocking-splice", &[I32, I32, I32, I64, I32], &[], Stream, blocking_splice),
 ];
 
-/// A file from an offset on, or from its end.
+/// A file that a stream reads or writes.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct OpenFile {
     pub(in crate::host) file: Arc<fs::File>,
     /// That the system has it open, for as long as the stream does.
-    pub(in crate::host) open: Arc<Open>,
+    pub(in crate::host) _open: Arc<Open>,
 }
 
 /// An `input-stream`.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use awsm_abi::component::Violation;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::World;
@@ -239,7 +240,7 @@ fn clocks_and_random_numbers_are_those_of_preview_1() {
     let mut world = world(b"");
     world.ok("wasi:clocks/wall-clock@0.2", "now", &[RESULT]);
     let seconds = world.memory().read_u64(RESULT).unwrap();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let now = clock_gettime(ClockId::Realtime).tv_sec.cast_unsigned();
     assert!(now - seconds < 5 && world.u32(RESULT + 8) < 1_000_000_000);
     assert!(world.ok("wasi:clocks/monotonic-clock@0.2", "resolution", &[]) > 0);
     world.ok("wasi:random/random@0.2", "get-random-bytes", &[40_000, RESULT]);
@@ -314,7 +315,7 @@ fn files_are_opened_written_and_read_below_granted_folders() {
     // What is granted for reading is not changed, and nothing leads out.
     let file = world.open(readable, "a", 0, 1).unwrap();
     let [at, length] = world.string(0x200, "x");
-    assert_eq!(world.file("descriptor.write", &[file, at, length, 0], 8), Err(33), "read-only");
+    assert_eq!(world.file("descriptor.write", &[file, at, length, 0], 8), Err(3), "not opened for that");
     assert_eq!(world.open(readable, "a", 0, 3), Err(33));
     assert_eq!(world.open(readable, "b", 1, 1), Err(33));
     assert_eq!(world.open(readable, "b", 0, 1), Err(20), "no-entry");

@@ -77,7 +77,7 @@ fn via_stream<T: Typed>(
     stream: impl FnOnce(OpenFile) -> Result<T, Errno>,
 ) -> Result<Flat, Stop> {
     let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
-    let open = descriptor.file(right).map(|file| OpenFile { file: Arc::clone(&file.file), open: Arc::clone(&file.open) });
+    let open = descriptor.file(right).map(|file| OpenFile { file: Arc::clone(&file.file), _open: Arc::clone(&file.open) });
     let own: Result<Own, Stop> = open.and_then(stream).map_err(Stop::from).and_then(|stream| call.give(stream));
     answer(call, index, own)
 }
