@@ -482,16 +482,16 @@ impl Core {
             _ => Has::Something,
         };
         let Core { tenants, turns, groups, .. } = self;
-        let look = |tenant: TenantId, number| {
+        let look = |tenant: TenantId| {
             let tenant = &mut tenants[tenant.0 as usize];
-            tenant.turn.look(number, has(tenant.waiting, tenant.started))
+            tenant.turn.look(has(tenant.waiting, tenant.started))
         };
         let Some(tenant) = turns.next(look) else { return Action::Wait };
         let tenant = &mut tenants[tenant.0 as usize];
         let first = if self.policy == Policy::RoundRobin {
-            let look = |function: FunctionId, number| {
+            let look = |function: FunctionId| {
                 let group = &mut groups[function.0 as usize];
-                group.turn.look(number, has(group.waiting(), group.started()))
+                group.turn.look(has(group.waiting(), group.started()))
             };
             tenant.functions.next(look).and_then(|function| groups[function.0 as usize].first(full))
         } else {

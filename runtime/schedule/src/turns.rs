@@ -12,8 +12,8 @@ use std::time::Duration;
 pub(crate) struct Turn {
     /// What it has used, in nanoseconds since the common beginning.
     clock: u64,
-    /// Its valid entry in the heap.
-    entry: Option<u64>,
+    /// Whether it has an entry in the heap: one at most.
+    wants: bool,
 }
 
 /// What a member has to run.
@@ -30,8 +30,8 @@ pub(crate) enum Has {
 /// What becomes of an entry that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// It is not valid any more.
-    Stale,
+    /// It wants nothing any more.
+    Forget,
     /// Others first.
     PassOver,
     /// It is next.
@@ -55,19 +55,13 @@ impl<K: Ord> Default for Turns<K> {
 }
 
 impl Turn {
-    /// Looks at the entry of that number, where its member has so much.
-    pub(crate) fn look(&mut self, number: u64, has: Has) -> Look {
+    /// Looks at its entry, where it has so much.
+    pub(crate) fn look(&mut self, has: Has) -> Look {
+        self.wants = has == Has::NothingNow;
         match has {
-            _ if self.entry != Some(number) => Look::Stale,
+            Has::Nothing => Look::Forget,
             Has::NothingNow => Look::PassOver,
-            Has::Nothing => {
-                self.entry = None;
-                Look::Stale
-            }
-            Has::Something => {
-                self.entry = None;
-                Look::Take
-            }
+            Has::Something => Look::Take,
         }
     }
 }
@@ -75,23 +69,23 @@ impl Turn {
 impl<K: Copy + Ord> Turns<K> {
     /// A member has something to run.
     pub(crate) fn wants(&mut self, key: K, turn: &mut Turn) {
-        if turn.entry.is_none() {
+        if !turn.wants {
             self.last_entry += 1;
-            turn.entry = Some(self.last_entry);
+            turn.wants = true;
             turn.clock = turn.clock.max(self.clock);
             self.heap.push(Reverse((turn.clock, self.last_entry, key)));
         }
     }
 
-    /// The member to run next, if it [runs](Turns::runs). `look` is asked about the entries in their order, each with its member and number; see [`Turn::look`]. If the member still has
+    /// The member to run next, if it [runs](Turns::runs). `look` is asked about the members in their order; see [`Turn::look`]. If the member still has
     /// something then, it [wants](Turns::wants) again.
-    pub(crate) fn next(&mut self, mut look: impl FnMut(K, u64) -> Look) -> Option<K> {
+    pub(crate) fn next(&mut self, mut look: impl FnMut(K) -> Look) -> Option<K> {
         let mut passed_over = Vec::new();
         let mut found = None;
         while let Some(Reverse(top)) = self.heap.pop() {
-            let (_, number, key) = top;
-            match look(key, number) {
-                Look::Stale => {}
+            let (.., key) = top;
+            match look(key) {
+                Look::Forget => {}
                 Look::PassOver => passed_over.push(Reverse(top)),
                 Look::Take => {
                     found = Some(key);
@@ -149,7 +143,7 @@ mod tests {
 
         fn next(&mut self) -> Option<usize> {
             let Members { turns, members, has } = self;
-            let next = turns.next(|member, number| members[member].look(number, has[member]))?;
+            let next = turns.next(|member| members[member].look(has[member]))?;
             turns.runs(&members[next]);
             Some(next)
         }
@@ -183,7 +177,7 @@ mod tests {
             assert_eq!(all.serve(500), 0);
         }
         assert!(all.turns.would_be_next(&all.members[1]));
-        assert!(!all.turns.would_be_next(&Turn { clock: u64::MAX, entry: None }));
+        assert!(!all.turns.would_be_next(&Turn { clock: u64::MAX, wants: false }));
         all.wants(1);
         let first: Vec<_> = (0..6).map(|_| all.serve(500)).collect();
         assert_eq!(first.iter().filter(|member| **member == 1).count(), 3, "{first:?}");
