@@ -1,6 +1,27 @@
 //! The queues between workers, one operation after the other. What happens at once is in `interleavings`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
 use sledge_schedule::Exchange;
+
+/// How often a worker was woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Woken>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Says how often each worker was woken since it was last asked.
+fn register(exchange: &Exchange<u32>) -> impl Fn() -> Vec<usize> {
+    let woken: Vec<Arc<Woken>> = (0..exchange.workers()).map(|_| Arc::default()).collect();
+    woken.iter().enumerate().for_each(|(index, woken)| exchange.register(index, &Waker::from(Arc::clone(woken))));
+    move || woken.iter().map(|woken| woken.0.swap(0, Ordering::Relaxed)).collect()
+}
 
 #[test]
 fn a_worker_takes_its_share_of_what_was_injected_and_leaves_the_others_theirs() {
@@ -22,4 +43,55 @@ fn a_worker_does_not_wait_while_another_has_a_backlog() {
     exchange.set_backlog(1, true);
     assert!(!exchange.try_idle(0));
     assert!(exchange.try_idle(1), "its own backlog is no reason");
+}
+
+#[test]
+fn what_is_new_wakes_one_worker_that_is_idle() {
+    let (exchange, _deques) = Exchange::<u32>::new(3);
+    assert_eq!(exchange.workers(), 3);
+    let woken = register(&exchange);
+    exchange.inject(1);
+    assert_eq!(woken(), [0, 0, 0], "none is idle");
+    assert_eq!(exchange.take_injected(), [1]);
+    assert!(exchange.try_idle(1) && exchange.try_idle(2));
+    assert!(exchange.others_are_idle(0) && exchange.others_are_idle(1));
+    exchange.inject(2);
+    assert_eq!(woken(), [0, 1, 0]);
+    assert_eq!((exchange.is_idle(1), exchange.is_idle(2), exchange.others_are_idle(2)), (false, true, false));
+    exchange.set_backlog(0, true);
+    assert_eq!(woken(), [0, 0, 1]);
+    assert!(!exchange.is_idle(2) && !exchange.others_are_idle(0));
+    exchange.wake(0);
+    assert_eq!(woken(), [1, 0, 0], "whatever it does");
+    exchange.wake_all();
+    assert_eq!(woken(), [1, 1, 1]);
+}
+
+#[test]
+fn a_worker_without_a_backlog_and_one_without_others_wake_nobody() {
+    for workers in [1, 2] {
+        let (exchange, _deques) = Exchange::<u32>::new(workers);
+        let woken = register(&exchange);
+        assert!((0..workers).all(|worker| exchange.try_idle(worker)));
+        exchange.set_backlog(0, workers == 1);
+        assert_eq!(woken(), vec![0; workers]);
+        assert!((0..workers).all(|worker| exchange.is_idle(worker)));
+        exchange.busy(0);
+        assert!(!exchange.is_idle(0));
+    }
+}
+
+#[test]
+fn a_worker_steals_from_the_next_one_that_has_something() {
+    let (exchange, deques) = Exchange::<u32>::new(4);
+    for other in [0, 1, 3] {
+        deques[other].push(other as u32);
+        exchange.set_backlog(other, true);
+    }
+    let steal = || {
+        exchange.steal(2, &deques[2]);
+        deques[2].pop()
+    };
+    assert_eq!([steal(), steal(), steal(), steal()], [Some(3), Some(0), Some(1), None]);
+    assert!(exchange.try_idle(2), "none says that it has more");
 }

@@ -56,11 +56,27 @@ fn a_worker_that_leaves_sees_what_was_done_for_the_last_request() {
 fn stopping_goes_forward_only() {
     loom::model(|| {
         let requests = Requests::new(1, 1);
+        assert_eq!(requests.phase(), Phase::Serving);
+        requests.advance(Phase::Draining);
+        assert_eq!(requests.phase(), Phase::Draining);
         requests.advance(Phase::Killing);
         requests.advance(Phase::Draining);
         assert_eq!(requests.phase(), Phase::Killing);
         assert!(requests.enter());
         assert!(!requests.enter(), "one is the most");
+        assert_eq!(requests.count(), 2, "both have to leave");
         assert!(!requests.leave() && requests.leave(), "workers wait for the last one");
+    });
+}
+
+#[test]
+fn the_last_source_and_while_the_server_stops_the_last_request_wake_the_workers() {
+    loom::model(|| {
+        let requests = Requests::new(2, 1);
+        let leaves = || requests.enter() && requests.leave();
+        assert!(!leaves(), "more may come");
+        assert_eq!([requests.close_source(), requests.close_source()], [false, true]);
+        requests.advance(Phase::Draining);
+        assert!(leaves());
     });
 }

@@ -157,6 +157,7 @@ fn of_two_tasks_that_are_woken_both_are_polled() {
         };
         let (wakeups, noted) = &*shared;
         assert!(wakeups.note(TaskId(0), &noted[0]));
+        assert!(wakeups.has_some());
         let take = || wakeups.take(|id| noted.get(id.0 as usize));
         let mut taken = take();
         assert!(waking.join().unwrap(), "its worker is woken");

@@ -70,3 +70,38 @@ fn half_of_what_has_not_begun_is_given_away() {
     }
     assert_eq!(given, 2);
 }
+
+/// The tenant that has most of what may be given away gives, whatever else the others have.
+#[test]
+fn of_several_tenants_that_one_gives_that_has_most_to_give() {
+    for policy in POLICIES {
+        let mut played = Played::new(policy);
+        let add = |played: &mut Played, tenant, name, started| {
+            let id = TaskId(played.tasks.len() as u32);
+            let function = played.function(tenant, name);
+            let (tenant, arrived, cpu, cpu_max) = (TenantId(tenant), played.now, Duration::ZERO, Duration::MAX);
+            let (age, deadline) = (u64::from(id.0), arrived + SOON);
+            let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started, level: 0, weight: 1 };
+            played.tasks.push(Guest { name, left: QUANTUM, task });
+            played.core.note(Event::Arrived(task), arrived);
+            id
+        };
+        (0..4).for_each(|_| _ = add(&mut played, 0, "begun", true));
+        let few = add(&mut played, 1, "few", false);
+        let more = [add(&mut played, 2, "more", false), add(&mut played, 2, "more", false)];
+        add(&mut played, 3, "begun too", true);
+        // None of the last one's is left.
+        assert!(played.core.take_any(|task| task.tenant == TenantId(3)).is_some());
+        let mut gives = |at| match played.core.step(Event::Wanted, played.now + at) {
+            Action::Give(id) => Some(id),
+            _ => None,
+        };
+        let mut given: Vec<_> = (0..3).map_while(|_| gives(Duration::ZERO)).collect();
+        assert_eq!(given[..1], more[1..], "{policy:?}");
+        given.sort_unstable();
+        assert_eq!(given, [few, more[0], more[1]], "{policy:?}");
+        assert!(gives(Duration::ZERO).is_some_and(|id| id.0 < 4), "{policy:?}: one that has begun");
+        assert_eq!(gives(QUANTUM - Duration::from_nanos(1)), None, "{policy:?}: too soon for another, it runs one");
+        assert!(gives(QUANTUM).is_some_and(|id| id.0 < 4), "{policy:?}");
+    }
+}
