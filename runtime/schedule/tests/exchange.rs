@@ -52,6 +52,7 @@ fn what_is_new_wakes_one_worker_that_is_idle() {
     let woken = register(&exchange);
     exchange.inject(1);
     assert_eq!(woken(), [0, 0, 0], "none is idle");
+    assert!(exchange.has_injected());
     assert_eq!(exchange.take_injected(), [1]);
     assert!(exchange.try_idle(1) && exchange.try_idle(2));
     assert!(exchange.others_are_idle(0) && exchange.others_are_idle(1));
