@@ -1,5 +1,8 @@
 //! The functions that are served, by name. Says what a change would be; knows no threads.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -541,16 +544,5 @@ impl Numbers {
         let next = u32::try_from(self.0.len()).ok().filter(|next| *next < NUMBERS_MAX)?;
         self.0.insert(name.to_owned(), next);
         Some(next)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_no_gaps_and_stay() {
-        let mut numbers = Numbers::default();
-        assert_eq!(["a", "b", "a", "c", "b"].map(|name| numbers.number(name)), [0, 1, 0, 2, 1].map(Some));
     }
 }

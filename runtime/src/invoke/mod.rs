@@ -12,6 +12,8 @@
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
 pub mod alone;
+#[cfg(test)]
+pub(crate) mod by_hand;
 pub mod caller;
 pub mod dispatcher;
 pub mod driver;
