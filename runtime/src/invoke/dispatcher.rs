@@ -1,5 +1,8 @@
 //! What requests share until they are over: how many there are, what they are expected to take, and whether the server is stopping.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -244,43 +247,5 @@ impl Drop for Admission {
         if dispatcher.requests.leave() {
             dispatcher.exchange.wake_all();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stopping_goes_forward_only() {
-        let (dispatcher, _deques) = Dispatcher::new(2, 2, 2, false);
-        dispatcher.advance(Phase::Killing);
-        dispatcher.advance(Phase::Draining);
-        assert_eq!(dispatcher.phase(), Phase::Killing);
-    }
-
-    #[test]
-    fn it_is_over_when_the_last_source_is_closed_and_the_last_request_answered() {
-        let (dispatcher, _deques) = Dispatcher::new(1, 2, 2, false);
-        assert!(dispatcher.requests.enter());
-        let request = Admission { dispatcher: Arc::clone(&dispatcher), gate: None, runs: false, load: 0, sequence: 0 };
-        dispatcher.close_source();
-        assert!(!dispatcher.is_over());
-        dispatcher.close_source();
-        assert!(!dispatcher.is_over());
-        drop(request);
-        assert!(dispatcher.is_over());
-    }
-
-    #[test]
-    fn it_comes_to_rest_once_each_time() {
-        let (dispatcher, _deques) = Dispatcher::new(1, 1, 1, false);
-        assert!(!dispatcher.comes_to_rest(), "nothing was done");
-        dispatcher.stir();
-        assert!(dispatcher.requests.enter());
-        assert!(!dispatcher.comes_to_rest(), "there is a request");
-        let _ = dispatcher.requests.leave();
-        assert!(dispatcher.comes_to_rest());
-        assert!(!dispatcher.comes_to_rest(), "nothing was done since");
     }
 }
