@@ -107,10 +107,84 @@ mod tests {
         }
         let wrong = [
             "", ":80", "a:b", "a:65536", "a:80:80", "a:-1", "u@a", "u:p@a", "a b", "a/b", "a?b", "a#b", "[::1", "::1", "[a]",
-            "[::1]a", "%4", "%zz", "a\\b", "a\u{e4}", "http://a", "[]", "a, b",
+            "[::1]a", "%4", "%zz", "a\\b", "a\u{e4}", "http://a", "[]", "a, b", "a:+1", "a 41", "a@41",
         ];
         for wrong in wrong {
             assert!(!is_host(wrong.as_bytes()), "{wrong}");
+        }
+    }
+    /// A request's head: its method, version and target, and values of `Host` and `Transfer-Encoding`.
+    fn head(start: (&str, Version, &str), hosts: &[&str], codings: &[&str]) -> Parts {
+        let (method, version, target) = start;
+        let mut request = hyper::Request::builder().method(method).version(version).uri(target);
+        for (name, values) in [(HOST, hosts), (TRANSFER_ENCODING, codings)] {
+            request = values.iter().fold(request, |request, value| request.header(&name, *value));
+        }
+        request.body(()).expect("a head that can be parsed").into_parts().0
+    }
+
+    /// The host that a request is for, as its header says it afterwards, or what is wrong.
+    fn checked(start: (&str, Version, &str), hosts: &[&str]) -> Result<Option<String>, Failure> {
+        let mut head = head(start, hosts, &[]);
+        check(&mut head, false)?;
+        let mut hosts = head.headers.get_all(HOST).iter();
+        let host = hosts.next().map(|host| host.to_str().expect("a text").to_owned());
+        assert!(hosts.next().is_none(), "one at most");
+        Ok(host)
+    }
+
+    const HTTP_10: Version = Version::HTTP_10;
+    const HTTP_11: Version = Version::HTTP_11;
+    const HTTP_2: Version = Version::HTTP_2;
+
+    #[test]
+    fn a_target_is_a_path_or_with_options_the_whole_server() {
+        let is_known = |method, target| checked((method, HTTP_11, target), &["a"]) != Err(Failure::BadHead("target_malformed"));
+        assert!(is_known("GET", "/") && is_known("GET", "/a?b") && is_known("OPTIONS", "/a") && is_known("OPTIONS", "*"));
+        assert!(!is_known("GET", "*") && !is_known("CONNECT", "a:80") && !is_known("OPTIONS", "a:80"));
+    }
+
+    #[test]
+    fn a_request_is_for_one_host_and_that_of_its_target_counts() {
+        let good = |host: Option<&str>| Ok(host.map(str::to_owned));
+        let bad = |why| Err(Failure::BadHead(why));
+        for (version, target, hosts, expected) in [
+            (HTTP_10, "/", &[][..], good(None)),
+            (HTTP_10, "/", &["a"], good(Some("a"))),
+            (HTTP_10, "http://b/", &[], good(Some("b"))),
+            (HTTP_11, "/", &[], bad("host_missing")),
+            (HTTP_11, "/", &["a:80"], good(Some("a:80"))),
+            (HTTP_11, "/", &["a", "a"], bad("host_repeated")),
+            (HTTP_11, "/", &["a b"], bad("host_malformed")),
+            (HTTP_11, "/", &[""], bad("host_malformed")),
+            (HTTP_11, "http://b:8/x", &["a"], good(Some("b:8"))),
+            (HTTP_11, "http://b/x", &[], bad("host_missing")),
+            (HTTP_11, "http://b/x", &["a", "b"], bad("host_repeated")),
+            (HTTP_11, "http://u@b/x", &["b"], bad("target_malformed")),
+            (HTTP_2, "/", &[], bad("host_missing")),
+            (HTTP_2, "/", &["a"], good(Some("a"))),
+            (HTTP_2, "https://b/", &[], good(None)),
+            (HTTP_2, "https://b/", &["B"], good(Some("B"))),
+            (HTTP_2, "https://b/", &["a"], bad("host_contradicts_authority")),
+            (HTTP_2, "https://u@b/", &[], bad("target_malformed")),
+        ] {
+            assert_eq!(checked(("GET", version, target), hosts), expected, "{version:?} {target} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_chunked_once_or_not_at_all() {
+        let is_good = |version, codings: &[&str], has_body| {
+            check(&mut head(("POST", version, "/"), &["a"], codings), has_body)
+                != Err(Failure::BadHead("transfer_encoding_unknown"))
+        };
+        for good in [&[][..], &["chunked"], &["Chunked"], &["\tchunked "]] {
+            assert!(is_good(HTTP_11, good, true), "{good:?}");
+        }
+        for wrong in [&["gzip"][..], &["gzip, chunked"], &["chunked", "chunked"], &["chunked", "gzip"], &[""]] {
+            assert!(!is_good(HTTP_11, wrong, true), "{wrong:?}");
+            // HTTP/1.0 knows none, and without a body it says nothing.
+            assert!(is_good(HTTP_10, wrong, true) && is_good(HTTP_11, wrong, false), "{wrong:?}");
         }
     }
 }

@@ -194,6 +194,9 @@ impl<F> Paths<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FunctionConfig;
+    use crate::invoke::by_hand;
+    use crate::invoke::function::Home;
 
     fn served(route: Route<&'static str>) -> Place<&'static str> {
         Place::Served(Arc::new(route))
@@ -293,5 +296,21 @@ mod tests {
         assert_eq!(*router.find(None, "/a/b", &Method::GET).unwrap().function, "ab");
         assert!(router.find(None, "/elsewhere", &Method::GET).is_err());
         assert!(router.find(Some("127.0.0.1:10".parse().unwrap()), "/a/b", &Method::GET).is_err());
+    }
+    #[test]
+    fn a_place_says_whose_it_is_whether_it_is_served_or_held() {
+        let config = FunctionConfig { tenant: "t".to_owned(), ..FunctionConfig::new("f", "f.wasm") };
+        let function = Arc::new(Function::new(by_hand::loaded(&config), Home { number: FunctionId(7), ..Home::alone() }));
+        let labels = Labels { function: "g".to_owned(), tenant: "t".to_owned(), phases: None };
+        let held = Held { pattern: "/g/*".into(), number: FunctionId(8), labels: Arc::new(labels) };
+        let mut router = Router::default();
+        router.add(None, "/f/*", Place::Served(Arc::new(Route::new("/f/*", &["GET".to_owned()], function))));
+        router.add(None, "/g/*", Place::Quarantined(Arc::new(held)));
+        for (path, pattern, number, name) in [("/f/x", "/f/*", 7, "f"), ("/g/x", "/g/*", 8, "g")] {
+            let (_, place) = router.find(None, path, &Method::PUT).unwrap_err();
+            let place = place.unwrap();
+            assert_eq!((place.pattern(), place.number(), &*place.labels().function), (pattern, FunctionId(number), name));
+            assert_eq!(place.labels().tenant, "t");
+        }
     }
 }
