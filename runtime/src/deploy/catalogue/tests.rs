@@ -198,7 +198,13 @@ fn a_route_that_a_function_leaves_is_free() {
 #[test]
 fn a_server_has_as_many_functions_as_it_may_and_no_more() {
     let mut catalogue = catalogue();
-    (0..FUNCTIONS_MAX - 1).for_each(|number| drop(catalogue.serve(plain(&number.to_string()), Origin::Config)));
+    catalogue.serve(plain("0"), Origin::Config);
+    // The others are the same function: only their names count here.
+    let route = Arc::clone(&catalogue.get("0").unwrap().route);
+    for number in 1..FUNCTIONS_MAX - 1 {
+        let (config, digest, route) = (FunctionConfig::new(number.to_string(), "f.wasm"), blake3::hash(b""), Arc::clone(&route));
+        catalogue.entries.insert(config.name.clone(), Entry { config, digest, origin: Origin::Config, version: 0, route });
+    }
     assert!(catalogue.check(&plain("last"), Origin::Deployed).is_ok());
     catalogue.serve(plain("last"), Origin::Deployed);
     assert!(matches!(catalogue.check(&plain("more"), Origin::Deployed), Err(CatalogueError::Full)));
