@@ -3,6 +3,7 @@
 mod admission;
 mod blocking;
 mod giving;
+mod levels;
 mod random;
 
 use super::*;
