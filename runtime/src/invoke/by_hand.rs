@@ -10,7 +10,7 @@ use awsm_abi::descriptor::{self, CodeRef, Export, ExternKind, Instantiation, Mod
 use awsm_abi::types::FuncType;
 use sledge_sandbox::{Artifact, LoadPolicy};
 
-use super::loaded::Loaded;
+use super::loaded::{COMMAND, Loaded};
 use crate::config::FunctionConfig;
 
 /// One with these settings, of which no file is read.
@@ -24,41 +24,43 @@ const CODE: CodeRef = CodeRef { text: 0, offset: 0 };
 /// Of x86-64 one byte, of AArch64 four.
 const CODE_BYTES: u32 = 4;
 
-fn artifact() -> Artifact {
-    let empty = FuncType { params: Vec::new(), results: Vec::new() };
+/// The descriptor of an artifact with one module, which exports functions of these names and types.
+pub(crate) fn descriptor(exports: &[(&str, FuncType)]) -> Descriptor {
+    let types =
+        exports.iter().map(|(_, ty)| TypeDescriptor { ty: ty.clone(), supertype: None, is_final: true, entry: Some(CODE) });
+    let function =
+        |ty| descriptor::Function { ty, code: Some(CODE), code_bytes: CODE_BYTES, wasm_start: 0, wasm_end: 1, name: None };
+    let export = |(name, index): (&str, u32)| Export { name: name.to_owned(), kind: ExternKind::Function, index };
     let module = ModuleDescriptor {
         name: None,
-        types: vec![TypeDescriptor { ty: empty, supertype: None, is_final: true, entry: Some(CODE) }],
-        groups: vec![1],
+        types: types.collect(),
+        groups: vec![1; exports.len()],
         exceptions: false,
         imports: Vec::new(),
-        functions: vec![descriptor::Function {
-            ty: 0,
-            code: Some(CODE),
-            code_bytes: CODE_BYTES,
-            wasm_start: 0,
-            wasm_end: 1,
-            name: None,
-        }],
+        functions: (0..).zip(exports).map(|(index, _)| function(index)).collect(),
         tables: Vec::new(),
         memories: Vec::new(),
         bounds: Vec::new(),
         segment: false,
         globals: Vec::new(),
         tags: Vec::new(),
-        exports: vec![Export { name: super::loaded::COMMAND.to_owned(), kind: ExternKind::Function, index: 0 }],
+        exports: exports.iter().map(|(name, _)| *name).zip(0..).map(export).collect(),
         start: None,
         elements: Vec::new(),
         data: Vec::new(),
     };
-    let descriptor = Descriptor {
+    Descriptor {
         compiler: "by hand".to_owned(),
         opt_level: 0,
         arch: Arch::HOST,
         cpu_features: Vec::new(),
         modules: vec![module],
         plan: vec![Instantiation { module: 0, imports: Vec::new() }],
-    };
+    }
+}
+
+fn artifact() -> Artifact {
+    let descriptor = descriptor(&[(COMMAND, FuncType { params: Vec::new(), results: Vec::new() })]);
     let text = Text { bytes: u64::from(CODE_BYTES), trap_rows: Vec::new() };
     let encoded = descriptor::encode(&descriptor, &[text], &[]);
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,5 +1,8 @@
 //! From an artifact and the settings of a function to what invocations of it begin with: imports resolved, the calls found, and for a reactor the snapshot made.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
