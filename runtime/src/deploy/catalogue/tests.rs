@@ -401,10 +401,13 @@ fn versions_count_as_retired_until_they_are_gone() {
     running.truncate(3);
     assert_eq!((catalogue.retired(), of(&catalogue, "f")), (3, Some(3)));
     // However often a function is replaced, little is kept of what is gone; and it is not looked for each time.
+    let mut most = 0;
     for _ in 0..200 {
         drop(catalogue.serve(plain("f"), Origin::Config));
-        assert!(catalogue.retired.len() <= 2 * 21 && catalogue.retired_max >= RETIRED_MIN, "{}", catalogue.retired.len());
+        most = most.max(catalogue.retired.len());
+        assert!(catalogue.retired.len() <= 2 * 21, "{}", catalogue.retired.len());
     }
+    assert!(most >= RETIRED_MIN, "{most}");
     assert_eq!(catalogue.retired(), 3, "what still runs is not forgotten");
     running.extend((0..40).filter_map(|_| catalogue.serve(plain("f"), Origin::Config)));
     assert!(catalogue.retired_max >= 43 + 15, "not before it is about twice as much: {}", catalogue.retired_max);
