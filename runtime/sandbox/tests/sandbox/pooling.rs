@@ -328,6 +328,35 @@ fn of_several_pools_that_one_goes_that_was_used_least_recently() {
     drop((asked, share, another));
 }
 
+#[test]
+fn each_worker_trims_forgets_and_clears_its_own_pool() {
+    let _worker = worker();
+    let (first, second) = (template(), other(2));
+    let pools = Pools::new(2);
+    let begin = |worker: usize, template: &Template, count: usize| {
+        let taken: Vec<_> = (0..count).map(|_| pools.take(worker, template).unwrap()).collect();
+        taken.into_iter().for_each(|sandbox| pools.put(worker, sandbox, Instant::now()));
+    };
+    let idle = || [0, 1].map(|worker| pools.idle(worker));
+    begin(0, &first, 3);
+    begin(0, &second, 1);
+    begin(1, &first, 2);
+    assert_eq!((idle(), pools.trim(0, 10), idle()), ([4, 2], true, [4, 2]), "all were needed");
+    // A few at a time; when none is left that was not needed, the trim is complete.
+    assert_eq!((pools.trim(0, 3), idle()), (false, [1, 2]));
+    assert_eq!((pools.trim(0, 1), idle()), (false, [0, 2]));
+    assert_eq!((pools.trim(0, 1), pools.trim(0, 0), idle()), (true, false, [0, 2]));
+    begin(0, &first, 2);
+    begin(0, &second, 1);
+    pools.forget(0, &first);
+    assert_eq!(idle(), [1, 2]);
+    pools.forget(0, &first);
+    pools.clear(0);
+    assert_eq!(idle(), [0, 2]);
+    pools.clear(1);
+    assert_eq!(idle(), [0, 0]);
+}
+
 /// The template with other data, so that its sandboxes are another's.
 fn other(pages: u64) -> Template {
     let mut other = parts();
