@@ -623,6 +623,32 @@ fn reading_and_answering_arrivals_counts_as_theirs() {
     assert!(slowest.is_some_and(|slowest| slowest <= 2 * QUANTUM + micros(100)), "{slowest:?}");
 }
 
+/// What connections cost counts once, beside what was run. One client, whose next request comes when its reply has been written.
+#[test]
+fn a_function_is_charged_for_its_runs_and_for_its_connections_once() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.arrive("long", u64::MAX / 2_000, SOON);
+    let (mut event, mut shorts) = (Event::Turn, 0);
+    for _ in 0..2_000 {
+        played.core.note(event, played.now);
+        if event == Event::Turn && played.core.waiting() < 2 {
+            played.arrive("short", 400, SOON);
+        }
+        event = match played.core.decide(played.now) {
+            Action::Run(id) => played.run(id),
+            Action::Io => {
+                // 400 us and 100 for its reply, as much as a quantum.
+                played.now += micros(if matches!(event, Event::Ended { .. }) { 100 } else { 0 });
+                shorts += usize::from(matches!(event, Event::Ended { .. }));
+                Event::Turn
+            }
+            other => panic!("{other:?}"),
+        };
+    }
+    let quanta = played.tasks[0].task.cpu.as_secs_f64() / QUANTUM.as_secs_f64();
+    assert!((0.9..1.1).contains(&(shorts as f64 / quanta)), "{shorts} short ones beside {quanta} quanta");
+}
+
 /// Long requests that come in a burst, as those do that were answered in a burst, do not all stand before a short one.
 #[test]
 fn a_burst_of_long_arrivals_does_not_hold_up_a_short_function() {
