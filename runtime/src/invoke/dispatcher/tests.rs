@@ -162,8 +162,8 @@ fn without_its_store_a_function_takes_nothing() {
 fn no_more_is_promised_than_workers_can_do_by_the_deadlines() {
     let (dispatcher, _deques) = Dispatcher::new(2, 1, 100, true);
     assert!(dispatcher.keeps_promises());
-    let half = function(json!({ "deadline_ms": 1_000 }));
-    half.gate.observe(SECOND / 2);
+    let half = function(json!({ "deadline_ms": 2_000 }));
+    half.gate.observe(SECOND);
     let mut admitted: Vec<_> = (0..3).map(|_| dispatcher.admit(&half).unwrap()).collect();
     // What needs more than all of a worker is taken as if it needed all.
     let endless = function(json!({ "deadline_ms": 1_000 }));
