@@ -1,0 +1,462 @@
+//! Components: what the canonical ABI does between components of one artifact, on their own bytes and through generated glue. The components check what they get
+//! themselves, and run as commands.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use awsm::{Bounds, CompileOptions, Emit, OptLevel, Program};
+use awsm_abi::component::Violation;
+use sledge_sandbox::{Artifact, Event, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread};
+use sledge_tests::random::Random;
+
+/// How a command ended.
+#[derive(Debug, PartialEq)]
+enum End {
+    /// With this flat result: zero for success.
+    Exit(i32),
+    /// The component model forbids what it did.
+    Violation(Violation),
+    /// A trap of core code.
+    Trap(TrapCode),
+}
+
+fn compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, String> {
+    let wasm = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    awsm::compile(&Program::of(&wasm), options, &()).map_err(|error| error.to_string())
+}
+
+/// Runs a command to its end, as the host does as far as commands of these tests need it.
+fn run_in(sandbox: &mut Sandbox) -> End {
+    let worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
+    let main = sandbox.main_instance().unwrap();
+    let start = sandbox.export_function(main, "_start").unwrap();
+    sandbox.prepare(start, &[]).unwrap();
+    worker.arm();
+    let mut exit = None;
+    loop {
+        match sandbox.resume() {
+            Event::HostCall(call) => {
+                let (artifact, module) = sandbox.module(call.instance);
+                let import = artifact.descriptor().modules[module].imports.iter().filter(|import| import.module == "sledge:canonical");
+                let values = sandbox.host_values();
+                let names: Vec<_> = import.map(|import| import.name.as_str()).collect();
+                match (names.as_slice(), values.as_slice()) {
+                    (["trap"], &[Value::I32(code)]) => {
+                        sandbox.kill();
+                        return End::Violation(Violation::of(code.cast_unsigned()).expect("a number that is one"));
+                    }
+                    (["exit"], &[Value::I32(code)]) => {
+                        exit = Some(code);
+                        sandbox.finish();
+                        return End::Exit(exit.unwrap_or(code));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            Event::Preempted => {}
+            Event::Trapped(trap) => return End::Trap(trap.code),
+            Event::Returned => return End::Exit(exit.expect("a command says how it ended")),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn run(text: &str) -> End {
+    let mut end = None;
+    for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Guard, OptLevel::O0), (Bounds::Software, OptLevel::O2)] {
+        let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
+        let artifact = compile(text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
+        let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
+        let now = run_in(&mut template.instantiate().unwrap());
+        assert_eq!(*end.get_or_insert_with(|| run_in(&mut template.instantiate().unwrap())), now, "{bounds} at -O{}", opt_level.number());
+    }
+    end.unwrap()
+}
+
+/// A component that provides functions, and a command that uses them. `provider`: core module and exports; `imports` and `lowered`: how the command gets them;
+/// `body`: what it does, with a memory of its own; it fails by `unreachable`.
+fn pair(provider: &str, imports: &str, lowered: &str, core: &str) -> String {
+    format!(
+        r#"(component
+          (component $provider {provider})
+          (component $user {imports}
+            (core module $memory (memory (export "memory") 2))
+            (core instance $memory (instantiate $memory))
+            {lowered}
+            (core module $main (import "memory" "memory" (memory 2)) {core})
+            (core instance $main (instantiate $main
+              (with "memory" (instance $memory))
+              (with "p" (instance $lowered))))
+            (func (export "run") (result (result)) (canon lift (core func $main "run"))))
+          (instance $provider (instantiate $provider))
+          (instance $user (instantiate $user (with "p" (instance $provider))))
+          (instance $run (export "run" (func $user "run")))
+          (export "wasi:cli/run@0.2.3" (instance $run)))"#
+    )
+}
+
+/// A core function that gives memory away, one piece after the other.
+const REALLOC: &str = r#"(global $free (mut i32) (i32.const 1024))
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (global.set $free (i32.and (i32.add (global.get $free) (i32.const 7)) (i32.const -8)))
+    (global.get $free)
+    (if (i32.gt_u (local.get 1) (i32.const 0))
+      (then (memory.copy (global.get $free) (local.get 0) (select (local.get 1) (local.get 3) (i32.lt_u (local.get 1) (local.get 3))))))
+    (global.set $free (i32.add (global.get $free) (local.get 3))))"#;
+
+#[test]
+fn numbers_and_lists_go_from_one_component_to_another() {
+    let provider = format!(
+        r#"(core module $m (memory (export "memory") 2) {REALLOC}
+          (func (export "add") (param i32 i64) (result i64) (i64.add (i64.extend_i32_u (local.get 0)) (local.get 1)))
+          (func (export "sum") (param $at i32) (param $count i32) (result i64) (local $sum i64)
+            (block $done (loop $more
+              (br_if $done (i32.eqz (local.get $count)))
+              (local.set $sum (i64.add (local.get $sum) (i64.load16_u (local.get $at))))
+              (local.set $at (i32.add (local.get $at) (i32.const 2)))
+              (local.set $count (i32.sub (local.get $count) (i32.const 1)))
+              (br $more)))
+            (local.get $sum)))
+        (core instance $i (instantiate $m))
+        (func (export "add") (param "a" u8) (param "b" u64) (result u64) (canon lift (core func $i "add")))
+        (func (export "sum") (param "all" (list u16)) (result u64)
+          (canon lift (core func $i "sum") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))"#
+    );
+    let imports = r#"(import "p" (instance $p
+      (export "add" (func (param "a" u8) (param "b" u64) (result u64)))
+      (export "sum" (func (param "all" (list u16)) (result u64)))))"#;
+    let lowered = r#"(core func $add (canon lower (func $p "add")))
+      (core func $sum (canon lower (func $p "sum") (memory (core memory $memory "memory"))))
+      (core instance $lowered (export "add" (func $add)) (export "sum" (func $sum)))"#;
+    let core = |count: u32| {
+        format!(
+            r#"(import "p" "add" (func $add (param i32 i64) (result i64)))
+            (import "p" "sum" (func $sum (param i32 i32) (result i64)))
+            (func (export "run") (result i32) (local $i i32)
+              ;; What is beyond eight bits is cut off.
+              (if (i64.ne (call $add (i32.const 0x105) (i64.const 7)) (i64.const 12)) (then unreachable))
+              (loop $more
+                (i32.store16 offset=100 (i32.shl (local.get $i) (i32.const 1)) (local.get $i))
+                (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                (br_if $more (i32.lt_u (local.get $i) (i32.const 200))))
+              (if (i64.ne (call $sum (i32.const 100) (i32.const {count})) (i64.const 19900)) (then unreachable))
+              (i32.const 0))"#
+        )
+    };
+    assert_eq!(run(&pair(&provider, imports, lowered, &core(200))), End::Exit(0));
+    assert_eq!(run(&pair(&provider, imports, lowered, &core(199))), End::Trap(TrapCode::Unreachable));
+    assert_eq!(run(&pair(&provider, imports, lowered, &core(0x7fff_0000))), End::Violation(Violation::ListOutOfBounds));
+}
+
+/// Encodings of strings: as an option of the canonical ABI, bytes of a text, and its length as it is passed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Encoding {
+    Utf8,
+    Utf16,
+    Compact,
+}
+
+impl Encoding {
+    const ALL: [Encoding; 3] = [Encoding::Utf8, Encoding::Utf16, Encoding::Compact];
+
+    const fn option(self) -> &'static str {
+        match self {
+            Encoding::Utf8 => "string-encoding=utf8",
+            Encoding::Utf16 => "string-encoding=utf16",
+            Encoding::Compact => "string-encoding=latin1+utf16",
+        }
+    }
+
+    fn encode(self, text: &str) -> (Vec<u8>, u32) {
+        let utf16 = || text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        match self {
+            Encoding::Utf8 => (text.as_bytes().to_vec(), text.len() as u32),
+            Encoding::Utf16 => (utf16(), text.encode_utf16().count() as u32),
+            Encoding::Compact if text.chars().all(|c| u32::from(c) < 256) => {
+                (text.chars().map(|c| u32::from(c) as u8).collect(), text.chars().count() as u32)
+            }
+            Encoding::Compact => (utf16(), text.encode_utf16().count() as u32 | 1 << 31),
+        }
+    }
+}
+
+fn data(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "\\{byte:02x}");
+        text
+    })
+}
+
+/// A command that passes a string, given as it stands in its memory, to a component that wants it to be `text`.
+fn string_passed(from: Encoding, (bytes, length): (&[u8], u32), to: Encoding, text: &str) -> String {
+    let (wanted, wanted_length) = to.encode(text);
+    let (to, from) = (to.option(), from.option());
+    let provider = format!(
+        r#"(core module $m (memory (export "memory") 2) {REALLOC} (data (i32.const 0) "{}")
+          (func (export "check") (param $at i32) (param $length i32) (result i32) (local $i i32)
+            (if (i32.ne (local.get $length) (i32.const {wanted_length})) (then (return (i32.const 1))))
+            (block $done (loop $more
+              (br_if $done (i32.ge_u (local.get $i) (i32.const {})))
+              (if (i32.ne (i32.load8_u (local.get $i)) (i32.load8_u (i32.add (local.get $at) (local.get $i))))
+                (then (return (i32.const 2))))
+              (local.set $i (i32.add (local.get $i) (i32.const 1)))
+              (br $more)))
+            (i32.const 0)))
+        (core instance $i (instantiate $m))
+        (func (export "check") (param "text" string) (result u32)
+          (canon lift (core func $i "check") {to} (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))"#,
+        data(&wanted),
+        wanted.len()
+    );
+    let imports = r#"(import "p" (instance $p (export "check" (func (param "text" string) (result u32)))))"#;
+    let lowered = format!(
+        r#"(core func $check (canon lower (func $p "check") {from} (memory (core memory $memory "memory"))))
+          (core instance $lowered (export "check" (func $check)))"#
+    );
+    let core = format!(
+        r#"(import "p" "check" (func $check (param i32 i32) (result i32))) (data (i32.const 64) "{}")
+          (func (export "run") (result i32)
+            (if (call $check (i32.const 64) (i32.const {})) (then unreachable)) (i32.const 0))"#,
+        data(bytes),
+        length.cast_signed()
+    );
+    pair(&provider, imports, &lowered, &core)
+}
+
+/// Runs a component at one level only.
+fn run_quickly(text: &str) -> End {
+    let options = CompileOptions { opt_level: OptLevel::O1, ..CompileOptions::default() };
+    let artifact = Artifact::load(&compile(text, &options).unwrap(), &LoadPolicy::default()).unwrap();
+    run_in(&mut Template::new(&artifact, &SandboxLimits::default()).unwrap().instantiate().unwrap())
+}
+
+#[test]
+fn strings_are_the_same_in_every_encoding() {
+    let texts = [
+        "",
+        "plain",
+        "more than sixteen bytes of plain text, and then some",
+        "déjà vu: ÿ",
+        "sixteen bytes ok, then é and more than sixteen bytes again",
+        "\u{7f}\u{80}\u{7ff}\u{800}\u{d7ff}\u{e000}\u{ffff}",
+        "€ and \u{10000}\u{10ffff} and é",
+        "latin é first, then €",
+    ];
+    for from in Encoding::ALL {
+        for to in Encoding::ALL {
+            for text in texts {
+                let (bytes, length) = from.encode(text);
+                let end = run_quickly(&string_passed(from, (&bytes, length), to, text));
+                assert_eq!(end, End::Exit(0), "{text:?} from {from:?} to {to:?}");
+            }
+            // UTF-16 where the compact encoding would do without it.
+            if from == Encoding::Compact {
+                let (bytes, length) = (Encoding::Utf16.encode("plain é").0, 7 | 1 << 31);
+                let end = run_quickly(&string_passed(from, (&bytes, length), to, "plain é"));
+                assert_eq!(end, End::Exit(0), "wide characters from {from:?} to {to:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn strings_that_are_not_valid_trap() {
+    let utf8: [&[u8]; 10] = [
+        b"\x80",
+        b"ok\xc3",
+        b"\xc0\x80",
+        b"\xe0\x9f\xbf",
+        b"\xed\xa0\x80",
+        b"\xf0\x8f\xbf\xbf",
+        b"\xf4\x90\x80\x80",
+        b"\xf8\x88\x80\x80\x80",
+        b"\xe2\x82",
+        b"sixteen bytes of text and then \xff",
+    ];
+    for bytes in utf8 {
+        for to in Encoding::ALL {
+            let end = run_quickly(&string_passed(Encoding::Utf8, (bytes, bytes.len() as u32), to, ""));
+            assert_eq!(end, End::Violation(Violation::InvalidUtf8), "{bytes:x?} to {to:?}");
+        }
+    }
+    for units in [&[0xd800_u16][..], &[0xdc00, 0x41], &[0x41, 0xd800, 0x41], &[0xdbff]] {
+        let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        for to in Encoding::ALL {
+            let end = run_quickly(&string_passed(Encoding::Utf16, (&bytes, units.len() as u32), to, ""));
+            assert_eq!(end, End::Violation(Violation::InvalidUtf16), "{units:x?} to {to:?}");
+        }
+    }
+    let end = run_quickly(&string_passed(Encoding::Utf8, (b"", 0x7fff_ffff), Encoding::Utf8, ""));
+    assert_eq!(end, End::Violation(Violation::StringOutOfBounds));
+}
+
+/// A provider of a resource that stands for a number, with a destructor that counts, and a command that does `body` with it.
+fn with_resource(body: &str) -> String {
+    let provider = r#"
+        (core module $state (memory (export "memory") 1)
+          (func (export "end") (param i32)
+            (i32.store (i32.const 0) (i32.add (i32.load (i32.const 0)) (local.get 0)))))
+        (core instance $state (instantiate $state))
+        (type $number' (resource (rep i32) (dtor (core func $state "end"))))
+        (core func $new (canon resource.new $number'))
+        (core func $drop (canon resource.drop $number'))
+        (core module $m
+          (import "r" "new" (func $new (param i32) (result i32)))
+          (import "r" "drop" (func $drop (param i32)))
+          (import "r" "memory" (memory 1))
+          (global $kept (mut i32) (i32.const 0))
+          (func (export "make") (param i32) (result i32) (call $new (local.get 0)))
+          (func (export "value") (param i32) (result i32) (local.get 0))
+          (func (export "take") (param i32) (call $drop (local.get 0)))
+          (func (export "ended") (result i32) (i32.load (i32.const 0))))
+        (core instance $i (instantiate $m (with "r" (instance
+          (export "new" (func $new)) (export "drop" (func $drop)) (export "memory" (memory $state "memory"))))))
+        (export $number "number" (type $number'))
+        (func (export "make") (param "value" u32) (result (own $number)) (canon lift (core func $i "make")))
+        (func (export "value") (param "self" (borrow $number)) (result u32) (canon lift (core func $i "value")))
+        (func (export "take") (param "self" (own $number)) (canon lift (core func $i "take")))
+        (func (export "ended") (result u32) (canon lift (core func $i "ended")))"#;
+    let imports = r#"(import "p" (instance $p
+        (export "number" (type $number (sub resource)))
+        (export "make" (func (param "value" u32) (result (own $number))))
+        (export "value" (func (param "self" (borrow $number)) (result u32)))
+        (export "take" (func (param "self" (own $number))))
+        (export "ended" (func (result u32)))))
+      (alias export $p "number" (type $number))"#;
+    let lowered = r#"(core func $make (canon lower (func $p "make")))
+        (core func $value (canon lower (func $p "value")))
+        (core func $take (canon lower (func $p "take")))
+        (core func $ended (canon lower (func $p "ended")))
+        (core func $drop (canon resource.drop $number))
+        (core instance $lowered (export "make" (func $make)) (export "value" (func $value)) (export "take" (func $take))
+          (export "ended" (func $ended)) (export "drop" (func $drop)))"#;
+    let core = format!(
+        r#"(import "p" "make" (func $make (param i32) (result i32)))
+        (import "p" "value" (func $value (param i32) (result i32)))
+        (import "p" "take" (func $take (param i32)))
+        (import "p" "ended" (func $ended (result i32)))
+        (import "p" "drop" (func $drop (param i32)))
+        (func $is (param i32 i32) (if (i32.ne (local.get 0) (local.get 1)) (then unreachable)))
+        (func (export "run") (result i32) (local $i i32) {body} (i32.const 0))"#
+    );
+    pair(provider, imports, lowered, &core)
+}
+
+#[test]
+fn resources_are_owned_lent_given_away_and_ended() {
+    let body = r"
+        (call $is (call $make (i32.const 70)) (i32.const 1))
+        (call $is (call $make (i32.const 80)) (i32.const 2))
+        (call $is (call $value (i32.const 1)) (i32.const 70))
+        (call $is (call $value (i32.const 2)) (i32.const 80))
+        (call $drop (i32.const 1))
+        (call $is (call $ended) (i32.const 70))
+        (call $is (call $make (i32.const 90)) (i32.const 1))
+        (call $take (i32.const 2))
+        (call $is (call $ended) (i32.const 150))
+        ;; A table grows, and keeps what it holds.
+        (local.set $i (i32.const 2))
+        (loop $more
+          (call $is (call $make (i32.add (local.get $i) (i32.const 1000))) (local.get $i))
+          (local.set $i (i32.add (local.get $i) (i32.const 1)))
+          (br_if $more (i32.lt_u (local.get $i) (i32.const 5000))))
+        (call $is (call $value (i32.const 1)) (i32.const 90))
+        (call $is (call $value (i32.const 4999)) (i32.const 5999))
+        (call $is (call $value (i32.const 128)) (i32.const 1128))";
+    assert_eq!(run(&with_resource(body)), End::Exit(0));
+}
+
+#[test]
+fn what_the_component_model_forbids_traps() {
+    let make = "(drop (call $make (i32.const 5)))";
+    for (body, violation) in [
+        ("(drop (call $value (i32.const 0)))", Violation::UnknownHandle),
+        ("(drop (call $value (i32.const 1)))", Violation::UnknownHandle),
+        ("(drop (call $value (i32.const -1)))", Violation::UnknownHandle),
+        ("(call $drop (i32.const 1))", Violation::UnknownHandle),
+        (&format!("{make} (call $drop (i32.const 1)) (drop (call $value (i32.const 1)))"), Violation::UnknownHandle),
+        (&format!("{make} (call $take (i32.const 1)) (call $take (i32.const 1))"), Violation::UnknownHandle),
+    ] {
+        assert_eq!(run_quickly(&with_resource(body)), End::Violation(violation), "{body}");
+    }
+}
+
+#[test]
+fn what_one_invocation_left_no_other_sees() {
+    // Handles begin at one again, and nothing has ended, in new sandboxes and in reset ones.
+    let body = "(call $is (call $make (i32.const 70)) (i32.const 1)) (call $drop (i32.const 1)) (call $is (call $ended) (i32.const 70))
+        (drop (call $make (i32.const 1)))";
+    let artifact = compile(&with_resource(body), &CompileOptions::default()).unwrap();
+    let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
+    let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
+    let mut pool = Pool::new();
+    for round in 0..5 {
+        let mut sandbox = pool.take(&template).unwrap();
+        assert_eq!(run_in(&mut sandbox), End::Exit(0), "round {round}");
+        pool.put(sandbox);
+    }
+}
+
+#[test]
+fn calls_between_small_components_are_inlined() {
+    let provider = r#"(core module $m (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))
+        (core instance $i (instantiate $m))
+        (func (export "add") (param "a" u32) (param "b" u32) (result u32) (canon lift (core func $i "add")))"#;
+    let imports = r#"(import "p" (instance $p (export "add" (func (param "a" u32) (param "b" u32) (result u32)))))"#;
+    let lowered = r#"(core func $add (canon lower (func $p "add"))) (core instance $lowered (export "add" (func $add)))"#;
+    let core = r#"(import "p" "add" (func $add (param i32 i32) (result i32)))
+        (func (export "run") (result i32) (local $i i32) (local $sum i32)
+          (loop $more
+            (local.set $sum (call $add (local.get $sum) (local.get $i)))
+            (local.set $i (i32.add (local.get $i) (i32.const 1)))
+            (br_if $more (i32.lt_u (local.get $i) (i32.const 100))))
+          (i32.ne (local.get $sum) (i32.const 4950)))"#;
+    let text = pair(provider, imports, lowered, core);
+    assert_eq!(run(&text), End::Exit(0));
+    let ir = compile(&text, &CompileOptions { emit: Emit::LlvmIr, ..CompileOptions::default() }).unwrap();
+    let ir = String::from_utf8(ir).unwrap();
+    let start = ir.find("]::run\"(ptr").expect("the function is there");
+    let body = &ir[start..start + ir[start..].find("\n}\n").unwrap()];
+    // The sum is known when it is compiled: only the flag is looked at.
+    assert!(!body.contains("adapter") || !body.contains("call tailcc i32"), "{body}");
+    assert!(!body.contains("phi"), "{body}");
+}
+
+#[test]
+fn what_cannot_be_compiled_is_refused_by_name() {
+    for (text, words) in [
+        (r#"(component (import "a:b/c@1.0.0" (instance $i (export "f" (func)))) (core func $f (canon lower (func $i "f")))
+            (core module $m (import "" "f" (func)) (func (export "run") (result i32) (i32.const 0)))
+            (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
+            (func $run (result (result)) (canon lift (core func $c "run")))
+            (instance $r (export "run" (func $run))) (export "wasi:cli/run@0.2.0" (instance $r)))"#,
+         "1 of its imports is not offered:\n  `a:b/c@1.0.0` `f`: the interface is not offered"),
+        (r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+            (func (export "f") (canon lift (core func $i "f"))))"#,
+         "exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`"),
+        (r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#, "a component that imports a core module is not supported"),
+    ] {
+        let error = compile(text, &CompileOptions::default()).unwrap_err();
+        assert!(error.contains(words), "{words:?} is not in {error:?}");
+    }
+    let cut = &wat::parse_str(with_resource("")).unwrap()[..200];
+    assert!(awsm::compile(&Program::of(cut), &CompileOptions::default(), &()).is_err());
+}
+
+#[test]
+fn components_that_are_damaged_are_refused_or_compiled() {
+    let whole = wat::parse_str(with_resource("(drop (call $make (i32.const 5)))")).unwrap();
+    let options = CompileOptions { opt_level: OptLevel::O0, ..CompileOptions::default() };
+    let mut random = Random::new(7, "damaged components");
+    let mut refused = 0;
+    for _ in 0..400 {
+        let mut damaged = whole.clone();
+        for _ in 0..1 + random.below(3) {
+            let at = 8 + random.below(damaged.len() as u64 - 8) as usize;
+            damaged[at] = random.bits() as u8;
+        }
+        refused += usize::from(awsm::compile(&Program::of(&damaged), &options, &()).is_err());
+    }
+    assert!(refused > 200, "{refused} were refused");
+}
