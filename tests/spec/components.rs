@@ -431,10 +431,10 @@ fn what_cannot_be_compiled_is_refused_by_name() {
             (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
             (func $run (result (result)) (canon lift (core func $c "run")))
             (instance $r (export "run" (func $run))) (export "wasi:cli/run@0.2.0" (instance $r)))"#,
-         "1 of its imports is not offered:\n  `a:b/c@1.0.0` `f`: the interface is not offered"),
+         "1 import of this component is not offered:\n  `a:b/c@1.0.0` `f`: the interface is not offered"),
         (r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
             (func (export "f") (canon lift (core func $i "f"))))"#,
-         "exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`"),
+         "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`"),
         (r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#, "a component that imports a core module is not supported"),
     ] {
         let error = compile(text, &CompileOptions::default()).unwrap_err();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use awsm_abi::ABI_VERSION;
-use awsm_abi::descriptor::{ExternKind, Import, ImportType, ModuleDescriptor};
+use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
 use awsm_abi::types::{GlobalType, MemoryType, TableType};
 use clap::Args;
 
@@ -49,11 +49,35 @@ fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
     line("code", &format!("{code} bytes"));
     line("data", &format!("{} bytes", artifact.blob_bytes));
     line("trap table", &format!("{rows} rows"));
+    // Of one module there is nothing to say.
+    if descriptor.plan.len() > 1 {
+        for (index, step) in descriptor.plan.iter().enumerate() {
+            line("instance", &instance(index, step, &descriptor.modules));
+        }
+    }
     for (index, module) in descriptor.modules.iter().enumerate() {
         line("module", &module.name.as_deref().map_or_else(|| index.to_string(), |name| format!("{index} {name:?}")));
         describe_module(module, functions, &mut line);
     }
     text
+}
+
+/// An instance of a program's plan: of which module it is, and where its imports come from.
+fn instance(index: usize, step: &Instantiation, modules: &[ModuleDescriptor]) -> String {
+    let name = modules.get(step.module as usize).and_then(|module| module.name.as_deref());
+    let name = name.map_or_else(String::new, |name| format!(" {name:?}"));
+    let from_host = step.imports.iter().filter(|source| **source == ImportSource::Host).count();
+    let mut instances: Vec<u32> = step.imports.iter().filter_map(|source| match source {
+        ImportSource::Instance { instance, .. } => Some(*instance),
+        ImportSource::Host => None,
+    }).collect();
+    instances.sort_unstable();
+    instances.dedup();
+    let instances = instances.iter().map(|instance| format!("instance {instance}"));
+    let host = (from_host > 0).then(|| format!("the host ({from_host})"));
+    let sources: Vec<String> = instances.chain(host).collect();
+    let imports = if sources.is_empty() { String::new() } else { format!(", imports from {}", sources.join(", ")) };
+    format!("{index} of module {}{name}{imports}", step.module)
 }
 
 fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl FnMut(&str, &dyn Display)) {

@@ -376,7 +376,7 @@ impl Glue {
 
     /// The module's text, and what it imports from other instances, by the names 0, 1, ....
     pub(super) fn finish(self) -> (String, Vec<Source>) {
-        (format!("(module\n{}{})\n", self.imports, self.functions), self.linked)
+        (format!("(module $glue\n{}{})\n", self.imports, self.functions), self.linked)
     }
 }
 

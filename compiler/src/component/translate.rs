@@ -160,8 +160,8 @@ impl Builder<'_> {
         /// Imports that are named.
         const NAMED_MAX: usize = 20;
         let mut message = match self.missing.len() {
-            1 => String::from("1 of its imports is not offered:"),
-            count => format!("{count} of its imports are not offered:"),
+            1 => String::from("1 import of this component is not offered:"),
+            count => format!("{count} imports of this component are not offered:"),
         };
         for missing in self.missing.iter().take(NAMED_MAX) {
             message.push_str("\n  ");
@@ -422,7 +422,7 @@ impl Builder<'_> {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(CompileError::Component {
                 message: format!(
-                    "exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
+                    "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
                     if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
                 ),
             });

@@ -11,9 +11,9 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
             ("C++", "it is not supported yet; write C or Rust, or give a module (.wasm) that wasi-sdk's clang++ made of it")
         }
         "go" => ("Go", GO),
-        "py" | "pyc" => ("Python", SCRIPT),
-        "js" | "mjs" | "cjs" => ("JavaScript", SCRIPT),
-        "ts" | "tsx" | "jsx" => ("TypeScript", SCRIPT),
+        "py" | "pyc" => ("Python", PYTHON),
+        "js" | "mjs" | "cjs" => ("JavaScript", JAVASCRIPT),
+        "ts" | "tsx" | "jsx" => ("TypeScript", JAVASCRIPT),
         "rb" => ("Ruby", SCRIPT),
         "php" => ("PHP", SCRIPT),
         "lua" => ("Lua", SCRIPT),
@@ -31,6 +31,12 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
 /// What to do with Go.
 pub const GO: &str = "its own compiler makes a module of it: GOOS=wasip1 GOARCH=wasm go build -o NAME.wasm; `sledge new NAME --lang go` makes a project \
                       that does so";
+
+const PYTHON: &str = "componentize-py makes a component of it, which `awsm compile` takes: pip install componentize-py; componentize-py -d WIT -w WORLD \
+                      componentize APP -o NAME.wasm";
+
+const JAVASCRIPT: &str = "componentize-js makes a component of it, which `awsm compile` takes: npm install @bytecodealliance/jco \
+                          @bytecodealliance/componentize-js; npx jco componentize APP.js --wit WIT -n WORLD -o NAME.wasm (TypeScript after tsc)";
 
 const SCRIPT: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C and Rust, and Go's compiler of Go; an interpreter \
                       that was built for wasm32-wasip1 can run it (`sledge run INTERPRETER.wasm --dir . -- FILE`)";
