@@ -155,12 +155,22 @@ impl<'a> Call<'a> {
         self.component_memory()?.slice(self.args.address(index), self.args.u32(index + 1).into()).map_err(outside)
     }
 
-    /// The string whose address and length are arguments `index` and `index + 1`.
+    /// The string whose address and length are arguments `index` and `index + 1`. All of it is read, however long it is: where there is a limit, use
+    /// [`text_within`](Call::text_within).
     ///
     /// # Errors
     /// A trap, when it does not lie in the component's memory or is not in UTF-8.
     pub(in crate::host) fn text(&self, index: usize) -> Result<&str, Stop> {
         utf8(self.bytes(index)?)
+    }
+
+    /// As [`text`](Call::text); none where it is longer than that, and then nobody has read it.
+    ///
+    /// # Errors
+    /// As for `text`.
+    pub(in crate::host) fn text_within(&self, index: usize, bytes_max: u64) -> Result<Option<&str>, Stop> {
+        let bytes = self.bytes(index)?;
+        if bytes.len() as u64 > bytes_max { Ok(None) } else { utf8(bytes).map(Some) }
     }
 
     /// A copy of the list whose address and length are arguments `index` and `index + 1`.

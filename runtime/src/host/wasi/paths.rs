@@ -19,7 +19,7 @@ use super::{Errno, rights};
 use crate::host::{Call, Stop};
 
 /// Bytes of a path, as on Linux (PATH_MAX).
-pub(super) const PATH_BYTES_MAX: u64 = 4_096;
+pub(in crate::host) const PATH_BYTES_MAX: u64 = 4_096;
 
 const LOOKUPFLAGS_SYMLINK_FOLLOW: u32 = 1;
 pub(in crate::host) const OFLAGS_CREAT: u32 = 1 << 0;

@@ -19,6 +19,9 @@ const TCP_CREATE: &str = "wasi:sockets/tcp-create-socket@0.2";
 const UDP: &str = "wasi:sockets/udp@0.2";
 const UDP_CREATE: &str = "wasi:sockets/udp-create-socket@0.2";
 
+/// The longest name of a host (RFC 1035).
+const NAME_BYTES_MAX: u64 = 255;
+
 /// The interfaces.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(NETWORK, "network-error-code", &[I32, I32, I32], &[], Safe, network_error_code),
@@ -199,7 +202,7 @@ fn instance_network(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `resolve-addresses(network: borrow<network>, name: string) -> result<resolve-address-stream, error-code>`
 fn resolve_addresses(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.borrowed::<Network>(1)?;
-    call.text(2)?;
+    call.text_within(2, NAME_BYTES_MAX)?;
     call.lower(4, Err::<Own, _>(ErrorCode::AccessDenied))
 }
 

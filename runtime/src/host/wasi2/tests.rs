@@ -351,6 +351,8 @@ fn folders_are_made_listed_renamed_and_removed() {
     assert_eq!(world.bytes(RESULT + 8, 1), [3], "a folder");
     world.file("descriptor.set-times-at", &[writable, 0, one, one_length, 2, 9, 0, 1, 0, 0], 1).unwrap();
     world.file("descriptor.unlink-file-at", &[writable, one, one_length], 1).unwrap();
+    let long = world.file("descriptor.unlink-file-at", &[writable, 0x1000, 4_097], 1);
+    assert_eq!(long, Err(18), "name-too-long");
     world.file("descriptor.remove-directory-at", &[writable, two, two_length], 1).unwrap();
     assert_eq!(std::fs::read_dir(write.path()).unwrap().count(), 0);
 

@@ -8,7 +8,7 @@ use super::files::{
 };
 use super::{FileDescriptor, just_on_disk, on_disk};
 use crate::host::wasi::descriptors::{DESCRIPTORS_MAX, Open};
-use crate::host::wasi::paths::{self, OFLAGS_CREAT, OFLAGS_DIRECTORY, OFLAGS_EXCL, OFLAGS_TRUNC, Opening, Place};
+use crate::host::wasi::paths::{self, OFLAGS_CREAT, OFLAGS_DIRECTORY, OFLAGS_EXCL, OFLAGS_TRUNC, Opening, PATH_BYTES_MAX, Place};
 use crate::host::wasi::stat::{FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
 use crate::host::wasi::{Errno, rights};
 use crate::host::{Call, Flat, Stop};
@@ -24,9 +24,14 @@ pub(super) const TRUNCATE: u32 = 1 << 3;
 /// What a path among the arguments names, below the descriptor that is another and has to have that right. A path that can be none is told to the
 /// component; what is not even a string is a trap.
 fn place(call: &mut Call<'_>, descriptor: usize, path: usize, right: u64) -> Result<Result<Place, Errno>, Stop> {
-    let path = paths::checked(call.text(path)?);
+    let path = self::path(call, path)?;
     let descriptor = &call.borrowed::<FileDescriptor>(descriptor)?.0;
     Ok(path.and_then(|path| Place::below(descriptor, path, right)))
+}
+
+/// The string that is two arguments, as a path.
+fn path(call: &Call<'_>, index: usize) -> Result<Result<PathBuf, Errno>, Stop> {
+    Ok(call.text_within(index, PATH_BYTES_MAX)?.ok_or(Errno::NAMETOOLONG).and_then(paths::checked))
 }
 
 /// Two places, of which something goes from the first to the second.
@@ -93,7 +98,7 @@ pub(super) fn rename_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `symlink-at(self, old-path: string, new-path: string) -> result<_, error-code>`: the old path is what the link says.
 pub(super) fn symlink_at(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let target = paths::checked(call.text(2)?);
+    let target = path(call, 2)?;
     let place = place(call, 1, 4, rights::PATH_SYMLINK)?;
     let work = place.and_then(|place| target.map(|target| move || place.symlink(target)));
     just_on_disk(call, 6, work)
