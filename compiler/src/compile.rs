@@ -67,7 +67,7 @@ pub(crate) fn compile_within(
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
-    let composition = program.compose()?;
+    let composition = Composition::of(program)?;
     let composed = composition.as_ref().map(Composition::program);
     let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;
     let sources = modules.iter().map(|module| Source::new(module, options, surroundings.slow)).collect::<Result<Vec<_>, _>>()?;

@@ -10,7 +10,6 @@ use awsm_abi::descriptor::{ExternKind, ImportSource, Instantiation};
 use awsm_abi::limits::MODULES_MAX;
 use serde::{Deserialize, Serialize};
 
-use crate::component::{self, Composition};
 use crate::error::CompileError;
 use crate::module::{self, ImportType, Module, ModuleIdx};
 use crate::options::CompileOptions;
@@ -132,20 +131,13 @@ impl<'a> Program<'a> {
     /// What the bytes are by how they begin: a component, or else a [single](Self::single) module.
     #[must_use]
     pub fn of(wasm: &'a [u8]) -> Program<'a> {
-        if component::is_component(wasm) { Program::component(wasm) } else { Program::single(wasm) }
+        let is_component = wasm.starts_with(b"\0asm") && wasm.get(6..8) == Some(&[1, 0]);
+        if is_component { Program::component(wasm) } else { Program::single(wasm) }
     }
 
     /// Whether it is a component.
     pub(crate) const fn is_component(&self) -> bool {
         self.component
-    }
-
-    /// What its component becomes, if it is one.
-    pub(crate) fn compose(&self) -> Result<Option<Composition>, CompileError> {
-        match self.modules.as_slice() {
-            [wasm] if self.component => component::translate(wasm).map(Some),
-            _ => Ok(None),
-        }
     }
 
     /// A program of one module with one instance. The host provides what it imports.

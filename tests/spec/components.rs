@@ -37,7 +37,8 @@ fn run_in(sandbox: &mut Sandbox) -> End {
         match sandbox.resume() {
             Event::HostCall(call) => {
                 let (artifact, module) = sandbox.module(call.instance);
-                let import = artifact.descriptor().modules[module].imports.iter().filter(|import| import.module == "sledge:canonical");
+                let import =
+                    artifact.descriptor().modules[module].imports.iter().filter(|import| import.module == "sledge:canonical");
                 let values = sandbox.host_values();
                 let names: Vec<_> = import.map(|import| import.name.as_str()).collect();
                 match (names.as_slice(), values.as_slice()) {
@@ -69,7 +70,12 @@ fn run(text: &str) -> End {
         let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
         let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
         let now = run_in(&mut template.instantiate().unwrap());
-        assert_eq!(*end.get_or_insert_with(|| run_in(&mut template.instantiate().unwrap())), now, "{bounds} at -O{}", opt_level.number());
+        assert_eq!(
+            *end.get_or_insert_with(|| run_in(&mut template.instantiate().unwrap())),
+            now,
+            "{bounds} at -O{}",
+            opt_level.number()
+        );
     }
     end.unwrap()
 }
@@ -385,7 +391,8 @@ fn what_the_component_model_forbids_traps() {
 #[test]
 fn what_one_invocation_left_no_other_sees() {
     // Handles begin at one again, and nothing has ended, in new sandboxes and in reset ones.
-    let body = "(call $is (call $make (i32.const 70)) (i32.const 1)) (call $drop (i32.const 1)) (call $is (call $ended) (i32.const 70))
+    let body =
+        "(call $is (call $make (i32.const 70)) (i32.const 1)) (call $drop (i32.const 1)) (call $is (call $ended) (i32.const 70))
         (drop (call $make (i32.const 1)))";
     let artifact = compile(&with_resource(body), &CompileOptions::default()).unwrap();
     let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
@@ -426,16 +433,23 @@ fn calls_between_small_components_are_inlined() {
 #[test]
 fn what_cannot_be_compiled_is_refused_by_name() {
     for (text, words) in [
-        (r#"(component (import "a:b/c@1.0.0" (instance $i (export "f" (func)))) (core func $f (canon lower (func $i "f")))
+        (
+            r#"(component (import "a:b/c@1.0.0" (instance $i (export "f" (func)))) (core func $f (canon lower (func $i "f")))
             (core module $m (import "" "f" (func)) (func (export "run") (result i32) (i32.const 0)))
             (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
             (func $run (result (result)) (canon lift (core func $c "run")))
             (instance $r (export "run" (func $run))) (export "wasi:cli/run@0.2.0" (instance $r)))"#,
-         "1 import of this component is not offered:\n  `a:b/c@1.0.0` `f`: the interface is not offered"),
-        (r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
+            "1 import of this component is not offered:\n  `a:b/c@1.0.0` `f`: the interface is not offered",
+        ),
+        (
+            r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
             (func (export "f") (canon lift (core func $i "f"))))"#,
-         "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`"),
-        (r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#, "a component that imports a core module is not supported"),
+            "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`",
+        ),
+        (
+            r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#,
+            "a component that imports a core module is not supported",
+        ),
     ] {
         let error = compile(text, &CompileOptions::default()).unwrap_err();
         assert!(error.contains(words), "{words:?} is not in {error:?}");

@@ -67,10 +67,14 @@ fn instance(index: usize, step: &Instantiation, modules: &[ModuleDescriptor]) ->
     let name = modules.get(step.module as usize).and_then(|module| module.name.as_deref());
     let name = name.map_or_else(String::new, |name| format!(" {name:?}"));
     let from_host = step.imports.iter().filter(|source| **source == ImportSource::Host).count();
-    let mut instances: Vec<u32> = step.imports.iter().filter_map(|source| match source {
-        ImportSource::Instance { instance, .. } => Some(*instance),
-        ImportSource::Host => None,
-    }).collect();
+    let mut instances: Vec<u32> = step
+        .imports
+        .iter()
+        .filter_map(|source| match source {
+            ImportSource::Instance { instance, .. } => Some(*instance),
+            ImportSource::Host => None,
+        })
+        .collect();
     instances.sort_unstable();
     instances.dedup();
     let instances = instances.iter().map(|instance| format!("instance {instance}"));

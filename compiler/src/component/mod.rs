@@ -7,8 +7,7 @@
 mod glue;
 mod translate;
 
-pub(crate) use translate::translate;
-
+use crate::error::CompileError;
 use crate::program::{Instance, Program};
 
 /// A component as a program.
@@ -21,13 +20,16 @@ pub(crate) struct Composition {
 }
 
 impl Composition {
+    /// What a program becomes, if it is a component.
+    pub(crate) fn of(program: &Program<'_>) -> Result<Option<Composition>, CompileError> {
+        match program.modules() {
+            [wasm] if program.is_component() => translate::translate(wasm).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// The same, to be compiled.
     pub(crate) fn program(&self) -> Program<'_> {
         Program::new(self.modules.iter().map(Vec::as_slice), self.plan.clone())
     }
-}
-
-/// Whether bytes begin as a component in the binary format does.
-pub(crate) fn is_component(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[1, 0])
 }

@@ -35,7 +35,7 @@ const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
 ///
 /// # Errors
 /// When it is not valid, imports what the host does not offer, or needs what is not supported.
-pub(crate) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
+pub(super) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
     let mut tunables = Tunables::default_host();
     tunables.concurrency_support = false;
     tunables.debug_adapter_modules = false;
