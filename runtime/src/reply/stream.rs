@@ -88,7 +88,10 @@ struct State {
     /// Whether there is a response of it: from then on its outcome is counted where it ends.
     is_accepted: bool,
     is_closed: bool,
+    /// Waits for room.
     writer: Option<Waker>,
+    /// Waits for the client to go.
+    watcher: Option<Waker>,
     reader: Option<Waker>,
     /// What is reserved for it when the invocation is over.
     share: Option<Share>,
@@ -119,7 +122,7 @@ impl Pipe {
         if state.is_closed {
             return Poll::Ready(());
         }
-        wait(&mut state.writer, context);
+        wait(&mut state.watcher, context);
         Poll::Pending
     }
 
@@ -149,6 +152,17 @@ impl Pipe {
         let reader = state.reader.take();
         drop(state);
         wake(reader);
+    }
+
+    /// The other side wants no more: what is there goes nowhere.
+    pub fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let (bytes, writer, watcher) = (state.bytes.take(), state.writer.take(), state.watcher.take());
+        drop(state);
+        drop(bytes);
+        wake(writer);
+        wake(watcher);
     }
 
     /// Whether all of it was written, where that was said.
@@ -185,7 +199,7 @@ impl Pipe {
     }
 }
 
-/// Keeps the waker of a task that waits; it is always the same one's.
+/// Keeps the waker of what waits; the last one to wait is woken.
 fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
     match place {
         Some(waker) => waker.clone_from(context.waker()),
@@ -215,6 +229,7 @@ impl Writer {
             is_accepted: false,
             is_closed: false,
             writer: None,
+            watcher: None,
             reader: None,
             share: None,
         };
@@ -428,15 +443,9 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // The client has all that it gets; the function goes on.
-        if self.is_complete() {
-            return;
+        if !self.is_complete() {
+            self.pipe.close();
         }
-        let mut state = self.pipe.state();
-        state.is_closed = true;
-        let (bytes, writer) = (state.bytes.take(), state.writer.take());
-        drop(state);
-        drop(bytes);
-        wake(writer);
     }
 }
 

@@ -135,3 +135,40 @@ fn trailers_come_behind_all_that_was_written() {
     stream.without_trailers();
     assert!(stream.is_complete());
 }
+
+#[test]
+fn who_waits_for_room_is_woken_whoever_else_waits_for_the_client_to_go() {
+    let (mut writer, pipe, mut stream) = pipe(None, false);
+    let [room, closed] = [(); 2].map(|()| Arc::new(Woken::default()));
+    let [room_waker, closed_waker] = [&room, &closed].map(|woken| Waker::from(Arc::clone(woken)));
+    let count = |woken: &Woken| woken.0.load(Ordering::SeqCst);
+    assert_eq!(writer.write(&[1; BYTES_MAX]), Ok(BYTES_MAX));
+    assert!(pipe.poll_room(&Context::from_waker(&room_waker)).is_pending());
+    assert!(pipe.poll_closed(&Context::from_waker(&closed_waker)).is_pending());
+    drop(piece(&mut stream));
+    assert_eq!((count(&room), count(&closed)), (1, 0));
+    drop(stream);
+    assert_eq!((count(&room), count(&closed)), (1, 1));
+}
+
+#[test]
+fn a_stream_may_end_before_its_invocation_does() {
+    let trailers = || Box::new(Fields::default());
+    let (mut writer, pipe, mut stream) = pipe(None, false);
+    assert_eq!(writer.write(b"all"), Ok(3));
+    pipe.finish(Ok(Some(trailers())));
+    pipe.finish(Err(Unfinished));
+    assert_eq!((stream.length(), stream.is_complete(), writer.falls_short()), (Some(3), false, false));
+    drop(piece(&mut stream));
+    assert_eq!(next(&mut stream), Poll::Ready(None));
+    // What the invocation says at its end is too late.
+    assert!(!pipe.end(Err(Failure::Deadline), None));
+    assert!(stream.take_trailers().is_some() && stream.is_complete());
+    drop(stream);
+    assert!(!pipe.is_closed());
+    let (mut writer, pipe, mut stream) = self::pipe(None, false);
+    assert_eq!(writer.write(b"half"), Ok(4));
+    pipe.finish(Err(Unfinished));
+    drop(piece(&mut stream));
+    assert_eq!((next(&mut stream), writer.falls_short()), (Poll::Ready(Some(Err(Failure::ReplyIncomplete))), true));
+}
