@@ -205,6 +205,7 @@ mod tests {
             tags: Vec::new(),
             exports: Vec::new(),
             start: None,
+            wasm_base: 0,
             elements: Vec::new(),
             data: Vec::new(),
         };

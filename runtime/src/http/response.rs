@@ -80,7 +80,9 @@ pub fn success(
             Either::Right(Streamed::new(stream, is_chunked))
         }
     });
-    response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+    if !head.as_ref().is_some_and(|head| head.says_type) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
+    }
     if let Some(head) = head {
         *response.status_mut() = head.status;
         // In place of ours, where the names are the same.

@@ -15,6 +15,8 @@ pub struct ReplyHead {
     pub status: StatusCode,
     /// What else there is to say; in place of the server's own headers of these names.
     pub headers: Fields,
+    /// Whether it says what type the body has, or that it has none: then the server says nothing of it.
+    pub says_type: bool,
 }
 
 /// Headers or trailers, as many as a function may set.

@@ -19,7 +19,7 @@ mod lower;
 mod readiness;
 mod resources;
 #[cfg(test)]
-pub(in crate::host) mod tests;
+mod tests;
 
 use awsm_abi::types::ValType;
 

@@ -374,7 +374,12 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
         OutputStream::Errors => true,
         OutputStream::Body(outgoing) => {
             let outgoing = Arc::clone(outgoing);
-            return outgoing.write(ports.streams_mut()?, bytes);
+            let count = outgoing.write(ports.streams_mut()?, bytes)?;
+            if let Some(message) = outgoing.counted_by() {
+                // The message may have gone.
+                let _ = ports.resources_mut().count(message);
+            }
+            return Ok(count);
         }
         OutputStream::File(..) => false,
     };

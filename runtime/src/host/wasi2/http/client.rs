@@ -52,6 +52,12 @@ impl Resource for OutgoingRequest {
     fn memory_bytes(&self) -> usize {
         memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
     }
+
+    fn dropped(&mut self) {
+        if let Some(body) = &self.body {
+            body.abandon();
+        }
+    }
 }
 
 impl Typed for OutgoingRequest {
@@ -183,9 +189,10 @@ fn constructor(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `body(self) -> result<outgoing-body>`: once, and not where the headers say no length that is one.
 fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<OutgoingRequest>(1)?;
     let request = call.borrowed::<OutgoingRequest>(1)?;
     let outgoing = match content_length(&request.headers) {
-        Ok(length) if request.body.is_none() => Some(Outgoing::new(true, length)),
+        Ok(length) if request.body.is_none() => Some(Outgoing::new(true, length, representation)),
         _ => None,
     };
     let result = match outgoing {
@@ -395,7 +402,14 @@ fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let request = *call.owned::<OutgoingRequest>(1)?;
     let options = if call.is_some(2)? { *call.owned::<RequestOptions>(3)? } else { RequestOptions::default() };
     let result = match send(call, request, options)? {
-        Ok(future) => Ok(call.give(future)?),
+        Ok(future) => {
+            let body = future.body.clone();
+            let own = call.give(future)?;
+            if let Some(body) = body {
+                body.belong_to(call.representation_of::<FutureIncomingResponse>(own.0)?);
+            }
+            Ok(own)
+        }
         Err(code) => Err(code),
     };
     call.lower(4, result)

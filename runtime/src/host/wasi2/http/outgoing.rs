@@ -31,6 +31,8 @@ pub(in crate::host) struct Outgoing(Mutex<State>);
 #[derive(Debug)]
 struct State {
     place: Place,
+    /// The representation of its message, which counts what is kept.
+    message: u32,
     pipe: Arc<Pipe>,
     is_request: bool,
     /// What `content-length` says.
@@ -61,7 +63,8 @@ pub(super) enum Begun {
 /// # Errors
 /// When it says nothing that is a length.
 pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ()> {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let number = |text: &str| if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse::<u64>().ok() } else { None };
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|length| number(length.to_str().ok()?));
     match (lengths.next(), lengths.next()) {
         (None, _) => Ok(None),
         (Some(Some(length)), None) => Ok(Some(length)),
@@ -85,10 +88,10 @@ impl State {
 
 impl Outgoing {
     /// The body of a message with that `content-length`.
-    pub(super) fn new(is_request: bool, length: Option<u64>) -> Arc<Outgoing> {
+    pub(super) fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
         let writer = Writer::held(length);
         let pipe = Arc::clone(writer.pipe());
-        let state = State { place: Place::Writer(writer), pipe, is_request, length, written: 0 };
+        let state = State { place: Place::Writer(writer), message, pipe, is_request, length, written: 0 };
         Arc::new(Outgoing(Mutex::new(state)))
     }
 
@@ -157,6 +160,22 @@ impl Outgoing {
         let is_short = end.is_ok() && state.length.is_some_and(|length| state.written < length);
         state.pipe.finish(if is_short { Err(Unfinished) } else { end });
         if is_short { Err(state.size_error(state.written)) } else { Ok(()) }
+    }
+
+    /// The message goes nowhere: nothing is kept of it.
+    pub(super) fn abandon(&self) {
+        self.state().pipe.close();
+    }
+
+    /// What has this representation counts what is kept from now on.
+    pub(super) fn belong_to(&self, message: u32) {
+        self.state().message = message;
+    }
+
+    /// The representation of what counts what is kept; none where the reply does.
+    pub(in crate::host) fn counted_by(&self) -> Option<u32> {
+        let state = self.state();
+        matches!(state.place, Place::Writer(_)).then_some(state.message)
     }
 
     /// Bytes that it keeps, unless it is the reply, which counts itself.

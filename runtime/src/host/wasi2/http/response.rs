@@ -41,6 +41,12 @@ impl Resource for OutgoingResponse {
     fn memory_bytes(&self) -> usize {
         memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
     }
+
+    fn dropped(&mut self) {
+        if let Some(body) = &self.body {
+            body.abandon();
+        }
+    }
 }
 
 impl Typed for OutgoingResponse {
@@ -89,9 +95,10 @@ fn headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `body(self) -> result<outgoing-body>`: once, and not where the headers say no length that is one.
 fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<OutgoingResponse>(1)?;
     let response = call.borrowed::<OutgoingResponse>(1)?;
     let outgoing = match content_length(&response.headers) {
-        Ok(length) if response.body.is_none() => Some(Outgoing::new(false, length)),
+        Ok(length) if response.body.is_none() => Some(Outgoing::new(false, length, representation)),
         _ => None,
     };
     let result = match outgoing {
@@ -138,13 +145,15 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
     headers.remove(CONTENT_LENGTH);
     headers.remove(TE);
     let streams = call.context.ports.streams_mut()?;
-    streams.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::from(headers) }));
+    streams.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::from(headers), says_type: true }));
     // On a terminal, bodies go where standard output does.
     let Output::Reply { bytes, bytes_max } = &mut streams.output else {
-        if let Some(Begun::Whole(bytes, _)) = body.and_then(|body| body.begin()) {
-            streams.output.write(bytes.as_slice())?;
-        }
-        return Ok(());
+        let bytes = match body.and_then(|body| body.begin()) {
+            Some(Begun::Whole(bytes, _)) => bytes,
+            Some(Begun::Writer(writer)) => writer.pipe().take().0,
+            None => return Ok(()),
+        };
+        return streams.output.write(bytes.as_slice()).map(|_| ());
     };
     let bytes_max = *bytes_max;
     let begun = body.and_then(|body| body.begin());
@@ -187,6 +196,7 @@ fn fail(call: &mut Call<'_>) -> Result<(), Stop> {
     }
     call.say(Level::WARN, &text)?;
     let status = if is_of_upstream(case) { StatusCode::BAD_GATEWAY } else { StatusCode::INTERNAL_SERVER_ERROR };
-    call.context.ports.streams_mut()?.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::default() }));
+    call.context.ports.streams_mut()?.reply_head =
+        Some(Box::new(ReplyHead { status, headers: Fields::default(), says_type: true }));
     Ok(())
 }
