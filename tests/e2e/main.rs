@@ -12,6 +12,7 @@ mod clocks;
 mod collector;
 mod command;
 mod compile;
+mod components;
 mod configuration;
 mod confined;
 mod contained;
