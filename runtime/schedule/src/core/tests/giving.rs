@@ -105,3 +105,21 @@ fn of_several_tenants_that_one_gives_that_has_most_to_give() {
         assert!(gives(QUANTUM).is_some_and(|id| id.0 < 4), "{policy:?}");
     }
 }
+
+/// What another worker gets of one function may share what it has in its caches.
+#[test]
+fn what_is_given_away_is_of_one_function_as_long_as_that_has_any() {
+    let mut played = Played::new(Policy::RoundRobin);
+    for name in ["one", "other", "one", "other", "one"] {
+        played.arrive(name, 10, SOON);
+    }
+    let mut given = Vec::new();
+    let mut action = played.core.step(Event::Wanted, played.now);
+    while let Action::Give(id) = action {
+        given.push(played.tasks[id.0 as usize].name);
+        let event = if given.len() < 4 { Event::Wanted } else { Event::Given };
+        action = played.core.step(event, played.now);
+    }
+    assert_eq!(given[..3], ["one", "one", "one"], "{given:?}");
+    assert_eq!(given[3..], ["other"], "the last one stays");
+}
