@@ -178,6 +178,7 @@ fn offer(module: &str, name: &str, offered: Offer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use awsm_abi::component::INTERFACES;
     use awsm_abi::cpu::Arch;
     use awsm_abi::descriptor::{CodeRef, Instantiation, TypeDescriptor};
     use awsm_abi::types::{MemoryType, ValType};
@@ -260,6 +261,22 @@ mod tests {
         assert_eq!(message, "imports `wasi_snapshot_preview1` `fd_close` as (i64) -> (i32), but it is (i32) -> (i32)");
         let message = error(&importing("env", "memory", None));
         assert!(message.starts_with("imports the memory `env` `memory`, which this server does not offer; "), "{message}");
+    }
+
+    #[test]
+    fn what_components_may_import_is_what_there_is() {
+        let mut listed = 0;
+        for (interface, function) in INTERFACES.iter().flat_map(|all| all.functions.iter().map(|function| (all.name, function))) {
+            let is_it = |offered: &&HostFunction| offered.module == interface && offered.name == function.name;
+            let offered = offered_to_components().find(is_it).unwrap_or_else(|| panic!("no {interface} {}", function.name));
+            // The handle table comes first; what needs memory says so.
+            let params: Vec<_> = std::iter::once(ValType::I32).chain(function.params.iter().copied()).collect();
+            let results = if function.allocates { &[ValType::I32][..] } else { function.results };
+            assert_eq!((offered.params, offered.results), (&*params, results), "{interface} {}", function.name);
+            listed += 1;
+        }
+        let others = offered_to_components().filter(|function| function.module != CANONICAL);
+        assert_eq!(others.count(), listed, "all of them are listed");
     }
 
     #[test]

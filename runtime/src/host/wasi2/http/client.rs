@@ -327,8 +327,8 @@ fn uri(request: &mut OutgoingRequest) -> Result<Uri, ErrorCode> {
     uri.path_and_query(target).build().map_err(|_| ErrorCode::HttpRequestUriInvalid)
 }
 
-/// The head of a request, and the bytes that are kept of it.
-fn head(mut request: OutgoingRequest) -> Result<(Request<()>, usize, Option<Arc<Outgoing>>), ErrorCode> {
+/// A request with what is written of its body, and the bytes that are kept of its head.
+fn head(mut request: OutgoingRequest) -> Result<(Request<Option<Arc<Outgoing>>>, usize), ErrorCode> {
     if [Method::CONNECT, Method::TRACE].contains(&request.method) {
         return Err(ErrorCode::HttpRequestMethodInvalid);
     }
@@ -339,9 +339,9 @@ fn head(mut request: OutgoingRequest) -> Result<(Request<()>, usize, Option<Arc<
     // The length is known where the body is.
     headers.remove(CONTENT_LENGTH);
     headers.remove(TE);
-    let mut head = Request::new(());
+    let mut head = Request::new(body);
     (*head.method_mut(), *head.uri_mut(), *head.headers_mut()) = (method, uri, headers);
-    Ok((head, bytes, body))
+    Ok((head, bytes))
 }
 
 /// A time that the component may have said.
@@ -355,7 +355,7 @@ fn send(
     request: OutgoingRequest,
     options: RequestOptions,
 ) -> Result<Result<FutureIncomingResponse, ErrorCode>, Stop> {
-    let (head, mut request_bytes, body) = match head(request) {
+    let (mut head, mut request_bytes) = match head(request) {
         Ok(request) => request,
         Err(code) => return Ok(Err(code)),
     };
@@ -368,7 +368,7 @@ fn send(
     let Some(share) = share().and_then(|share| call.context.ports.fetches().ok()?.join(share)) else {
         return Ok(Err(ErrorCode::ConnectionLimitReached));
     };
-    let (sent, body) = match body {
+    let (sent, body) = match head.body_mut().take() {
         // All of it, with nothing behind it: it needs no chunks.
         Some(outgoing) => match outgoing.begin() {
             Some(Begun::Whole(bytes, None)) => {
@@ -389,7 +389,7 @@ fn send(
         },
         None => (RequestBody::from(Bytes::new()), None),
     };
-    let mut request = head.map(|()| sent);
+    let mut request = head.map(|_| sent);
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let connect = options.connect.map(Duration::from_nanos);
     let state = State::Sent(begin(upstream, request, time_of(options.first_byte), connect, span));
