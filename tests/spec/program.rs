@@ -135,7 +135,8 @@ fn a_backtrace_has_the_source_lines_of_every_module() {
         frontend::to_wasm(&source, &ProducerOptions { opt_level: 1, arguments }).unwrap()
     });
     let plan = vec![Instance::of(0), Instance::of(1).with("next", "divide", 0, "divide")];
-    let options = CompileOptions { debug: true, ..CompileOptions::default() };
+    // Nothing is inlined, so that each has a frame.
+    let options = CompileOptions { debug: true, opt_level: OptLevel::O0, ..CompileOptions::default() };
     let artifact = load(&Program::new([&*first, &*second], plan), &options);
     let (event, sandbox) = call(&artifact, "divide", &[Value::I32(7), Value::I32(100)]);
     assert!(matches!(event, Event::Trapped(trap) if trap.code == TrapCode::IntegerDivideByZero), "{event:?}");

@@ -22,8 +22,6 @@ pub(in crate::host) struct Pollable(pub(in crate::host) Subject);
 /// What a pollable waits for.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::host) enum Subject {
-    /// Nothing.
-    Ready,
     /// A time; none for one that does not come.
     At(Option<Instant>),
     /// That the resource with this representation [is ready](Resource::is_ready), on which the pollable depends.
@@ -104,7 +102,6 @@ impl<'l> Look<'l> {
     /// Whether a subject is ready.
     pub(in crate::host) fn at(&mut self, resources: &mut Resources, subject: Subject) -> Result<bool, Stop> {
         match subject {
-            Subject::Ready => Ok(true),
             Subject::At(Some(time)) => {
                 self.wake_at(time);
                 Ok(time <= Instant::now())

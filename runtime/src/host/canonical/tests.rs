@@ -343,7 +343,7 @@ fn a_handle_that_is_none_is_a_trap_that_names_it() {
     let take = |call: &mut Call<'_>| call.owned::<Thing>(1).map(|thing| Flat::from(thing.0));
     assert_eq!(world.run(Effect::Safe, &args, borrow), handle_trap(1, Violation::UnknownHandle));
     assert_eq!(world.run(Effect::Safe, &[TABLE.into(), 0], borrow), handle_trap(0, Violation::UnknownHandle));
-    world.run(Effect::Safe, &args, |call| call.give(Pollable(Subject::Ready)).map(|own| Flat::from(own.0))).unwrap();
+    world.run(Effect::Safe, &args, |call| call.give(Pollable(Subject::At(None))).map(|own| Flat::from(own.0))).unwrap();
     assert_eq!(world.run(Effect::Safe, &args, borrow), handle_trap(1, Violation::HandleType));
     world.run(Effect::Safe, &args, |call| call.give(Thing(3)).map(|own| Flat::from(own.0))).unwrap();
     let args = [TABLE.into(), 2];
