@@ -83,8 +83,8 @@ pub(crate) fn compile_within(
     // And one for helpers.
     module::limit("code ranges", parts.len() as u64 + 1, TEXTS_MAX as u64, 0)?;
     let segment = options.bounds == Bounds::Segment;
-    let whole = Whole { modules: &modules, linked: &linked };
-    let job = Job { whole, sources: &sources, parts: &parts, segment, cpu: &cpu, emit: options.emit, progress, surroundings };
+    let whole = Whole { modules: &modules, linked: &linked, segment };
+    let job = Job { whole, sources: &sources, parts: &parts, cpu: &cpu, emit: options.emit, progress, surroundings };
     let threads = parallel::threads(options.jobs, parts.len());
     if let Some(supervisor) = surroundings.supervisor {
         supervisor.reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
@@ -150,7 +150,6 @@ struct Job<'a> {
     sources: &'a [Source<'a>],
     /// Of all modules.
     parts: &'a [Joined<'a>],
-    segment: bool,
     cpu: &'a TargetCpu,
     emit: Emit,
     progress: &'a dyn Progress,
@@ -208,7 +207,7 @@ impl Job<'_> {
             let Source { module, layout, bounds, plan } = &self.sources[home];
             let has = |other: &Joined<'_>| other.members.iter().any(|&(other, _)| other == home);
             let is_first = !self.parts[..index].iter().any(has);
-            let unit = Unit::new(self.whole, module, &ir, *layout, bounds.clone(), self.segment, part, &plan.shared);
+            let unit = Unit::new(self.whole, module, &ir, *layout, bounds.clone(), part, &plan.shared);
             if is_first {
                 translate::entries(&unit)?;
             }

@@ -30,7 +30,7 @@ fn watched(file: &str, lines: &str, watch: Watch) -> (Result<(), Failure>, Strin
     let streams = Streams::of_request(input, ReplyBytes::default(), 1 << 20, log);
     let mut headers = HeaderMap::new();
     headers.insert("x-one", "1".parse().expect("a value"));
-    let head = RequestHead { method: Method::PUT, target: Uri::from_static("/f?a=b"), headers };
+    let head = RequestHead { method: Method::PUT, target: Uri::from_static("/f?a=b"), headers, is_secure: false };
     let context = Context::new(Arc::clone(&function.process), streams).with_head(Some(Box::new(head))).watched(watch);
     // A worker's timer and signals are its thread's.
     let run = move || {

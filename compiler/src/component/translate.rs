@@ -241,11 +241,10 @@ impl Builder<'_> {
 
     /// Makes the glue instances for those trampolines among the arguments that have none. Those that work on the same memory share one.
     fn make_glue(&mut self, arguments: &[CoreDef]) -> Result<(), CompileError> {
-        let mut groups: Vec<(Group, Glue, Vec<(TrampolineIndex, String)>)> = Vec::new();
+        let mut groups: Vec<Making> = Vec::new();
         for argument in arguments {
             let CoreDef::Trampoline(index) = *argument else { continue };
-            if self.made.contains_key(&index) || groups.iter().any(|(.., members)| members.iter().any(|member| member.0 == index))
-            {
+            if self.made.contains_key(&index) || groups.iter().any(|making| making.has(index)) {
                 continue;
             }
             let trampoline = &self.trampolines[index];
@@ -254,23 +253,23 @@ impl Builder<'_> {
                 continue;
             }
             let group = self.group(trampoline)?;
-            let place = groups.iter().position(|(known, ..)| *known == group).unwrap_or_else(|| {
+            let place = groups.iter().position(|making| making.group == group).unwrap_or_else(|| {
                 let glue = match &group {
                     Group::Memory(memory) => Glue::new(memory.as_ref()),
                     Group::Between(from, to) => Glue::between(from, to),
                 };
-                groups.push((group, glue, Vec::new()));
+                groups.push(Making { group, glue, members: Vec::new() });
                 groups.len() - 1
             });
             let ty = self.signature(self.component.trampolines[index])?;
-            if let Some(export) = self.wrap(trampoline, &ty, &mut groups[place].1)? {
-                groups[place].2.push((index, export));
+            if let Some(export) = self.wrap(trampoline, &ty, &mut groups[place].glue)? {
+                groups[place].members.push((index, export));
             } else {
                 // It is refused in the end: until then anything stands for it.
                 self.made.insert(index, Source::state("trap"));
             }
         }
-        for (_, glue, members) in groups {
+        for Making { glue, members, .. } in groups {
             if members.is_empty() {
                 continue;
             }
@@ -470,6 +469,20 @@ enum Group {
     Memory(Option<Source>),
     /// They copy from one to the other.
     Between(Source, Source),
+}
+
+/// A glue module in the making.
+struct Making {
+    group: Group,
+    glue: Glue,
+    /// The trampolines in it, and under which names it exports them.
+    members: Vec<(TrampolineIndex, String)>,
+}
+
+impl Making {
+    fn has(&self, index: TrampolineIndex) -> bool {
+        self.members.iter().any(|member| member.0 == index)
+    }
 }
 
 /// What the state exports itself.

@@ -86,14 +86,14 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
             }
         };
         self.segment_of(callee)?;
-        let target = self.from_outside(ty);
+        let target = self.foreign_callee(ty);
         let arguments = self.pop_arguments(callee, target, then)?;
         let call = self.builder.build_call(code, &arguments, "")?;
         self.finish_call(call, target, then)
     }
 
     /// A callee of which only its type is known.
-    fn from_outside(&self, ty: TypeIdx) -> Callee {
+    fn foreign_callee(&self, ty: TypeIdx) -> Callee {
         Callee { ty, signature: self.unit.shared_signature(), throws: self.unit.module.exceptions, leaves: true }
     }
 
@@ -168,7 +168,7 @@ impl<'ctx> FunctionTranslator<'_, 'ctx> {
         then: Then,
     ) -> Result<(), CompileError> {
         self.segment_of(callee)?;
-        let target = self.from_outside(ty);
+        let target = self.foreign_callee(ty);
         let arguments = self.pop_arguments(callee, target, then)?;
         let call = self.builder.build_indirect_call(self.unit.llvm_type(ty), code, &arguments, "")?;
         self.finish_call(call, target, then)

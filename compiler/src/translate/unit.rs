@@ -21,6 +21,8 @@ use crate::partition::Part;
 pub(crate) struct Whole<'m> {
     pub(crate) modules: &'m [Module<'m>],
     pub(crate) linked: &'m Linked,
+    /// Whether a callee finds its own memory behind the segment register.
+    pub(crate) segment: bool,
 }
 
 /// A part of a module in translation.
@@ -49,7 +51,6 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         ir: &'m Ir<'ctx>,
         layout: Layout,
         bounds: Vec<Bounds>,
-        segment: bool,
         part: &Part,
         shared: &[bool],
     ) -> Unit<'m, 'ctx> {
@@ -63,7 +64,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         }
         part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
         let functions = RefCell::new(vec![None; module.bodies.len()]);
-        let unit = Unit { whole, module, ir, layout, bounds, segment, types, visibilities, functions };
+        let unit = Unit { whole, module, ir, layout, bounds, segment: whole.segment, types, visibilities, functions };
         // In the order of the module, since their code gets the order of their declarations.
         for &function in &part.functions {
             unit.function(function);

@@ -32,6 +32,7 @@ pub(crate) fn descriptor(exports: &[(&str, FuncType)]) -> Descriptor {
         |ty| descriptor::Function { ty, code: Some(CODE), code_bytes: CODE_BYTES, wasm_start: 0, wasm_end: 1, name: None };
     let export = |(name, index): (&str, u32)| Export { name: name.to_owned(), kind: ExternKind::Function, index };
     let module = ModuleDescriptor {
+        wasm_base: 0,
         name: None,
         types: types.collect(),
         groups: vec![1; exports.len()],

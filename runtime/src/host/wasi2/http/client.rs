@@ -327,8 +327,11 @@ fn uri(request: &mut OutgoingRequest) -> Result<Uri, ErrorCode> {
     uri.path_and_query(target).build().map_err(|_| ErrorCode::HttpRequestUriInvalid)
 }
 
-/// A request with what is written of its body, and the bytes that are kept of its head.
-fn head(mut request: OutgoingRequest) -> Result<(Request<Option<Arc<Outgoing>>>, usize), ErrorCode> {
+/// A request with what is written of its body.
+type Head = Request<Option<Arc<Outgoing>>>;
+
+/// What is sent, and the bytes that are kept of its head.
+fn head(mut request: OutgoingRequest) -> Result<(Head, usize), ErrorCode> {
     if [Method::CONNECT, Method::TRACE].contains(&request.method) {
         return Err(ErrorCode::HttpRequestMethodInvalid);
     }
