@@ -12,6 +12,8 @@ use std::time::Duration;
 pub(crate) struct Turn {
     /// What it has used, in nanoseconds since the common beginning.
     clock: u64,
+    /// What it had used when its entry was made. What it is charged for while it waits does not count before its next one.
+    start: u64,
     /// Whether it has an entry in the heap: one at most.
     wants: bool,
 }
@@ -73,6 +75,7 @@ impl<K: Copy + Ord> Turns<K> {
             self.last_entry += 1;
             turn.wants = true;
             turn.clock = turn.clock.max(self.clock);
+            turn.start = turn.clock;
             self.heap.push(Reverse((turn.clock, self.last_entry, key)));
         }
     }
@@ -99,7 +102,7 @@ impl<K: Copy + Ord> Turns<K> {
 
     /// The member that is next runs: from now on this is where the others are.
     pub(crate) fn runs(&mut self, turn: &Turn) {
-        self.clock = self.clock.max(turn.clock);
+        self.clock = self.clock.max(turn.start);
     }
 
     /// Whether a member would be next if it wanted to run now.
@@ -171,13 +174,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_member_is_charged_for_while_it_waits_costs_the_others_nothing() {
+        let mut all = Members::new(&[0, 1]);
+        let mut used = [0_u64, 0];
+        for _ in 0..10_000 {
+            let member = all.serve(100);
+            used[member] += 100;
+            // Such as for its connections.
+            if member == 1 {
+                all.turns.used(&mut all.members[1], Duration::from_micros(2_000));
+                used[1] += 2_000;
+            }
+        }
+        assert!(used[0].abs_diff(used[1]) <= 5_000, "{used:?}");
+    }
+
+    #[test]
     fn nothing_is_saved_up_and_who_comes_back_is_served_next() {
         let mut all = Members::new(&[0]);
         for _ in 0..100 {
             assert_eq!(all.serve(500), 0);
         }
         assert!(all.turns.would_be_next(&all.members[1]));
-        assert!(!all.turns.would_be_next(&Turn { clock: u64::MAX, wants: false }));
+        assert!(!all.turns.would_be_next(&Turn { clock: u64::MAX, ..Turn::default() }));
         all.wants(1);
         let first: Vec<_> = (0..6).map(|_| all.serve(500)).collect();
         assert_eq!(first.iter().filter(|member| **member == 1).count(), 3, "{first:?}");

@@ -361,9 +361,9 @@ io at 0.95: io 26.4
 io and hog at 0.5: hog 83.7, io 6.6
 io and hog at 0.85: hog 324.5, io 9.1
 io and hog at 0.95: hog 987.3, io 10.1
-orders, resize and rnn at 0.5: orders 3.8, resize 15.4, rnn 54.4
-orders, resize and rnn at 0.85: orders 5.2, resize 48.6, rnn 154.6
-orders, resize and rnn at 0.95: orders 6.1, resize 83.9, rnn 386.4
+orders, resize and rnn at 0.5: orders 3.8, resize 15.4, rnn 53.6
+orders, resize and rnn at 0.85: orders 5.0, resize 50.1, rnn 154.6
+orders, resize and rnn at 0.95: orders 5.8, resize 86.3, rnn 385.9
 bimodal at 0.5: bimodal 2.4, long 94.8
 bimodal at 0.85: bimodal 2.9, long 887.2
 bimodal at 0.95: bimodal 3.0, long 1595.6
