@@ -393,7 +393,13 @@ impl Catalogue {
     /// What there was to be said of a quarantined function is over; it may become a function that is served.
     pub fn release(&mut self, name: &str, origin: Origin) -> Option<Quarantined> {
         let quarantined = self.quarantine.remove(name, origin)?;
-        if let Some(neighbours) = self.neighbours.get(&quarantined.what.config.tenant) {
+        let tenant = &quarantined.what.config.tenant;
+        // Another one of the name, defined elsewhere, may be quarantined still.
+        let is_held = |other: &Quarantined| other.held.is_some() && other.what.config.tenant == *tenant;
+        let others = [Origin::Config, Origin::Deployed].map(|origin| self.quarantine.get(name, origin));
+        if !others.into_iter().flatten().any(is_held)
+            && let Some(neighbours) = self.neighbours.get(tenant)
+        {
             neighbours.release(name);
         }
         Some(quarantined)

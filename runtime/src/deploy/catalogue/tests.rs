@@ -237,6 +237,20 @@ fn functions_call_those_of_their_tenant_as_they_are_served_now() {
 }
 
 #[test]
+fn a_name_that_is_quarantined_twice_is_so_until_both_are_released() {
+    let mut catalogue = catalogue();
+    catalogue.serve(plain("caller"), Origin::Config);
+    let caller = catalogue.function("caller");
+    for origin in [Origin::Config, Origin::Deployed] {
+        catalogue.quarantine(Unusable::new(&plain("f"), "broken"), origin, false);
+    }
+    catalogue.release("f", Origin::Config).unwrap();
+    assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::Quarantined));
+    catalogue.release("f", Origin::Deployed).unwrap();
+    assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::NotFound));
+}
+
+#[test]
 fn callers_of_a_function_whose_next_version_is_quarantined_learn_that_when_it_goes() {
     for (tenant, expected) in [("a", Failure::Quarantined), ("b", Failure::NotFound)] {
         let mut catalogue = catalogue();
