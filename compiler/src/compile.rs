@@ -67,6 +67,13 @@ pub(crate) fn compile_within(
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
     let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
+    if program.is_component() && options.bounds == Bounds::Segment {
+        return Err(CompileError::Options {
+            option: "bounds",
+            value: options.bounds.to_string(),
+            reason: "a component has several memories, but there is one segment register; give guard, software or none".to_owned(),
+        });
+    }
     let composition = Composition::of(program)?;
     let composed = composition.as_ref().map(Composition::program);
     let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;

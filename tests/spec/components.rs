@@ -454,6 +454,9 @@ fn what_cannot_be_compiled_is_refused_by_name() {
         let error = compile(text, &CompileOptions::default()).unwrap_err();
         assert!(error.contains(words), "{words:?} is not in {error:?}");
     }
+    let options = CompileOptions { bounds: Bounds::Segment, ..CompileOptions::default() };
+    let error = compile(&with_resource(""), &options).unwrap_err();
+    assert!(error.starts_with("bounds `segment`: a component has several memories"), "{error}");
     let cut = &wat::parse_str(with_resource("")).unwrap()[..200];
     assert!(awsm::compile(&Program::of(cut), &CompileOptions::default(), &()).is_err());
 }
