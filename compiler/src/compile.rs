@@ -71,7 +71,8 @@ pub(crate) fn compile_within(
         return Err(CompileError::Options {
             option: "bounds",
             value: options.bounds.to_string(),
-            reason: "a component has several memories, but there is one segment register; give guard, software or none".to_owned(),
+            reason: "a component has several memories, but there is one segment register; give guard, software or none"
+                .to_owned(),
         });
     }
     let composition = Composition::of(program)?;

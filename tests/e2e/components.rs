@@ -6,9 +6,12 @@ use sledge_tests::http::{Raw, Reply, post_bytes};
 use sledge_tests::process;
 use sledge_tests::programs;
 use sledge_tests::server::Server;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::thread;
 use std::time::Duration;
 
 /// How long cargo may take.
@@ -167,7 +170,7 @@ fn a_length_that_a_component_says_is_kept() {
         ("dropped", "reply_incomplete"),
     ] {
         let mut raw = Raw::connect(server.address);
-        raw.send(post_bytes(&format!("/web?{query}"), b"", ""));
+        raw.send(post_bytes(&format!("/web?{query}"), b"", "connection: close\r\n"));
         let _ = raw.everything();
         server.wait_for_log(said);
     }
@@ -194,7 +197,17 @@ fn a_component_without_a_response_is_answered_for() {
 fn a_component_asks_listed_hosts_and_no_others() {
     let upstream = server();
     let address = upstream.address;
-    let server = server_with(&json!({ "http_hosts": [address.to_string(), "127.0.0.1:1"] }));
+    // It breaks off in the middle of what it says.
+    let broken = TcpListener::bind("127.0.0.1:0").expect("an address");
+    let broken_address = broken.local_addr().expect("an address");
+    let breaking = thread::spawn(move || {
+        let (mut stream, _) = broken.accept().expect("a connection");
+        let mut request = [0; 4096];
+        let _ = stream.read(&mut request).expect("a request");
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort").expect("a response");
+    });
+    let hosts = json!([address.to_string(), broken_address.to_string(), "127.0.0.1:1"]);
+    let server = server_with(&json!({ "http_hosts": hosts }));
     let reply = ask(&server, &format!("get:http://{address}/web?hello"), "").text();
     assert!(reply.starts_with("200\n") && reply.contains("x-kind: greeting\n") && reply.ends_with("hello\n"), "{reply}");
     let reply = ask(&server, &format!("get:http://{address}/web?head"), "").text();
@@ -202,11 +215,12 @@ fn a_component_asks_listed_hosts_and_no_others() {
     for (url, code) in [
         ("http://127.0.0.1:2/", "ErrorCode::HttpRequestDenied"),
         ("http://127.0.0.1:1/", "ErrorCode::ConnectionRefused"),
-        (&format!("http://{address}/web?short"), "ErrorCode::Connection"),
+        (&format!("http://{broken_address}/"), "ErrorCode::Connection"),
     ] {
         let reply = ask(&server, &format!("get:{url}"), "").text();
         assert!(reply.contains(code), "{url}: {reply}");
     }
+    breaking.join().expect("it broke off");
     server.wait_for_log("wasi:http: 127.0.0.1:2 is not in the function's `http_hosts`");
     // Through both, while it comes.
     let mut raw = Raw::connect(server.address);
