@@ -252,7 +252,6 @@ fn what_is_no_module_is_named_for_what_it_is() {
     for (name, bytes, words) in [
         ("app.py", b"print()".as_slice(), "app.py: this is Python: componentize-py makes a component of it"),
         ("app.c", b"int main", "app.c: this is C: `awsm compile` makes a function of it"),
-        ("app.wasm", b"\0asm\x0d\0\x01\0", "this component exports neither `wasi:http/incoming-handler`"),
         ("app", b"nothing", "app: neither an artifact (.so, made by `awsm compile`) nor a WebAssembly module (.wasm)"),
     ] {
         let file = folder.path().join(name);
