@@ -89,7 +89,7 @@ fn unsupported(what: impl Into<String>) -> CompileError {
     CompileError::Component { message: format!("{} is not supported", what.into()) }
 }
 
-/// A trampoline of wasmtime-environ's, or an export of an instance: what stands for it in the plan.
+/// Makes the program's modules and plan, initializer by initializer.
 struct Builder<'a> {
     component: &'a Component,
     types: &'a ComponentTypes,

@@ -42,7 +42,7 @@ pub enum Cause {
     Name,
     /// It refuses connections.
     Refused,
-    /// It does not prove who it is, or speaks no TLS.
+    /// The server does not prove its identity, or speaks no TLS.
     Tls,
     /// Anything else.
     Other,

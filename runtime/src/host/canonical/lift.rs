@@ -164,7 +164,7 @@ impl<'a> Call<'a> {
         utf8(self.bytes(index)?)
     }
 
-    /// As [`text`](Call::text); none where it is longer than that, and then nobody has read it.
+    /// As [`text`](Call::text); none where it is longer than that; then it was not read.
     ///
     /// # Errors
     /// As for `text`.

@@ -12,7 +12,7 @@ use super::{Resource, Resources, Typed, number};
 use crate::host::{Call, Flat, Input, Output, Stop, Streams};
 use crate::timeout::before;
 
-/// How often something is looked at that wakes nobody: a file that is standard input of `sledge run`.
+/// How often the worker looks at what wakes no waker: a file that is standard input of `sledge run`.
 const LOOK_TIME: Duration = Duration::from_millis(5);
 
 /// A `pollable`.
@@ -39,7 +39,7 @@ impl Typed for Pollable {
 pub(in crate::host) struct Look<'l> {
     /// The standard streams of the invocation.
     pub(in crate::host) streams: &'l mut Streams,
-    /// Whom to wake; none for a look after which nobody waits.
+    /// The waker of the guest's wait; none for a look after which the guest does not wait.
     waker: Option<&'l Waker>,
     /// When to look again at the latest.
     until: Option<Instant>,
@@ -61,7 +61,7 @@ impl<'l> Look<'l> {
         self.until = Some(self.until.map_or(time, |until| until.min(time)));
     }
 
-    /// It wakes nobody.
+    /// It wakes no waker: the worker looks again soon.
     pub(in crate::host) fn wake_soon(&mut self) {
         self.wake_at(Instant::now() + LOOK_TIME);
     }

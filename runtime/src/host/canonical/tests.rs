@@ -353,7 +353,7 @@ fn a_handle_that_is_none_is_a_trap_that_names_it() {
     world.set_entry(2, entry::KIND, 1);
     assert_eq!(world.run(Effect::Safe, &args, take), handle_trap(2, Violation::NotOwned));
     assert_eq!(world.run(Effect::Safe, &args, borrow), Ok(Flat(3)));
-    // A representation that somebody made up.
+    // A representation that the component made up.
     for forged in [0, 1, 77, u32::MAX] {
         world.set_entry(2, entry::REPRESENTATION, forged);
         assert_eq!(world.run(Effect::Safe, &args, borrow), trap(ComponentTrap::Violation(Violation::UnknownHandle)), "{forged}");

@@ -193,7 +193,7 @@ fn a_body_that_comes_later_wakes_who_waits_for_it() {
     for (at, handle) in [(0x100, pollable), (0x104, timer)] {
         world.memory().write_u32(at, handle as u32).unwrap();
     }
-    // Whoever is not waited for any more is not lost.
+    // A stream that the guest waits for no more is not lost.
     world.ok("wasi:io/poll@0.2", "poll", &[0x100, 2, RESULT]);
     assert_eq!((world.u32(RESULT + 4), world.u32(ROOM.into())), (1, 1));
     world.ok("wasi:io/poll@0.2", "[method]pollable.block", &[pollable]);

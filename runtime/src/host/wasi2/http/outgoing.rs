@@ -105,7 +105,7 @@ impl Outgoing {
         self.state().writer(streams).map_or(PERMIT_BYTES, |writer| writer.room_bytes())
     }
 
-    /// Whether there is room, or nobody reads it any more.
+    /// Whether there is room, or the reader is gone.
     pub(in crate::host) fn is_ready(&self, look: &mut Look<'_>) -> bool {
         let context = look.context();
         self.state().writer(look.streams).is_none_or(|writer| writer.poll_room(&context) == Poll::Ready(()))
@@ -124,7 +124,7 @@ impl Outgoing {
     /// Takes as much of `bytes` as there is room for.
     ///
     /// # Errors
-    /// `EPIPE` when nobody reads it, or [`Stop::ReplyTooLarge`].
+    /// `EPIPE` when the reader is gone, or [`Stop::ReplyTooLarge`].
     pub(in crate::host) fn write(&self, streams: &mut Streams, bytes: &[u8]) -> Result<usize, Stop> {
         let mut state = self.state();
         let count = match state.writer(streams) {
