@@ -76,6 +76,7 @@ pub(crate) fn compile_within(
         });
     }
     let composition = Composition::of(program)?;
+    composition.iter().flat_map(|composition| &composition.warnings).for_each(|warning| progress.warn(warning));
     let composed = composition.as_ref().map(Composition::program);
     let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;
     let sources = modules.iter().map(|module| Source::new(module, options, surroundings.slow)).collect::<Result<Vec<_>, _>>()?;

@@ -300,6 +300,14 @@ impl Glue {
         self.export(ty, "(local $next i64) (local $at i32)", &body)
     }
 
+    /// A built-in function that is not supported: a call of it traps, for what the caller has done wrong or else for that.
+    pub(super) fn unsupported(&mut self, instance: u32, ty: &Signature) -> String {
+        let leave = self.leave(instance);
+        let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
+        let body = format!("{leave}(call {trap} (i32.const {}))\nunreachable", Violation::Unsupported as u32);
+        self.export(ty, "", &body)
+    }
+
     /// `resource.new` of a resource that the instance defines.
     pub(super) fn resource_new(&mut self, instance: u32, table: u32, resource: u32) -> String {
         let leave = self.leave(instance);
@@ -316,7 +324,8 @@ impl Glue {
     }
 
     /// `resource.drop`.
-    pub(super) fn resource_drop(&mut self, instance: u32, table: u32, resource: u32, end: &Destructor) -> String {
+    /// `throws`: whether a destructor may throw; nothing that it throws reaches the component that drops.
+    pub(super) fn resource_drop(&mut self, instance: u32, table: u32, resource: u32, end: &Destructor, throws: bool) -> String {
         let leave = self.leave(instance);
         let drop = self.function(&Source::state("drop"), &[ValType::I32; 3], &[ValType::I64]);
         let end = match end {
@@ -327,11 +336,21 @@ impl Glue {
         let dropped = format!("(call {drop} (i32.const {table}) (i32.const {resource}) (local.get 0))");
         let body = match end {
             None => format!("{leave}(drop {dropped})"),
-            Some(end) => format!(
-                "{leave}(local.set $dropped {dropped})
-                 (if (i64.ge_u (local.get $dropped) (i64.const 0x100000000))
-                   (then (call {end} (i32.wrap_i64 (local.get $dropped)))))"
-            ),
+            Some(end) => {
+                let mut call = format!("(call {end} (i32.wrap_i64 (local.get $dropped)))");
+                if throws {
+                    let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
+                    let violation = Violation::UncaughtException as u32;
+                    call = format!(
+                        "(block $done (block $thrown (try_table (catch_all $thrown) {call}) (br $done))
+                           (call {trap} (i32.const {violation})))"
+                    );
+                }
+                format!(
+                    "{leave}(local.set $dropped {dropped})
+                     (if (i64.ge_u (local.get $dropped) (i64.const 0x100000000)) (then {call}))"
+                )
+            }
         };
         self.export(&Signature::new(&[ValType::I32], &[]), "(local $dropped i64)", &body)
     }
@@ -372,6 +391,20 @@ impl Glue {
         let after = after.unwrap_or_default();
         let body = format!("(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))");
         self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
+    }
+
+    /// What calls a post-return function of an instance, which may not call out meanwhile.
+    pub(super) fn post_return(&mut self, function: &Source, instance: u32, ty: &Signature) -> String {
+        let flags = self.global(&Source::state(flags(instance)));
+        let called = self.function(function, &ty.params, &ty.results);
+        let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
+        let body = format!(
+            "(local.set $flags (global.get {flags}))
+             (global.set {flags} (i32.const 0))
+             (call {called}{arguments})
+             (global.set {flags} (local.get $flags))"
+        );
+        self.export(ty, "(local $flags i32)", &body)
     }
 
     /// The module's text, and what it imports from other instances, by the names 0, 1, ....

@@ -17,6 +17,8 @@ pub(crate) struct Composition {
     pub(crate) modules: Vec<Vec<u8>>,
     /// Instances of them.
     pub(crate) plan: Vec<Instance>,
+    /// What the caller is told.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Composition {

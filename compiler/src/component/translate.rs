@@ -1,7 +1,7 @@
 //! From a component to a program: wasmtime-environ translates it, resolves which core instance calls which, and writes the modules that pass values from one
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
@@ -12,10 +12,10 @@ use wasmtime_environ::component::{
     RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator, TypeResourceTable,
     TypeResourceTableIndex,
 };
-use wasmtime_environ::wasmparser::{Validator, WasmFeatures};
+use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
-    EntityIndex, EntityRef as _, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex, Trap,
-    Tunables, WasmValType,
+    EntityIndex, EntityRef as _, EntityType, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex,
+    Trap, Tunables, WasmValType,
 };
 
 use super::Composition;
@@ -28,6 +28,9 @@ const RUN: (&str, &str) = ("wasi:cli/run@0.2", "run");
 /// The interface of what answers HTTP requests.
 const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
 
+/// The module name under which adapters import what is called when a result has been taken.
+const POST_RETURN: &str = "post_return";
+
 /// Where numbers of imported resources begin that the host does not know: a component may name them as long as it calls nothing of them.
 const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
 
@@ -36,10 +39,19 @@ const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
 /// # Errors
 /// When it is not valid, imports what the host does not offer, or needs what is not supported.
 pub(super) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
+    // Adapters catch what leaves a component where something may be thrown, which costs every call: first without.
+    translate_with(bytes, features()).or_else(|error| match error {
+        CompileError::Invalid { .. } => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS),
+        error => Err(error),
+    })
+}
+
+fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, CompileError> {
     let mut tunables = Tunables::default_host();
-    tunables.concurrency_support = false;
+    // Costs every call.
+    tunables.concurrency_support = is_async(bytes);
     tunables.debug_adapter_modules = false;
-    let mut validator = Validator::new_with_features(features());
+    let mut validator = Validator::new_with_features(features);
     let mut types = ComponentTypesBuilder::new(&validator);
     let scope = ScopeVec::new();
     let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes);
@@ -55,6 +67,7 @@ pub(super) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
         state: State { instances: component.num_runtime_component_instances, rows: Vec::new() },
         modules: Vec::new(),
         plan: Vec::new(),
+        throws: features.contains(WasmFeatures::EXCEPTIONS),
         compiled: HashMap::new(),
         instances: Vec::new(),
         memories: HashMap::new(),
@@ -64,16 +77,43 @@ pub(super) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
         destructors: HashMap::new(),
         made: HashMap::new(),
         missing: Vec::new(),
+        warnings: BTreeSet::new(),
     };
     builder.state.rows = (0..rows).map(|index| builder.row(TypeResourceTableIndex::from_u32(index))).collect();
     builder.build()?;
-    Ok(Composition { modules: builder.modules, plan: builder.plan })
+    // What becomes code is validated as it is compiled.
+    let unused = modules.iter().filter(|(index, _)| !builder.compiled.contains_key(index));
+    for (_, module) in unused {
+        let valid = Validator::new_with_features(features).validate_all(module.wasm);
+        valid.map_err(|error| CompileError::Invalid { offset: error.offset() as u64, message: error.message().to_owned() })?;
+    }
+    Ok(Composition { modules: builder.modules, plan: builder.plan, warnings: builder.warnings.into_iter().collect() })
 }
 
-/// What components may use.
+/// Whether a function of the component is lifted or lowered as async.
+fn is_async(bytes: &[u8]) -> bool {
+    let has_async = |options: &[CanonicalOption]| options.contains(&CanonicalOption::Async);
+    let mut sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
+    sections.any(|payload| match payload {
+        Payload::ComponentCanonicalSection(section) => section.into_iter().map_while(Result::ok).any(|function| match function {
+            CanonicalFunction::Lift { options, .. } | CanonicalFunction::Lower { options, .. } => has_async(&options),
+            _ => false,
+        }),
+        _ => false,
+    })
+}
+
+/// What components may use, or are refused for by name. Exceptions are left out.
 fn features() -> WasmFeatures {
-    let mut features = WasmFeatures::default();
-    // Adapters catch what leaves a component only where something can be thrown.
+    let refused_by_name = WasmFeatures::CM_ASYNC_STACKFUL
+        | WasmFeatures::CM_MORE_ASYNC_BUILTINS
+        | WasmFeatures::CM_THREADING
+        | WasmFeatures::CM_ERROR_CONTEXT;
+    let mut features = WasmFeatures::default()
+        | WasmFeatures::CM_FIXED_LENGTH_LISTS
+        | WasmFeatures::CM_MAP
+        | WasmFeatures::CM_IMPLEMENTS
+        | refused_by_name;
     features.remove(WasmFeatures::EXCEPTIONS | WasmFeatures::LEGACY_EXCEPTIONS);
     features
 }
@@ -89,6 +129,16 @@ fn unsupported(what: impl Into<String>) -> CompileError {
     CompileError::Component { message: format!("{} is not supported", what.into()) }
 }
 
+/// A core instance of the component.
+#[derive(Clone, Copy)]
+struct CoreInstance {
+    /// Its place in the plan.
+    place: usize,
+    module: StaticModuleIndex,
+    /// The component instance that made it; none for adapters.
+    owner: Option<RuntimeComponentInstanceIndex>,
+}
+
 /// Makes the program's modules and plan, initializer by initializer.
 struct Builder<'a> {
     component: &'a Component,
@@ -98,10 +148,11 @@ struct Builder<'a> {
     state: State,
     modules: Vec<Vec<u8>>,
     plan: Vec<Instance>,
+    /// Whether something may be thrown.
+    throws: bool,
     /// Which of the modules each of the component's became.
     compiled: HashMap<StaticModuleIndex, usize>,
-    /// The component's core instances: the place of each in the plan, and its module.
-    instances: Vec<(usize, StaticModuleIndex)>,
+    instances: Vec<CoreInstance>,
     memories: HashMap<RuntimeMemoryIndex, Source>,
     reallocs: HashMap<RuntimeReallocIndex, Source>,
     post_returns: HashMap<RuntimePostReturnIndex, Source>,
@@ -111,6 +162,8 @@ struct Builder<'a> {
     made: HashMap<TrampolineIndex, Source>,
     /// Imports that the host does not offer.
     missing: Vec<String>,
+    /// What the caller is told.
+    warnings: BTreeSet<String>,
 }
 
 impl Builder<'_> {
@@ -119,8 +172,8 @@ impl Builder<'_> {
         self.instantiate(&state, &[])?;
         for initializer in &self.component.initializers {
             match initializer {
-                GlobalInitializer::InstantiateModule(InstantiateModule::Static(module, arguments), _) => {
-                    self.instantiate_static(*module, arguments)?;
+                GlobalInitializer::InstantiateModule(InstantiateModule::Static(module, arguments), owner) => {
+                    self.instantiate_static(*module, arguments, *owner)?;
                 }
                 GlobalInitializer::InstantiateModule(InstantiateModule::Import(..), _) => {
                     return Err(unsupported("a component that imports a core module"));
@@ -187,7 +240,12 @@ impl Builder<'_> {
         Ok(self.plan.len() - 1)
     }
 
-    fn instantiate_static(&mut self, index: StaticModuleIndex, arguments: &[CoreDef]) -> Result<(), CompileError> {
+    fn instantiate_static(
+        &mut self,
+        index: StaticModuleIndex,
+        arguments: &[CoreDef],
+        owner: Option<RuntimeComponentInstanceIndex>,
+    ) -> Result<(), CompileError> {
         self.make_glue(arguments)?;
         let translated = &self.static_modules[index];
         let module = *self.compiled.entry(index).or_insert_with(|| {
@@ -196,16 +254,41 @@ impl Builder<'_> {
         });
         let mut instance = Instance::of(module);
         let mut bound = HashMap::new();
-        for ((module, name, _), argument) in translated.module.imports().zip(arguments) {
-            let source = self.source(argument)?;
+        for ((module, name, ty), argument) in translated.module.imports().zip(arguments) {
+            let mut source = self.source(argument)?;
+            if let (None, POST_RETURN, EntityType::Function(ty), Some(of)) = (owner, module, ty, self.owner(argument)) {
+                let ty = self.signature(ty.unwrap_module_type_index())?;
+                source = self.post_return(&source, of, &ty)?;
+            }
             // A module may import the same thing twice.
             if bound.insert((module.to_owned(), name.to_owned()), ()).is_none() {
                 instance = instance.with(module, name, source.instance, &source.export);
             }
         }
         self.plan.push(instance);
-        self.instances.push((self.plan.len() - 1, index));
+        self.instances.push(CoreInstance { place: self.plan.len() - 1, module: index, owner });
         Ok(())
+    }
+
+    /// The component instance whose core code something is.
+    fn owner(&self, def: &CoreDef) -> Option<RuntimeComponentInstanceIndex> {
+        match def {
+            CoreDef::Export(export) => self.instances[export.instance.index()].owner,
+            _ => None,
+        }
+    }
+
+    /// A post-return function of a component instance, which may not call out meanwhile. Adapters leave that to what they call.
+    fn post_return(
+        &mut self,
+        function: &Source,
+        instance: RuntimeComponentInstanceIndex,
+        ty: &Signature,
+    ) -> Result<Source, CompileError> {
+        let mut glue = Glue::new(None);
+        let export = glue.post_return(function, instance.as_u32(), ty);
+        let (text, linked) = glue.finish();
+        Ok(Source { instance: self.instantiate(&text, &linked)?, export })
     }
 
     /// Where something of the core is found in the plan.
@@ -226,7 +309,7 @@ impl Builder<'_> {
     }
 
     fn export(&self, export: &CoreExport<EntityIndex>) -> Result<Source, CompileError> {
-        let (instance, module) = self.instances[export.instance.index()];
+        let CoreInstance { place: instance, module, .. } = self.instances[export.instance.index()];
         let name = match &export.item {
             ExportItem::Name(name) => Some(name.clone()),
             ExportItem::Index(index) => {
@@ -310,10 +393,17 @@ impl Builder<'_> {
             Trampoline::ResourceRep { instance, ty } => glue.resource_rep(table(self, *instance), self.row(*ty).resource),
             Trampoline::ResourceDrop { instance, ty } => {
                 let end = self.destructor(*ty);
-                glue.resource_drop(instance.as_u32(), table(self, *instance), self.row(*ty).resource, &end)
+                glue.resource_drop(instance.as_u32(), table(self, *instance), self.row(*ty).resource, &end, self.throws)
             }
             Trampoline::Transcoder { op, .. } => glue.transcoder(transcoder(*op)),
-            other => return Err(unsupported(format!("`{}` of the asynchronous component model", other.symbol_name()))),
+            other => {
+                let name = other.symbol_name();
+                let instance =
+                    calls_builtin(other).ok_or_else(|| unsupported(format!("`{name}` of the asynchronous component model")))?;
+                self.warnings
+                    .insert(format!("`{name}` of the asynchronous component model is not supported: a call of it traps"));
+                glue.unsupported(instance.as_u32(), ty)
+            }
         }))
     }
 
@@ -431,7 +521,9 @@ impl Builder<'_> {
         }
         let func = func.clone();
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
-        let table = self.state.table(options.instance.as_u32());
+        let (instance, ty) = (options.instance, entry.post_return());
+        let post_return = post_return.map(|function| self.post_return(&function, instance, &ty)).transpose()?;
+        let table = self.state.table(instance.as_u32());
         let callee = self.source(&func)?;
         let mut glue = Glue::new(None);
         match entry {
@@ -460,6 +552,16 @@ impl Builder<'_> {
 enum Entry {
     Handler,
     Run,
+}
+
+impl Entry {
+    /// The type of what is called when its result has been taken.
+    fn post_return(self) -> Signature {
+        match self {
+            Entry::Handler => Signature::new(&[], &[]),
+            Entry::Run => Signature::new(&[ValType::I32], &[]),
+        }
+    }
 }
 
 /// What trampolines of a glue instance have in common.
@@ -495,6 +597,50 @@ fn in_state(trampoline: &Trampoline) -> Option<Source> {
         Trampoline::Trap => "trap of adapter",
         _ => return None,
     }))
+}
+
+/// The instance that calls a built-in function of the asynchronous component model, if the trampoline is one.
+const fn calls_builtin(trampoline: &Trampoline) -> Option<RuntimeComponentInstanceIndex> {
+    match trampoline {
+        Trampoline::BackpressureInc { instance }
+        | Trampoline::BackpressureDec { instance }
+        | Trampoline::TaskReturn { instance, .. }
+        | Trampoline::TaskCancel { instance }
+        | Trampoline::WaitableSetNew { instance }
+        | Trampoline::WaitableSetWait { instance, .. }
+        | Trampoline::WaitableSetPoll { instance, .. }
+        | Trampoline::WaitableSetDrop { instance }
+        | Trampoline::WaitableJoin { instance }
+        | Trampoline::SubtaskDrop { instance }
+        | Trampoline::SubtaskCancel { instance, .. }
+        | Trampoline::StreamNew { instance, .. }
+        | Trampoline::StreamRead { instance, .. }
+        | Trampoline::StreamWrite { instance, .. }
+        | Trampoline::StreamCancelRead { instance, .. }
+        | Trampoline::StreamCancelWrite { instance, .. }
+        | Trampoline::StreamDropReadable { instance, .. }
+        | Trampoline::StreamDropWritable { instance, .. }
+        | Trampoline::FutureNew { instance, .. }
+        | Trampoline::FutureRead { instance, .. }
+        | Trampoline::FutureWrite { instance, .. }
+        | Trampoline::FutureCancelRead { instance, .. }
+        | Trampoline::FutureCancelWrite { instance, .. }
+        | Trampoline::FutureDropReadable { instance, .. }
+        | Trampoline::FutureDropWritable { instance, .. }
+        | Trampoline::ErrorContextNew { instance, .. }
+        | Trampoline::ErrorContextDebugMessage { instance, .. }
+        | Trampoline::ErrorContextDrop { instance, .. }
+        | Trampoline::ThreadIndex { instance }
+        | Trampoline::ThreadNewIndirect { instance, .. }
+        | Trampoline::ThreadResumeLater { instance }
+        | Trampoline::ThreadSuspend { instance, .. }
+        | Trampoline::ThreadYield { instance, .. }
+        | Trampoline::ThreadSuspendThenResume { instance, .. }
+        | Trampoline::ThreadYieldThenResume { instance, .. }
+        | Trampoline::ThreadSuspendThenPromote { instance, .. }
+        | Trampoline::ThreadYieldThenPromote { instance, .. } => Some(*instance),
+        _ => None,
+    }
 }
 
 /// The numbers with which adapters trap, as far as there are words for them.

@@ -150,11 +150,13 @@ pub enum Violation {
     InvalidUtf16,
     /// Anything else that an adapter of the compiler found.
     Adapter,
+    /// It calls a built-in function that is not supported.
+    Unsupported,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 17] = [
+    pub const ALL: [Violation; 18] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -172,6 +174,7 @@ impl Violation {
         Violation::InvalidUtf8,
         Violation::InvalidUtf16,
         Violation::Adapter,
+        Violation::Unsupported,
     ];
 
     /// The one of that number.
@@ -201,6 +204,7 @@ impl Violation {
             Violation::InvalidUtf8 => "invalid utf8 encoding",
             Violation::InvalidUtf16 => "invalid utf16 encoding",
             Violation::Adapter => "a value cannot be passed between components",
+            Violation::Unsupported => "a built-in function that is not supported is called",
         }
     }
 }
