@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-components test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -82,6 +82,10 @@ test-all: test ## and what takes longer: all kernels at a larger size, whole dri
 
 test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
 	@$(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test spec-all -- --nocapture
+
+test-components: build ## scripts of components from the folder DIR, in SPEC_MODES="guard-O0"
+	@test -n "$(DIR)" || { echo "make test-components DIR=FOLDER; FOLDER holds the folder test of github.com/WebAssembly/component-model, tests/misc_testsuite/component-model of wasmtime, or both"; exit 1; }
+	@COMPONENT_SUITE="$(abspath $(DIR))" $(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test component-suite -- --nocapture
 
 test-wasi: build ## the official test suite of WASI preview 1, from the folder SUITE
 	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }

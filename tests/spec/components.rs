@@ -7,59 +7,18 @@ use std::time::Duration;
 use awsm::{Bounds, CompileOptions, Emit, OptLevel, Program};
 use awsm_abi::component::Violation;
 use sledge_sandbox::{Artifact, Event, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread};
+use sledge_tests::command::{self, End};
 use sledge_tests::random::Random;
-
-/// How a command ended.
-#[derive(Debug, PartialEq)]
-enum End {
-    /// With this flat result: zero for success.
-    Exit(i32),
-    /// The component model forbids what it did.
-    Violation(Violation),
-    /// A trap of core code.
-    Trap(TrapCode),
-}
 
 fn compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, String> {
     let wasm = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     awsm::compile(&Program::of(&wasm), options, &()).map_err(|error| error.to_string())
 }
 
-/// Runs a command to its end, as the host does as far as commands of these tests need it.
+/// Runs a command in a sandbox.
 fn run_in(sandbox: &mut Sandbox) -> End {
     let worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
-    let main = sandbox.main_instance().unwrap();
-    let start = sandbox.export_function(main, "_start").unwrap();
-    sandbox.prepare(start, &[]).unwrap();
-    worker.arm();
-    let mut exit = None;
-    loop {
-        match sandbox.resume() {
-            Event::HostCall(call) => {
-                let (artifact, module) = sandbox.module(call.instance);
-                let import =
-                    artifact.descriptor().modules[module].imports.iter().filter(|import| import.module == "sledge:canonical");
-                let values = sandbox.host_values();
-                let names: Vec<_> = import.map(|import| import.name.as_str()).collect();
-                match (names.as_slice(), values.as_slice()) {
-                    (["trap"], &[Value::I32(code)]) => {
-                        sandbox.kill();
-                        return End::Violation(Violation::of(code.cast_unsigned()).expect("a number that is one"));
-                    }
-                    (["exit"], &[Value::I32(code)]) => {
-                        exit = Some(code);
-                        sandbox.finish();
-                        return End::Exit(exit.unwrap_or(code));
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-            Event::Preempted => {}
-            Event::Trapped(trap) => return End::Trap(trap.code),
-            Event::Returned => return End::Exit(exit.expect("a command says how it ended")),
-            other => panic!("{other:?}"),
-        }
-    }
+    command::run(&worker, sandbox, Duration::from_secs(60))
 }
 
 fn run(text: &str) -> End {

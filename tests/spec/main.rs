@@ -22,6 +22,8 @@ mod summary;
 mod tail_calls;
 
 use awsm::{Bounds, OptLevel};
+use expected::Expected;
+use sledge_tests::spec::{Mode, ours};
 use std::sync::{Mutex, PoisonError};
 
 /// For tests that no script can say: every bounds mode, each at the lowest and at the highest level, and between.
@@ -56,6 +58,17 @@ fn segment_o2() {
 #[test]
 fn guard_given_up() {
     run("guard-O3-given-up");
+}
+
+/// Scripts of components.
+#[test]
+fn scripts_of_components() {
+    for mode in ["guard-O3", "software-O0"] {
+        let mode = Mode::parse(mode).expect("a mode");
+        let expected = Expected::parse("", mode).expect("no list");
+        suite::run_scripts(mode, ours("components").expect("scripts"), expected)
+            .unwrap_or_else(|error| panic!("{mode}: {error:#}"));
+    }
 }
 
 fn run(mode: &str) {

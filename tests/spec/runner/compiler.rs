@@ -142,7 +142,7 @@ mod here {
         }
 
         pub(super) fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, Failure> {
-            Ok(awsm::compile(&Program::single(wasm), &self.0, &())?)
+            Ok(awsm::compile(&Program::of(wasm), &self.0, &())?)
         }
     }
 
@@ -159,9 +159,10 @@ mod here {
     impl From<CompileError> for Failure {
         fn from(error: CompileError) -> Failure {
             match error {
+                CompileError::Module { source, .. } => (*source).into(),
                 CompileError::Invalid { .. } => Failure::Invalid(error.to_string()),
                 CompileError::Limit { .. } => Failure::Limit(error.to_string()),
-                CompileError::Unsupported { .. } => Failure::Unsupported(error.to_string()),
+                CompileError::Unsupported { .. } | CompileError::Component { .. } => Failure::Unsupported(error.to_string()),
                 _ => Failure::Internal(error.to_string()),
             }
         }

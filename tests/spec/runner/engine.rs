@@ -2,11 +2,13 @@
 
 use crate::compiler::Compiler;
 use crate::values::Val;
+use awsm_abi::component::Violation;
 use awsm_abi::descriptor::ImportType;
 use sledge_sandbox::{
     Artifact, Event, Extern, FunctionHandle, InstanceId, InstantiateError, LoadPolicy, Pool, Sandbox, SandboxLimits, Template,
     TrapCode, Value, WorkerThread,
 };
+use sledge_tests::command::{self, End};
 use sledge_tests::spec::{Mode, Script};
 use std::collections::HashMap;
 use std::fmt;
@@ -49,6 +51,10 @@ pub(crate) enum Failure {
     Unlinkable(String),
     /// The guest trapped.
     Trap(TrapCode),
+    /// A component did what the component model forbids.
+    Violation(Violation),
+    /// A component returned something else than what a script expects.
+    Differs,
     /// It ran for too long.
     Timeout,
     /// An earlier directive failed, or the script names what there is not.
@@ -64,6 +70,8 @@ impl fmt::Display for Failure {
             Failure::Internal(message) => write!(f, "internal error: {message}"),
             Failure::Unlinkable(message) => write!(f, "link error: {message}"),
             Failure::Trap(code) => write!(f, "trap: {code}"),
+            Failure::Violation(violation) => write!(f, "trap: {}", violation.message()),
+            Failure::Differs => f.write_str("another result"),
             Failure::Timeout => write!(f, "timeout: killed after {CALL_TIME_MAX:?}"),
             Failure::Missing(message) => f.write_str(message),
         }
@@ -126,6 +134,19 @@ impl Store {
         self.modules_compiled += 1;
         let policy = LoadPolicy { allow_unchecked: self.allow_unchecked };
         Artifact::load(&artifact, &policy).map_err(|error| Failure::Internal(error.to_string()))
+    }
+
+    /// Compiles a component, and runs it as a command in a sandbox of its own.
+    pub(crate) fn command(&mut self, wasm: &[u8]) -> Result<(), Failure> {
+        let artifact = self.compile(wasm)?;
+        let mut sandbox = Template::new(&artifact, &limits())?.instantiate()?;
+        match command::run(&self.worker, &mut sandbox, CALL_TIME_MAX) {
+            End::Exit(0) => Ok(()),
+            End::Exit(_) => Err(Failure::Differs),
+            End::Violation(violation) => Err(Failure::Violation(violation)),
+            End::Trap(trap) => Err(Failure::Trap(trap)),
+            End::Timeout => Err(Failure::Timeout),
+        }
     }
 
     /// Links a module with what was registered, instantiates it and runs its start function.

@@ -4,6 +4,7 @@
 //! people. Everything of a script (modules, links, values) lives and dies with this process.
 
 mod compiler;
+mod component;
 mod engine;
 mod reuse;
 mod script;
@@ -50,9 +51,9 @@ fn parse(mode: &str) -> anyhow::Result<Mode> {
 
 fn find(name: &str) -> anyhow::Result<Script> {
     if let Ok(text) = std::fs::read_to_string(name) {
-        return Ok(Script { name: name.to_string(), text });
+        return Ok(Script { name: name.to_string(), path: name.to_string(), text });
     }
-    let known = official().into_iter().chain(ours()?);
+    let known = official().into_iter().chain(ours("")?);
     known.into_iter().find(|script| script.name == name).with_context(|| format!("no script or file is named {name}"))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows the meaning of directives, nothing of how modules are compiled or run: that is the [`engine`](crate::engine).
 
+use crate::component::{self, Components, Wanted};
 use crate::engine::{Failure, Instance, Module, Store};
 use crate::reuse::{Expected, Reuse};
 use crate::values::{self, Val};
@@ -57,11 +58,12 @@ fn run_text(runner: &mut Runner, text: &str, report: &mut dyn FnMut(Event)) -> R
     let buffer = ParseBuffer::new_with_lexer(lexer)?;
     let wast = wast::parser::parse::<Wast<'_>>(&buffer)?;
     let mut reuse = Reuse::default();
+    let mut components = Components::default();
     for directive in wast.directives {
         let line = directive.span().linecol_in(text).0 + 1;
         let what = keyword(&directive);
         report(Event::Begin { line, what: what.to_string() });
-        report(match runner.directive(directive, (line, what), &mut reuse) {
+        report(match runner.directive(directive, (line, what), &mut reuse, &mut components) {
             Outcome::Pass => Event::Pass,
             Outcome::Fail { expected, got } => Event::Fail { expected, got },
             Outcome::Skip { reason } => Event::Skip { reason },
@@ -108,9 +110,39 @@ struct Runner {
 
 impl Runner {
     /// Carries out one directive, and notes it if it can be repeated.
-    fn directive<'a>(&mut self, directive: WastDirective<'a>, at: (usize, &'static str), reuse: &mut Reuse<'a>) -> Outcome {
+    fn directive<'a>(
+        &mut self,
+        directive: WastDirective<'a>,
+        at: (usize, &'static str),
+        reuse: &mut Reuse<'a>,
+        components: &mut Components<'a>,
+    ) -> Outcome {
         match directive {
-            WastDirective::Module(module) => self.module(module, reuse),
+            WastDirective::Module(component) if component::is_component(&component) => {
+                self.current = None;
+                components.component(&mut self.store, component)
+            }
+            WastDirective::ModuleDefinition(component) if component::is_component(&component) => {
+                components.definition(&mut self.store, component)
+            }
+            WastDirective::ModuleInstance { instance, module, .. } if components.defines(module.map(|id| id.name())) => {
+                components.instance(&mut self.store, instance.map(|id| id.name()), module.map(|id| id.name()))
+            }
+            WastDirective::AssertMalformed { module, message, .. } | WastDirective::AssertInvalid { module, message, .. }
+                if component::is_component(&module) =>
+            {
+                components.refused(&mut self.store, module, message)
+            }
+            WastDirective::AssertTrap { exec: WastExecute::Wat(Wat::Component(component)), message, .. } => {
+                components.uninstantiable(&mut self.store, Wat::Component(component), message)
+            }
+            WastDirective::AssertUnlinkable { module: Wat::Component(component), message, .. } => {
+                components.unlinkable(&mut self.store, Wat::Component(component), message)
+            }
+            WastDirective::Module(module) => {
+                components.forget_current();
+                self.module(module, reuse)
+            }
             WastDirective::ModuleDefinition(module) => self.definition(module),
             WastDirective::ModuleInstance { instance, module, .. } => self.instance_of(instance, module),
             WastDirective::AssertMalformed { module, message, .. } | WastDirective::AssertInvalid { module, message, .. } => {
@@ -124,20 +156,20 @@ impl Runner {
                 }
                 Err(got) => fail("an instance", got),
             },
-            WastDirective::Invoke(invoke) => self.ask(WastExecute::Invoke(invoke), Expected::AnyReturn, at, reuse),
-            WastDirective::AssertReturn { exec, results, .. } => self.ask(exec, Expected::Return(results), at, reuse),
+            WastDirective::Invoke(invoke) => self.ask(WastExecute::Invoke(invoke), Expected::AnyReturn, at, reuse, components),
+            WastDirective::AssertReturn { exec, results, .. } => self.ask(exec, Expected::Return(results), at, reuse, components),
             WastDirective::AssertTrap { exec: WastExecute::Wat(module), message, .. } => {
                 trapped(self.uninstantiable(module), message)
             }
-            WastDirective::AssertTrap { exec, message, .. } => self.ask(exec, Expected::Trap(message), at, reuse),
+            WastDirective::AssertTrap { exec, message, .. } => self.ask(exec, Expected::Trap(message), at, reuse, components),
             WastDirective::AssertExhaustion { call, message, .. } => {
-                self.ask(WastExecute::Invoke(call), Expected::Trap(message), at, reuse)
+                self.ask(WastExecute::Invoke(call), Expected::Trap(message), at, reuse, components)
             }
             WastDirective::AssertUnlinkable { module, message, .. } => self.unlinkable(module, message),
             WastDirective::AssertInvalidCustom { .. } | WastDirective::AssertMalformedCustom { .. } => {
                 skip("custom sections are not checked: a module is valid whatever they hold")
             }
-            WastDirective::AssertException { exec, .. } => self.ask(exec, Expected::Exception, at, reuse),
+            WastDirective::AssertException { exec, .. } => self.ask(exec, Expected::Exception, at, reuse, components),
             WastDirective::AssertSuspension { .. } => skip("stack switching is not enabled"),
             WastDirective::Thread(_) | WastDirective::Wait { .. } => skip("threads are not enabled"),
         }
@@ -150,7 +182,19 @@ impl Runner {
         expected: Expected<'a>,
         at: (usize, &'static str),
         reuse: &mut Reuse<'a>,
+        components: &mut Components<'a>,
     ) -> Outcome {
+        if let WastExecute::Invoke(invoke) = &exec
+            && components.has(invoke.module.map(|id| id.name()))
+        {
+            let wanted = match expected {
+                Expected::AnyReturn => Wanted::Nothing,
+                Expected::Return(results) => Wanted::Return(results),
+                Expected::Trap(message) => Wanted::Trap(message),
+                Expected::Exception => return skip("an exception of a component"),
+            };
+            return components.ask(&mut self.store, exec, wanted);
+        }
         let outcome = expected.check(self.execute(&exec));
         let id = match &exec {
             WastExecute::Invoke(invoke) => invoke.module,

@@ -1,0 +1,175 @@
+//! Types of a component's functions, written once more: a component that imports a function has to name the types of its values.
+
+use wasm_encoder::{ComponentBuilder, ComponentExportKind, ComponentTypeRef, ComponentValType as Written, TypeBounds};
+use wasmparser::PrimitiveValType;
+use wasmparser::component_types::{ComponentDefinedType, ComponentFuncType, ComponentValType};
+use wasmparser::types::TypesRef;
+
+/// Writes types into a component that imports those that have to have a name, and into the one around it, which gives them to it.
+pub(super) struct Writer<'t> {
+    pub(super) types: TypesRef<'t>,
+    pub(super) inner: ComponentBuilder,
+    /// What the inner component is instantiated with.
+    pub(super) arguments: Vec<(String, ComponentExportKind, u32)>,
+}
+
+/// A type in both components.
+type Both = (Written, Written);
+
+impl Writer<'_> {
+    /// Imports a function into the inner component: its index there.
+    pub(super) fn import(
+        &mut self,
+        outer: &mut ComponentBuilder,
+        name: &str,
+        ty: &ComponentFuncType,
+        given: u32,
+    ) -> Result<u32, String> {
+        if ty.async_ {
+            return Err("a function that is async".to_owned());
+        }
+        let mut params = Vec::new();
+        for (name, ty) in &ty.params {
+            params.push((name.as_str(), self.value(outer, *ty)?.1));
+        }
+        let result = ty.result.map(|ty| self.value(outer, ty)).transpose()?.map(|both| both.1);
+        let (index, mut encoder) = self.inner.type_function(None);
+        encoder.params(params).result(result);
+        self.arguments.push((name.to_owned(), ComponentExportKind::Func, given));
+        Ok(self.inner.import(name, ComponentTypeRef::Func(index)))
+    }
+
+    fn value(&mut self, outer: &mut ComponentBuilder, ty: ComponentValType) -> Result<Both, String> {
+        let id = match ty {
+            ComponentValType::Primitive(primitive) => return primitive_both(primitive),
+            ComponentValType::Type(id) => id,
+        };
+        let types = self.types;
+        match &types[id] {
+            ComponentDefinedType::Primitive(primitive) => primitive_both(*primitive),
+            ComponentDefinedType::Record(record) => {
+                let names: Vec<&str> = record.fields.keys().map(|name| name.as_str()).collect();
+                let fields = self.all(outer, record.fields.values().copied())?;
+                let of = |side: fn(&Both) -> Written| names.iter().copied().zip(fields.iter().map(side)).collect::<Vec<_>>();
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.record(of(|both| both.0));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.record(of(|both| both.1));
+                Ok(self.named(outside, inside))
+            }
+            ComponentDefinedType::Variant(variant) => {
+                let mut cases = Vec::new();
+                for (name, case) in &variant.cases {
+                    cases.push((name.as_str(), case.ty.map(|ty| self.value(outer, ty)).transpose()?));
+                }
+                let of = |side: fn(Both) -> Written| cases.iter().map(|(name, ty)| (*name, ty.map(side))).collect::<Vec<_>>();
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.variant(of(|both| both.0));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.variant(of(|both| both.1));
+                Ok(self.named(outside, inside))
+            }
+            ComponentDefinedType::Enum(names) => {
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.enum_type(names.iter().map(|name| name.as_str()));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.enum_type(names.iter().map(|name| name.as_str()));
+                Ok(self.named(outside, inside))
+            }
+            ComponentDefinedType::Flags(names) => {
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.flags(names.iter().map(|name| name.as_str()));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.flags(names.iter().map(|name| name.as_str()));
+                Ok(self.named(outside, inside))
+            }
+            ComponentDefinedType::Tuple(tuple) => {
+                let fields = self.all(outer, tuple.types.iter().copied())?;
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.tuple(fields.iter().map(|both| both.0));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.tuple(fields.iter().map(|both| both.1));
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::List { element, .. } => {
+                let element = self.value(outer, *element)?;
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.list(element.0);
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.list(element.1);
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::FixedLengthList { element, length, .. } => {
+                let element = self.value(outer, *element)?;
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.fixed_length_list(element.0, *length);
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.fixed_length_list(element.1, *length);
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::Map { key, value, .. } => {
+                let (key, value) = (self.value(outer, *key)?, self.value(outer, *value)?);
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.map(key.0, value.0);
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.map(key.1, value.1);
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::Option { ty, .. } => {
+                let some = self.value(outer, *ty)?;
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.option(some.0);
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.option(some.1);
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::Result { ok, err, .. } => {
+                let ok = ok.map(|ty| self.value(outer, ty)).transpose()?;
+                let err = err.map(|ty| self.value(outer, ty)).transpose()?;
+                let (outside, encoder) = outer.type_defined(None);
+                encoder.result(ok.map(|both| both.0), err.map(|both| both.0));
+                let (inside, encoder) = self.inner.type_defined(None);
+                encoder.result(ok.map(|both| both.1), err.map(|both| both.1));
+                Ok((Written::Type(outside), Written::Type(inside)))
+            }
+            ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => Err("a resource that a script holds".to_owned()),
+            ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
+                Err("a stream or future that a script holds".to_owned())
+            }
+        }
+    }
+
+    fn all(&mut self, outer: &mut ComponentBuilder, types: impl Iterator<Item = ComponentValType>) -> Result<Vec<Both>, String> {
+        types.map(|ty| self.value(outer, ty)).collect()
+    }
+
+    /// Gives a type a name: the inner component imports it.
+    fn named(&mut self, outside: u32, inside: u32) -> Both {
+        let name = format!("t{}", self.arguments.len());
+        let imported = self.inner.import(name.as_str(), ComponentTypeRef::Type(TypeBounds::Eq(inside)));
+        self.arguments.push((name, ComponentExportKind::Type, outside));
+        (Written::Type(outside), Written::Type(imported))
+    }
+}
+
+fn primitive_both(primitive: PrimitiveValType) -> Result<Both, String> {
+    use PrimitiveValType as P;
+    use wasm_encoder::PrimitiveValType as W;
+    let written = match primitive {
+        P::Bool => W::Bool,
+        P::S8 => W::S8,
+        P::U8 => W::U8,
+        P::S16 => W::S16,
+        P::U16 => W::U16,
+        P::S32 => W::S32,
+        P::U32 => W::U32,
+        P::S64 => W::S64,
+        P::U64 => W::U64,
+        P::F32 => W::F32,
+        P::F64 => W::F64,
+        P::Char => W::Char,
+        P::String => W::String,
+        P::ErrorContext => return Err("an error context".to_owned()),
+    };
+    Ok((Written::Primitive(written), Written::Primitive(written)))
+}

@@ -1,0 +1,73 @@
+//! Commands that are components, run without a host: they call nothing but what glue calls.
+
+use std::time::{Duration, Instant};
+
+use awsm_abi::component::{CANONICAL, EXIT, TRAP, Violation};
+use awsm_abi::descriptor::ImportType;
+use sledge_sandbox::{Event, Sandbox, TrapCode, Value, WorkerThread};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this flat result: zero for success.
+    Exit(i32),
+    /// The component model forbids what it did.
+    Violation(Violation),
+    /// A trap of core code.
+    Trap(TrapCode),
+    /// It ran for too long, and was killed.
+    Timeout,
+}
+
+/// Runs the start functions of a fresh sandbox in their order, then its command, to the end.
+///
+/// # Panics
+/// When it is no command, or calls the host.
+pub fn run(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Duration) -> End {
+    let deadline = Instant::now() + time_max;
+    let instances: Vec<_> = sandbox.instances().collect();
+    let mut functions: Vec<_> = instances.iter().filter_map(|instance| sandbox.start_function(*instance)).collect();
+    let main = sandbox.main_instance().expect("a program has instances");
+    functions.push(sandbox.export_function(main, "_start").expect("a command"));
+    for function in functions {
+        sandbox.prepare(function, &[]).expect("a function without parameters");
+        worker.arm();
+        let end = run_function(sandbox, deadline);
+        worker.disarm();
+        if let Some(end) = end {
+            return end;
+        }
+    }
+    panic!("a command that does not say how it ended");
+}
+
+/// None where the function returned.
+fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<End> {
+    loop {
+        match sandbox.resume() {
+            Event::HostCall(call) => {
+                let (artifact, module) = sandbox.module(call.instance);
+                let imports = artifact.descriptor().modules[module].imports.iter();
+                let mut functions = imports.filter(|import| matches!(import.ty, ImportType::Function { .. }));
+                let import = functions.nth(call.import as usize).expect("the import that is called");
+                assert_eq!(import.module, CANONICAL, "{}", import.name);
+                let [Value::I32(number)] = *sandbox.host_values().as_slice() else { panic!("{} with one number", import.name) };
+                let end = match import.name.as_str() {
+                    TRAP => End::Violation(Violation::of(number.cast_unsigned()).expect("a number that is one")),
+                    EXIT => End::Exit(number),
+                    other => panic!("a call of {other}"),
+                };
+                sandbox.kill();
+                return Some(end);
+            }
+            Event::Returned => return None,
+            Event::Trapped(trap) => return Some(End::Trap(trap.code)),
+            Event::Preempted if Instant::now() < deadline => {}
+            Event::Waits { time: Some(time) } if Instant::now() + time < deadline => std::thread::sleep(time),
+            Event::Preempted | Event::Waits { .. } => {
+                sandbox.kill();
+                return Some(End::Timeout);
+            }
+        }
+    }
+}
