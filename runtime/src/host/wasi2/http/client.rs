@@ -404,6 +404,7 @@ fn send(
 fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let request = *call.owned::<OutgoingRequest>(1)?;
     let options = if call.is_some(2)? { *call.owned::<RequestOptions>(3)? } else { RequestOptions::default() };
+    let written = request.body.clone();
     let result = match send(call, request, options)? {
         Ok(future) => {
             let body = future.body.clone();
@@ -413,7 +414,13 @@ fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
             }
             Ok(own)
         }
-        Err(code) => Err(code),
+        Err(code) => {
+            // No message counts what is written of it from now on.
+            if let Some(body) = written {
+                body.abandon();
+            }
+            Err(code)
+        }
     };
     call.lower(4, result)
 }

@@ -406,6 +406,21 @@ fn only_listed_hosts_are_asked_and_what_is_no_request_is_refused() {
 }
 
 #[test]
+fn what_is_written_of_a_refused_request_goes_nowhere() {
+    let mut world = world();
+    let request = outgoing(&mut world, "a.example");
+    ask(&mut world, "[method]outgoing-request.body", &[request, RESULT]);
+    let body = handle(&mut world).unwrap();
+    let output = stream(&mut world, body);
+    let before = world.context.kept_bytes();
+    ask(&mut world, "[method]output-stream.write-zeroes", &[output, 1 << 19, RESULT]);
+    assert!(world.context.kept_bytes() >= before + (1 << 19));
+    assert_eq!(handled(&mut world, request), Err(15));
+    assert!(world.context.kept_bytes() <= before);
+    assert_eq!(write(&mut world, output, "more"), Some(1), "closed");
+}
+
+#[test]
 fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
     // Tasks of a worker go on while its guests wait.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
