@@ -48,9 +48,18 @@ struct OutgoingRequest {
     body: Option<Arc<Outgoing>>,
 }
 
+impl OutgoingRequest {
+    /// Bytes of its head.
+    fn head_bytes(&self) -> usize {
+        let authority = self.authority.as_ref().map_or(0, |authority| authority.as_str().len());
+        let target = self.target.as_ref().map_or(0, |target| target.as_str().len());
+        memory_bytes(&self.headers) + self.method.as_str().len() + authority + target
+    }
+}
+
 impl Resource for OutgoingRequest {
     fn memory_bytes(&self) -> usize {
-        memory_bytes(&self.headers) + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+        self.head_bytes() + self.body.as_ref().map_or(0, |body| body.memory_bytes())
     }
 
     fn dropped(&mut self) {
@@ -218,11 +227,13 @@ fn text<'c>(call: &'c Call<'_>, index: usize) -> Result<Option<&'c str>, Stop> {
 
 /// What is set, for the component: whether that failed.
 fn set<T>(call: &mut Call<'_>, value: Option<T>, set: impl FnOnce(&mut OutgoingRequest, T)) -> Result<Flat, Stop> {
-    let request = call.borrowed::<OutgoingRequest>(1)?;
+    let representation = call.representation::<OutgoingRequest>(1)?;
+    let request = call.context.ports.resource::<OutgoingRequest>(representation)?;
     let has_failed = value.is_none();
     if let Some(value) = value {
         set(request, value);
     }
+    call.context.ports.resources_mut().count(representation)?;
     Ok(Flat::from(has_failed))
 }
 
@@ -335,9 +346,9 @@ fn head(mut request: OutgoingRequest) -> Result<(Head, usize), ErrorCode> {
     if [Method::CONNECT, Method::TRACE].contains(&request.method) {
         return Err(ErrorCode::HttpRequestMethodInvalid);
     }
+    let bytes = request.head_bytes();
     let uri = uri(&mut request)?;
     let OutgoingRequest { method, headers, body, .. } = request;
-    let bytes = memory_bytes(&headers);
     let mut headers = Arc::unwrap_or_clone(headers);
     // The length is known where the body is.
     headers.remove(CONTENT_LENGTH);
@@ -378,7 +389,10 @@ fn send(
                 request_bytes += bytes.as_slice().len();
                 (RequestBody::from(bytes.into_bytes(None)), None)
             }
-            Some(Begun::Whole(bytes, trailers)) => (RequestBody::of(Sending::whole(bytes.into_bytes(None), trailers)), None),
+            Some(Begun::Whole(bytes, trailers)) => {
+                request_bytes += bytes.as_slice().len();
+                (RequestBody::of(Sending::whole(bytes.into_bytes(None), trailers)), None)
+            }
             Some(Begun::Writer(mut writer)) => {
                 writer.answer(usize::MAX, false);
                 let stream = writer.begin().map(|(_, stream)| stream);

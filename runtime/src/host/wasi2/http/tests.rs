@@ -406,6 +406,18 @@ fn only_listed_hosts_are_asked_and_what_is_no_request_is_refused() {
 }
 
 #[test]
+fn what_a_request_says_counts() {
+    let mut world = world();
+    let request = outgoing(&mut world, "a.example");
+    let before = world.context.kept_bytes();
+    let [at, bytes] = text(&mut world, 0, &format!("/{}", "a".repeat(3_999)));
+    assert_eq!(ask(&mut world, "[method]outgoing-request.set-path-with-query", &[request, 1, at, bytes]), 0);
+    assert_eq!(world.context.kept_bytes(), before + 4_000);
+    assert_eq!(ask(&mut world, "[method]outgoing-request.set-path-with-query", &[request, 0, 0, 0]), 0);
+    assert_eq!(world.context.kept_bytes(), before);
+}
+
+#[test]
 fn what_is_written_of_a_refused_request_goes_nowhere() {
     let mut world = world();
     let request = outgoing(&mut world, "a.example");
