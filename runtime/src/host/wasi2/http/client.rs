@@ -383,24 +383,22 @@ fn send(
         return Ok(Err(ErrorCode::ConnectionLimitReached));
     };
     let (sent, body) = match head.body_mut().take() {
-        // All of it, with nothing behind it: it needs no chunks.
         Some(outgoing) => match outgoing.begin() {
-            Some(Begun::Whole(bytes, None)) => {
-                request_bytes += bytes.as_slice().len();
-                (RequestBody::from(bytes.into_bytes(None)), None)
-            }
             Some(Begun::Whole(bytes, trailers)) => {
                 request_bytes += bytes.as_slice().len();
-                (RequestBody::of(Sending::whole(bytes.into_bytes(None), trailers)), None)
+                let bytes = bytes.into_bytes(None);
+                let sent = match trailers {
+                    // With nothing behind it, it needs no chunks.
+                    None => RequestBody::from(bytes),
+                    Some(trailers) => RequestBody::of(Sending::Whole(bytes, Some(trailers.into_map()))),
+                };
+                (sent, None)
             }
             Some(Begun::Writer(mut writer)) => {
                 writer.answer(usize::MAX, false);
-                let stream = writer.begin().map(|(_, stream)| stream);
+                let stream = writer.begin().map(|(_, stream)| Sending::Stream { stream, _share: Arc::clone(&share) });
                 outgoing.write_to(writer);
-                (
-                    stream.map_or_else(|| RequestBody::from(Bytes::new()), |stream| RequestBody::of(Sending::of(stream))),
-                    Some(outgoing),
-                )
+                (stream.map_or_else(|| RequestBody::from(Bytes::new()), RequestBody::of), Some(outgoing))
             }
             None => (RequestBody::from(Bytes::new()), None),
         },
@@ -500,19 +498,13 @@ fn consume(call: &mut Call<'_>) -> Result<Flat, Stop> {
 #[derive(Debug)]
 enum Sending {
     /// While it is written.
-    Stream(Stream),
+    Stream {
+        stream: Stream,
+        /// That the request is under way: a server may answer before it has all of it.
+        _share: Arc<Share>,
+    },
     /// All of it, and what comes behind it.
     Whole(Bytes, Option<HeaderMap>),
-}
-
-impl Sending {
-    const fn of(stream: Stream) -> Sending {
-        Sending::Stream(stream)
-    }
-
-    fn whole(bytes: Bytes, trailers: Option<Box<crate::reply::Fields>>) -> Sending {
-        Sending::Whole(bytes, trailers.map(|trailers| trailers.into_map()))
-    }
 }
 
 /// The component has not finished the body.
@@ -532,7 +524,7 @@ impl Body for Sending {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Unfinished>>> {
         match &mut *self {
-            Sending::Stream(stream) => match std::task::ready!(stream.poll_next(context)) {
+            Sending::Stream { stream, .. } => match std::task::ready!(stream.poll_next(context)) {
                 Some(Ok(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 Some(Err(failure)) => Poll::Ready(Some(Err(failure.into()))),
                 None => Poll::Ready(stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers.into_map())))),
@@ -544,14 +536,14 @@ impl Body for Sending {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Sending::Stream(stream) => stream.is_complete(),
+            Sending::Stream { stream, .. } => stream.is_complete(),
             Sending::Whole(bytes, trailers) => bytes.is_empty() && trailers.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Sending::Stream(stream) => stream.length().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Sending::Stream { stream, .. } => stream.length().map_or_else(SizeHint::default, SizeHint::with_exact),
             // Trailers come behind chunks.
             Sending::Whole(..) => SizeHint::default(),
         }
