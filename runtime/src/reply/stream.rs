@@ -372,14 +372,14 @@ impl Stream {
         state.end.clone()
     }
 
-    /// Bytes that are still to come, where that is known.
+    /// Bytes that are still to come, where that is known. Trailers that are to be sent come behind chunks, unless the function has said the length.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         let state = self.pipe.state();
+        let is_over = state.end == Some(Ok(())) || state.finish == Some(Ok(()));
+        let has_trailers = self.trails && state.trailers.is_some();
         match self.length {
-            None if (state.end == Some(Ok(())) || state.finish == Some(Ok(()))) && !self.is_bodiless => {
-                Some(state.bytes.as_slice().len() as u64)
-            }
+            None if is_over && !has_trailers && !self.is_bodiless => Some(state.bytes.as_slice().len() as u64),
             length => length,
         }
     }

@@ -134,6 +134,12 @@ fn trailers_come_behind_all_that_was_written() {
     let (_, mut stream) = writer.begin().unwrap();
     stream.without_trailers();
     assert!(stream.is_complete());
+    // What has trailers is sent without a length, even if it is over by then.
+    let (pipe, mut stream) = Writer::held(None).begin().unwrap();
+    pipe.finish(Ok(fields("x-sum")));
+    assert_eq!(stream.length(), None);
+    stream.without_trailers();
+    assert_eq!(stream.length(), Some(0));
 }
 
 #[test]

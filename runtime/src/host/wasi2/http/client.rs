@@ -396,7 +396,7 @@ fn send(
             }
             Some(Begun::Writer(mut writer)) => {
                 writer.answer(usize::MAX, false);
-                let stream = writer.begin().map(|(_, stream)| Sending::Stream { stream, _share: Arc::clone(&share) });
+                let stream = writer.begin().map(|(_, stream)| Sending::of(stream, Arc::clone(&share)));
                 outgoing.write_to(writer);
                 (stream.map_or_else(|| RequestBody::from(Bytes::new()), RequestBody::of), Some(outgoing))
             }
@@ -505,6 +505,16 @@ enum Sending {
     },
     /// All of it, and what comes behind it.
     Whole(Bytes, Option<HeaderMap>),
+}
+
+impl Sending {
+    /// What is written. Connections to other servers are HTTP/1.1, where nothing comes behind a body with a length.
+    fn of(mut stream: Stream, share: Arc<Share>) -> Sending {
+        if stream.length().is_some() {
+            stream.without_trailers();
+        }
+        Sending::Stream { stream, _share: share }
+    }
 }
 
 /// The component has not finished the body.
