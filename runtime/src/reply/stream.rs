@@ -266,6 +266,12 @@ impl Writer {
         &self.pipe
     }
 
+    /// How much was written.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Whether the other side wants no more.
     #[must_use]
     pub fn is_closed(&self) -> bool {

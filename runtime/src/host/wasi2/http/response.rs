@@ -158,7 +158,12 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
     let bytes_max = *bytes_max;
     let begun = body.and_then(|body| body.begin());
     let mut writer = match begun {
-        Some(Begun::Writer(writer)) => writer,
+        Some(Begun::Writer(writer)) => {
+            if !is_bodiless && writer.written() > bytes_max as u64 {
+                return Err(Stop::ReplyTooLarge);
+            }
+            writer
+        }
         _ if is_bodiless => {
             // There is nothing to say but how long it would be.
             let written = if let Some(Begun::Whole(whole, _)) = &begun { Some(whole.as_slice().len() as u64) } else { None };

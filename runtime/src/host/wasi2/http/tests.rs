@@ -15,7 +15,7 @@ use crate::component_trap::ComponentTrap;
 use crate::host::canonical::Lower as _;
 use crate::host::canonical::World;
 use crate::host::wasi2::http::ErrorCode;
-use crate::host::{Body, Flat, Process, RequestHead, Stop, wasi2};
+use crate::host::{Body, Flat, LogLines, Process, ReplyBytes, RequestHead, Stop, Streams, Writer, wasi2};
 use crate::outcome::Failure;
 use crate::reply::Stream;
 use crate::upstream::{Allowed, Upstream};
@@ -299,6 +299,25 @@ fn what_is_written_after_it_is_set_goes_out_at_once_and_waits_for_room() {
     assert_eq!((trailers.len(), trailers["x-sum"].as_bytes()), (1, &b"7"[..]));
     assert!(client.is_complete());
     assert_eq!(world.context.shortfall(), None);
+}
+
+#[test]
+fn what_was_written_before_it_is_set_is_no_larger_than_a_reply_may_be() {
+    for is_finished in [false, true] {
+        let process = Arc::new(Process::default());
+        let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
+        let mut world = World::with_streams(Streams::of_request(Body::default(), ReplyBytes::default(), 4, log), process);
+        let outparam = world.glue("response", 64).unwrap().0;
+        let (response, body) = response(&mut world, &[]);
+        let output = stream(&mut world, body);
+        assert_eq!(write(&mut world, output, "12345"), None);
+        if is_finished {
+            drop_stream(&mut world, output);
+            assert!(finish(&mut world, body, None));
+        }
+        let set = call(&mut world, "[static]response-outparam.set", &[outparam, 0, response, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(set, Err(Stop::ReplyTooLarge));
+    }
 }
 
 #[test]
