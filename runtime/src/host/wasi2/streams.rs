@@ -270,6 +270,12 @@ fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
     })
 }
 
+/// Whether the output stream of argument 1 takes anything, however long that takes.
+fn check_open(call: &mut Call<'_>) -> Result<Result<(), Fault>, Stop> {
+    let is_closed = matches!(call.borrowed::<OutputStream>(1)?, OutputStream::Body(outgoing) if outgoing.is_closed());
+    Ok(if is_closed { Err(Fault::Closed) } else { Ok(()) })
+}
+
 /// What is written.
 #[derive(Debug)]
 pub(in crate::host) enum Content {
@@ -399,7 +405,8 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
 fn check_write(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let representation = call.representation::<OutputStream>(1)?;
     let room = room(call, representation)? as u64;
-    call.lower_streamed(2, Ok(room))
+    let result = check_open(call)?.map(|()| room);
+    call.lower_streamed(2, result)
 }
 
 /// Writes so many bytes; the result is argument `index`.
@@ -434,8 +441,8 @@ fn blocking_write_zeroes_and_flush(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `flush(self) -> result<_, stream-error>` and `blocking-flush`: nothing is kept back.
 fn flush(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    call.borrowed::<OutputStream>(1)?;
-    call.lower_streamed(2, Ok(()))
+    let result = check_open(call)?;
+    call.lower_streamed(2, result)
 }
 
 /// `splice(self, src: borrow<input-stream>, len: u64) -> result<u64, stream-error>`

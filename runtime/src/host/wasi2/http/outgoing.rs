@@ -100,6 +100,11 @@ impl Outgoing {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether what is written of it goes nowhere.
+    pub(in crate::host) fn is_closed(&self) -> bool {
+        self.state().pipe.is_closed()
+    }
+
     /// Bytes that can be written now.
     pub(in crate::host) fn room_bytes(&self, streams: &mut Streams) -> usize {
         self.state().writer(streams).map_or(PERMIT_BYTES, |writer| writer.room_bytes())

@@ -520,6 +520,10 @@ fn what_is_kept_of_a_body_counts_until_its_message_goes() {
     assert!(world.context.kept_bytes() >= before + (1 << 19));
     drop_stream(&mut world, response);
     assert!(world.context.kept_bytes() <= before);
-    // Nobody reads it.
+    // Nothing reads it.
     assert_eq!(write(&mut world, output, "more"), Some(1));
+    ask(&mut world, "[method]output-stream.check-write", &[output, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1)), (vec![1], vec![1]), "closed");
+    ask(&mut world, "[method]output-stream.flush", &[output, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 4, 1)), (vec![1], vec![1]), "closed");
 }
