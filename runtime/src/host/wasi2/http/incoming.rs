@@ -34,6 +34,8 @@ struct State {
     trailers: HeaderMap,
     /// Why there is no more.
     failed: Option<ErrorCode>,
+    /// Whether a read has ended with that: from then on it is closed.
+    is_told: bool,
     /// How long each piece may take.
     piece_time: Duration,
     /// Until when the next one may, where it is waited for.
@@ -85,6 +87,7 @@ impl Arriving {
             piece: Bytes::new(),
             trailers: HeaderMap::new(),
             failed: None,
+            is_told: false,
             piece_time,
             until: None,
             share: Some(share),
@@ -114,11 +117,12 @@ impl Arriving {
             return None;
         }
         let length = state.piece.len().min(bytes_max);
-        Some(match state.failed {
-            _ if !state.piece.is_empty() => Ok(state.piece.split_to(length)),
-            Some(code) => Err(Fault::Http(code)),
-            None => Err(Fault::Closed),
-        })
+        if length > 0 {
+            return Some(Ok(state.piece.split_to(length)));
+        }
+        let was_told = std::mem::replace(&mut state.is_told, true);
+        let failed = state.failed.filter(|_| !was_told);
+        Some(Err(failed.map_or(Fault::Closed, Fault::Http)))
     }
 
     /// Ready with what came behind it; what of it is left is passed over.

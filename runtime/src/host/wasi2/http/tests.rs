@@ -451,13 +451,76 @@ fn what_is_written_of_a_refused_request_goes_nowhere() {
     assert_eq!(write(&mut world, output, "more"), Some(1), "closed");
 }
 
-#[test]
-fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
-    // Tasks of a worker go on while its guests wait.
+/// Lets tasks of a worker go on while its guests wait.
+fn tasks() -> tokio::runtime::Handle {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tasks = runtime.handle().clone();
-    let _guard = tasks.enter();
     thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    tasks
+}
+
+/// One that may ask the server at that address.
+fn asking(address: &str) -> World {
+    let allowed = Arc::new(Allowed::new(&[address.to_owned()]).unwrap());
+    let process = Process { upstream: Some(Arc::new(Upstream::new(allowed, Arc::default()))), ..Process::default() };
+    World::new(Body::default(), process)
+}
+
+/// Waits for the response of a request.
+fn answered(world: &mut World, future: u64) -> u64 {
+    let pollable = u64::from(ask(world, "[method]future-incoming-response.subscribe", &[future]));
+    ask(world, "[method]pollable.block", &[pollable]);
+    ask(world, "[method]future-incoming-response.get", &[future, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1), world.bytes(RESULT + 16, 1)), (vec![1], vec![0], vec![0]));
+    u64::from(world.u32(RESULT + 24))
+}
+
+/// The stream of a response's body.
+fn consumed(world: &mut World, response: u64) -> u64 {
+    ask(world, "[method]incoming-response.consume", &[response, RESULT]);
+    let body = handle(world).unwrap();
+    ask(world, "[method]incoming-body.stream", &[body, RESULT]);
+    handle(world).unwrap()
+}
+
+#[test]
+fn a_body_that_breaks_says_why_once() {
+    let tasks = tasks();
+    let _guard = tasks.enter();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut came = Vec::new();
+        while !came.ends_with(b"\r\n\r\n") {
+            let mut piece = [0; 4_096];
+            let count = stream.read(&mut piece).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&came));
+            came.extend_from_slice(&piece[..count]);
+        }
+        stream.write_all(b"HTTP/1.1 200 Well\r\ncontent-length: 10\r\n\r\nshort").unwrap();
+    });
+    let mut world = asking(&address);
+    let request = outgoing(&mut world, &address);
+    let future = handled(&mut world, request).unwrap();
+    let response = answered(&mut world, future);
+    let input = consumed(&mut world, response);
+    ask(&mut world, "[method]input-stream.blocking-read", &[input, 100, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), listed(&mut world, RESULT + 4)), (vec![0], b"short".to_vec()));
+    ask(&mut world, "[method]input-stream.blocking-read", &[input, 100, RESULT]);
+    assert_eq!(world.bytes(RESULT, 5), [1, 0, 0, 0, 0], "last-operation-failed");
+    let error = u64::from(world.u32(RESULT + 8));
+    ask(&mut world, "http-error-code", &[error, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1)), (vec![1], vec![7]), "connection-terminated");
+    ask(&mut world, "[method]input-stream.blocking-read", &[input, 100, RESULT]);
+    assert_eq!(world.bytes(RESULT, 5), [1, 0, 0, 0, 1], "closed");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
+    let tasks = tasks();
+    let _guard = tasks.enter();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = thread::spawn(move || {
@@ -473,9 +536,7 @@ fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
         stream.write_all(b"HTTP/1.1 203 Well\r\nconnection: close\r\nx-b: 2\r\n\r\nanswer").unwrap();
         String::from_utf8(came).unwrap()
     });
-    let allowed = Arc::new(Allowed::new(std::slice::from_ref(&address)).unwrap());
-    let process = Process { upstream: Some(Arc::new(Upstream::new(allowed, Arc::default()))), ..Process::default() };
-    let mut world = World::new(Body::default(), process);
+    let mut world = asking(&address);
     let request = outgoing(&mut world, &address);
     assert_eq!(ask(&mut world, "[method]outgoing-request.set-method", &[request, 2, 0, 0]), 0);
     ask(&mut world, "[method]outgoing-request.body", &[request, RESULT]);
@@ -488,19 +549,12 @@ fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
     assert_eq!(write(&mut world, output, "after"), None);
     drop_stream(&mut world, output);
     assert!(finish(&mut world, body, None));
-    let pollable = u64::from(ask(&mut world, "[method]future-incoming-response.subscribe", &[future]));
-    ask(&mut world, "[method]pollable.block", &[pollable]);
-    ask(&mut world, "[method]future-incoming-response.get", &[future, RESULT]);
-    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1), world.bytes(RESULT + 16, 1)), (vec![1], vec![0], vec![0]));
-    let response = u64::from(world.u32(RESULT + 24));
+    let response = answered(&mut world, future);
     assert_eq!(ask(&mut world, "[method]incoming-response.status", &[response]), 203);
     let headers = u64::from(ask(&mut world, "[method]incoming-response.headers", &[response]));
     ask(&mut world, "[method]fields.entries", &[headers, RESULT]);
     assert_eq!(world.u32(RESULT + 4), 1);
-    ask(&mut world, "[method]incoming-response.consume", &[response, RESULT]);
-    let body = handle(&mut world).unwrap();
-    ask(&mut world, "[method]incoming-body.stream", &[body, RESULT]);
-    let input = handle(&mut world).unwrap();
+    let input = consumed(&mut world, response);
     ask(&mut world, "[method]input-stream.blocking-read", &[input, 100, RESULT]);
     assert_eq!((world.bytes(RESULT, 1), listed(&mut world, RESULT + 4)), (vec![0], b"answer".to_vec()));
     ask(&mut world, "[method]input-stream.blocking-read", &[input, 100, RESULT]);
