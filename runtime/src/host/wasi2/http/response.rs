@@ -13,6 +13,7 @@ use super::fields::{HttpFields, memory_bytes};
 use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
 use crate::host::Effect::{External, Safe};
 use crate::host::canonical::{Resource, Typed, canonical, number};
+use crate::host::wasi::Errno;
 use crate::host::{Call, Flat, HostFunction, Output, Stop};
 use crate::reply::{Fields, ReplyBytes, ReplyHead, Unfinished, Writer};
 
@@ -135,6 +136,17 @@ fn is_bodiless(call: &Call<'_>, status: StatusCode) -> Result<bool, Stop> {
     Ok(wants_no_body.is_some_and(|wants_no_body| is_empty(status) || wants_no_body))
 }
 
+/// Writes all of it to where standard output goes, which may take less at a time.
+fn write_all(output: &mut Output, mut bytes: &[u8]) -> Result<(), Stop> {
+    while !bytes.is_empty() {
+        match output.write(bytes)? {
+            0 => return Err(Errno::IO.into()),
+            count => bytes = &bytes[count..],
+        }
+    }
+    Ok(())
+}
+
 /// Begins the reply.
 fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
     let OutgoingResponse { status, headers, body } = response;
@@ -153,7 +165,7 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
             Some(Begun::Writer(writer)) => writer.pipe().take().0,
             None => return Ok(()),
         };
-        return streams.output.write(bytes.as_slice()).map(|_| ());
+        return write_all(&mut streams.output, bytes.as_slice());
     };
     let bytes_max = *bytes_max;
     let begun = body.and_then(|body| body.begin());
