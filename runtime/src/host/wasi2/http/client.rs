@@ -330,9 +330,12 @@ fn uri(request: &mut OutgoingRequest) -> Result<Uri, ErrorCode> {
     if ![Scheme::HTTP, Scheme::HTTPS].contains(&scheme) {
         return Err(ErrorCode::HttpProtocolError);
     }
-    // A name and a password would go into the header `host`.
-    let authority =
-        request.authority.take().filter(|authority| !authority.as_str().contains('@') && !authority.host().is_empty());
+    // A name and a password would go into the header `host`, as would a port that is none.
+    let is_server = |authority: &Authority| {
+        let has_port = authority.as_str().len() > authority.host().len();
+        !authority.as_str().contains('@') && !authority.host().is_empty() && (!has_port || authority.port_u16().is_some())
+    };
+    let authority = request.authority.take().filter(is_server);
     let target = request.target.take().unwrap_or_else(|| PathAndQuery::from_static("/"));
     let uri = Uri::builder().scheme(scheme).authority(authority.ok_or(ErrorCode::HttpRequestUriInvalid)?);
     uri.path_and_query(target).build().map_err(|_| ErrorCode::HttpRequestUriInvalid)

@@ -404,8 +404,10 @@ fn only_listed_hosts_are_asked_and_what_is_no_request_is_refused() {
     let mut world = world();
     let request = outgoing(&mut world, "a.example");
     assert_eq!(handled(&mut world, request), Err(15));
-    let request = outgoing(&mut world, "user@a.example");
-    assert_eq!(handled(&mut world, request), Err(19));
+    for authority in ["user@a.example", "a.example:99999", "a.example:", ":80"] {
+        let request = outgoing(&mut world, authority);
+        assert_eq!(handled(&mut world, request), Err(19), "{authority}");
+    }
     let request = outgoing(&mut world, "a.example");
     assert_eq!(ask(&mut world, "[method]outgoing-request.set-authority", &[request, 0, 0, 0]), 0);
     assert_eq!(handled(&mut world, request), Err(19));
