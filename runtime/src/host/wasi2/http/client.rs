@@ -35,7 +35,7 @@ use crate::upstream::RequestBody;
 /// Module name of the one function that makes requests.
 const HANDLER: &str = "wasi:http/outgoing-handler@0.2";
 /// The longest method, path or authority.
-const TEXT_BYTES_MAX: usize = 8 << 10;
+const TEXT_BYTES_MAX: u64 = 8 << 10;
 
 /// An `outgoing-request`.
 #[derive(Debug)]
@@ -222,7 +222,7 @@ fn method(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// The string at argument `index`, if it is not too long.
 fn text<'c>(call: &'c Call<'_>, index: usize) -> Result<Option<&'c str>, Stop> {
-    call.text(index).map(|text| Some(text).filter(|text| text.len() <= TEXT_BYTES_MAX))
+    call.text_within(index, TEXT_BYTES_MAX)
 }
 
 /// What is set, for the component: whether that failed.

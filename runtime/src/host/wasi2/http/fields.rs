@@ -20,6 +20,8 @@ const FIELDS_MAX: usize = 1_024;
 const FIELDS_BYTES_MAX: usize = 128 << 10;
 /// What a field takes beside its name and value.
 const FIELD_BYTES: usize = 64;
+/// The longest name that a field can have.
+const NAME_BYTES_MAX: u64 = (1 << 16) - 1;
 /// What is a connection's, or the host's to say: components neither see nor set them.
 const FORBIDDEN: [HeaderName; 9] = [
     CONNECTION,
@@ -102,6 +104,11 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(TYPES, "[method]fields.clone", &[I32, I32], &[I32], Safe, clone),
 ];
 
+/// The name whose address and length are arguments 2 and 3; an empty one, which is none, where it is too long.
+fn name<'c>(call: &'c Call<'_>) -> Result<&'c str, Stop> {
+    Ok(call.text_within(2, NAME_BYTES_MAX)?.unwrap_or_default())
+}
+
 /// A field's name that a component may set.
 fn settable(name: &str) -> Result<HeaderName, HeaderError> {
     let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| HeaderError::InvalidSyntax)?;
@@ -167,7 +174,7 @@ fn from_list(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `get(self, name: field-name) -> list<field-value>`
 fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = HeaderName::from_bytes(call.text(2)?.as_bytes());
+    let name = HeaderName::from_bytes(name(call)?.as_bytes());
     let fields = call.borrowed::<HttpFields>(1)?;
     // What is no name names none.
     let all = name.iter().flat_map(|name| fields.map.get_all(name));
@@ -177,14 +184,14 @@ fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `has(self, name: field-name) -> bool`
 fn has(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = HeaderName::from_bytes(call.text(2)?.as_bytes());
+    let name = HeaderName::from_bytes(name(call)?.as_bytes());
     let fields = call.borrowed::<HttpFields>(1)?;
     Ok(Flat::from(name.is_ok_and(|name| fields.map.contains_key(name))))
 }
 
 /// `set(self, name: field-name, value: list<field-value>) -> result<_, header-error>`
 fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let (name, bytes) = (settable(call.text(2)?), call.list::<Bytes>(4)?);
+    let (name, bytes) = (settable(name(call)?), call.list::<Bytes>(4)?);
     let result = change(call, bytes.len(), |map| {
         let (name, values) = (name?, bytes.iter().map(|bytes| value(bytes)).collect::<Result<Vec<_>, _>>()?);
         map.remove(&name);
@@ -198,7 +205,7 @@ fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `delete(self, name: field-name) -> result<_, header-error>`
 fn delete(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = settable(call.text(2)?);
+    let name = settable(name(call)?);
     let result = change(call, 0, |map| {
         map.remove(name?);
         Ok(())
@@ -208,7 +215,11 @@ fn delete(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `append(self, name: field-name, value: field-value) -> result<_, header-error>`
 fn append(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let (name, bytes) = (settable(call.text(2)?), value(call.bytes(4)?));
+    let bytes = call.bytes(4)?;
+    if bytes.len() > FIELDS_BYTES_MAX {
+        return Err(ComponentTrap::FieldsTooLarge.into());
+    }
+    let (name, bytes) = (settable(name(call)?), value(bytes));
     let result = change(call, 1, |map| {
         map.append(name?, bytes?);
         Ok(())
