@@ -260,6 +260,11 @@ impl Writer {
         self.room_bytes_max = BYTES_MAX;
     }
 
+    /// Nothing is said of its length.
+    pub const fn without_length(&mut self) {
+        self.length = None;
+    }
+
     /// What both sides share.
     #[must_use]
     pub const fn pipe(&self) -> &Arc<Pipe> {

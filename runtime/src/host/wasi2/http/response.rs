@@ -179,8 +179,7 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
         _ if is_bodiless => {
             // There is nothing to say but how long it would be.
             let written = if let Some(Begun::Whole(whole, _)) = &begun { Some(whole.as_slice().len() as u64) } else { None };
-            let length = length.or(written).filter(|_| !is_empty(status));
-            Writer::new(ReplyBytes::default(), bytes_max, length, is_bodiless, false)
+            Writer::new(ReplyBytes::default(), bytes_max, length.or(written), is_bodiless, false)
         }
         Some(Begun::Whole(whole, trailers)) => {
             if whole.as_slice().len() > bytes_max {
@@ -197,6 +196,9 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
         }
     };
     writer.answer(bytes_max, is_bodiless);
+    if is_bodiless && is_empty(status) {
+        writer.without_length();
+    }
     streams.output = Output::Stream(writer);
     Ok(())
 }

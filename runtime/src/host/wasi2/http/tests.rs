@@ -366,6 +366,25 @@ fn an_answer_to_head_has_the_length_and_nothing_else() {
 }
 
 #[test]
+fn a_response_that_never_has_a_body_has_no_length() {
+    for is_finished in [false, true] {
+        let (mut world, _, outparam) = serving(Method::GET, Body::default());
+        let (empty, body) = response(&mut world, &[("content-length", "5")]);
+        assert_eq!(ask(&mut world, "[method]outgoing-response.set-status-code", &[empty, 204]), 0);
+        let output = stream(&mut world, body);
+        assert_eq!(write(&mut world, output, "12345"), None);
+        if is_finished {
+            drop_stream(&mut world, output);
+            assert!(finish(&mut world, body, None));
+        }
+        set(&mut world, outparam, empty);
+        let (_, client, _) = world.context.take_stream().unwrap();
+        assert_eq!((client.length(), client.is_complete()), (None, true));
+        assert_eq!(world.context.shortfall(), None);
+    }
+}
+
+#[test]
 fn an_error_in_place_of_a_response_is_a_status() {
     for (case, status) in [(38, 500), (15, 500), (6, 502), (33, 502)] {
         let (mut world, _, outparam) = serving(Method::GET, Body::default());
