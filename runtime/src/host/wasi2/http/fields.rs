@@ -18,8 +18,8 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 const FIELDS_MAX: usize = 1_024;
 /// Their names and values together.
 const FIELDS_BYTES_MAX: usize = 128 << 10;
-/// What a field takes beside its name and value.
-const FIELD_BYTES: usize = 64;
+/// What a place for a field takes beside its name and value.
+const FIELD_BYTES: usize = 128;
 /// The longest name that a field can have.
 const NAME_BYTES_MAX: u64 = (1 << 16) - 1;
 /// What is a connection's, or the host's to say: components neither see nor set them.
@@ -53,9 +53,14 @@ pub(super) enum HeaderError {
 
 enums! { HeaderError }
 
-/// Names and values, and what they take beside.
+/// Bytes of names and values.
+fn content_bytes(map: &HeaderMap) -> usize {
+    map.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+}
+
+/// The same with what they take beside: a map has more places than fields, and further ones for fields of one name.
 pub(super) fn memory_bytes(map: &HeaderMap) -> usize {
-    map.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD_BYTES).sum()
+    content_bytes(map) + (map.capacity() + map.len() - map.keys_len()) * FIELD_BYTES
 }
 
 /// What components may see.
@@ -125,11 +130,7 @@ fn check_count(map: &HeaderMap, more: usize) -> Result<(), Stop> {
 }
 
 fn check_bytes(map: &HeaderMap) -> Result<(), Stop> {
-    if memory_bytes(map) > FIELDS_BYTES_MAX + FIELDS_MAX * FIELD_BYTES {
-        Err(ComponentTrap::FieldsTooLarge.into())
-    } else {
-        Ok(())
-    }
+    if content_bytes(map) > FIELDS_BYTES_MAX { Err(ComponentTrap::FieldsTooLarge.into()) } else { Ok(()) }
 }
 
 /// Changes the fields of argument 1, where they may be changed; so many may come to be in them.

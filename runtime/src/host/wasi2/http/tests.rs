@@ -185,6 +185,8 @@ fn fields_answer_as_their_interface_says() {
         (3, b"x-a".to_vec(), b"1".to_vec())
     );
     let before = world.context.kept_bytes();
+    self::fields(&mut world, &[("x-d", "4")]);
+    assert!(world.context.kept_bytes() > before + 500, "a map is larger than what is in it");
     let long = "y".repeat(3_000);
     let many = (0..100).try_for_each(|_| append(&mut world, fields, "x-long", &long).map(|_| ()));
     assert_eq!(many, Err(Stop::Trap(ComponentTrap::FieldsTooLarge)));
