@@ -82,6 +82,8 @@ pub(in crate::host) enum InputStream {
     Response(Arc<Arriving>),
     /// A file, from that offset on.
     File(OpenFile, u64),
+    /// What was a file, and has failed.
+    Failed,
 }
 
 /// An `output-stream`.
@@ -95,6 +97,8 @@ pub(in crate::host) enum OutputStream {
     Body(Arc<Outgoing>),
     /// A file, from that place on.
     File(OpenFile, To),
+    /// What was a file, and has failed.
+    Failed,
 }
 
 impl Resource for InputStream {
@@ -107,7 +111,7 @@ impl Resource for InputStream {
             InputStream::Standard if look.streams.is_http => Ok(true),
             InputStream::Standard | InputStream::Request => look.at_input(),
             InputStream::Response(arriving) => Ok(arriving.is_ready(look)),
-            InputStream::File(..) => Ok(true),
+            InputStream::File(..) | InputStream::Failed => Ok(true),
         }
     }
 }
@@ -122,7 +126,7 @@ impl Resource for OutputStream {
             OutputStream::Output if look.streams.is_http => Ok(true),
             OutputStream::Output => Ok(look.at_output()),
             OutputStream::Body(outgoing) => Ok(outgoing.is_ready(look)),
-            OutputStream::Errors | OutputStream::File(..) => Ok(true),
+            OutputStream::Errors | OutputStream::File(..) | OutputStream::Failed => Ok(true),
         }
     }
 }
@@ -149,6 +153,7 @@ pub(in crate::host) fn read_then(
     let ports = &mut call.context.ports;
     let is_http = ports.streams()?.is_http;
     match ports.resource::<InputStream>(representation)? {
+        InputStream::Failed => then(call, Err(Fault::Closed)),
         InputStream::Standard if is_http => then(call, Err(Fault::Closed)),
         InputStream::Standard | InputStream::Request => match read_input(ports, length, blocking)? {
             Some(result) => then(call, result),
@@ -180,7 +185,10 @@ pub(in crate::host) fn read_then(
                         }
                         Ok(bytes.into())
                     }
-                    Err(errno) => Err(Fault::Failed(errno, true)),
+                    Err(errno) => {
+                        *call.context.ports.resource::<InputStream>(representation)? = InputStream::Failed;
+                        Err(Fault::Failed(errno, true))
+                    }
                 };
                 then(call, result)
             })
@@ -265,14 +273,18 @@ fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
             Output::Stream(writer) => writer.room_bytes(),
             Output::Reply { .. } | Output::File(_) | Output::Log(_) => PERMIT_BYTES,
         },
-        OutputStream::Errors => PERMIT_BYTES,
+        OutputStream::Errors | OutputStream::Failed => PERMIT_BYTES,
         OutputStream::File(..) => TRANSFER_BYTES_MAX as usize,
     })
 }
 
 /// Whether the output stream of argument 1 takes anything, however long that takes.
 fn check_open(call: &mut Call<'_>) -> Result<Result<(), Fault>, Stop> {
-    let is_closed = matches!(call.borrowed::<OutputStream>(1)?, OutputStream::Body(outgoing) if outgoing.is_closed());
+    let is_closed = match call.borrowed::<OutputStream>(1)? {
+        OutputStream::Body(outgoing) => outgoing.is_closed(),
+        OutputStream::Failed => true,
+        OutputStream::Output | OutputStream::Errors | OutputStream::File(..) => false,
+    };
     Ok(if is_closed { Err(Fault::Closed) } else { Ok(()) })
 }
 
@@ -321,6 +333,7 @@ pub(in crate::host) fn write_then(
             Err(code) => return then(call, Err(Fault::Http(code))),
         },
         OutputStream::Output | OutputStream::Errors => None,
+        OutputStream::Failed => return then(call, Err(Fault::Closed)),
     };
     if let Some((file, to)) = file {
         let mut bytes = Vec::with_capacity(length - done);
@@ -331,7 +344,10 @@ pub(in crate::host) fn write_then(
             call,
             move || write_file(&file, to, &bytes),
             move |call, (count, result)| {
-                if let OutputStream::File(_, To::Offset(at)) = call.context.ports.resource(representation)? {
+                let stream = call.context.ports.resource::<OutputStream>(representation)?;
+                if result.is_err() {
+                    *stream = OutputStream::Failed;
+                } else if let OutputStream::File(_, To::Offset(at)) = stream {
                     *at += count as u64;
                 }
                 then(call, result.map_err(|errno| Fault::Failed(errno, true)))
@@ -387,7 +403,7 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
             }
             return Ok(count);
         }
-        OutputStream::File(..) => false,
+        OutputStream::File(..) | OutputStream::Failed => false,
     };
     let output = if is_logged { ports.log()? } else { &mut ports.streams_mut()?.output };
     if !matches!(output, Output::File(_)) {

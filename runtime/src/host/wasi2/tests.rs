@@ -293,6 +293,20 @@ fn files_are_opened_written_and_read_below_granted_folders() {
     world.stream("input-stream.read", &[input, 3, RESULT]).unwrap();
     assert_eq!((world.u32(RESULT), world.u32(RESULT + 4)), (1, 1));
 
+    // A stream that has failed says why once.
+    world.file("descriptor.write-via-stream", &[file, i64::MAX.cast_unsigned()], 4).unwrap();
+    let output = u64::from(world.u32(RESULT + 4));
+    world.file("descriptor.read-via-stream", &[file, i64::MAX.cast_unsigned()], 4).unwrap();
+    let input = u64::from(world.u32(RESULT + 4));
+    for case in [0, 1] {
+        world.stream("output-stream.blocking-write-and-flush", &[output, at, 2, RESULT]).unwrap();
+        assert_eq!((world.u32(RESULT), world.u32(RESULT + 4)), (1, case));
+        world.stream("input-stream.blocking-read", &[input, 2, RESULT]).unwrap();
+        assert_eq!((world.u32(RESULT), world.u32(RESULT + 4)), (1, case));
+    }
+    world.stream("output-stream.check-write", &[output, RESULT]).unwrap();
+    assert_eq!((world.u32(RESULT), world.u32(RESULT + 8)), (1, 1));
+
     world.file("descriptor.set-size", &[file, 3], 1).unwrap();
     world.file("descriptor.set-times", &[file, 2, 7, 500, 0, 0, 0], 1).unwrap();
     world.file("descriptor.stat", &[file], 8).unwrap();
