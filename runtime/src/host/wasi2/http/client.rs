@@ -21,7 +21,7 @@ use super::TYPES;
 use super::error::ErrorCode;
 use super::fields::{HttpFields, memory_bytes, visible};
 use super::incoming::{Arriving, IncomingBody};
-use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
+use super::outgoing::{Begun, Outgoing, OutgoingBody};
 use super::request::{HttpMethod, HttpScheme, METHODS};
 use crate::host::Effect::{External, Safe};
 use crate::host::canonical::{Look, Own, Pollable, Resource, Subject, Typed, canonical, number};
@@ -200,15 +200,8 @@ fn constructor(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let representation = call.representation::<OutgoingRequest>(1)?;
     let request = call.borrowed::<OutgoingRequest>(1)?;
-    let outgoing = match content_length(&request.headers) {
-        Ok(length) if request.body.is_none() => Some(Outgoing::new(true, length, representation)),
-        _ => None,
-    };
-    let result = match outgoing {
-        Some(outgoing) => {
-            request.body = Some(Arc::clone(&outgoing));
-            Ok(call.give(OutgoingBody::new(outgoing))?)
-        }
+    let result = match OutgoingBody::of(&mut request.body, &request.headers, true, representation) {
+        Some(body) => Ok(call.give(body)?),
         None => Err(()),
     };
     call.lower(2, result)

@@ -88,7 +88,7 @@ impl State {
 
 impl Outgoing {
     /// The body of a message with that `content-length`.
-    pub(super) fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
+    fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
         let writer = Writer::held(length);
         let pipe = Arc::clone(writer.pipe());
         let state = State { place: Place::Writer(writer), message, pipe, is_request, length, written: 0 };
@@ -215,9 +215,17 @@ pub(super) struct OutgoingBody {
 }
 
 impl OutgoingBody {
-    /// That body.
-    pub(super) const fn new(outgoing: Arc<Outgoing>) -> OutgoingBody {
-        OutgoingBody { outgoing, is_written: false }
+    /// The body of a message with these headers, which the message knows from now on; none where it has one, or the headers say no length that is one.
+    pub(super) fn of(
+        body: &mut Option<Arc<Outgoing>>,
+        headers: &HeaderMap,
+        is_request: bool,
+        message: u32,
+    ) -> Option<OutgoingBody> {
+        let length = content_length(headers).ok().filter(|_| body.is_none())?;
+        let outgoing = Outgoing::new(is_request, length, message);
+        *body = Some(Arc::clone(&outgoing));
+        Some(OutgoingBody { outgoing, is_written: false })
     }
 }
 

@@ -98,15 +98,8 @@ fn headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let representation = call.representation::<OutgoingResponse>(1)?;
     let response = call.borrowed::<OutgoingResponse>(1)?;
-    let outgoing = match content_length(&response.headers) {
-        Ok(length) if response.body.is_none() => Some(Outgoing::new(false, length, representation)),
-        _ => None,
-    };
-    let result = match outgoing {
-        Some(outgoing) => {
-            response.body = Some(Arc::clone(&outgoing));
-            Ok(call.give(OutgoingBody::new(outgoing))?)
-        }
+    let result = match OutgoingBody::of(&mut response.body, &response.headers, false, representation) {
+        Some(body) => Ok(call.give(body)?),
         None => Err(()),
     };
     call.lower(2, result)
