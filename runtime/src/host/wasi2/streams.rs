@@ -136,7 +136,7 @@ impl Typed for OutputStream {
 }
 
 /// `subscribe(self) -> pollable`
-fn subscribe<T: Typed>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+pub(super) fn subscribe<T: Typed>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let representation = call.representation::<T>(1)?;
     call.borrowed::<T>(1)?;
     call.give_child(Pollable(Subject::Of(representation)), Some(representation)).map(|own| Flat::from(own.0))

@@ -24,9 +24,10 @@ use super::incoming::{Arriving, IncomingBody};
 use super::outgoing::{Begun, Outgoing, OutgoingBody};
 use super::request::{HttpMethod, HttpScheme, METHODS};
 use crate::host::Effect::{External, Safe};
-use crate::host::canonical::{Look, Own, Pollable, Resource, Subject, Typed, canonical, number};
+use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
 use crate::host::fetch::{Answered, Exchange, Share, WAIT_TIME_MAX, begin, share};
 use crate::host::fetch_span::ClientSpan;
+use crate::host::wasi2::streams::subscribe;
 use crate::host::{Call, Flat, HostFunction, Stop};
 use crate::outcome::Failure as Outcome;
 use crate::reply::Stream;
@@ -182,7 +183,14 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
         set_time(call, |options| &mut options.between_bytes)
     }),
     canonical(HANDLER, "handle", &[I32, I32, I32, I32, I32], &[I32], External, handle),
-    canonical(TYPES, "[method]future-incoming-response.subscribe", &[I32, I32], &[I32], Safe, subscribe),
+    canonical(
+        TYPES,
+        "[method]future-incoming-response.subscribe",
+        &[I32, I32],
+        &[I32],
+        Safe,
+        subscribe::<FutureIncomingResponse>,
+    ),
     canonical(TYPES, "[method]future-incoming-response.get", &[I32, I32, I32], &[I32], External, get),
     canonical(TYPES, "[method]incoming-response.status", &[I32, I32], &[I32], Safe, status),
     canonical(TYPES, "[method]incoming-response.headers", &[I32, I32], &[I32], Safe, response_headers),
@@ -431,12 +439,6 @@ fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
         }
     };
     call.lower(4, result)
-}
-
-/// `subscribe(self) -> pollable`
-fn subscribe(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let representation = call.representation::<FutureIncomingResponse>(1)?;
-    call.give_child(Pollable(Subject::Of(representation)), Some(representation)).map(|own| Flat::from(own.0))
 }
 
 /// `get(self) -> option<result<result<incoming-response, error-code>>>`: none before it is there; once.

@@ -14,10 +14,10 @@ use super::TYPES;
 use super::error::ErrorCode;
 use super::fields::{HttpFields, memory_bytes, visible};
 use crate::host::Effect::{Head, Safe, Stream};
-use crate::host::canonical::{Look, Own, Pollable, Resource, Subject, Typed, canonical, number};
+use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
 use crate::host::fetch::Share;
 use crate::host::wasi2::error::Fault;
-use crate::host::wasi2::streams::InputStream;
+use crate::host::wasi2::streams::{InputStream, subscribe};
 use crate::host::{Call, Flat, HeadField, HostFunction, Input, Stop};
 
 /// The body of a response, as it comes.
@@ -238,7 +238,7 @@ fn trailers(look: &mut Look<'_>) -> Result<Option<Result<HeaderMap, ErrorCode>>,
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(TYPES, "[method]incoming-body.stream", &[I32, I32, I32], &[], Stream, stream),
     canonical(TYPES, "[static]incoming-body.finish", &[I32, I32], &[I32], Stream, finish),
-    canonical(TYPES, "[method]future-trailers.subscribe", &[I32, I32], &[I32], Safe, subscribe),
+    canonical(TYPES, "[method]future-trailers.subscribe", &[I32, I32], &[I32], Safe, subscribe::<FutureTrailers>),
     canonical(TYPES, "[method]future-trailers.get", &[I32, I32, I32], &[I32], Head, get),
 ];
 
@@ -259,12 +259,6 @@ fn stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let IncomingBody { of, .. } = *call.owned::<IncomingBody>(1)?;
     call.give(FutureTrailers { of, came: None, is_taken: false }).map(|own| Flat::from(own.0))
-}
-
-/// `subscribe(self) -> pollable`
-fn subscribe(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let representation = call.representation::<FutureTrailers>(1)?;
-    call.give_child(Pollable(Subject::Of(representation)), Some(representation)).map(|own| Flat::from(own.0))
 }
 
 /// `get(self) -> option<result<result<option<trailers>, error-code>>>`: none before they are there; once.
