@@ -96,7 +96,8 @@ struct FutureIncomingResponse {
     body: Option<Arc<Outgoing>>,
     /// Bytes of the request, which are kept until the response begins.
     request_bytes: usize,
-    share: Arc<Share>,
+    /// That the request is under way; none when the response was given away, whose body says it then.
+    share: Option<Arc<Share>>,
 }
 
 enum State {
@@ -413,7 +414,7 @@ fn send(
     let connect = options.connect.map(Duration::from_nanos);
     let state = State::Sent(begin(upstream, request, time_of(options.first_byte), connect, span));
     let piece_time = time_of(options.between_bytes);
-    Ok(Ok(FutureIncomingResponse { state, piece_time, body, request_bytes, share }))
+    Ok(Ok(FutureIncomingResponse { state, piece_time, body, request_bytes, share: Some(share) }))
 }
 
 /// `handle(request: outgoing-request, options: option<request-options>) -> result<future-incoming-response, error-code>`
@@ -449,7 +450,7 @@ fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
         return call.lower::<Given>(2, None);
     }
     let future = call.context.ports.resource::<FutureIncomingResponse>(representation)?;
-    let (piece_time, share) = (future.piece_time, Arc::clone(&future.share));
+    let (piece_time, share) = (future.piece_time, future.share.take());
     future.request_bytes = 0;
     let state = std::mem::replace(&mut future.state, State::Taken);
     call.context.ports.resources_mut().count(representation)?;

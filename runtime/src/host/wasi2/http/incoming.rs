@@ -81,7 +81,7 @@ impl State {
 
 impl Arriving {
     /// Of a response. `share` says that its request is under way.
-    pub(super) fn new(incoming: Incoming, piece_time: Duration, share: Arc<Share>) -> Arriving {
+    pub(super) fn new(incoming: Incoming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
         let state = State {
             incoming: Some(incoming),
             piece: Bytes::new(),
@@ -90,7 +90,7 @@ impl Arriving {
             is_told: false,
             piece_time,
             until: None,
-            share: Some(share),
+            share,
         };
         Arriving(Mutex::new(state))
     }
