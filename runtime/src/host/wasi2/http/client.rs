@@ -12,7 +12,7 @@ use std::time::Duration;
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{CONTENT_LENGTH, HeaderMap, TE};
+use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TE};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::{Method, Request, Uri};
 use tracing::Level;
@@ -410,6 +410,10 @@ fn send(
         None => (RequestBody::from(Bytes::new()), None),
     };
     let mut request = head.map(|_| sent);
+    // Where there usually is a body, it is said that there is none (RFC 9110, 8.6).
+    if [Method::POST, Method::PUT, Method::PATCH].contains(request.method()) && request.body().is_end_stream() {
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let connect = options.connect.map(Duration::from_nanos);
     let state = State::Sent(begin(upstream, request, time_of(options.first_byte), connect, span));

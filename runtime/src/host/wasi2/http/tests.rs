@@ -506,23 +506,46 @@ fn consumed(world: &mut World, response: u64) -> u64 {
     handle(world).unwrap()
 }
 
-#[test]
-fn a_body_that_breaks_says_why_once() {
-    let tasks = tasks();
-    let _guard = tasks.enter();
+/// A server that answers one request when what it sends ends so; its address, and what came.
+fn server(ends: &'static [&'static [u8]], answer: &'static [u8]) -> (String, thread::JoinHandle<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut came = Vec::new();
-        while !came.ends_with(b"\r\n\r\n") {
+        while !ends.iter().any(|end| came.ends_with(end)) {
             let mut piece = [0; 4_096];
             let count = stream.read(&mut piece).unwrap();
             assert!(count > 0, "{}", String::from_utf8_lossy(&came));
             came.extend_from_slice(&piece[..count]);
         }
-        stream.write_all(b"HTTP/1.1 200 Well\r\ncontent-length: 10\r\n\r\nshort").unwrap();
+        stream.write_all(answer).unwrap();
+        String::from_utf8(came).unwrap()
     });
+    (address, server)
+}
+
+#[test]
+fn a_request_without_a_body_says_so_where_one_is_usual() {
+    let tasks = tasks();
+    let _guard = tasks.enter();
+    for (method, says) in [(0, false), (2, true), (3, true), (4, false), (8, true)] {
+        let (address, server) = server(&[b"\r\n\r\n"], b"HTTP/1.1 204 Well\r\nconnection: close\r\n\r\n");
+        let mut world = asking(&address);
+        let request = outgoing(&mut world, &address);
+        assert_eq!(ask(&mut world, "[method]outgoing-request.set-method", &[request, method, 0, 0]), 0);
+        let future = handled(&mut world, request).unwrap();
+        answered(&mut world, future);
+        let came = server.join().unwrap();
+        assert_eq!(came.contains("content-length: 0\r\n"), says, "{came}");
+    }
+}
+
+#[test]
+fn a_body_that_breaks_says_why_once() {
+    let tasks = tasks();
+    let _guard = tasks.enter();
+    let (address, server) = server(&[b"\r\n\r\n"], b"HTTP/1.1 200 Well\r\ncontent-length: 10\r\n\r\nshort");
     let mut world = asking(&address);
     let request = outgoing(&mut world, &address);
     let future = handled(&mut world, request).unwrap();
@@ -544,21 +567,9 @@ fn a_body_that_breaks_says_why_once() {
 fn a_request_goes_out_with_its_body_and_the_response_comes_back() {
     let tasks = tasks();
     let _guard = tasks.enter();
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut came = Vec::new();
-        // In chunks, unless all of it was written before the connection was made.
-        while !came.ends_with(b"0\r\n\r\n") && !came.ends_with(b"before after") {
-            let mut piece = [0; 4_096];
-            let count = stream.read(&mut piece).unwrap();
-            assert!(count > 0, "{}", String::from_utf8_lossy(&came));
-            came.extend_from_slice(&piece[..count]);
-        }
-        stream.write_all(b"HTTP/1.1 203 Well\r\nconnection: close\r\nx-b: 2\r\n\r\nanswer").unwrap();
-        String::from_utf8(came).unwrap()
-    });
+    // In chunks, unless all of it was written before the connection was made.
+    let (address, server) =
+        server(&[b"0\r\n\r\n", b"before after"], b"HTTP/1.1 203 Well\r\nconnection: close\r\nx-b: 2\r\n\r\nanswer");
     let mut world = asking(&address);
     let request = outgoing(&mut world, &address);
     assert_eq!(ask(&mut world, "[method]outgoing-request.set-method", &[request, 2, 0, 0]), 0);
