@@ -18,7 +18,10 @@ fn project(name: &str, language: &str) -> PathBuf {
     let folder = programs::folder().join(format!("projects-{name}"));
     fs::create_dir_all(&folder).expect("a folder");
     let done = process::run(sledge_command(&["new", name, "--lang", language]).current_dir(&folder), b"", TIME_MAX);
-    assert_eq!((done.code(), done.text()), (0, format!("created {name}; next: cd {name} && sledge dev\n")), "{}", done.stderr);
+    let created = format!("created {name}; next: cd {name} && sledge dev\n");
+    assert!(done.code() == 0 && done.text().starts_with(&created), "{}{}", done.text(), done.stderr);
+    let needs = done.text()[created.len()..].to_owned();
+    assert_eq!(needs.contains("the first build installs"), ["python", "js"].contains(&language), "{needs}");
     folder.join(name)
 }
 
@@ -92,6 +95,41 @@ fn a_new_project_in_go_answers() {
         return;
     }
     answers("go", &["go", "test"], "Ada\n", "Hello, Ada!\n", "text/plain");
+}
+
+/// Tests and builds a new project whose function is a component that has an interpreter in it, and serves it as its README says.
+fn component_answers(language: &str, tests: &[&str]) {
+    let name = format!("hello-{language}");
+    let folder = project(&name, language);
+    succeeds(tests[0], &tests[1..], &folder);
+    build(&folder);
+    let (component, artifact) = (format!("{name}.wasm"), format!("{name}.so"));
+    succeeds("awsm", &["compile", "-O", "0", &component, "-o", &artifact], &folder);
+    let server = Server::start(
+        json!({ "workers": 1, "functions": [{ "name": name, "path": folder.join(&artifact), "deadline_ms": 20_000 }] }),
+    );
+    let target = format!("/{name}?x=1");
+    let answer = server.client().post(&target, "Ada\n");
+    assert_eq!((answer.status, answer.text()), (200, format!("Hello, Ada!\nYou sent POST to {target}.\n")), "{}", server.log());
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+    server.wait_for_log(&format!("POST {target}"));
+    // More than is read and written at a time.
+    let long = "a".repeat(200_000);
+    let answer = server.client().post(&target, &long);
+    assert_eq!((answer.status, answer.text()), (200, format!("Hello, {long}!\nYou sent POST to {target}.\n")));
+    let nameless = server.client().post(&target, "");
+    assert_eq!((nameless.status, nameless.text().as_str()), (400, "Send a name in the body.\n"));
+    server.stop();
+}
+
+#[test]
+fn a_new_project_in_python_answers() {
+    component_answers("python", &["python3", "-m", "unittest"]);
+}
+
+#[test]
+fn a_new_project_in_javascript_answers() {
+    component_answers("js", &["npm", "test"]);
 }
 
 #[test]

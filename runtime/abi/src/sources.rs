@@ -32,11 +32,10 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
 pub const GO: &str = "its own compiler makes a module of it: GOOS=wasip1 GOARCH=wasm go build -o NAME.wasm; `sledge new NAME --lang go` makes a project \
                       that does so";
 
-const PYTHON: &str = "componentize-py makes a component of it, which `awsm compile` takes: pip install componentize-py; componentize-py -d WIT -w WORLD \
-                      componentize APP -o NAME.wasm";
+const PYTHON: &str = "componentize-py makes a component of it, which `awsm compile` takes; `sledge new NAME --lang python` makes a project that does so";
 
-const JAVASCRIPT: &str = "componentize-js makes a component of it, which `awsm compile` takes: npm install @bytecodealliance/jco \
-                          @bytecodealliance/componentize-js; npx jco componentize APP.js --wit WIT -n WORLD -o NAME.wasm (TypeScript after tsc)";
+const JAVASCRIPT: &str = "componentize-js makes a component of it (of TypeScript after tsc), which `awsm compile` takes; `sledge new NAME --lang js` makes \
+                          a project that does so";
 
 const SCRIPT: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C and Rust, and Go's compiler of Go; an interpreter \
                       that was built for wasm32-wasip1 can run it (`sledge run INTERPRETER.wasm --dir . -- FILE`)";

@@ -31,6 +31,23 @@ enum Language {
     Rust,
     C,
     Go,
+    Python,
+    Js,
+}
+
+impl Language {
+    /// What the first build needs and fetches, if that is more than a compiler.
+    fn needs(self) -> Option<&'static str> {
+        match self {
+            Language::Rust | Language::C | Language::Go => None,
+            Language::Python => {
+                Some("it needs python3 with venv and pip; the first build installs componentize-py from PyPI into .venv")
+            }
+            Language::Js => {
+                Some("it needs Node.js 18 or newer and npm; the first build installs componentize-js from npm into node_modules")
+            }
+        }
+    }
 }
 
 /// A file of a project: its path there, and its text.
@@ -54,6 +71,15 @@ const GO: &[File] = files!("templates/go/":
     "main.go" = "main.go", "main_test.go" = "main_test.go", "go.mod" = "go.mod", "sledge.toml" = "sledge.toml", "README.md" = "README.md",
     ".gitignore" = "gitignore",
 );
+const PYTHON: &[File] = files!("templates/python/":
+    "app.py" = "app.py", "greeting.py" = "greeting.py", "test_greeting.py" = "test_greeting.py", "requirements.txt" = "requirements.txt",
+    "build.sh" = "build.sh", "sledge.toml" = "sledge.toml", "README.md" = "README.md", ".gitignore" = "gitignore",
+);
+const JS: &[File] = files!("templates/js/":
+    "function.js" = "function.js", "greeting.js" = "greeting.js", "greeting.test.js" = "greeting.test.js", "package.json" = "package.json",
+    "package-lock.json" = "package-lock.json", "wit/world.wit" = "wit/world.wit", "sledge.toml" = "sledge.toml", "README.md" = "README.md",
+    ".gitignore" = "gitignore",
+);
 const C_SDK: &[File] = files!("sdk/c/": "sledge.h" = "sledge.h");
 const RUST_SDK: &[File] = files!("sdk/rust/":
     "sdk/Cargo.toml" = "Cargo.toml", "sdk/README.md" = "README.md", "sdk/src/lib.rs" = "src/lib.rs", "sdk/src/call.rs" = "src/call.rs",
@@ -70,7 +96,10 @@ pub(super) fn new(args: &NewArgs) -> ExitCode {
     }
     let folder = PathBuf::from(name);
     match write(&folder, name, *lang) {
-        Ok(()) => print_line(&format!("created {name}; next: cd {name} && sledge dev")),
+        Ok(()) => {
+            let next = format!("created {name}; next: cd {name} && sledge dev");
+            print_line(&lang.needs().map_or_else(|| next.clone(), |needs| format!("{next}\n{needs}")))
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fail(format_args!("{name}: already exists; nothing was changed"))
         }
@@ -95,6 +124,8 @@ fn write(folder: &Path, name: &str, language: Language) -> io::Result<()> {
         Language::Rust => (RUST, RUST_SDK),
         Language::C => (C, C_SDK),
         Language::Go => (GO, &[][..]),
+        Language::Python => (PYTHON, &[][..]),
+        Language::Js => (JS, &[][..]),
     };
     fs::create_dir(folder)?;
     let named = files.iter().map(|(path, text)| (path, text.replace(NAME, name)));
