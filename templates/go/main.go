@@ -1,26 +1,29 @@
-// Greets whoever the body names.
+// Greets the name in the request's body.
 package main
 
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"sledge"
 )
 
-func greet(name string) string {
-	return fmt.Sprintf("Hello, %s!\n", strings.TrimSpace(name))
-}
+// Starts anew for each request.
+func main() { sledge.Main(greet) }
 
-// Runs anew for each request: the body is standard input, the reply standard output, the log standard error.
-func main() {
-	body, err := io.ReadAll(os.Stdin)
+func greet(w sledge.ResponseWriter, r *sledge.Request) error {
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
-	fmt.Fprintln(os.Stderr, "sending a greeting")
-	if _, err := io.WriteString(os.Stdout, greet(string(body))); err != nil {
-		os.Exit(1)
+	name := strings.TrimSpace(string(body))
+	if name == "" {
+		w.SetStatus(400)
+		_, err = io.WriteString(w, "Send a name in the body.\n")
+		return err
 	}
+	sledge.Log(sledge.Info, "sending a greeting")
+	_, err = fmt.Fprintf(w, "Hello, %s!\n", name)
+	return err
 }

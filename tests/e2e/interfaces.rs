@@ -1,4 +1,4 @@
-//! What we say that functions may import, and what they may: sdk/wit, its flat form in words, C and Rust, and the runtime's own table.
+//! What we say that functions may import, and what they may: sdk/wit, its flat form in words, C, Rust and Go, and the runtime's own table.
 
 use sledge::host::{self, Effect};
 use std::collections::BTreeMap;
@@ -135,4 +135,18 @@ fn c_and_rust_import_what_is_offered() {
     }
     imported.entry("sledge:http".to_owned()).or_default().insert("header".to_owned());
     assert_eq!(imported, offered(), "the Rust SDK");
+}
+
+#[test]
+fn go_imports_what_is_offered() {
+    // Left out on purpose: the whole head is read at once, and a commit does what the others do.
+    let left_out =
+        [("sledge:http", "header"), ("sledge:http", "add-trailer"), ("sledge:kv", "set-many"), ("sledge:kv", "delete-many")];
+    let host = text("go/host_wasip1.go");
+    let mut imported = Interfaces::new();
+    let imports = host.lines().filter_map(|line| line.strip_prefix("//go:wasmimport ")?.split_once(' '));
+    for (module, name) in imports.chain(left_out) {
+        assert!(imported.entry(module.to_owned()).or_default().insert(name.to_owned()), "{module} {name}");
+    }
+    assert_eq!(imported, offered());
 }

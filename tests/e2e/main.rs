@@ -25,6 +25,7 @@ mod expected;
 mod exporter;
 mod faults;
 mod fetch;
+mod go;
 mod heads;
 mod http;
 mod interfaces;

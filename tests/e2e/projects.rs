@@ -254,11 +254,11 @@ fn a_panic_of_go_names_its_line_while_it_is_developed() {
     }
     let folder = project("trapping-go", "go");
     let source = folder.join("main.go");
-    replace(&source, "\tbody, err :=", "\tprintln([]int{1, 2}[len(os.Args)+1])\n\tbody, err :=");
+    replace(&source, "\tbody, err :=", "\tprintln([]int{1, 2}[len(r.Target)+1])\n\tbody, err :=");
     build(&folder);
     let server = dev(&folder);
     assert_eq!(server.client().post("/trapping-go", "Ada").status, 500);
-    server.wait_for_log(&format!("main.go:{}", line_of(&source, "len(os.Args)")));
+    server.wait_for_log(&format!("main.go:{}", line_of(&source, "len(r.Target)")));
     server.stop();
 }
 

@@ -88,6 +88,11 @@ const RUST_SDK: &[File] = files!("sdk/rust/":
     "sdk/src/testing.rs" = "src/testing.rs", "sdk/src/sys/mod.rs" = "src/sys/mod.rs", "sdk/src/sys/fake.rs" = "src/sys/fake.rs",
     "sdk/src/sys/host.rs" = "src/sys/host.rs", "sdk/macros/Cargo.toml" = "macros/Cargo.toml", "sdk/macros/src/lib.rs" = "macros/src/lib.rs",
 );
+const GO_SDK: &[File] = files!("sdk/go/":
+    "sdk/go.mod" = "go.mod", "sdk/README.md" = "README.md", "sdk/bytes.go" = "bytes.go", "sdk/call.go" = "call.go", "sdk/errno.go" = "errno.go",
+    "sdk/fetch.go" = "fetch.go", "sdk/host_native.go" = "host_native.go", "sdk/host_wasip1.go" = "host_wasip1.go", "sdk/kv.go" = "kv.go",
+    "sdk/note.go" = "note.go", "sdk/recorder.go" = "recorder.go", "sdk/sledge.go" = "sledge.go",
+);
 
 pub(super) fn new(args: &NewArgs) -> ExitCode {
     let NewArgs { name, lang } = args;
@@ -115,15 +120,15 @@ fn check(name: &str) -> Result<(), &'static str> {
     if name.len() > NAME_BYTES_MAX || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
         return Err("give at most 64 letters, digits, `-` and `_`");
     }
-    // The SDK's own packages lie beside it.
-    if name.starts_with("sledge-sdk") { Err("this is the name of the SDK") } else { Ok(()) }
+    // The SDK's own packages and modules lie beside it.
+    if name == "sledge" || name.starts_with("sledge-sdk") { Err("this is the name of the SDK") } else { Ok(()) }
 }
 
 fn write(folder: &Path, name: &str, language: Language) -> io::Result<()> {
     let (files, sdk) = match language {
         Language::Rust => (RUST, RUST_SDK),
         Language::C => (C, C_SDK),
-        Language::Go => (GO, &[][..]),
+        Language::Go => (GO, GO_SDK),
         Language::Python => (PYTHON, &[][..]),
         Language::Js => (JS, &[][..]),
     };
@@ -152,7 +157,7 @@ mod tests {
         for good in ["a", "hello", "Hello_2-you", &"x".repeat(64)] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for bad in ["", "2", "-a", "a.b", "a/b", "a b", "..", "ä", "sledge-sdk", &"x".repeat(65)] {
+        for bad in ["", "2", "-a", "a.b", "a/b", "a b", "..", "ä", "sledge", "sledge-sdk", &"x".repeat(65)] {
             assert!(check(bad).is_err(), "{bad}");
         }
     }
@@ -165,6 +170,16 @@ mod tests {
                 let path = format!("sdk/{part}/{}", file.file_name().to_string_lossy());
                 assert!(RUST_SDK.iter().any(|(known, _)| *known == path), "{path} is missing");
             }
+        }
+    }
+
+    #[test]
+    fn all_of_the_go_sdk_comes_along() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/go");
+        for file in fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+            let name = file.file_name().into_string().unwrap();
+            let path = format!("sdk/{name}");
+            assert!(name.ends_with("_test.go") || GO_SDK.iter().any(|(known, _)| *known == path), "{path} is missing");
         }
     }
 }
