@@ -4,6 +4,7 @@
 
 mod applications;
 mod compile;
+mod components;
 mod first_light;
 mod io;
 mod operators;
@@ -101,6 +102,12 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("start-growth-ratio", operators::many::start_growth_ratio),
     ("import-refusal-ms", operators::imports::refusal_ms),
     ("dev-rust-compile-ms", operators::dev::rust_compile_ms),
+    ("component-add-ns", components::add_ns),
+    ("component-list-ns", components::list_ns),
+    ("component-string-ns", components::string_ns),
+    ("component-method-ns", components::method_ns),
+    ("component-instance-median-us", components::instance_median_us),
+    ("component-hello-throughput-ratio", components::hello_throughput_ratio),
     ("compile-ruby-o3-cpu-s", operators::ruby::compile_cpu_s),
 ];
 
