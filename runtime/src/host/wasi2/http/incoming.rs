@@ -117,7 +117,7 @@ impl Arriving {
             return None;
         }
         let length = state.piece.len().min(bytes_max);
-        if length > 0 {
+        if !state.piece.is_empty() {
             return Some(Ok(state.piece.split_to(length)));
         }
         let was_told = std::mem::replace(&mut state.is_told, true);
