@@ -19,20 +19,24 @@ const BUILD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The artifact of the component in `functions/components/http`.
 fn artifact() -> PathBuf {
-    static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
-        let target = programs::awsm().with_file_name("tests-components");
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--release", "--locked", "--target", "wasm32-wasip2"]);
-        cargo.current_dir(programs::tests_folder().join("e2e/functions/components/http")).env("CARGO_TARGET_DIR", &target);
-        let built = process::run(&mut cargo, b"", BUILD_TIME_MAX);
-        assert!(built.status.success(), "{cargo:?}: {}", built.stderr);
-        let component = target.join("wasm32-wasip2/release/component_http.wasm").display().to_string();
-        let artifact = programs::folder().join("component-http.so");
-        let compiled = programs::run_awsm(&["compile", &component, "-o", &artifact.display().to_string()]);
-        assert_eq!(compiled.code(), 0, "{}{}", compiled.text(), compiled.stderr);
-        artifact
-    });
+    static MADE: LazyLock<PathBuf> = LazyLock::new(|| built("http"));
     MADE.clone()
+}
+
+/// Builds the component of that name in `functions/components`; its artifact.
+pub(crate) fn built(name: &str) -> PathBuf {
+    let target = programs::awsm().with_file_name("tests-components");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked", "--target", "wasm32-wasip2"]);
+    let folder = programs::tests_folder().join("e2e/functions/components").join(name);
+    cargo.current_dir(folder).env("CARGO_TARGET_DIR", &target);
+    let built = process::run(&mut cargo, b"", BUILD_TIME_MAX);
+    assert!(built.status.success(), "{cargo:?}: {}", built.stderr);
+    let component = target.join(format!("wasm32-wasip2/release/component_{name}.wasm")).display().to_string();
+    let artifact = programs::folder().join(format!("component-{name}.so"));
+    let compiled = programs::run_awsm(&["compile", &component, "-o", &artifact.display().to_string()]);
+    assert_eq!(compiled.code(), 0, "{}{}", compiled.text(), compiled.stderr);
+    artifact
 }
 
 /// The component under the names `web` and `stream`, which gets bodies while they come.

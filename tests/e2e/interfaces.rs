@@ -1,11 +1,14 @@
 //! What we say that functions may import, and what they may: sdk/wit, its flat form in words, C, Rust and Go, and the runtime's own table.
 
+use awsm_abi::component::{self, INTERFACES};
+use awsm_abi::types::ValType;
 use sledge::host::{self, Effect};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use wit_parser::Resolve;
+use wit_parser::abi::{AbiVariant, WasmType};
+use wit_parser::{Resolve, Type, TypeDefKind};
 
 /// Functions by the module that they are imported from.
 type Interfaces = BTreeMap<String, BTreeSet<String>>;
@@ -59,6 +62,78 @@ fn the_wit_files_are_valid_and_describe_what_is_offered() {
         assert!(described.entry(module.to_owned()).or_default().insert(name.to_owned()), "{module} {name}");
     }
     assert_eq!(described, offered());
+}
+
+/// What of sdk/wit components do not get: `wasi:http` has it.
+const NOT_FOR_COMPONENTS: &str = "sledge:fetch/client@0.1";
+
+/// Whether a value of that type holds a list or a string.
+fn holds_list(resolve: &Resolve, ty: &Type) -> bool {
+    let any = |types: &[Type]| types.iter().any(|ty| holds_list(resolve, ty));
+    let Type::Id(id) = ty else { return matches!(ty, Type::String) };
+    match &resolve.types[*id].kind {
+        TypeDefKind::List(_) => true,
+        TypeDefKind::Type(ty) | TypeDefKind::Option(ty) => holds_list(resolve, ty),
+        TypeDefKind::Result(result) => result.ok.iter().chain(&result.err).any(|ty| holds_list(resolve, ty)),
+        TypeDefKind::Tuple(tuple) => any(&tuple.types),
+        TypeDefKind::Record(record) => record.fields.iter().any(|field| holds_list(resolve, &field.ty)),
+        TypeDefKind::Variant(variant) => variant.cases.iter().filter_map(|case| case.ty).any(|ty| holds_list(resolve, &ty)),
+        TypeDefKind::Handle(_) | TypeDefKind::Resource | TypeDefKind::Enum(_) | TypeDefKind::Flags(_) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A list of core types.
+fn core(types: &[WasmType]) -> Vec<ValType> {
+    let core = |ty: &WasmType| match ty {
+        WasmType::I32 | WasmType::Pointer | WasmType::Length => ValType::I32,
+        WasmType::I64 | WasmType::PointerOrI64 => ValType::I64,
+        WasmType::F32 => ValType::F32,
+        WasmType::F64 => ValType::F64,
+    };
+    types.iter().map(core).collect()
+}
+
+/// Of our own interfaces, and of the drafts that the component in `functions/components/store` imports.
+#[test]
+fn what_components_may_import_is_flat_as_wit_says() {
+    let mut resolve = Resolve::default();
+    let drafts = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/functions/components/store/wit/deps");
+    for folder in [sdk("wit"), drafts] {
+        for file in fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path()) {
+            if file.extension().is_some_and(|extension| extension == "wit") {
+                let source = fs::read_to_string(&file).expect("text");
+                resolve.push_str(&file, &source).unwrap_or_else(|error| panic!("{error:?}"));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    for (id, interface) in &resolve.interfaces {
+        let name = component::track(&resolve.id_of(id).expect("a name"));
+        if name == NOT_FOR_COMPONENTS {
+            continue;
+        }
+        let offered = INTERFACES.iter().find(|offered| offered.name == name).unwrap_or_else(|| panic!("{name} is not offered"));
+        assert_eq!(offered.functions.len(), interface.functions.len(), "{name}");
+        for (wanted, function) in &interface.functions {
+            let offered = component::function(&name, wanted).unwrap_or_else(|| panic!("{name} {wanted} is not offered"));
+            let signature = resolve.wasm_signature(AbiVariant::GuestImport, function);
+            assert!(!signature.indirect_params, "{name} {wanted}");
+            let types = (core(&signature.params), core(&signature.results));
+            assert_eq!((offered.params.to_vec(), offered.results.to_vec()), types, "{name} {wanted}");
+            let allocates = function.result.is_some_and(|ty| holds_list(&resolve, &ty));
+            assert_eq!(offered.allocates, allocates, "{name} {wanted}");
+        }
+        for (ty, id) in &interface.types {
+            if matches!(resolve.types[*id].kind, TypeDefKind::Resource) {
+                assert!(component::resource(&name, ty).is_some(), "{name} {ty} has no number");
+            }
+        }
+        found.insert(name);
+    }
+    let others = INTERFACES.iter().filter(|interface| !found.contains(interface.name)).map(|interface| interface.name);
+    let others: Vec<_> = others.filter(|name| !name.starts_with("wasi:")).collect();
+    assert!(others.is_empty() && found.len() == 16, "{others:?} {found:?}");
 }
 
 #[test]

@@ -13,14 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A Redis server of one's own that keeps what was written, gone with the test.
-struct Redis {
+pub(crate) struct Redis {
     folder: tempfile::TempDir,
     port: u16,
     child: Child,
 }
 
 impl Redis {
-    fn start() -> Redis {
+    pub(crate) fn start() -> Redis {
         let folder = tempfile::tempdir().expect("a folder");
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr()).expect("a port").port();
         let child = Redis::spawn(folder.path(), port);
@@ -50,7 +50,7 @@ impl Redis {
         child
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 

@@ -47,6 +47,7 @@ mod scheduling;
 mod secrets;
 mod shutdown;
 mod snapshot;
+mod stores;
 mod streaming;
 mod telemetry;
 mod trailers;

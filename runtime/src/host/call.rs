@@ -3,20 +3,22 @@
 //! A call goes out with a name and an input ([`Outgoing`]); the worker makes an invocation of it and says where its reply comes
 //! ([`Answer`]). What was called and not waited for ends with the caller, unless it was only sent.
 
+use std::sync::Weak;
+
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
 
 use super::wasi::Errno;
-use super::{Call, Effect, HostFunction, Stop, own};
+use super::{Call, Effect, Flat, HostFunction, Stop, own};
 use crate::outcome::Failure;
 use crate::reply::{Answer, Content, Reply, Stream};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:call";
 /// The largest input of a call; replies have `reply_bytes_max`.
-const INPUT_BYTES_MAX: usize = 4 << 20;
+pub(super) const INPUT_BYTES_MAX: usize = 4 << 20;
 /// The longest name that is looked for.
-const NAME_BYTES_MAX: u32 = 200;
+pub(super) const NAME_BYTES_MAX: u32 = 200;
 /// Calls of one invocation whose replies it has not taken yet.
 const CALLS_MAX: usize = 64;
 
@@ -51,6 +53,14 @@ pub enum CallId {
     Started(usize),
 }
 
+/// A call that was made, and whose reply is to be asked for.
+#[derive(Debug)]
+struct Started {
+    called: Called,
+    /// What a component's handle of it holds: without that nothing asks for the reply.
+    owner: Option<Weak<()>>,
+}
+
 /// What became of a call.
 #[derive(Debug)]
 enum Called {
@@ -66,7 +76,7 @@ pub(super) struct Calls {
     /// Those to be made.
     pub(super) outgoing: Vec<Outgoing>,
     /// Those that were made, by their handles.
-    started: Vec<Option<Called>>,
+    started: Vec<Option<Started>>,
     /// The one that is waited for at once, when it was made.
     now: Option<Result<Answer, CallFailure>>,
     /// What came so far of a reply that comes in pieces.
@@ -86,11 +96,34 @@ impl Calls {
         match id {
             CallId::Now => self.now = Some(answer),
             CallId::Started(handle) => {
-                if let Some(place @ Some(Called::Outgoing)) = self.started.get_mut(handle) {
-                    *place = Some(Called::Made(answer));
+                if let Some(Some(Started { called: called @ Called::Outgoing, .. })) = self.started.get_mut(handle) {
+                    *called = Called::Made(answer);
                 }
             }
         }
+    }
+
+    /// What became of the call that is waited for at once, when it was made.
+    pub(super) const fn take_now(&mut self) -> Option<Result<Answer, CallFailure>> {
+        self.now.take()
+    }
+
+    /// A place for a call to be begun; none where there are as many as may be.
+    fn free(&self) -> Option<usize> {
+        let is_free = |place: &Option<Started>| {
+            let owner = place.as_ref().map(|started| started.owner.as_ref());
+            owner.is_none_or(|owner| owner.is_some_and(|owner| owner.strong_count() == 0))
+        };
+        let free = self.started.iter().position(is_free).unwrap_or(self.started.len());
+        (free < CALLS_MAX).then_some(free)
+    }
+
+    /// The call of that place is one that was begun.
+    fn put(&mut self, handle: usize, owner: Option<Weak<()>>) {
+        if handle == self.started.len() {
+            self.started.push(None);
+        }
+        self.started[handle] = Some(Started { called: Called::Outgoing, owner });
     }
 }
 
@@ -116,33 +149,78 @@ impl From<CallFailure> for Stop {
     }
 }
 
-/// Puts a call of the function that arguments 0 to 3 name, with its input, among those to be made.
-fn begin(call: &mut Call<'_>, id: Option<CallId>) -> Result<(), Stop> {
-    let (name, name_bytes, input, input_bytes) = (call.args.address(0), call.args.u32(1), call.args.address(2), call.args.u32(3));
-    let (memory, context) = call.split()?;
-    let host_call = context.host_calls;
-    let outgoing = &mut context.ports.calls()?.outgoing;
-    if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX || outgoing.len() >= CALLS_MAX {
+/// Puts a call among those to be made. The lengths were checked.
+///
+/// # Errors
+/// `E2BIG` when there are too many.
+pub(super) fn begin(call: &mut Call<'_>, name: String, input: Bytes, id: Option<CallId>) -> Result<(), Stop> {
+    let host_call = call.context.host_calls;
+    let outgoing = &mut call.context.ports.calls()?.outgoing;
+    if outgoing.len() >= CALLS_MAX {
         return Err(Errno::TOOBIG.into());
     }
-    let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.to_owned();
-    let input = Bytes::copy_from_slice(memory.slice(input, input_bytes.into())?);
     outgoing.push(Outgoing { name, input, host_call, id });
     Ok(())
 }
 
-/// Waits for a reply; as much of it as fits goes to the address and length that are arguments `index` and `index + 1`.
-fn answer(call: &mut Call<'_>, answer: Answer, index: usize) -> Stop {
-    call.wait(answer.reply(), move |call, reply| {
-        match reply.and_then(|Reply { result, .. }| result).map_err(CallFailure::Failed)? {
-            Content::Whole(bytes) => put(call, bytes, index),
-            Content::Stream(stream) => Err(collect(call, stream, index)),
+/// The same of one whose reply is asked for later; its handle, none where there are as many as may be.
+pub(super) fn begin_started(
+    call: &mut Call<'_>,
+    name: String,
+    input: Bytes,
+    owner: Option<Weak<()>>,
+) -> Result<Option<usize>, Stop> {
+    let Some(handle) = call.context.ports.calls()?.free() else { return Ok(None) };
+    begin(call, name, input, Some(CallId::Started(handle)))?;
+    call.context.ports.calls()?.put(handle, owner);
+    Ok(Some(handle))
+}
+
+/// What became of a call that was begun before; then the handle is no more.
+///
+/// # Errors
+/// `EBADF` when there is no such handle. [`Stop::Again`] when it is still to be made.
+pub(super) fn take_started(call: &mut Call<'_>, handle: usize) -> Result<Result<Answer, CallFailure>, Stop> {
+    let place = call.context.ports.calls()?.started.get_mut(handle).ok_or(Errno::BADF)?;
+    match place.take().ok_or(Errno::BADF)? {
+        Started { called: Called::Made(made), .. } => Ok(made),
+        outgoing => {
+            *place = Some(outgoing);
+            Err(Stop::Again)
         }
+    }
+}
+
+/// Name and input of a call, as arguments 0 to 3 say.
+fn named(call: &Call<'_>) -> Result<(String, Bytes), Stop> {
+    let (name, name_bytes, input, input_bytes) = (call.args.address(0), call.args.u32(1), call.args.address(2), call.args.u32(3));
+    if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX {
+        return Err(Errno::TOOBIG.into());
+    }
+    let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
+    let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.to_owned();
+    Ok((name, Bytes::copy_from_slice(memory.slice(input, input_bytes.into())?)))
+}
+
+/// Waits for a reply, and answers with what `then` makes of all of it.
+pub(super) fn wait_for<R: Into<Flat>>(
+    call: &mut Call<'_>,
+    answer: Answer,
+    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + 'static,
+) -> Stop {
+    call.wait(answer.reply(), move |call, reply| match reply.and_then(|Reply { result, .. }| result) {
+        Ok(Content::Whole(bytes)) => then(call, Ok(bytes)),
+        Ok(Content::Stream(stream)) => Err(collect(call, stream, then)),
+        Err(failure) => then(call, Err(CallFailure::Failed(failure))),
     })
 }
 
 /// Waits for all of a reply that comes in pieces. What came counts as the caller's, which has a limit.
-fn collect(call: &mut Call<'_>, mut stream: Stream, index: usize) -> Stop {
+fn collect<R: Into<Flat>>(
+    call: &mut Call<'_>,
+    mut stream: Stream,
+    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + 'static,
+) -> Stop {
     let next = async move {
         let next = stream.next().await;
         (stream, next)
@@ -153,15 +231,15 @@ fn collect(call: &mut Call<'_>, mut stream: Stream, index: usize) -> Stop {
             Some(Ok(bytes)) => {
                 collected.extend_from_slice(&bytes);
                 drop(bytes);
-                Err(collect(call, stream, index))
+                Err(collect(call, stream, then))
             }
             Some(Err(failure)) => {
                 *collected = Vec::new();
-                Err(CallFailure::Failed(failure).into())
+                then(call, Err(CallFailure::Failed(failure)))
             }
             None => {
                 let reply = Bytes::from(std::mem::take(collected));
-                put(call, reply, index)
+                then(call, Ok(reply))
             }
         }
     })
@@ -188,43 +266,29 @@ fn check_room(call: &mut Call<'_>, index: usize) -> Result<(), Stop> {
 
 /// `invoke(name, name_bytes, input, input_bytes, reply, reply_bytes) -> bytes`: the reply's length, of which as much is written as fits.
 fn invoke(call: &mut Call<'_>) -> Result<i32, Stop> {
-    if let Some(made) = call.context.ports.calls()?.now.take() {
-        return Err(answer(call, made?, 4));
+    if let Some(made) = call.context.ports.calls()?.take_now() {
+        return Err(wait_for(call, made?, |call, reply| put(call, reply?, 4)));
     }
     check_room(call, 4)?;
-    begin(call, Some(CallId::Now))?;
+    let (name, input) = named(call)?;
+    begin(call, name, input, Some(CallId::Now))?;
     // Its caller takes it from there before this is called again.
     Err(Stop::Again)
 }
 
 /// `start(name, name_bytes, input, input_bytes) -> call`
 fn start(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let started = &call.context.ports.calls()?.started;
-    let free = started.iter().position(Option::is_none).unwrap_or(started.len());
-    if free >= CALLS_MAX {
-        return Err(Errno::MFILE.into());
-    }
-    begin(call, Some(CallId::Started(free)))?;
-    let started = &mut call.context.ports.calls()?.started;
-    if free == started.len() {
-        started.push(None);
-    }
-    started[free] = Some(Called::Outgoing);
-    Ok(free as i32)
+    let (name, input) = named(call)?;
+    let handle = begin_started(call, name, input, None)?.ok_or(Errno::MFILE)?;
+    Ok(handle as i32)
 }
 
 /// `wait(call, reply, reply_bytes) -> bytes`: as `invoke`; the handle is no more.
 fn wait(call: &mut Call<'_>) -> Result<i32, Stop> {
     check_room(call, 1)?;
     let handle = call.args.u32(0) as usize;
-    let place = call.context.ports.calls()?.started.get_mut(handle).ok_or(Errno::BADF)?;
-    match place.take().ok_or(Errno::BADF)? {
-        Called::Made(made) => Err(answer(call, made?, 1)),
-        Called::Outgoing => {
-            *place = Some(Called::Outgoing);
-            Err(Stop::Again)
-        }
-    }
+    let made = take_started(call, handle)?;
+    Err(wait_for(call, made?, |call, reply| put(call, reply?, 1)))
 }
 
 /// `rest(reply, reply_bytes) -> bytes`: what of the last reply did not fit, as if it were a reply.
@@ -236,5 +300,6 @@ fn rest(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// `send(name, name_bytes, input, input_bytes) -> 0`: whether it is even begun is not told.
 fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
-    begin(call, None).map(|()| 0)
+    let (name, input) = named(call)?;
+    begin(call, name, input, None).map(|()| 0)
 }

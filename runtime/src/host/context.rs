@@ -2,6 +2,7 @@
 
 mod ports;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,6 +45,30 @@ impl<S: AsRef<str>> FromIterator<S> for Strings {
             all.bytes.push(0);
         }
         all
+    }
+}
+
+impl Strings {
+    /// Each without its zero.
+    pub(super) fn each(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.starts.iter().map(|start| {
+            let rest = self.bytes.get(*start as usize..).unwrap_or_default();
+            String::from_utf8_lossy(rest.split(|byte| *byte == 0).next().unwrap_or_default())
+        })
+    }
+
+    /// Names and values, where each is `NAME=VALUE`.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        self.each().map(|variable| match variable.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (variable.into_owned(), String::new()),
+        })
+    }
+
+    /// The value of that name.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        let mut values = self.each().filter_map(|variable| Some(variable.strip_prefix(name)?.strip_prefix('=')?.to_owned()));
+        values.next()
     }
 }
 

@@ -17,9 +17,9 @@ use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
 use crate::reply::{Fields, Writer};
 
 /// Module name of the imports.
-pub const MODULE: &str = "sledge:http";
+pub(super) const MODULE: &str = "sledge:http";
 /// The longest name of a header that is looked for.
-const NAME_BYTES_MAX: u32 = 256;
+pub(super) const NAME_BYTES_MAX: u32 = 256;
 /// What a connection needs, or the server says itself.
 const RESERVED: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, DATE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 /// What besides cannot come behind a body, since it says what to do with it (RFC 9110, 6.5.1), or belongs to a connection.
@@ -71,7 +71,10 @@ pub(super) fn may_trail(name: &HeaderName) -> bool {
 }
 
 /// The request, of which that field is read.
-fn request<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Result<&'a RequestHead, Stop> {
+///
+/// # Errors
+/// `ENOTSUP` when there is none.
+pub(super) fn request<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Result<&'a RequestHead, Stop> {
     if let Some(trace) = call.context.trace_effects() {
         trace.head.insert(field());
     }
@@ -93,10 +96,15 @@ fn method(call: &mut Call<'_>) -> Result<i32, Stop> {
     put(call, 0, method.as_str().as_bytes())
 }
 
+/// Path and query of the request, as they were sent.
+pub(super) fn target_of(request: &RequestHead) -> &str {
+    request.target.path_and_query().map_or("/", |target| target.as_str())
+}
+
 /// `target(text, text_bytes) -> bytes`: path and query, as they were sent.
 fn target(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let target = request(call, || HeadField::Target)?.target.clone();
-    put(call, 0, target.path_and_query().map_or("/", |target| target.as_str()).as_bytes())
+    let target = target_of(request(call, || HeadField::Target)?).to_owned();
+    put(call, 0, target.as_bytes())
 }
 
 /// A header's name, whose address and length are arguments 0 and 1.
@@ -117,7 +125,7 @@ fn header(call: &mut Call<'_>) -> Result<i32, Stop> {
 }
 
 /// All values of that name.
-fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
+pub(super) fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
     let values: Vec<&[u8]> = fields.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if values.is_empty() { Err(Errno::NOENT.into()) } else { Ok(values.join(&b", "[..])) }
 }
@@ -125,10 +133,18 @@ fn joined(fields: &HeaderMap, name: &HeaderName) -> Result<Vec<u8>, Stop> {
 /// `trailer(name, name_bytes, text, text_bytes) -> bytes`: as `header`, of what came behind the body; not before the body's end has come.
 fn trailer(call: &mut Call<'_>) -> Result<i32, Stop> {
     let name = name(call)?;
+    let text = trailer_of(call, &name)?;
+    put(call, 2, &text)
+}
+
+/// All values of that name that came behind the body.
+///
+/// # Errors
+/// `EAGAIN` before the body's end has come, `ENOENT` when there is none, `ENOTSUP` when there is no request.
+pub(super) fn trailer_of(call: &mut Call<'_>, name: &HeaderName) -> Result<Vec<u8>, Stop> {
     request(call, || HeadField::Trailer(name.to_string()))?;
     let Input::Body(body) = &call.context.ports.streams()?.input else { return Err(Errno::NOTSUP.into()) };
-    let text = joined(body.trailers().ok_or(Errno::AGAIN)?.ok_or(Errno::NOENT)?, &name)?;
-    put(call, 2, &text)
+    joined(body.trailers().ok_or(Errno::AGAIN)?.ok_or(Errno::NOENT)?, name)
 }
 
 /// `headers(rows, rows_bytes) -> bytes`: of each its name's length (u32), its name, its value's length (u32), its value.
@@ -145,20 +161,27 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// What is on its way cannot be changed.
 fn check_not_begun(call: &Call<'_>) -> Result<(), Stop> {
-    if matches!(call.context.ports.streams()?.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }
+    let streams = call.context.ports.streams()?;
+    // What serves `wasi:http` says there what its response is.
+    if streams.is_http || matches!(streams.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }
 }
 
 /// `stream(bytes) -> 0`: the head goes out, and from now on the body while it is written; it has so many bytes, or it is not known how many (-1).
 fn stream(call: &mut Call<'_>) -> Result<i32, Stop> {
-    check_not_begun(call)?;
     let length = match call.args.u64(0).cast_signed() {
         -1 => None,
         length => Some(u64::try_from(length).map_err(|_| Errno::INVAL)?),
     };
+    begin_stream(call, length).map(|()| 0)
+}
+
+/// Sends the head, and from now on the body, of that length, if it is known.
+pub(super) fn begin_stream(call: &mut Call<'_>, length: Option<u64>) -> Result<(), Stop> {
+    check_not_begun(call)?;
     // The function that called sees no head.
     let wants_no_body = call.context.ports.head()?.map(|request| request.method == Method::HEAD);
     let streams = call.context.ports.streams_mut()?;
-    let Output::Reply { bytes, bytes_max } = &mut streams.output else { return Ok(0) };
+    let Output::Reply { bytes, bytes_max } = &mut streams.output else { return Ok(()) };
     if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.as_slice().len() as u64) {
         return Err(Errno::FBIG.into());
     }
@@ -169,47 +192,67 @@ fn stream(call: &mut Call<'_>) -> Result<i32, Stop> {
     let length = length.filter(|_| !is_empty);
     let trails = streams.trailers.is_some();
     streams.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails));
-    Ok(0)
+    Ok(())
 }
 
 /// `status(code) -> 0`: 200 to 599.
 fn status(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let code = call.args.u32(0);
+    set_status(call, code).map(|()| 0)
+}
+
+/// The reply has that status.
+pub(super) fn set_status(call: &mut Call<'_>, code: u32) -> Result<(), Stop> {
     check_not_begun(call)?;
-    let code = u16::try_from(call.args.u32(0)).ok().filter(|code| (200..600).contains(code)).ok_or(Errno::INVAL)?;
+    let code = u16::try_from(code).ok().filter(|code| (200..600).contains(code)).ok_or(Errno::INVAL)?;
     let status = StatusCode::from_u16(code).map_err(|_| Errno::INVAL)?;
     call.context.ports.streams_mut()?.reply_head.get_or_insert_default().status = status;
-    Ok(0)
+    Ok(())
 }
 
 /// `set-header(name, name_bytes, value, value_bytes) -> 0`, and `add-header`, which leaves others of the name.
 fn put_header(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
-    check_not_begun(call)?;
     let (name, value) = field(call)?;
+    add_header(call, name, value, more).map(|()| 0)
+}
+
+/// The reply has that header, besides others of the name or in their place.
+pub(super) fn add_header(call: &mut Call<'_>, name: HeaderName, value: HeaderValue, more: bool) -> Result<(), Stop> {
+    check_not_begun(call)?;
     put_field(&mut call.context.ports.streams_mut()?.reply_head.get_or_insert_default().headers, name, value, more)
 }
 
 /// `set-trailer(name, name_bytes, value, value_bytes) -> 0`, and `add-trailer`, which leaves others of the name. Until the invocation ends.
 fn put_trailer(call: &mut Call<'_>, more: bool) -> Result<i32, Stop> {
     let (name, value) = field(call)?;
+    add_trailer(call, name, value, more).map(|()| 0)
+}
+
+/// The reply has that trailer, besides others of the name or in their place.
+pub(super) fn add_trailer(call: &mut Call<'_>, name: HeaderName, value: HeaderValue, more: bool) -> Result<(), Stop> {
     if NO_TRAILERS.contains(&name) {
         return Err(Errno::NOTSUP.into());
     }
     put_field(call.context.ports.streams_mut()?.trailers.get_or_insert_default(), name, value, more)
 }
 
-fn put_field(fields: &mut Fields, name: HeaderName, value: HeaderValue, more: bool) -> Result<i32, Stop> {
-    fields.put(name, value, more).map_err(|TooLarge| Errno::TOOBIG)?;
-    Ok(0)
+fn put_field(fields: &mut Fields, name: HeaderName, value: HeaderValue, more: bool) -> Result<(), Stop> {
+    fields.put(name, value, more).map_err(|TooLarge| Errno::TOOBIG.into())
 }
 
 /// A field of a reply, of which arguments 0 to 3 are name and value.
 fn field(call: &Call<'_>) -> Result<(HeaderName, HeaderValue), Stop> {
     let name = name(call)?;
+    let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
+    let value = memory.slice(call.args.address(2), call.args.u32(3).into())?;
+    checked_field(name, value)
+}
+
+/// A field that a function may set.
+pub(super) fn checked_field(name: HeaderName, value: &[u8]) -> Result<(HeaderName, HeaderValue), Stop> {
     if RESERVED.contains(&name) {
         return Err(Errno::NOTSUP.into());
     }
-    let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
-    let value = memory.slice(call.args.address(2), call.args.u32(3).into())?;
     if value.len() > FIELDS_BYTES_MAX {
         return Err(Errno::TOOBIG.into());
     }

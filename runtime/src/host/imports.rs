@@ -8,7 +8,7 @@ use awsm_abi::importable;
 use awsm_abi::types::FuncType;
 use sledge_sandbox::prefetch;
 
-use super::{HostFunction, call, canonical, fetch, http, kv, note, wasi, wasi2};
+use super::{Effect, HostFunction, call, canonical, fetch, http, kv, note, spin, wasi, wasi2, worlds};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
@@ -23,7 +23,8 @@ pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
 
 /// Every host function that the wrappers of components import, with the effect and the signature that it has there.
 pub fn offered_to_components() -> impl Iterator<Item = &'static HostFunction> {
-    canonical::FUNCTIONS.iter().chain(wasi2::FUNCTIONS.iter().copied().flatten())
+    let interfaces = [wasi2::FUNCTIONS, worlds::FUNCTIONS, &[spin::FUNCTIONS]];
+    canonical::FUNCTIONS.iter().chain(interfaces.into_iter().flatten().copied().flatten())
 }
 
 /// Why an artifact's imports cannot be served.
@@ -108,10 +109,18 @@ impl Imports {
         }
     }
 
-    /// Whether a function of that interface is among them.
+    /// Whether one of them asks what a request says beside its body.
     #[must_use]
-    pub fn use_module(&self, module: &str) -> bool {
-        self.instances.iter().flatten().flatten().any(|imported| imported.function.module == module)
+    pub fn read_head(&self) -> bool {
+        let is_of_head = |function: &HostFunction| [http::MODULE, worlds::EXCHANGE].contains(&function.module);
+        self.serve_http() || self.instances.iter().flatten().flatten().any(|imported| is_of_head(imported.function))
+    }
+
+    /// Whether one of them uses the key-value store, in whatever form.
+    #[must_use]
+    pub fn use_store(&self) -> bool {
+        let uses = |function: &HostFunction| matches!(function.effect, Effect::KvRead | Effect::KvWrite);
+        self.instances.iter().flatten().flatten().any(|imported| uses(imported.function))
     }
 
     /// Whether it is a component that serves requests through `wasi:http`.

@@ -11,7 +11,7 @@ use super::{Call, FunctionLog, Output, Process, Stop, Taken, Writer};
 /// The longest line; longer ones are broken.
 const LINE_BYTES_MAX: usize = 4 << 10;
 /// What one invocation may log; the rest is counted and dropped.
-const INVOCATION_BYTES_MAX: usize = 64 << 10;
+pub(super) const INVOCATION_BYTES_MAX: usize = 64 << 10;
 
 /// A level by its number in `sledge:note`, from 0 for the least important.
 pub(super) fn level(number: u32) -> Option<Level> {

@@ -22,9 +22,11 @@ mod lines;
 mod log;
 mod note;
 mod pending;
+mod spin;
 mod stdio;
 pub mod wasi;
 pub mod wasi2;
+mod worlds;
 
 use std::future::Future;
 
@@ -36,12 +38,13 @@ pub use body::{Body, BodyError, Piece, Source};
 pub use call::{CallFailure, CallId, Outgoing};
 pub use context::{Context, Process, Streams, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
-pub use http::{MODULE as HTTP, RequestHead};
+pub use http::RequestHead;
 pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered, offered_to_components};
-pub use kv::MODULE as KV;
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
+
+pub use worlds::EXCHANGE;
 
 use crate::component_trap::ComponentTrap;
 use stdio::{Input, Output};

@@ -2,6 +2,8 @@
 
 use awsm_abi::types::ValType::I32;
 
+use tracing::Level;
+
 use super::Effect::Log;
 use super::log::level;
 use super::wasi::Errno;
@@ -18,6 +20,12 @@ pub(super) const FUNCTIONS: &[HostFunction] =
 fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
     let level = level(call.args.u32(0)).ok_or(Errno::INVAL)?;
     let (at, bytes) = (call.args.address(1), call.args.u32(2));
+    write(call, level, at, bytes)?;
+    Ok(0)
+}
+
+/// Logs the message that stands there in the guest's memory.
+pub(super) fn write(call: &mut Call<'_>, level: Level, at: u64, bytes: u32) -> Result<(), Stop> {
     let (memory, context) = call.split()?;
     let message = memory.slice(at, bytes.into())?;
     match context.ports.log()? {
@@ -28,15 +36,20 @@ fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
             other.write(b"\n")?;
         }
     }
-    Ok(0)
+    Ok(())
 }
 
 /// `phase(id) -> 0`: from here on the function is in that part of its work. One that declares its phases may not name another.
 fn phase(call: &mut Call<'_>) -> Result<i32, Stop> {
     let id = call.args.u32(0);
+    if enter(call, id) { Ok(0) } else { Err(Errno::INVAL.into()) }
+}
+
+/// Enters a phase; whether the function may.
+pub(super) fn enter(call: &mut Call<'_>, id: u32) -> bool {
     if call.context.phases.as_mut().is_some_and(|phases| !phases.enter(id)) {
-        return Err(Errno::INVAL.into());
+        return false;
     }
     call.context.phase = id;
-    Ok(0)
+    true
 }

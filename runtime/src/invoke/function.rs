@@ -12,7 +12,7 @@ use sledge_sandbox::{Budget, Template, prefetch};
 use super::Gate;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
-use crate::host::{self, FunctionLog, Process};
+use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, TenantId};
@@ -178,8 +178,8 @@ impl Function {
         process.kv.clone_from(&kv);
         Function {
             template: budget.map_or_else(|| template.clone(), |budget| template.within(&budget)),
-            kv: kv.filter(|_| program.imports.use_module(host::KV)),
-            reads_head: program.imports.use_module(host::HTTP) || program.imports.serve_http(),
+            kv: kv.filter(|_| program.imports.use_store()),
+            reads_head: program.imports.read_head(),
             program,
             process: Arc::new(process),
             content_type,

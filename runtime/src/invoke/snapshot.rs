@@ -15,8 +15,8 @@ use super::alone;
 use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
-    Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer, wasi,
-    wasi2,
+    self, Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer,
+    wasi, wasi2,
 };
 use crate::outcome::Failure;
 
@@ -207,6 +207,7 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
     let never = |why| Some(Objection { why, acceptable: false });
     match function.effect {
         Effect::Safe => None,
+        Effect::Log if function.name == "log" => None,
         Effect::Entropy if function.module.starts_with("wasi:random/") => {
             shared("reads random numbers: all requests would have the same")
         }
@@ -216,7 +217,8 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
         Effect::Entropy => shared("waits for the clock, or for a stream that each request has anew"),
         Effect::Stream if wasi2::reads_stream(function.name) => shared("reads a stream that each request has anew"),
         // Standard error is the log, a reply has no room here, and a file was opened for writing before.
-        Effect::Stream if function.module != wasi2::HTTP => None,
+        Effect::Stream if ![wasi2::HTTP, host::EXCHANGE].contains(&function.module) => None,
+        Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),
         Effect::External if !function.module.starts_with("wasi:filesystem/") => never("asks another server"),
         Effect::External if !has_folders => None,
         Effect::External if wasi2::only_reads_files(function.name, args) => {

@@ -104,6 +104,14 @@ pub enum KvError {
         /// How large it may be.
         bytes_max: usize,
     },
+    /// More keys are named than may be.
+    #[error("{keys} keys together, of which there may be {keys_max}")]
+    TooMany {
+        /// How many are named.
+        keys: usize,
+        /// How many may be.
+        keys_max: usize,
+    },
     /// There is no room: `kv_tenant_bytes_max` or `kv_bytes_max`.
     #[error("there is no room in the store ({key} = {bytes_max})")]
     Full {
@@ -312,11 +320,7 @@ impl Commit {
     pub fn check(&self) -> Result<(), KvError> {
         let keys = self.expected.len() + self.changes.len();
         if keys > COMMIT_KEYS_MAX {
-            return Err(KvError::TooLarge {
-                what: "a commit's number of keys, instead",
-                bytes: keys,
-                bytes_max: COMMIT_KEYS_MAX,
-            });
+            return Err(KvError::TooMany { keys, keys_max: COMMIT_KEYS_MAX });
         }
         let large = self.changes.iter().map(|(_, change)| change.bytes()).find(|bytes| *bytes > VALUE_BYTES_MAX);
         if let Some(bytes) = large {

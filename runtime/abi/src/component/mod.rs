@@ -15,6 +15,8 @@
 //! The host writes nothing to the component's memory before it has all addresses and has checked them.
 
 mod http;
+mod own;
+mod store;
 mod wasi;
 
 pub use wasi::{INTERFACES, RESOURCES};

@@ -1,12 +1,14 @@
 //! `wasi:cli`: arguments and environment, standard streams, the end.
 
+use std::borrow::Cow;
+
 use awsm_abi::types::ValType::I32;
 
 use super::streams::{InputStream, OutputStream};
 use super::{ERRORS, INPUT, OUTPUT};
 use crate::host::Effect::{Safe, Stream};
 use crate::host::canonical::{Own, canonical};
-use crate::host::{Call, Flat, HostFunction, Stop, Strings};
+use crate::host::{Call, Flat, HostFunction, Stop};
 
 const ENVIRONMENT: &str = "wasi:cli/environment@0.2";
 const EXIT: &str = "wasi:cli/exit@0.2";
@@ -26,25 +28,15 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical("wasi:cli/terminal-stderr@0.2", "get-terminal-stderr", &[I32, I32], &[], Safe, no_terminal),
 ];
 
-/// The strings, without their zeros.
-fn each(strings: &Strings) -> impl Iterator<Item = String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-    strings.starts.iter().map(move |start| text(strings.bytes.get(*start as usize..).unwrap_or_default()))
-}
-
 /// `get-environment() -> list<tuple<string, string>>`
 fn get_environment(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let pair = |variable: String| match variable.split_once('=') {
-        Some((name, value)) => (name.to_owned(), value.to_owned()),
-        None => (variable, String::new()),
-    };
-    let environment: Vec<_> = each(call.context.ports.env()).map(pair).collect();
+    let environment: Vec<_> = call.context.ports.env().variables().collect();
     call.lower(1, environment)
 }
 
 /// `get-arguments() -> list<string>`
 fn get_arguments(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let arguments: Vec<_> = each(call.context.ports.args()).collect();
+    let arguments: Vec<_> = call.context.ports.args().each().map(Cow::into_owned).collect();
     call.lower(1, arguments)
 }
 

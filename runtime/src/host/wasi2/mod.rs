@@ -4,9 +4,11 @@
 
 mod cli;
 mod clocks;
+mod config;
 mod error;
 mod filesystem;
 pub(in crate::host) mod http;
+mod keyvalue;
 mod poll;
 mod random;
 mod sockets;
@@ -88,6 +90,8 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     cli::FUNCTIONS,
     filesystem::FUNCTIONS,
     sockets::FUNCTIONS,
+    keyvalue::FUNCTIONS,
+    config::FUNCTIONS,
     http::fields::FUNCTIONS,
     http::request::FUNCTIONS,
     http::incoming::FUNCTIONS,

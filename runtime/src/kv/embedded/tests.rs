@@ -141,7 +141,7 @@ fn what_is_too_large_is_refused() {
     let large = "x".repeat(super::super::VALUE_BYTES_MAX + 1);
     assert!(matches!(commit(&space, &[], &[put("a", &large)]), Err(KvError::TooLarge { .. })));
     let many: Vec<_> = (0..=super::super::COMMIT_KEYS_MAX).map(|index| put(&index.to_string(), "")).collect();
-    assert!(matches!(commit(&space, &[], &many), Err(KvError::TooLarge { .. })));
+    assert!(matches!(commit(&space, &[], &many), Err(KvError::TooMany { .. })));
     let much: Vec<_> = (0..5).map(|index| put(&index.to_string(), &large[1..])).collect();
     assert!(matches!(commit(&space, &[], &much), Err(KvError::TooLarge { .. })));
     // Nor are so many values got together.

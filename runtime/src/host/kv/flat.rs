@@ -1,29 +1,30 @@
 //! `sledge:kv`: the key-value store of a function's tenant, as sdk/wit/keyvalue.wit says.
 //!
-//! Results below zero are WASI's error numbers, negated. Addresses of results may be 0 where the guest does not want them. Reads are answered at once, from
-//! memory, where the store is in this process; what writes waits until it is durable. See sdk/wit/README.md for the layouts of lists.
+//! Results below zero are WASI's error numbers, negated. Addresses of results may be 0 where the guest does not want them. See sdk/wit/README.md for the
+//! layouts of lists.
 
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 
-use super::Effect::{KvRead, KvWrite};
-use super::wasi::Errno;
-use super::{Call, Context, HostFunction, Stop, own};
+use super::{Listing, Place, Range};
+use crate::host::Effect::{KvRead, KvWrite};
+use crate::host::wasi::Errno;
+use crate::host::{Call, Context, HostFunction, Stop, own};
 use crate::kv::{
     BUCKET_BYTES_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Entry, KEY_BYTES_MAX, KvError,
-    Outcome, Space, VALUE_BYTES_MAX,
+    Outcome, VALUE_BYTES_MAX,
 };
 
 /// Module name of the imports.
-pub const MODULE: &str = "sledge:kv";
+const MODULE: &str = "sledge:kv";
 /// Buckets that one invocation has open.
 const BUCKETS_MAX: usize = 16;
 /// What stands in place of a length where there is no value.
 const NOTHING: u32 = u32::MAX;
 
 /// The interface.
-pub(super) const FUNCTIONS: &[HostFunction] = &[
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     own(MODULE, "open", &[I32, I32], KvRead, open),
     own(MODULE, "get", &[I32, I32, I32, I32, I32, I32], KvRead, get),
     own(MODULE, "exists", &[I32, I32, I32], KvRead, exists),
@@ -41,7 +42,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
 impl From<KvError> for Stop {
     fn from(error: KvError) -> Stop {
         Stop::Errno(match error {
-            KvError::TooLarge { .. } => Errno::TOOBIG,
+            KvError::TooLarge { .. } | KvError::TooMany { .. } => Errno::TOOBIG,
             KvError::Full { .. } => Errno::DQUOT,
             KvError::NotANumber => Errno::INVAL,
             KvError::Overflow => Errno::OVERFLOW,
@@ -94,52 +95,19 @@ fn open(call: &mut Call<'_>) -> Result<i32, Stop> {
     Ok(buckets.len() as i32 - 1)
 }
 
-/// Answers with what `then` makes of the entry that arguments 0 to 2 name.
-fn find(
-    call: &mut Call<'_>,
-    then: impl FnOnce(&mut Call<'_>, Option<Entry>) -> Result<i32, Stop> + 'static,
-) -> Result<i32, Stop> {
-    match call.context.ports.kv()? {
-        Space::Embedded(space) => {
-            let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?, |entry| entry.cloned())?;
-            note_find(call, entry.as_ref());
-            then(call, entry)
-        }
-        Space::Redis(space) => {
-            let entry = space.get(bucket(call.context, call.args.u32(0))?, key(call, 1)?)?;
-            Err(call.wait(entry, move |call, entry| {
-                let entry = entry?;
-                note_find(call, entry.as_ref());
-                then(call, entry)
-            }))
-        }
-    }
-}
+/// The bucket and the key that arguments 0 to 2 name.
+struct Named;
 
-/// Notes, for what watches the invocation, that it read the entry that arguments 0 to 2 name.
-fn note_find(call: &mut Call<'_>, entry: Option<&Entry>) {
-    if call.context.watch.is_some()
-        && let Ok(key) = bucket_key(call, 1)
-    {
-        note_reads(call.context, [(key, version(entry))]);
+impl Place for Named {
+    fn find<'p>(&'p self, call: &'p Call<'_>) -> Result<(&'p BucketName, &'p [u8]), Stop> {
+        Ok((bucket(call.context, call.args.u32(0))?, key(call, 1)?))
     }
-}
-
-fn note_reads(context: &mut Context, reads: impl IntoIterator<Item = (BucketKey, u64)>) {
-    if let Some(trace) = context.trace_effects() {
-        trace.read.extend(reads);
-    }
-}
-
-/// That of an entry; zero where there is none.
-fn version(entry: Option<&Entry>) -> u64 {
-    entry.map_or(0, |entry| entry.version)
 }
 
 /// `get(bucket, key, key_bytes, value, value_bytes, version: *u64) -> bytes`: the value's length, of which as much is written as fits.
 fn get(call: &mut Call<'_>) -> Result<i32, Stop> {
-    find(call, |call, entry| {
-        let entry = entry.ok_or(Errno::NOENT)?;
+    super::find(call, Ok(Named), |call, entry| {
+        let entry = entry?.ok_or(Errno::NOENT)?;
         let (at, room, version_at) = (call.args.address(3), u64::from(call.args.u32(4)), call.args.address(5));
         let (memory, _) = call.split()?;
         let fits = entry.value.len().min(room as usize);
@@ -152,34 +120,16 @@ fn get(call: &mut Call<'_>) -> Result<i32, Stop> {
 
 /// `exists(bucket, key, key_bytes) -> 0 or 1`
 fn exists(call: &mut Call<'_>) -> Result<i32, Stop> {
-    find(call, |_, entry| Ok(entry.is_some().into()))
+    super::find(call, Ok(Named), |_, entry| Ok(entry?.is_some().into()))
 }
 
 /// `list-keys(bucket, prefix, prefix_bytes, after, after_bytes, keys, keys_bytes) -> count`: each key as its length (u32) and its bytes.
 fn list_keys(call: &mut Call<'_>) -> Result<i32, Stop> {
-    let mut list = KeyList { room: (call.args.u32(6) as usize).min(COMMIT_BYTES_MAX), ..KeyList::default() };
-    if call.context.watch.is_some() {
-        let listed = (bucket(call.context, call.args.u32(0))?.clone(), key(call, 1)?.into());
-        if let Some(trace) = call.context.trace_effects() {
-            trace.listed.push(listed);
-        }
-    }
-    let bucket = bucket(call.context, call.args.u32(0))?;
-    let after = (call.args.u32(4) > 0).then(|| key(call, 3)).transpose()?;
-    match call.context.ports.kv()? {
-        Space::Embedded(space) => {
-            space.keys(bucket, key(call, 1)?, after, |key| list.add(key))?;
-            list.answer(call)
-        }
-        Space::Redis(space) => {
-            let after = after.map(|after| bucket.key(after)).transpose()?;
-            let keys = space.clone().keys(bucket.clone(), bucket_key(call, 1)?, after);
-            Err(call.wait(keys, move |call, keys| {
-                let _ = keys?.iter().all(|key| list.add(key));
-                list.answer(call)
-            }))
-        }
-    }
+    let list = KeyList { room: (call.args.u32(6) as usize).min(COMMIT_BYTES_MAX), ..KeyList::default() };
+    let bucket = bucket(call.context, call.args.u32(0))?.clone();
+    let after = (call.args.u32(4) > 0).then(|| key(call, 3)).transpose()?.map(Box::from);
+    let range = Range { bucket, prefix: key(call, 1)?.into(), after };
+    super::keys(call, range, list, |call, list| list?.answer(call))
 }
 
 /// Keys on their way to the guest.
@@ -193,8 +143,7 @@ struct KeyList {
     full: bool,
 }
 
-impl KeyList {
-    /// Adds a key, if it fits.
+impl Listing for KeyList {
     fn add(&mut self, key: &[u8]) -> bool {
         self.full = self.bytes.len() + 4 + key.len() > self.room || self.count == COMMIT_KEYS_MAX;
         if !self.full {
@@ -204,7 +153,9 @@ impl KeyList {
         }
         !self.full
     }
+}
 
+impl KeyList {
     fn answer(self, call: &mut Call<'_>) -> Result<i32, Stop> {
         if self.full && self.count == 0 {
             return Err(Errno::RANGE.into());
@@ -219,21 +170,10 @@ impl KeyList {
 /// other, as far as they fit; the result is what all need.
 fn get_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let keys = keys(call, 1)?;
-    match call.context.ports.kv()? {
-        Space::Embedded(space) => {
-            let entries = space.get_many(&keys)?;
-            put_many(call, &entries, keys)
-        }
-        Space::Redis(space) => {
-            let noted = if call.context.watch.is_some() { keys.clone() } else { Vec::new() };
-            let entries = space.clone().get_many(keys);
-            Err(call.wait(entries, |call, entries| put_many(call, &entries?, noted)))
-        }
-    }
+    super::entries(call, Ok(keys), |call, entries| put_many(call, &entries?))
 }
 
-fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>], keys: Vec<BucketKey>) -> Result<i32, Stop> {
-    note_reads(call.context, keys.into_iter().zip(entries.iter().map(|entry| version(entry.as_ref()))));
+fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>]) -> Result<i32, Stop> {
     let (results, at, room) = (call.args.address(3), call.args.address(4), u64::from(call.args.u32(5)));
     let (memory, _) = call.split()?;
     memory.slice(at, room)?;
@@ -365,28 +305,18 @@ fn changes(call: &Call<'_>, index: usize) -> Result<Vec<(BucketKey, Change)>, St
 
 /// Makes a commit and waits for it. `conditional` says that a conflict is an answer: 0, and 1 for a commit that was made.
 fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, conditional: bool) -> Result<i32, Stop> {
-    commit.check()?;
     let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
     for at in [version_at, sum_at] {
         if at != 0 {
             memory.slice(at, 8)?;
         }
     }
-    let space = call.context.ports.kv_mut()?.clone();
-    // What was expected and found is as good as read; what was not found so is not known.
-    let noted = call.context.watch.is_some().then(|| commit.clone());
-    call.context.waiting_bytes = commit.bytes();
-    Err(call.wait(space.commit(commit), move |call, outcome| {
-        let (memory, context) = call.split()?;
-        context.waiting_bytes = 0;
+    super::commit(call, Ok(commit), move |call, outcome| {
+        let memory = call.memory_mut()?;
         let committed = match outcome? {
             Outcome::Committed { version, sum } => {
                 write_u64(memory, version_at, version)?;
                 write_u64(memory, sum_at, sum.cast_unsigned())?;
-                if let Some((trace, commit)) = context.trace_effects().zip(noted) {
-                    trace.read.extend(commit.expected);
-                    trace.written.extend(commit.changes.into_iter().map(|(key, _)| key));
-                }
                 true
             }
             Outcome::Conflict { version } => {
@@ -395,7 +325,7 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
             }
         };
         Ok(if conditional { i32::from(committed) } else { 0 })
-    }))
+    })
 }
 
 /// Writes a result, if anybody wants it.
