@@ -12,6 +12,7 @@
 mod artifact;
 mod compile;
 mod component;
+pub mod compose;
 mod error;
 pub mod frontend;
 mod helpers;

@@ -13,6 +13,7 @@ mod collector;
 mod command;
 mod compile;
 mod components;
+mod compose;
 mod configuration;
 mod confined;
 mod contained;

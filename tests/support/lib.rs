@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod command;
+pub mod components;
 pub mod golden;
 pub mod hostile;
 pub mod http;

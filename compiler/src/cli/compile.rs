@@ -217,7 +217,7 @@ fn default_output(input: &Path, kind: Kind) -> Result<PathBuf> {
 }
 
 /// Writes the whole output or, on failure, leaves what stood there: beside it first, then renamed.
-fn write(output: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write(output: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("{}: cannot write", output.display());
     if output == Path::new("-") {
         return std::io::stdout().lock().write_all(bytes).with_context(failed);

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod compile;
+mod compose;
 mod explain;
 mod inspect;
 mod progress;
@@ -21,6 +22,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Compile(compile::Arguments),
+    Compose(compose::Arguments),
     Inspect(inspect::Arguments),
     Explain(explain::Arguments),
     /// Generate code for `compile`, whose child this is
@@ -32,6 +34,7 @@ enum Command {
 pub(crate) fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
+        Command::Compose(arguments) => compose::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Codegen => awsm::isolated::serve().context("awsm codegen is internal to `awsm compile`"),

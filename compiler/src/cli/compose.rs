@@ -1,0 +1,64 @@
+//! `awsm compose`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use awsm::compose::{self, Part, Wiring};
+use clap::Args;
+
+use super::compile::write;
+
+/// Make one component of several
+///
+/// With --plug, what the plugs export satisfies what INPUT imports, and the composition exports
+/// what INPUT exports. If INPUT is a .toml file, it names the instances, the export that satisfies
+/// each import, and what the composition exports:
+///
+///     exports = "front"
+///     [instances.front]
+///     component = "front.wasm"
+///     with = { "demo:words/shout" = "loud" }
+///     [instances.loud]
+///     component = "loud.wasm"
+///
+/// Imports that nothing satisfies are imports of the composition.
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(super) struct Arguments {
+    /// Component whose imports are satisfied, or a .toml file
+    input: PathBuf,
+    /// Component whose exports satisfy imports; once for each
+    #[arg(long = "plug", value_name = "FILE")]
+    plugs: Vec<PathBuf>,
+    /// Output file; `-` for standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Composes and writes.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let input = &arguments.input;
+    let bytes = if input.extension().is_some_and(|extension| extension == "toml") {
+        if !arguments.plugs.is_empty() {
+            bail!("{}: it says what satisfies which import; --plug is for a component", input.display());
+        }
+        let text = fs::read_to_string(input).with_context(|| input.display().to_string())?;
+        let wiring = Wiring::parse(&text).map_err(|error| anyhow::anyhow!("{}: {error}", input.display()))?;
+        let folder = input.parent().unwrap_or(Path::new(""));
+        compose::wire(&wiring, |file| part(&folder.join(file))).with_context(|| input.display().to_string())?
+    } else {
+        if arguments.plugs.is_empty() {
+            bail!("{}: nothing to compose it with; give --plug FILE, or a .toml file that wires components", input.display());
+        }
+        let plugs = arguments.plugs.iter().map(|plug| part(plug)).collect::<Result<Vec<_>>>()?;
+        compose::plug(&part(input)?, &plugs)?
+    };
+    write(&arguments.output, &bytes)
+}
+
+/// The component in a file.
+fn part(file: &Path) -> Result<Part> {
+    let bytes = fs::read(file).with_context(|| file.display().to_string())?;
+    Ok(Part { name: file.display().to_string(), bytes })
+}
