@@ -208,17 +208,14 @@ fn a_component_that_is_a_command_reads_the_head_and_says_its_own() {
     let exchange = components::built("exchange");
     let server = Server::start(json!({ "workers": 1, "functions": [{ "name": "web", "path": exchange }] }));
     let reply = server.client().post("/web?a", "body");
-    assert_eq!(
-        (reply.status, reply.header("x-kind"), reply.header("x-more")),
-        (201, Some("exchange"), Some("1, 2")),
-        "{reply:?}"
-    );
+    assert_eq!((reply.status, reply.header("x-kind")), (201, Some("exchange")), "{reply:?}");
+    let more: Vec<_> = reply.headers.iter().filter(|(name, _)| name == "x-more").map(|(_, value)| value.as_str()).collect();
+    assert_eq!(more, ["1", "2"], "{reply:?}");
     assert_eq!(
         reply.text(),
         "POST /web?a None\nhost\n[Err(Error::Invalid), Err(Error::Invalid), Err(Error::Reserved), Err(Error::TooLarge)]\n\
          Ok(None) Err(Error::Invalid)\nOk(()) Err(Error::Already)\nbody"
     );
-    assert_eq!(reply.header("transfer-encoding"), Some("chunked"), "{reply:?}");
     server.stop();
     // Without a request there is no head, and what is said about the reply goes nowhere.
     let mut run = programs::sledge_command(&["run"]);
