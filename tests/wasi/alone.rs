@@ -98,6 +98,12 @@ fn a_folder_is_named_as_the_command_line_says() {
     assert!(code == 1 && stderr.contains("dirs: none (for the guest `/data`): No such file"), "{code}: {stderr}");
     let (code, _, stderr) = run("r::/data::w", b"");
     assert!(code == 2 && stderr.contains("`w` is neither `ro` nor `rw`"), "{code}: {stderr}");
+    let mut many = programs::sledge_command(&["run"]);
+    many.args((0..17).flat_map(|number| ["--dir".to_owned(), format!("r::/{number}")]))
+        .arg(&serve)
+        .current_dir(folders.all.path());
+    let done = process::run(&mut many, b"", TIME_MAX);
+    assert!(done.code() == 2 && done.stderr.contains("17 folders; a function has at most 16"), "{}", done.stderr);
 }
 
 /// All sandboxes together leave half of the process's descriptors to others.

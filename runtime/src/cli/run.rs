@@ -76,6 +76,9 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     {
         return fail(error);
     }
+    if args.dir.len() > config::DIRS_MAX {
+        return usage(format_args!("--dir: {} folders; a function has at most {}", args.dir.len(), config::DIRS_MAX));
+    }
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.dirs = args.dir;
