@@ -108,6 +108,11 @@ impl Calls {
         self.now.take()
     }
 
+    /// Whether as many are to be made as may be at a time.
+    pub(super) const fn is_full(&self) -> bool {
+        self.outgoing.len() >= CALLS_MAX
+    }
+
     /// A place for a call to be begun; none where there are as many as may be.
     fn free(&self) -> Option<usize> {
         let is_free = |place: &Option<Started>| {
@@ -155,11 +160,11 @@ impl From<CallFailure> for Stop {
 /// `E2BIG` when there are too many.
 pub(super) fn begin(call: &mut Call<'_>, name: String, input: Bytes, id: Option<CallId>) -> Result<(), Stop> {
     let host_call = call.context.host_calls;
-    let outgoing = &mut call.context.ports.calls()?.outgoing;
-    if outgoing.len() >= CALLS_MAX {
+    let calls = call.context.ports.calls()?;
+    if calls.is_full() {
         return Err(Errno::TOOBIG.into());
     }
-    outgoing.push(Outgoing { name, input, host_call, id });
+    calls.outgoing.push(Outgoing { name, input, host_call, id });
     Ok(())
 }
 

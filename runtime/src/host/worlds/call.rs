@@ -81,11 +81,14 @@ fn begin(call: &mut Call<'_>, id: Option<CallId>) -> Result<Result<(), Error>, S
         Ok(named) => named,
         Err(error) => return Ok(Err(error)),
     };
-    match calls::begin(call, name, input, id) {
-        Ok(()) => Ok(Ok(())),
-        Err(Stop::Errno(_)) => Ok(Err(Error::Busy)),
-        Err(stop) => Err(stop),
-    }
+    check_room(call)?;
+    calls::begin(call, name, input, id)?;
+    Ok(Ok(()))
+}
+
+/// Has the worker take the calls that are to be made, where there are as many as may be at a time; then this call is made again.
+fn check_room(call: &mut Call<'_>) -> Result<(), Stop> {
+    if call.context.ports.calls()?.is_full() { Err(Stop::Again) } else { Ok(()) }
 }
 
 /// Gives the component the reply of a call, at the address that is argument `index`.
@@ -112,6 +115,7 @@ fn invoke(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn start(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let started = match named(call)? {
         Ok((name, input)) => {
+            check_room(call)?;
             let owner = Arc::new(());
             match calls::begin_started(call, name, input, Some(Arc::downgrade(&owner)))? {
                 Some(handle) => Ok(call.give(Pending { handle: Some(handle), _owner: owner })?),
