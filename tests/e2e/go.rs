@@ -92,7 +92,7 @@ fn a_command_uses_everything_of_the_go_sdk() {
     server.wait_for_log("status 99: invalid");
 
     let mut raw = Raw::connect(server.address);
-    raw.send(&post_bytes("/c/stream", b"", "te: trailers\r\nconnection: close\r\n"));
+    raw.send(post_bytes("/c/stream", b"", "te: trailers\r\nconnection: close\r\n"));
     let reply = String::from_utf8(raw.everything()).expect("text");
     assert!(reply.contains("trailer: x-end\r\n") && reply.ends_with("0\r\nx-end: yes\r\n\r\n"), "{reply}");
     server.stop();

@@ -33,7 +33,7 @@ fn server(config: &Value, more: &Value, others: &[Value]) -> Server {
 #[track_caller]
 fn check(server: &Server, operations: &[(&str, &str)]) {
     let lines: Vec<_> = operations.iter().map(|(operation, _)| *operation).collect();
-    let reply = server.client().post("/web", &lines.join("\n"));
+    let reply = server.client().post("/web", lines.join("\n"));
     assert_eq!(reply.status, 200, "{reply:?}");
     let text = reply.text();
     assert_eq!(text.lines().count(), lines.len(), "{text}");

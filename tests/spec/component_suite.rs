@@ -20,9 +20,10 @@ fn every_script() {
     let modes = std::env::var("SPEC_MODES").unwrap_or_else(|_| "guard-O0".to_owned());
     for mode in modes.split_whitespace() {
         let mode = Mode::parse(mode).unwrap_or_else(|| panic!("{mode} is no mode"));
-        let mut expected = Expected::parse(include_str!("component-suite-failures.txt"), mode).expect("a list");
         // The folder may hold one of the suites only.
-        expected.keep(|script| scripts.iter().any(|known| known.name == script));
-        suite::run_scripts(mode, scripts.clone(), expected).unwrap_or_else(|error| panic!("{mode}: {error:#}"));
+        let list = include_str!("component-suite-failures.txt").lines();
+        let known = list.filter(|line| scripts.iter().any(|script| line.contains(&format!(" {}:", script.name))));
+        let expected = Expected::parse(&known.collect::<Vec<_>>().join("\n"), mode).expect("a list");
+        suite::run(mode, scripts.clone(), expected).unwrap_or_else(|error| panic!("{mode}: {error:#}"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use awsm::{Bounds, CompileOptions, Emit, OptLevel, Program};
 use awsm_abi::component::Violation;
-use sledge_sandbox::{Artifact, Event, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, Value, WorkerThread};
+use sledge_sandbox::{Artifact, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, WorkerThread};
 use sledge_tests::command::{self, End};
 use sledge_tests::random::Random;
 

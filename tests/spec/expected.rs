@@ -32,12 +32,6 @@ impl Expected {
         Ok(Expected { lines })
     }
 
-    /// Keeps the lines only of scripts for which that holds.
-    #[cfg_attr(not(test), expect(dead_code, reason = "not every suite has a list of its own"))]
-    pub(crate) fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.lines.retain(|line| is_kept(&line.script));
-    }
-
     /// Takes what was expected out of a report's failures, and adds what was expected and did not happen.
     pub(crate) fn apply(&mut self, report: &mut Report) {
         for line in self.lines.iter_mut().filter(|line| line.script == report.script) {

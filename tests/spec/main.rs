@@ -7,6 +7,7 @@
 //! One script alone: `cargo run --release -p sledge-tests --bin spec-runner guard-O3 wasm-v2/i32.wast --text`.
 
 mod components;
+mod core_modules;
 mod effects;
 mod endless;
 mod expected;
@@ -66,8 +67,7 @@ fn scripts_of_components() {
     for mode in ["guard-O3", "software-O0"] {
         let mode = Mode::parse(mode).expect("a mode");
         let expected = Expected::parse("", mode).expect("no list");
-        suite::run_scripts(mode, ours("components").expect("scripts"), expected)
-            .unwrap_or_else(|error| panic!("{mode}: {error:#}"));
+        suite::run(mode, ours("components").expect("scripts"), expected).unwrap_or_else(|error| panic!("{mode}: {error:#}"));
     }
 }
 
@@ -75,7 +75,7 @@ fn run(mode: &str) {
     // One mode at a time: each uses all cores.
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = suite::run(mode);
+    let result = core_modules::run(mode);
     drop(turn);
     if let Err(error) = result {
         panic!("{mode}: {error:#}");

@@ -4,7 +4,7 @@ use crate::expected::Expected;
 use crate::summary::{self, Failure, Report, Total};
 use anyhow::{Context, bail};
 use sledge_tests::machine;
-use sledge_tests::spec::{Event, Mode, Script, official, ours};
+use sledge_tests::spec::{Event, Mode, Script};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -17,21 +17,11 @@ use std::time::{Duration, Instant};
 /// For one directive. Guests have a shorter deadline of their own, in the runner; this one is for a runner that hangs.
 const DIRECTIVE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Runs all scripts of core modules in a mode, by its name.
-///
-/// # Errors
-/// What failed, and what was expected to fail and did not.
-pub(crate) fn run(mode: &str) -> anyhow::Result<()> {
-    let mode = Mode::parse(mode).with_context(|| format!("{mode} is no mode"))?;
-    let expected = Expected::parse(include_str!("expected-failures.txt"), mode)?;
-    run_scripts(mode, official().into_iter().chain(ours("")?), expected)
-}
-
 /// Runs scripts in a mode. What they are expected to fail in is taken out.
 ///
 /// # Errors
 /// What failed, and what was expected to fail and did not.
-pub(crate) fn run_scripts(mode: Mode, scripts: impl IntoIterator<Item = Script>, mut expected: Expected) -> anyhow::Result<()> {
+pub(crate) fn run(mode: Mode, scripts: impl IntoIterator<Item = Script>, mut expected: Expected) -> anyhow::Result<()> {
     let start = Instant::now();
     let filter = std::env::var("SPEC_FILTER").unwrap_or_default();
     let wanted = |script: &Script| filter.split(',').any(|part| script.name.contains(part));

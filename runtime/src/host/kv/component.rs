@@ -63,6 +63,9 @@ impl fmt::Display for Fault {
     }
 }
 
+/// A key's bytes.
+type Key = Box<[u8]>;
+
 /// A bucket that is open, in a package's form.
 pub(in crate::host) struct Bucket<F> {
     name: BucketName,
@@ -333,7 +336,7 @@ pub(in crate::host) fn cursor(key: &[u8]) -> Bytes {
 }
 
 /// The key for which the cursor stands, an option with its case in argument `index` and its text in the two behind it.
-pub(in crate::host) fn after(call: &Call<'_>, index: usize) -> Result<Result<Option<Box<[u8]>>, Fault>, Stop> {
+pub(in crate::host) fn after(call: &Call<'_>, index: usize) -> Result<Result<Option<Key>, Fault>, Stop> {
     if !call.is_some(index)? {
         return Ok(Ok(None));
     }
