@@ -14,9 +14,10 @@ use super::resources::RESOURCES_MAX;
 use super::{FUNCTIONS, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
-    Args, Body, Call, Code, Context, Effect, Flat, HostFunction, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter,
-    Writer,
+    Args, Body, Call, CallFailure, Code, Context, Effect, Flat, HostFunction, LogLines, Output, Process, ReplyBytes, Stop,
+    Streams, Waiter, Writer,
 };
+use crate::outcome::Failure;
 
 /// Where the handle table of the tests is.
 const TABLE: u32 = 64;
@@ -99,6 +100,13 @@ impl World {
         result
     }
 
+    /// Answers calls of other functions, which a worker makes, with that there are none.
+    fn refuse_calls(&mut self) {
+        for id in self.context.take_outgoing().into_iter().filter_map(|call| call.id) {
+            self.context.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+        }
+    }
+
     /// Calls a host function with the handle table and these arguments, as its wrapper does: the blocks of its result are placed from `room` on.
     pub(in crate::host) fn call(&mut self, function: &'static HostFunction, args: &[u64], room: u32) -> Result<Flat, Stop> {
         let Code::Canonical(code) = function.code else { panic!("{} is no function of components", function.name) };
@@ -106,7 +114,7 @@ impl World {
         assert_eq!(args.len(), function.params.len(), "{} {}", function.module, function.name);
         let result = loop {
             match self.run(function.effect, &args, code) {
-                Err(Stop::Again) => {}
+                Err(Stop::Again) => self.refuse_calls(),
                 other => break other?,
             }
         };

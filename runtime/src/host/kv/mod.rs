@@ -14,6 +14,8 @@ mod flat;
 
 pub(super) use flat::FUNCTIONS;
 
+use bytes::Bytes;
+
 use super::{Call, Context, Flat, Stop};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
@@ -45,6 +47,14 @@ pub(in crate::host) fn version(entry: Option<&Entry>) -> u64 {
     entry.map_or(0, |entry| entry.version)
 }
 
+/// What goes on with a call when what it waited for has come.
+type Then<T> = Box<dyn FnOnce(&mut Call<'_>, T) -> Result<Flat, Stop>>;
+
+/// The same of any kind: what waits is compiled once for all of a kind of operation, and not for each host function.
+fn boxed<T, R: Into<Flat>>(then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static) -> Then<T> {
+    Box::new(move |call, came| then(call, came).map(Into::into))
+}
+
 /// Answers with what `then` makes of the entry at a place.
 pub(in crate::host) fn find<P: Place, R: Into<Flat>>(
     call: &mut Call<'_>,
@@ -65,10 +75,13 @@ pub(in crate::host) fn find<P: Place, R: Into<Flat>>(
         Space::Redis(space) => {
             let (bucket, key) = place.find(call)?;
             match space.get(bucket, key) {
-                Ok(found) => Err(call.wait(found, move |call, found| {
-                    note_find(call, &place, &found);
-                    then(call, found)
-                })),
+                Ok(found) => {
+                    let then = boxed(move |call, found| {
+                        note_find(call, &place, &found);
+                        then(call, found)
+                    });
+                    Err(call.wait(found, then))
+                }
                 Err(error) => then(call, Err(error)),
             }
         }
@@ -116,13 +129,14 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
                 Err(error) => return then(call, Err(error)),
             };
             let keys = space.clone().keys(bucket, prefix, after);
-            Err(call.wait(keys, move |call, keys| {
+            let then = boxed(move |call, keys: Result<Vec<Bytes>, KvError>| {
                 let listed = keys.map(|keys| {
                     let _ = keys.iter().all(|key| list.add(key));
                     list
                 });
                 then(call, listed)
-            }))
+            });
+            Err(call.wait(keys, then))
         }
     }
 }
@@ -151,10 +165,11 @@ pub(in crate::host) fn entries<R: Into<Flat>>(
         Space::Redis(space) => {
             let noted = if call.context.watch.is_some() { keys.clone() } else { Vec::new() };
             let entries = space.clone().get_many(keys);
-            Err(call.wait(entries, move |call, entries| {
+            let then = boxed(move |call, entries| {
                 note(call, noted, &entries);
                 then(call, entries)
-            }))
+            });
+            Err(call.wait(entries, then))
         }
     }
 }
@@ -173,7 +188,7 @@ pub(in crate::host) fn commit<R: Into<Flat>>(
     // What was expected and found is as good as read; what was not found so is not known.
     let noted = call.context.watch.is_some().then(|| commit.clone());
     call.context.waiting_bytes = commit.bytes();
-    Err(call.wait(space.commit(commit), move |call, outcome| {
+    let then = boxed(move |call, outcome| {
         call.context.waiting_bytes = 0;
         if let Ok(Outcome::Committed { .. }) = &outcome
             && let Some((trace, commit)) = call.context.trace_effects().zip(noted)
@@ -182,5 +197,6 @@ pub(in crate::host) fn commit<R: Into<Flat>>(
             trace.written.extend(commit.changes.into_iter().map(|(key, _)| key));
         }
         then(call, outcome)
-    }))
+    });
+    Err(call.wait(space.commit(commit), then))
 }
