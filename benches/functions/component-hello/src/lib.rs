@@ -9,7 +9,8 @@ struct Function;
 
 impl Guest for Function {
     fn handle(_: IncomingRequest, response: ResponseOutparam) {
-        let outgoing = OutgoingResponse::new(Fields::new());
+        let headers = [("content-length".to_owned(), b"1".to_vec())];
+        let outgoing = OutgoingResponse::new(Fields::from_list(&headers).expect("a header"));
         let body = outgoing.body().expect("the body");
         ResponseOutparam::set(response, Ok(outgoing));
         let stream = body.write().expect("the stream");
