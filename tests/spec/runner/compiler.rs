@@ -162,7 +162,9 @@ mod here {
                 CompileError::Module { source, .. } => (*source).into(),
                 CompileError::Invalid { .. } => Failure::Invalid(error.to_string()),
                 CompileError::Limit { .. } => Failure::Limit(error.to_string()),
-                CompileError::Unsupported { .. } | CompileError::Component { .. } => Failure::Unsupported(error.to_string()),
+                CompileError::Unsupported { .. } | CompileError::Component { .. } | CompileError::Options { .. } => {
+                    Failure::Unsupported(error.to_string())
+                }
                 _ => Failure::Internal(error.to_string()),
             }
         }
