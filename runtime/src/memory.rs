@@ -1,15 +1,42 @@
-//! How much memory a server may use.
+//! How much memory a server may use, and what it gives back when that does not suffice.
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::kernel;
+use crate::{blocking, kernel};
 
 /// Where the system keeps what it lets control groups use (version 2, and the memory controller of version 1).
 const GROUPS: [(&str, &str); 2] = [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
 
 /// Taken where the system says nothing.
 const UNKNOWN_BYTES: u64 = 1 << 30;
+
+/// How long after a refusal the heap is given back: what was refused together is then gone together, and the heap is not searched more often.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
+
+/// Whether the heap is about to be given back.
+static RELEASE_IS_DUE: AtomicBool = AtomicBool::new(false);
+
+/// Gives back to the system, in a moment, what is free in the heap; for a request that was refused for want of memory. Pieces of refused bodies lie
+/// between pieces of those that were taken, so the allocator keeps their pages although nothing is in them: half as much again as is counted, at
+/// worst.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn release_heap_soon() {
+    // Relaxed, here and below: nothing else is read by it.
+    if RELEASE_IS_DUE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    tokio::task::spawn_local(async {
+        tokio::time::sleep(RELEASE_DELAY).await;
+        // Before the heap is searched: what is freed meanwhile is for the next time.
+        RELEASE_IS_DUE.store(false, Ordering::Relaxed);
+        blocking::run(sledge_sandbox::release_heap).await;
+    });
+}
 
 /// Three quarters of what this process may use: the least of the machine's memory, its control groups' limits, and what the kernel lets all
 /// processes commit, where it limits that. The rest is for the server

@@ -16,6 +16,7 @@ use super::span::ServerSpan;
 use super::{HttpService, access, body, head, response};
 use crate::host::RequestHead;
 use crate::invoke::{Input, Invocation};
+use crate::memory;
 use crate::outcome::Failure;
 use crate::reply::{Content, Reply};
 
@@ -169,6 +170,9 @@ impl Unanswered<'_> {
     fn answered(mut self, failure: Option<&Failure>) {
         if let Some((service, route)) = self.0.take() {
             service.shard.note(&route.function, |row| row.ended(failure));
+        }
+        if failure == Some(&Failure::NoMemory) {
+            memory::release_heap_soon();
         }
     }
 
