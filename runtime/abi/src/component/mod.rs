@@ -154,11 +154,61 @@ pub enum Violation {
     Adapter,
     /// It calls a built-in function that is not supported.
     Unsupported,
+    /// It waits in a call of a function whose type is not async.
+    MayNotBlock,
+    /// It waits for what cannot happen any more.
+    Deadlock,
+    /// An asynchronous function ends without having returned.
+    NotReturned,
+    /// It returns twice, or what is not the function's result, or where no asynchronous function runs.
+    InvalidReturn,
+    /// A callback returns a code that does not exist.
+    CallbackCode,
+    /// It drops a waitable set that has members, or for which a task waits.
+    SetInUse,
+    /// It drops a subtask whose end it has not learnt.
+    SubtaskUnresolved,
+    /// It uses a waitable in a call that waits, while a waitable set has it.
+    InWaitableSet,
+    /// It drops the writable end of a future that was not written.
+    FutureUnwritten,
+    /// Backpressure is counted beyond its limits.
+    Backpressure,
+    /// It says that it is cancelled without having been told to.
+    NotCancelled,
+    /// It gives up a copy where none is under way.
+    NothingToCancel,
+    /// An instance reads what it has written itself, of a type for which that is not defined.
+    SameInstance,
+    /// It uses an end of a stream or future, or a waitable, for which something waits already.
+    Concurrent,
+    /// It drops an end of a stream or future that copies.
+    DropBusy,
+    /// It gives away an end of a stream or future that copies.
+    LiftBusy,
+    /// It reads from a stream whose writable end it knows to be dropped.
+    StreamReadAfterDrop,
+    /// It writes to a stream whose readable end it knows to be dropped.
+    StreamWriteAfterDrop,
+    /// It reads from a future that it has read.
+    FutureReadTwice,
+    /// It writes to a future that it has written, or whose readable end it knows to be dropped.
+    FutureWriteTwice,
+    /// It gives away a future that it has read.
+    LiftReadFuture,
+    /// It gives away a stream whose writable end it knows to be dropped.
+    LiftDroppedStream,
+    /// It gives away an end of a stream or future that a waitable set has.
+    LiftFromWaitableSet,
+    /// It cancels a subtask that is over, or that it has cancelled.
+    CancelledTwice,
+    /// It copies more values at once than may be.
+    CopyTooLarge,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 18] = [
+    pub const ALL: [Violation; 43] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -177,6 +227,31 @@ impl Violation {
         Violation::InvalidUtf16,
         Violation::Adapter,
         Violation::Unsupported,
+        Violation::MayNotBlock,
+        Violation::Deadlock,
+        Violation::NotReturned,
+        Violation::InvalidReturn,
+        Violation::CallbackCode,
+        Violation::SetInUse,
+        Violation::SubtaskUnresolved,
+        Violation::InWaitableSet,
+        Violation::FutureUnwritten,
+        Violation::Backpressure,
+        Violation::NotCancelled,
+        Violation::NothingToCancel,
+        Violation::SameInstance,
+        Violation::Concurrent,
+        Violation::DropBusy,
+        Violation::LiftBusy,
+        Violation::StreamReadAfterDrop,
+        Violation::StreamWriteAfterDrop,
+        Violation::FutureReadTwice,
+        Violation::FutureWriteTwice,
+        Violation::LiftReadFuture,
+        Violation::LiftDroppedStream,
+        Violation::LiftFromWaitableSet,
+        Violation::CancelledTwice,
+        Violation::CopyTooLarge,
     ];
 
     /// The one of that number.
@@ -207,6 +282,31 @@ impl Violation {
             Violation::InvalidUtf16 => "invalid utf16 encoding",
             Violation::Adapter => "a value cannot be passed between components",
             Violation::Unsupported => "a built-in function that is not supported is called",
+            Violation::MayNotBlock => "a function whose type is not async waits in a call",
+            Violation::Deadlock => "deadlock: no task can go on, and nothing else is waited for",
+            Violation::NotReturned => "an async function ended without `task.return`",
+            Violation::InvalidReturn => "`task.return` with another type or other options than those of the task",
+            Violation::CallbackCode => "a callback returned a code that does not exist",
+            Violation::SetInUse => "waitable set dropped that has members or waiters",
+            Violation::SubtaskUnresolved => "subtask dropped before its end was learnt",
+            Violation::InWaitableSet => "waitable used in a call that waits, while a waitable set has it",
+            Violation::FutureUnwritten => "writable end of a future dropped before it was written",
+            Violation::Backpressure => "backpressure counted beyond its limits",
+            Violation::NotCancelled => "`task.cancel` by a task that was not told to cancel",
+            Violation::NothingToCancel => "copy cancelled where none is under way",
+            Violation::SameInstance => "stream or future of this type read and written by one instance",
+            Violation::Concurrent => "second operation on a waitable, stream or future while one is under way",
+            Violation::DropBusy => "end of a stream or future dropped while it copies",
+            Violation::LiftBusy => "end of a stream or future passed on while it copies",
+            Violation::StreamReadAfterDrop => "stream read after its writable end is known to be dropped",
+            Violation::StreamWriteAfterDrop => "stream written after its readable end is known to be dropped",
+            Violation::FutureReadTwice => "future read twice",
+            Violation::FutureWriteTwice => "future written twice, or after its readable end is known to be dropped",
+            Violation::LiftReadFuture => "future passed on after it was read",
+            Violation::LiftDroppedStream => "stream passed on after its writable end is known to be dropped",
+            Violation::LiftFromWaitableSet => "stream or future passed on while a waitable set has it",
+            Violation::CancelledTwice => "subtask cancelled twice, or after its end was learnt",
+            Violation::CopyTooLarge => "copy of more values than may be copied at once",
         }
     }
 }

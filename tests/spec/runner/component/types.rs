@@ -25,16 +25,13 @@ impl Writer<'_> {
         ty: &ComponentFuncType,
         given: u32,
     ) -> Result<u32, String> {
-        if ty.async_ {
-            return Err("a function that is async".to_owned());
-        }
         let mut params = Vec::new();
         for (name, ty) in &ty.params {
             params.push((name.as_str(), self.value(outer, *ty)?.1));
         }
         let result = ty.result.map(|ty| self.value(outer, ty)).transpose()?.map(|both| both.1);
         let (index, mut encoder) = self.inner.type_function(None);
-        encoder.params(params).result(result);
+        encoder.async_(ty.async_).params(params).result(result);
         self.arguments.push((name.to_owned(), ComponentExportKind::Func, given));
         Ok(self.inner.import(name, ComponentTypeRef::Func(index)))
     }

@@ -1,6 +1,8 @@
 //! From a component to a program: wasmtime-environ translates it, resolves which core instance calls which, and writes the modules that pass values from one
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
+mod concurrent;
+
 use std::collections::{BTreeSet, HashMap};
 
 use awsm_abi::component::{self as abi, Violation};
@@ -8,9 +10,9 @@ use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
     ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, LinearMemoryOptions, LoweredIndex, OptionsIndex,
-    ResourceIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex, RuntimePostReturnIndex,
-    RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator, TypeResourceTable,
-    TypeResourceTableIndex,
+    ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
+    RuntimePostReturnIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator,
+    TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
@@ -19,7 +21,7 @@ use wasmtime_environ::{
 };
 
 use super::Composition;
-use super::glue::{Destructor, Glue, Lowered, Row, Signature, Source, State, flags};
+use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
 use crate::error::CompileError;
 use crate::program::Instance;
 
@@ -64,7 +66,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         types: &types,
         trampolines: &translation.trampolines,
         static_modules: &modules,
-        state: State { instances: component.num_runtime_component_instances, rows: Vec::new() },
+        state: State { instances: component.num_runtime_component_instances, ..State::default() },
         modules: Vec::new(),
         plan: Vec::new(),
         throws: features.contains(WasmFeatures::EXCEPTIONS),
@@ -73,6 +75,9 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         memories: HashMap::new(),
         reallocs: HashMap::new(),
         post_returns: HashMap::new(),
+        callbacks: HashMap::new(),
+        copies: BTreeSet::new(),
+        adapters: 0,
         lowerings: HashMap::new(),
         destructors: HashMap::new(),
         made: HashMap::new(),
@@ -80,6 +85,9 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         warnings: BTreeSet::new(),
     };
     builder.state.rows = (0..rows).map(|index| builder.row(TypeResourceTableIndex::from_u32(index))).collect();
+    if tunables.concurrency_support {
+        builder.state.concurrency = Some(builder.concurrency());
+    }
     builder.build()?;
     // What becomes code is validated as it is compiled.
     let unused = modules.iter().filter(|(index, _)| !builder.compiled.contains_key(index));
@@ -90,17 +98,25 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
     Ok(Composition { modules: builder.modules, plan: builder.plan, warnings: builder.warnings.into_iter().collect() })
 }
 
-/// Whether a function of the component is lifted or lowered as async.
+/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them.
 fn is_async(bytes: &[u8]) -> bool {
     let has_async = |options: &[CanonicalOption]| options.contains(&CanonicalOption::Async);
     let mut sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
     sections.any(|payload| match payload {
         Payload::ComponentCanonicalSection(section) => section.into_iter().map_while(Result::ok).any(|function| match function {
             CanonicalFunction::Lift { options, .. } | CanonicalFunction::Lower { options, .. } => has_async(&options),
-            _ => false,
+            CanonicalFunction::ResourceNew { .. }
+            | CanonicalFunction::ResourceDrop { .. }
+            | CanonicalFunction::ResourceRep { .. } => false,
+            _ => true,
         }),
         _ => false,
     })
+}
+
+/// A generated module in the binary format.
+fn assemble(text: &str) -> Result<Vec<u8>, CompileError> {
+    wat::parse_str(text).map_err(|error| CompileError::Component { message: format!("glue that is not valid (a bug): {error}") })
 }
 
 /// What components may use, or are refused for by name. Exceptions are left out.
@@ -156,6 +172,11 @@ struct Builder<'a> {
     memories: HashMap<RuntimeMemoryIndex, Source>,
     reallocs: HashMap<RuntimeReallocIndex, Source>,
     post_returns: HashMap<RuntimePostReturnIndex, Source>,
+    callbacks: HashMap<RuntimeCallbackIndex, Source>,
+    /// Memories between which streams and futures are copied.
+    copies: BTreeSet<RuntimeMemoryIndex>,
+    /// Calls of which one side is asynchronous.
+    adapters: u32,
     lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
     destructors: HashMap<ResourceIndex, Source>,
     /// Trampolines that are part of a glue instance already.
@@ -169,7 +190,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn build(&mut self) -> Result<(), CompileError> {
         let state = self.state.module(&traps());
-        self.instantiate(&state, &[])?;
+        let state = self.instantiate(&state, &[])?;
         for initializer in &self.component.initializers {
             match initializer {
                 GlobalInitializer::InstantiateModule(InstantiateModule::Static(module, arguments), owner) => {
@@ -193,7 +214,10 @@ impl Builder<'_> {
                     let source = self.source(&post_return.def)?;
                     self.post_returns.insert(post_return.index, source);
                 }
-                GlobalInitializer::ExtractCallback(_) => return Err(unsupported("a function that is lifted as async")),
+                GlobalInitializer::ExtractCallback(callback) => {
+                    let source = self.source(&callback.def)?;
+                    self.callbacks.insert(callback.index, source);
+                }
                 // Only threads use them.
                 GlobalInitializer::ExtractTable(_) => {}
                 GlobalInitializer::Resource(resource) => {
@@ -204,7 +228,14 @@ impl Builder<'_> {
                 }
             }
         }
+        self.copies()?;
+        // It comes last.
         self.entry()?;
+        if self.state.concurrency.is_some() {
+            // How many functions tasks have is known only now.
+            let text = self.state.module(&traps());
+            self.modules[state] = assemble(&text)?;
+        }
         if self.missing.is_empty() { Ok(()) } else { Err(self.refusal()) }
     }
 
@@ -228,10 +259,7 @@ impl Builder<'_> {
 
     /// Adds a glue module and its instance, whose imports from [`super::glue::LINKED`] are these. The instance's place in the plan.
     fn instantiate(&mut self, text: &str, linked: &[Source]) -> Result<usize, CompileError> {
-        let bytes = wat::parse_str(text);
-        let bytes =
-            bytes.map_err(|error| CompileError::Component { message: format!("glue that is not valid (a bug): {error}") })?;
-        self.modules.push(bytes);
+        self.modules.push(assemble(text)?);
         let mut instance = Instance::of(self.modules.len() - 1);
         for (index, source) in linked.iter().enumerate() {
             instance = instance.with(super::glue::LINKED, &index.to_string(), source.instance, &source.export);
@@ -247,6 +275,7 @@ impl Builder<'_> {
         owner: Option<RuntimeComponentInstanceIndex>,
     ) -> Result<(), CompileError> {
         self.make_glue(arguments)?;
+        let tasks = self.task_adapters(index, arguments)?;
         let translated = &self.static_modules[index];
         let module = *self.compiled.entry(index).or_insert_with(|| {
             self.modules.push(translated.wasm.to_vec());
@@ -255,7 +284,10 @@ impl Builder<'_> {
         let mut instance = Instance::of(module);
         let mut bound = HashMap::new();
         for ((module, name, ty), argument) in translated.module.imports().zip(arguments) {
-            let mut source = self.source(argument)?;
+            let mut source = match tasks.source(name) {
+                Some(source) => source,
+                None => self.source(argument)?,
+            };
             if let (None, POST_RETURN, EntityType::Function(ty), Some(of)) = (owner, module, ty, self.owner(argument)) {
                 let ty = self.signature(ty.unwrap_module_type_index())?;
                 source = self.post_return(&source, of, &ty)?;
@@ -267,7 +299,7 @@ impl Builder<'_> {
         }
         self.plan.push(instance);
         self.instances.push(CoreInstance { place: self.plan.len() - 1, module: index, owner });
-        Ok(())
+        self.task_functions(tasks)
     }
 
     /// The component instance whose core code something is.
@@ -303,8 +335,8 @@ impl Builder<'_> {
                 let made = self.made.get(index).cloned();
                 made.ok_or_else(|| CompileError::Component { message: "a function without glue (a bug)".to_owned() })
             }
-            CoreDef::TaskMayBlock => Ok(Source::state("may block")),
-            CoreDef::UnsafeIntrinsic(_) => Err(unsupported("context storage")),
+            CoreDef::TaskMayBlock => Ok(Source::state(MAY_BLOCK)),
+            CoreDef::UnsafeIntrinsic(intrinsic) => context_storage(*intrinsic),
         }
     }
 
@@ -331,6 +363,9 @@ impl Builder<'_> {
                 continue;
             }
             let trampoline = &self.trampolines[index];
+            if concurrent::is_of_adapter(trampoline) {
+                continue;
+            }
             if let Some(source) = in_state(trampoline) {
                 self.made.insert(index, source);
                 continue;
@@ -378,7 +413,10 @@ impl Builder<'_> {
                 return Err(unsupported("a memory of 64 bits in a component"));
             }
             Trampoline::Transcoder { from, to, .. } => Group::Between(memory(from)?, memory(to)?),
-            _ => Group::Memory(None),
+            other => match concurrent::options(other).and_then(|options| self.component.options[options].memory()) {
+                Some(index) => Group::Memory(Some(memory(&index)?)),
+                None => Group::Memory(None),
+            },
         })
     }
 
@@ -396,14 +434,7 @@ impl Builder<'_> {
                 glue.resource_drop(instance.as_u32(), table(self, *instance), self.row(*ty).resource, &end, self.throws)
             }
             Trampoline::Transcoder { op, .. } => glue.transcoder(transcoder(*op)),
-            other => {
-                let name = other.symbol_name();
-                let instance =
-                    calls_builtin(other).ok_or_else(|| unsupported(format!("`{name}` of the asynchronous component model")))?;
-                self.warnings
-                    .insert(format!("`{name}` of the asynchronous component model is not supported: a call of it traps"));
-                glue.unsupported(instance.as_u32(), ty)
-            }
+            other => self.builtin(other, ty, glue)?,
         }))
     }
 
@@ -492,13 +523,6 @@ impl Builder<'_> {
     /// The type of a core function.
     fn signature(&self, ty: ModuleInternedTypeIndex) -> Result<Signature, CompileError> {
         let ty = self.types.module_types()[ty].unwrap_func();
-        let value = |ty: &WasmValType| match ty {
-            WasmValType::I32 => Ok(ValType::I32),
-            WasmValType::I64 => Ok(ValType::I64),
-            WasmValType::F32 => Ok(ValType::F32),
-            WasmValType::F64 => Ok(ValType::F64),
-            WasmValType::V128 | WasmValType::Ref(_) => Err(unsupported("a reference or vector in the canonical ABI")),
-        };
         let params = ty.params().iter().map(value).collect::<Result<_, _>>()?;
         Ok(Signature { params, results: ty.results().iter().map(value).collect::<Result<_, _>>()? })
     }
@@ -544,6 +568,17 @@ impl Builder<'_> {
             Export::LiftedFunction { func, options, .. } => Some((func, &self.component.options[*options])),
             _ => None,
         }
+    }
+}
+
+/// A type of a value of the core.
+fn value(ty: &WasmValType) -> Result<ValType, CompileError> {
+    match ty {
+        WasmValType::I32 => Ok(ValType::I32),
+        WasmValType::I64 => Ok(ValType::I64),
+        WasmValType::F32 => Ok(ValType::F32),
+        WasmValType::F64 => Ok(ValType::F64),
+        WasmValType::V128 | WasmValType::Ref(_) => Err(unsupported("a reference or vector in the canonical ABI")),
     }
 }
 
@@ -595,52 +630,22 @@ fn in_state(trampoline: &Trampoline) -> Option<Source> {
         Trampoline::EnterSyncCall => "enter",
         Trampoline::ExitSyncCall => "exit",
         Trampoline::Trap => "trap of adapter",
+        Trampoline::StreamTransfer => "transfer stream",
+        Trampoline::FutureTransfer => "transfer future",
+        Trampoline::ErrorContextTransfer => "transfer error",
         _ => return None,
     }))
 }
 
-/// The instance that calls a built-in function of the asynchronous component model, if the trampoline is one.
-const fn calls_builtin(trampoline: &Trampoline) -> Option<RuntimeComponentInstanceIndex> {
-    match trampoline {
-        Trampoline::BackpressureInc { instance }
-        | Trampoline::BackpressureDec { instance }
-        | Trampoline::TaskReturn { instance, .. }
-        | Trampoline::TaskCancel { instance }
-        | Trampoline::WaitableSetNew { instance }
-        | Trampoline::WaitableSetWait { instance, .. }
-        | Trampoline::WaitableSetPoll { instance, .. }
-        | Trampoline::WaitableSetDrop { instance }
-        | Trampoline::WaitableJoin { instance }
-        | Trampoline::SubtaskDrop { instance }
-        | Trampoline::SubtaskCancel { instance, .. }
-        | Trampoline::StreamNew { instance, .. }
-        | Trampoline::StreamRead { instance, .. }
-        | Trampoline::StreamWrite { instance, .. }
-        | Trampoline::StreamCancelRead { instance, .. }
-        | Trampoline::StreamCancelWrite { instance, .. }
-        | Trampoline::StreamDropReadable { instance, .. }
-        | Trampoline::StreamDropWritable { instance, .. }
-        | Trampoline::FutureNew { instance, .. }
-        | Trampoline::FutureRead { instance, .. }
-        | Trampoline::FutureWrite { instance, .. }
-        | Trampoline::FutureCancelRead { instance, .. }
-        | Trampoline::FutureCancelWrite { instance, .. }
-        | Trampoline::FutureDropReadable { instance, .. }
-        | Trampoline::FutureDropWritable { instance, .. }
-        | Trampoline::ErrorContextNew { instance, .. }
-        | Trampoline::ErrorContextDebugMessage { instance, .. }
-        | Trampoline::ErrorContextDrop { instance, .. }
-        | Trampoline::ThreadIndex { instance }
-        | Trampoline::ThreadNewIndirect { instance, .. }
-        | Trampoline::ThreadResumeLater { instance }
-        | Trampoline::ThreadSuspend { instance, .. }
-        | Trampoline::ThreadYield { instance, .. }
-        | Trampoline::ThreadSuspendThenResume { instance, .. }
-        | Trampoline::ThreadYieldThenResume { instance, .. }
-        | Trampoline::ThreadSuspendThenPromote { instance, .. }
-        | Trampoline::ThreadYieldThenPromote { instance, .. } => Some(*instance),
-        _ => None,
-    }
+/// Where a task keeps what it finds again.
+fn context_storage(intrinsic: UnsafeIntrinsic) -> Result<Source, CompileError> {
+    Ok(Source::state(match intrinsic {
+        UnsafeIntrinsic::ContextGetI32_0 => "context get 0",
+        UnsafeIntrinsic::ContextGetI32_1 => "context get 1",
+        UnsafeIntrinsic::ContextSetI32_0 => "context set 0",
+        UnsafeIntrinsic::ContextSetI32_1 => "context set 1",
+        other => return Err(unsupported(format!("the intrinsic `{}`", other.name()))),
+    }))
 }
 
 /// The numbers with which adapters trap, as far as there are words for them.
@@ -654,6 +659,7 @@ fn traps() -> Vec<(u32, Violation)> {
         (Trap::InvalidDiscriminant, Violation::InvalidDiscriminant),
         (Trap::UnalignedPointer, Violation::UnalignedPointer),
         (Trap::UncaughtException, Violation::UncaughtException),
+        (Trap::CannotBlockSyncTask, Violation::MayNotBlock),
     ];
     known.into_iter().map(|(trap, violation)| (trap as u32, violation)).collect()
 }

@@ -3,10 +3,18 @@
 //! A glue module is generated for what one instance of the component imports from it, by the memory that it works on, and becomes an instance just before that
 //! instance. Everything in it is small, so that it is inlined where it is called.
 
+mod state;
+mod streams;
+mod tasks;
+
 use std::fmt::Write as _;
 
-use awsm_abi::component::{self as abi, Violation, table};
+use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
+
+pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
+pub(super) use streams::{Copied, End};
+pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;
@@ -14,17 +22,6 @@ const STATE: usize = 0;
 const MEMORY: &str = "memory";
 /// Module name under which glue imports from other instances. Each import has a name of its own.
 pub(super) const LINKED: &str = "component";
-
-/// Offset of the rows of resource types in the state's memory; `state.wat` has it, too.
-const ROWS_START: u32 = 16;
-/// Size of one.
-const ROW_BYTES: u32 = 16;
-/// Size of what is known of a call in progress.
-const CALL_BYTES: u32 = 8;
-/// Pages that the state's memory may have.
-const PAGES_MAX: u32 = 2048;
-/// Size of a page.
-const PAGE_BYTES: u32 = 1 << 16;
 
 /// A function that glue calls, or a memory on which it works: an export of an earlier instance of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,94 +37,6 @@ impl Source {
     pub(super) fn state(export: impl Into<String>) -> Source {
         Source { instance: STATE, export: export.into() }
     }
-}
-
-/// What the state has to hold.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    /// Number of component instances.
-    pub(super) instances: u32,
-    /// Resource types, as they are numbered in the component.
-    pub(super) rows: Vec<Row>,
-}
-
-/// A resource type as one component instance sees it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    /// The component instance.
-    pub(super) instance: u32,
-    /// Number of the resource.
-    pub(super) resource: u32,
-    /// Whether the instance defines it.
-    pub(super) is_home: bool,
-}
-
-impl State {
-    /// Address of a component instance's handle table.
-    pub(super) fn table(&self, instance: u32) -> u32 {
-        ROWS_START + self.rows.len() as u32 * ROW_BYTES + instance * table::BYTES as u32
-    }
-
-    /// Where calls in progress are described.
-    fn calls(&self) -> u32 {
-        self.table(self.instances)
-    }
-
-    /// The most calls in progress: an instance is not entered twice.
-    fn calls_max(&self) -> u32 {
-        self.instances + 1
-    }
-
-    /// Where free memory begins.
-    fn free(&self) -> u32 {
-        (self.calls() + (self.calls_max() + 1) * CALL_BYTES).next_multiple_of(16)
-    }
-
-    /// The module. `traps` gives for each number with which adapters trap the [`Violation`] that it is.
-    pub(super) fn module(&self, traps: &[(u32, Violation)]) -> String {
-        let mut text = String::from("(module $state\n");
-        text.push_str(include_str!("state.wat"));
-        let pages = self.free().div_ceil(PAGE_BYTES);
-        let _ = writeln!(text, "(memory (export \"{MEMORY}\") {pages} {PAGES_MAX})");
-        let _ = writeln!(text, "(global $calls i32 (i32.const {}))", self.calls());
-        let _ = writeln!(text, "(global $calls_max i32 (i32.const {}))", self.calls_max());
-        let _ = writeln!(text, "(global (export \"may block\") (mut i32) (i32.const 1))");
-        for instance in 0..self.instances {
-            let _ = writeln!(text, "(global (export \"{}\") (mut i32) (i32.const 1))", flags(instance));
-        }
-        let _ = writeln!(text, "(data (i32.const 0) \"{}\")", bytes([self.free()]));
-        for (index, row) in self.rows.iter().enumerate() {
-            let at = ROWS_START + index as u32 * ROW_BYTES;
-            let words = [self.table(row.instance), row.resource, u32::from(row.is_home)];
-            let _ = writeln!(text, "(data (i32.const {at}) \"{}\")", bytes(words));
-        }
-        for instance in 0..self.instances {
-            let at = self.table(instance) + table::LENGTH as u32;
-            let _ = writeln!(text, "(data (i32.const {at}) \"{}\")", bytes([1]));
-        }
-        text.push_str("(func (export \"trap of adapter\") (param $code i32)\n");
-        for &(code, violation) in traps {
-            let number = violation as u32;
-            let _ = writeln!(text, "(if (i32.eq (local.get $code) (i32.const {code})) (then (call $trap (i32.const {number}))))");
-        }
-        let _ = writeln!(text, "(call $trap (i32.const {})))", Violation::Adapter as u32);
-        text.push_str(")\n");
-        text
-    }
-}
-
-/// Export of the state: the flag of a component instance, whether it may call out.
-pub(super) fn flags(instance: u32) -> String {
-    format!("flags {instance}")
-}
-
-/// Words as a string of the text format.
-fn bytes(words: impl IntoIterator<Item = u32>) -> String {
-    let mut text = String::new();
-    for byte in words.into_iter().flat_map(u32::to_le_bytes) {
-        let _ = write!(text, "\\{byte:02x}");
-    }
-    text
 }
 
 /// The type of a core function.
@@ -242,8 +151,7 @@ impl Glue {
 
     /// A function of the module; the name under which it is exported.
     pub(super) fn export(&mut self, signature_of: &Signature, locals: &str, body: &str) -> String {
-        let name = self.exports.to_string();
-        self.exports += 1;
+        let name = self.next_export();
         self.export_as(&name, signature_of, locals, body);
         name
     }
@@ -360,7 +268,7 @@ impl Glue {
         if self.exports == 0 {
             let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
             let _ = writeln!(self.functions, "(func $trap (param $code i32) (call {trap} (local.get $code)) unreachable)");
-            self.functions.push_str(include_str!("transcode.wat"));
+            self.functions.push_str(include_str!("../transcode.wat"));
             self.exports += 1;
         }
         name.to_owned()
@@ -370,11 +278,13 @@ impl Glue {
     pub(super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32) {
         let reserve = self.function(&Source::state("reserve"), &[ValType::I32], &[]);
         let (request, response) = (self.canonical(abi::REQUEST), self.canonical(abi::RESPONSE));
+        let may_block = self.global(&Source::state(MAY_BLOCK));
         let handle = self.function(callee, &[ValType::I32; 2], &[]);
         let after = post_return.map(|source| format!("(call {})", self.function(source, &[], &[])));
         let after = after.unwrap_or_default();
         let body = format!(
-            "(call {reserve} (i32.const {table}))
+            "(global.set {may_block} (i32.const 1))
+             (call {reserve} (i32.const {table}))
              (call {handle} (call {request} (i32.const {table})) (call {response} (i32.const {table})))
              {after}
              (i32.const 0)"
@@ -385,11 +295,14 @@ impl Glue {
     /// What the server calls to run a command.
     pub(super) fn run(&mut self, callee: &Source, post_return: Option<&Source>) {
         let exit = self.canonical(abi::EXIT);
+        let may_block = self.global(&Source::state(MAY_BLOCK));
         let run = self.function(callee, &[], &[ValType::I32]);
         let after =
             post_return.map(|source| format!("(call {} (local.get $result))", self.function(source, &[ValType::I32], &[])));
         let after = after.unwrap_or_default();
-        let body = format!("(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))");
+        let body = format!(
+            "(global.set {may_block} (i32.const 1))\n(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))"
+        );
         self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
     }
 

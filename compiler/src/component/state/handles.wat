@@ -1,14 +1,14 @@
 ;; What the canonical ABI keeps between calls of a component: handle tables, the calls that borrow, and the instances' flags. It lies in this module's
 ;; memory and globals, so that it is part of the sandbox: snapshots, resets and isolation hold for it as for everything else there.
 ;;
-;; `glue.rs` adds the memory, a global `flags N` for each component instance, and the data. Layouts are those of `awsm_abi::component::table`:
+;; `state.rs` adds the memory, a global `flags N` for each component instance, and the data. Layouts are those of `awsm_abi::component::table`:
 ;;
 ;;   0      where free memory begins
 ;;   4      free nodes of the lists of lenders: the first one's address, or zero
-;;   8      number of the call in progress, from 1; zero outside of calls that borrow
+;;   8      address of the call in progress; its first words are how many borrowed handles are left, and the address of the first lender
 ;;   16     rows of resource types, 16 bytes each: address of the instance's handle table, number of the type, whether the instance defines it
 ;;   then   handle tables' heads, 16 bytes each
-;;   then   calls in progress, 8 bytes each: how many borrowed handles are left, address of the first lender
+;;   then   calls in progress, or instances and streams where there are tasks: see `calls.wat` and `tasks.wat`
 ;;   then   entries of handle tables and lenders, as they are needed
 
 (import "sledge:canonical" "trap" (func $host_trap (param i32)))
@@ -106,15 +106,14 @@
 
 ;; resource.drop, up to the destructor: of an owned handle the representation, with bit 32 set; of a borrowed one zero.
 (func (export "drop") (param $table i32) (param $type i32) (param $handle i32) (result i64)
-  (local $entry i32) (local $kind i32) (local $call i32)
+  (local $entry i32) (local $kind i32)
   (local.set $entry (call $entry (local.get $table) (local.get $type) (local.get $handle)))
   (if (i32.load offset=8 (local.get $entry)) (then (call $trap (i32.const 4))))
   (local.set $kind (i32.load offset=12 (local.get $entry)))
   (if (local.get $kind)
     (then
       (call $free (local.get $table) (local.get $handle) (local.get $entry))
-      (local.set $call (call $call_at (local.get $kind)))
-      (i32.store (local.get $call) (i32.sub (i32.load (local.get $call)) (i32.const 1)))
+      (i32.store (local.get $kind) (i32.sub (i32.load (local.get $kind)) (i32.const 1)))
       (return (i64.const 0))))
   (i64.or (i64.const 0x100000000) (i64.extend_i32_u (i32.load offset=4 (local.get $entry))))
   (call $free (local.get $table) (local.get $handle) (local.get $entry)))
@@ -146,7 +145,7 @@
   (local.set $table (i32.load (local.get $from)))
   (local.set $entry (call $entry (local.get $table) (i32.load offset=4 (local.get $from)) (local.get $handle)))
   (i32.store offset=8 (local.get $entry) (i32.add (i32.load offset=8 (local.get $entry)) (i32.const 1)))
-  (local.set $call (call $call_at (i32.load (i32.const 8))))
+  (local.set $call (i32.load (i32.const 8)))
   (local.set $lender (i32.load (i32.const 4)))
   (if (local.get $lender)
     (then (i32.store (i32.const 4) (i32.load (local.get $lender))))
@@ -163,21 +162,9 @@
     (i32.load offset=4 (local.get $entry))
     (i32.load (i32.const 8))))
 
-;; A call in which handles may be passed begins. An instance is not entered twice, so that there are at most as many calls as instances.
-(func (export "enter") (param $caller i32) (param $async i32) (param $callee i32)
-  (local $number i32)
-  (local.set $number (i32.add (i32.load (i32.const 8)) (i32.const 1)))
-  (if (i32.gt_u (local.get $number) (global.get $calls_max)) (then (call $trap (i32.const 8))))
-  (i32.store (i32.const 8) (local.get $number))
-  (i64.store (call $call_at (local.get $number)) (i64.const 0)))
-
-;; It has returned: what it borrowed is dropped, and what was lent to it is free again.
-(func (export "exit")
-  (local $number i32) (local $call i32) (local $lender i32) (local $entry i32) (local $next i32)
-  (local.set $number (i32.load (i32.const 8)))
-  (local.set $call (call $call_at (local.get $number)))
-  (if (i32.load (local.get $call)) (then (call $trap (i32.const 6))))
-  (local.set $lender (i32.load offset=4 (local.get $call)))
+;; A call has returned: what was lent to it is free again.
+(func $release_lenders (param $lender i32)
+  (local $entry i32) (local $next i32)
   (block $done
     (loop $more
       (br_if $done (i32.eqz (local.get $lender)))
@@ -190,9 +177,4 @@
       (i32.store (local.get $lender) (i32.load (i32.const 4)))
       (i32.store (i32.const 4) (local.get $lender))
       (local.set $lender (local.get $next))
-      (br $more)))
-  (i32.store (i32.const 8) (i32.sub (local.get $number) (i32.const 1))))
-
-;; Where a call in progress is described.
-(func $call_at (param $number i32) (result i32)
-  (i32.add (global.get $calls) (i32.shl (local.get $number) (i32.const 3))))
+      (br $more))))

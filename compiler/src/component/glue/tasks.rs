@@ -1,0 +1,299 @@
+//! Glue between tasks: what adapters call when one side of a call is asynchronous, and the built-in functions of tasks and waitable sets.
+
+use std::fmt::Write as _;
+
+use awsm_abi::component::Violation;
+use awsm_abi::types::ValType::{self, I32};
+
+use super::state::ENTRIES;
+use super::{Glue, Signature, Source, signature};
+
+/// Offset of a task's parameters in its record; `tasks.wat` describes it.
+const PARAMS: u32 = 80;
+/// Offset of its flat result.
+const RESULT: u32 = 64;
+/// Offset of the address where the caller wants its result.
+const RESULT_POINTER: u32 = 60;
+/// Offset of the record of the instance that calls.
+const CALLER: u32 = 224;
+/// Offset of the number of its first function.
+const ENTRY: u32 = 28;
+
+/// Functions of a task that are called by number: how it begins, what takes its result, its callback.
+pub(in super::super) const ENTRIES_PER_ADAPTER: u32 = 3;
+
+/// A call between instances of which one side is asynchronous, as its adapter has it.
+#[derive(Debug)]
+pub(in super::super) struct Adapter {
+    /// Address of the record of the instance that calls, and the instance itself.
+    pub(in super::super) caller: u32,
+    pub(in super::super) caller_index: u32,
+    /// Address of the record of the instance that is called.
+    pub(in super::super) callee_instance: u32,
+    /// The type of its result, and the options with which it returns that.
+    pub(in super::super) result_type: u32,
+    pub(in super::super) options: u32,
+    /// Whether the function's type is async.
+    pub(in super::super) is_async_type: bool,
+    /// Whether what is called is lifted as async.
+    pub(in super::super) is_lifted_async: bool,
+    /// What the caller passes.
+    pub(in super::super) params: Vec<ValType>,
+    /// Whether the last of what the caller passes is where the result goes.
+    pub(in super::super) has_result_pointer: bool,
+    /// Number of its first function.
+    pub(in super::super) entry: u32,
+    /// What is called.
+    pub(in super::super) callee: Source,
+    pub(in super::super) callee_type: Signature,
+    pub(in super::super) callback: Option<Source>,
+    pub(in super::super) post_return: Option<Source>,
+}
+
+impl Adapter {
+    /// Flags of its tasks: lifted as async; alone in the instance, unless it keeps a stack; of an async type.
+    fn flags(&self) -> u32 {
+        let keeps_stack = self.is_lifted_async && self.callback.is_none();
+        u32::from(self.is_lifted_async) | u32::from(!keeps_stack) << 1 | u32::from(self.is_async_type) << 2
+    }
+}
+
+/// A built-in function that the state has, and what it takes beside the instance's record.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Builtin {
+    /// The state's export.
+    pub(in super::super) name: &'static str,
+    /// A number that comes after the instance.
+    pub(in super::super) option: Option<bool>,
+    /// Whether the number comes last.
+    pub(in super::super) option_last: bool,
+    /// Whether the instance must be allowed to call out.
+    pub(in super::super) leaves: bool,
+    /// Whether the instance is passed.
+    pub(in super::super) takes_instance: bool,
+}
+
+impl Glue {
+    /// The state's functions by number.
+    pub(super) fn entries(&mut self) -> String {
+        self.link(&Source::state(ENTRIES), |name| format!("(table {name} 0 funcref)"))
+    }
+
+    /// What an adapter calls first: it makes the task. Its export.
+    pub(in super::super) fn prepare(&mut self, adapter: &Adapter) -> String {
+        let leave = self.leave(adapter.caller_index);
+        let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
+        let Adapter { callee_instance, entry, result_type, options, .. } = adapter;
+        let flags = adapter.flags();
+        let mut body = format!(
+            "{leave}(local.set $task
+               (call {new} (i32.const {callee_instance}) (i32.const {entry}) (i32.const {flags})
+                 (i32.const {result_type}) (i32.const {options})))\n"
+        );
+        for (index, ty) in adapter.params.iter().enumerate() {
+            // Two functions and six numbers come before, which are known here.
+            let (at, local) = (PARAMS as usize + 8 * index, 8 + index);
+            let _ = writeln!(body, "({ty}.store offset={at} (local.get $task) (local.get {local}))");
+        }
+        if adapter.has_result_pointer {
+            let last = 7 + adapter.params.len();
+            let _ = writeln!(body, "(i32.store offset={RESULT_POINTER} (local.get $task) (local.get {last}))");
+        }
+        let prepared = self.global(&Source::state("prepared"));
+        let caller = adapter.caller;
+        let _ = writeln!(body, "(i32.store offset={CALLER} (local.get $task) (i32.const {caller}))");
+        let _ = writeln!(body, "(global.set {prepared} (local.get $task))");
+        let name = self.next_export();
+        let params = signature(&adapter.params, &[]);
+        let _ = writeln!(
+            self.functions,
+            "(func (export \"{name}\") (param funcref funcref i32 i32 i32 i32 i32 i32){params} (local $task i32)\n{body})"
+        );
+        name
+    }
+
+    /// What an adapter of a synchronous caller calls then: it runs the task that was made until it has returned.
+    pub(in super::super) fn run_task(&mut self, results: &[ValType]) -> String {
+        let name = self.next_export();
+        let run = self.function(&Source::state("task run"), &[I32], &[]);
+        let finish = self.function(&Source::state("task finish"), &[I32], &[]);
+        let prepared = self.global(&Source::state("prepared"));
+        let ty = signature(&[], results);
+        // They are read before the record is given back.
+        let loads: String = results.iter().map(|ty| format!("({ty}.load offset={RESULT} (local.get $task))")).collect();
+        let _ = writeln!(
+            self.functions,
+            "(func (export \"{name}\") (param funcref i32){ty} (local $task i32)
+               (local.set $task (global.get {prepared}))
+               (call {run} (local.get $task))
+               {loads}
+               (call {finish} (local.get $task)))"
+        );
+        name
+    }
+
+    /// The functions of an adapter's tasks, by their numbers: a module that comes after the adapter, whose functions it calls. `start` copies parameters,
+    /// `give_back` the result.
+    pub(in super::super) fn task_functions(
+        &mut self,
+        adapter: &Adapter,
+        start: &(Source, Signature),
+        give_back: &(Source, Signature),
+    ) {
+        let start_name = self.function(&start.0, &start.1.params, &start.1.results);
+        let return_name = self.function(&give_back.0, &give_back.1.params, &give_back.1.results);
+        let callee = self.function(&adapter.callee, &adapter.callee_type.params, &adapter.callee_type.results);
+        let resolve = self.function(&Source::state("task resolve"), &[I32; 2], &[]);
+        let loads = start.1.params.iter().enumerate();
+        let loads: String =
+            loads.map(|(index, ty)| format!("({ty}.load offset={} (local.get $task))", PARAMS as usize + 8 * index)).collect();
+        let call = format!("(call {callee} (call {start_name} {loads}))");
+        let pointer = match adapter.has_result_pointer {
+            true => format!("(i32.load offset={RESULT_POINTER} (local.get $task))"),
+            false => String::new(),
+        };
+        let given = give_back.1.params.len() - usize::from(adapter.has_result_pointer);
+        let returned = &give_back.1.params[..given];
+        let store = match give_back.1.results.as_slice() {
+            [] => None,
+            [ty, ..] => Some((*ty, format!("({ty}.store offset={RESULT} (local.get $task) (local.get $result))"))),
+        };
+        let keep = |call: String| match &store {
+            None => call,
+            Some((_, store)) => format!("(local.set $result {call}) {store}"),
+        };
+        let result_local = store.as_ref().map_or(String::new(), |(ty, _)| format!("(local $result {ty})"));
+        let arguments = |first: usize| (0..given).map(|index| format!("(local.get {})", first + index)).collect::<String>();
+        // How it begins.
+        let run = if adapter.callback.is_some() {
+            format!("(func $run (param $task i32) (result i32) {call})")
+        } else if adapter.is_lifted_async {
+            // It waits inside of calls, and is over when it returns.
+            format!("(func $run (param $task i32) (result i32) {call} (i32.const 0))")
+        } else {
+            let locals: String = adapter.callee_type.results.iter().map(|ty| format!("(local {ty})")).collect();
+            let count = adapter.callee_type.results.len();
+            let sets: String = (0..count).rev().map(|index| format!("(local.set {})", 1 + index)).collect();
+            let values: String = (0..count).map(|index| format!("(local.get {})", 1 + index)).collect();
+            let returned = keep(format!("(call {return_name} {} {pointer})", arguments(1)));
+            let post_return = adapter.post_return.as_ref().map_or(String::new(), |source| {
+                format!("(call {} {values})", self.function(source, &adapter.callee_type.results, &[]))
+            });
+            format!(
+                "(func $run (param $task i32) (result i32) {locals} {result_local}
+                   {call} {sets}
+                   {returned}
+                   (call {resolve} (local.get $task) (i32.const 2))
+                   {post_return}
+                   (i32.const 0))"
+            )
+        };
+        // What takes its result.
+        let ty = signature(returned, &[]);
+        let body = keep(format!("(call {return_name} {} {pointer})", arguments(1)));
+        let _ = writeln!(self.functions, "{run}\n(func $give_back (param $task i32){ty} {result_local} {body})");
+        let mut members = String::from("$run $give_back");
+        if let Some(callback) = &adapter.callback {
+            let callback = self.function(callback, &[I32; 3], &[I32]);
+            let _ = write!(members, " {callback}");
+        }
+        let entries = self.entries();
+        let _ = writeln!(self.functions, "(elem (table {entries}) (i32.const {}) func {members})", adapter.entry);
+    }
+
+    /// `task.return` of an instance: the type of the result, and the options; where they name no memory, none matters.
+    pub(in super::super) fn task_return(
+        &mut self,
+        instance: u32,
+        result_type: u32,
+        options: u32,
+        mask: u32,
+        ty: &Signature,
+    ) -> String {
+        let leave = self.leave(instance);
+        let returning = self.function(&Source::state("task returning"), &[I32; 3], &[I32]);
+        let resolve = self.function(&Source::state("task resolve"), &[I32; 2], &[]);
+        let entries = self.entries();
+        let arguments: String = (0..ty.params.len()).map(|index| format!("(local.get {index})")).collect();
+        let params = signature(&ty.params, &[]);
+        let body = format!(
+            "{leave}(local.set $task (call {returning} (i32.const {result_type}) (i32.const {options}) (i32.const {mask})))
+             (call_indirect {entries} (param i32){params}
+               (local.get $task) {arguments} (i32.add (i32.load offset={ENTRY} (local.get $task)) (i32.const 1)))
+             (call {resolve} (local.get $task) (i32.const 2))"
+        );
+        self.export(ty, "(local $task i32)", &body)
+    }
+
+    /// A built-in function that the state has.
+    pub(in super::super) fn builtin(&mut self, builtin: &Builtin, instance: u32, record: u32, ty: &Signature) -> String {
+        let leave = if builtin.leaves { self.leave(instance) } else { String::new() };
+        let option = builtin.option.map(|option| format!("(i32.const {})", u32::from(option)));
+        let mut arguments: Vec<String> = Vec::new();
+        if builtin.takes_instance {
+            arguments.push(format!("(i32.const {record})"));
+        }
+        let given = (0..ty.params.len()).map(|index| format!("(local.get {index})"));
+        if builtin.option_last {
+            arguments.extend(given);
+            arguments.extend(option);
+        } else {
+            arguments.extend(option);
+            arguments.extend(given);
+        }
+        let function = self.function(&Source::state(builtin.name), &vec![I32; arguments.len()], &ty.results);
+        let body = format!("{leave}(call {function} {})", arguments.join(" "));
+        self.export(ty, "", &body)
+    }
+
+    /// `waitable-set.wait` or `waitable-set.poll`: what the event says is written to the component's memory.
+    pub(in super::super) fn event(&mut self, name: &'static str, instance: u32, record: u32, cancellable: bool) -> String {
+        let leave = self.leave(instance);
+        let function = self.function(&Source::state(name), &[I32; 3], &[I32]);
+        let (first, second) = (self.global(&Source::state("event 1")), self.global(&Source::state("event 2")));
+        let trap = self.function(&Source::state("trap"), &[I32], &[]);
+        let cancellable = u32::from(cancellable);
+        let body = format!(
+            "{leave}(local.set $code (call {function} (i32.const {record}) (local.get 0) (i32.const {cancellable})))
+             (if (i32.and (local.get 1) (i32.const 3)) (then (call {trap} (i32.const {}))))
+             (i32.store (local.get 1) (global.get {first}))
+             (i32.store offset=4 (local.get 1) (global.get {second}))
+             (local.get $code)",
+            Violation::UnalignedPointer as u32
+        );
+        self.export(&Signature::new(&[I32; 2], &[I32]), "(local $code i32)", &body)
+    }
+
+    /// `error-context.new`: the message is not kept.
+    pub(in super::super) fn error_new(&mut self, instance: u32, record: u32) -> String {
+        let leave = self.leave(instance);
+        let new = self.function(&Source::state("error new"), &[I32], &[I32]);
+        self.export(&Signature::new(&[I32; 2], &[I32]), "", &format!("{leave}(call {new} (i32.const {record}))"))
+    }
+
+    /// `error-context.debug-message`: it is empty.
+    pub(in super::super) fn error_message(&mut self, instance: u32, record: u32, realloc: Option<&Source>) -> String {
+        let leave = self.leave(instance);
+        let check = self.function(&Source::state("error check"), &[I32; 2], &[]);
+        let address = match realloc {
+            Some(realloc) => {
+                let realloc = self.function(realloc, &[I32; 4], &[I32]);
+                format!("(call {realloc} (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0))")
+            }
+            None => "(i32.const 1)".to_owned(),
+        };
+        let body = format!(
+            "{leave}(call {check} (i32.const {record}) (local.get 0))
+             (i32.store (local.get 1) {address})
+             (i32.store offset=4 (local.get 1) (i32.const 0))"
+        );
+        self.export(&Signature::new(&[I32; 2], &[]), "", &body)
+    }
+
+    /// The next export's name.
+    pub(super) fn next_export(&mut self) -> String {
+        let name = self.exports.to_string();
+        self.exports += 1;
+        name
+    }
+}

@@ -1,0 +1,514 @@
+//! What is asynchronous in a component: adapters that start tasks, built-in functions, streams and futures.
+
+use std::collections::HashMap;
+
+use wasmtime_environ::component::{
+    CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, StringEncoding, Trampoline,
+    TypeComponentLocalErrorContextTableIndex, TypeFutureTableIndex, TypeStreamTableIndex,
+};
+use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
+use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
+
+use super::super::glue::{Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, End, Glue, Signature, Source};
+use super::{Builder, unsupported};
+use crate::error::CompileError;
+
+/// Types of entries of handle tables; `tasks.wat` and `streams.wat` have them, too.
+const READABLE_STREAM: u32 = 0x8100_0000;
+const WRITABLE_STREAM: u32 = 0x8200_0000;
+const READABLE_FUTURE: u32 = 0x8300_0000;
+const WRITABLE_FUTURE: u32 = 0x8400_0000;
+const ERROR_CONTEXT: u32 = 0x8000_0003;
+
+/// How names begin under which an adapter imports what starts a task, and exports what belongs to it.
+const PREPARE: &str = "[prepare-call]";
+const COPY_PARAMS: &str = "[async-start]";
+const COPY_RESULT: &str = "[async-return]";
+const CALLEE: &str = "[adapter-callee]";
+
+/// In the place of the number of results: the caller is asynchronous, with or without a result.
+const ASYNC_WITH_RESULT: i32 = -2;
+const ASYNC_WITHOUT_RESULT: i32 = -1;
+
+/// The last number when a task is started whose function is lifted as async.
+const CALLEE_IS_ASYNC: i32 = 1;
+
+/// Numbers that an adapter passes when it prepares a call.
+const PREPARE_NUMBERS: usize = 6;
+
+/// The adapters of a module of which one side is asynchronous.
+#[derive(Debug, Default)]
+pub(super) struct TaskAdapters {
+    /// What the module imports for them, by name.
+    sources: HashMap<String, Source>,
+    /// Each with its name.
+    adapters: Vec<(String, Adapter)>,
+    module: Option<StaticModuleIndex>,
+}
+
+impl TaskAdapters {
+    /// What stands for an import.
+    pub(super) fn source(&self, name: &str) -> Option<Source> {
+        self.sources.get(name).cloned()
+    }
+}
+
+/// Whether a trampoline belongs to an adapter that starts tasks; it is made for each adapter by itself.
+pub(super) const fn is_of_adapter(trampoline: &Trampoline) -> bool {
+    matches!(trampoline, Trampoline::PrepareCall { .. } | Trampoline::SyncStartCall { .. } | Trampoline::AsyncStartCall { .. })
+}
+
+/// The options of a built-in function.
+pub(super) const fn options(trampoline: &Trampoline) -> Option<OptionsIndex> {
+    match trampoline {
+        Trampoline::WaitableSetWait { options, .. }
+        | Trampoline::WaitableSetPoll { options, .. }
+        | Trampoline::StreamRead { options, .. }
+        | Trampoline::StreamWrite { options, .. }
+        | Trampoline::FutureRead { options, .. }
+        | Trampoline::FutureWrite { options, .. }
+        | Trampoline::ErrorContextNew { options, .. }
+        | Trampoline::ErrorContextDebugMessage { options, .. } => Some(*options),
+        _ => None,
+    }
+}
+
+/// A number for options of `task.return`: the memory, if any, and how strings are encoded.
+fn return_options(memory: Option<u32>, encoding: u32) -> u32 {
+    memory.map_or(0, |index| index + 1) << 2 | encoding
+}
+
+/// How strings are encoded, as adapters number it.
+const fn encoding(encoding: StringEncoding) -> u32 {
+    match encoding {
+        StringEncoding::Utf8 => 0,
+        StringEncoding::Utf16 => 1,
+        StringEncoding::CompactUtf16 => 2,
+    }
+}
+
+impl Builder<'_> {
+    /// What the state has to know of streams, futures and error contexts.
+    pub(super) fn concurrency(&self) -> Concurrency {
+        let streams = (0..self.component.num_stream_tables as u32).map(TypeStreamTableIndex::from_u32).map(|index| {
+            let table = &self.types[index];
+            (table.instance.as_u32(), READABLE_STREAM | table.ty.as_u32())
+        });
+        let futures = (0..self.component.num_future_tables as u32).map(TypeFutureTableIndex::from_u32).map(|index| {
+            let table = &self.types[index];
+            (table.instance.as_u32(), READABLE_FUTURE | table.ty.as_u32())
+        });
+        let errors = (0..self.component.num_error_context_tables as u32)
+            .map(TypeComponentLocalErrorContextTableIndex::from_u32)
+            .map(|index| (self.types[index].instance.as_u32(), ERROR_CONTEXT));
+        Concurrency {
+            streams: streams.collect(),
+            futures: futures.collect(),
+            errors: errors.collect(),
+            entries: self.copy_entries(),
+        }
+    }
+
+    /// How many functions copy from one memory to another: they come first.
+    fn copy_entries(&self) -> u32 {
+        self.component.num_runtime_memories.pow(2)
+    }
+
+    /// Makes what the adapters of a module import to start tasks.
+    pub(super) fn task_adapters(
+        &mut self,
+        index: StaticModuleIndex,
+        arguments: &[CoreDef],
+    ) -> Result<TaskAdapters, CompileError> {
+        let mut made = TaskAdapters { module: Some(index), ..TaskAdapters::default() };
+        if !arguments.iter().any(|def| matches!(def, CoreDef::Trampoline(index) if is_of_adapter(&self.trampolines[*index]))) {
+            return Ok(made);
+        }
+        let prepared = prepared_calls(self.static_modules[index].wasm)?;
+        let translated = &self.static_modules[index];
+        let imports: Vec<_> = translated.module.imports().zip(arguments).collect();
+        let functions = imports.iter().filter(|((_, _, ty), _)| matches!(ty, EntityType::Function(_)));
+        let functions: Vec<_> = functions.map(|((_, name, ty), argument)| (*name, ty.clone(), (*argument).clone())).collect();
+        for (place, (name, ty, argument)) in functions.iter().enumerate() {
+            let Some(adapter) = name.strip_prefix(PREPARE) else { continue };
+            let prepare = self.function_type(ty)?;
+            let prepared = prepared.get(&(place as u32));
+            let Some((prepared, (start_name, start_type, start))) =
+                prepared.and_then(|prepared| Some((prepared, functions.get(prepared.start as usize)?)))
+            else {
+                return Err(unsupported("an adapter of an unknown form (a bug)"));
+            };
+            let numbers = &prepared.numbers;
+            let (callee, callee_type) = self.callee(index, adapter, &functions)?;
+            let CoreDef::Trampoline(prepare_index) = argument else { return Err(unsupported("an adapter without task (a bug)")) };
+            let Trampoline::PrepareCall { memory } = &self.trampolines[*prepare_index] else {
+                return Err(unsupported("an adapter without task (a bug)"));
+            };
+            let options = return_options(memory.map(|index| index.as_u32()), numbers[4] as u32);
+            let CoreDef::Trampoline(start) = start else { return Err(unsupported("an adapter without start (a bug)")) };
+            let (callback, post_return, is_sync) = match &self.trampolines[*start] {
+                Trampoline::SyncStartCall { callback } => (*callback, None, true),
+                Trampoline::AsyncStartCall { callback, post_return } => (*callback, *post_return, false),
+                _ => return Err(unsupported("an adapter without start (a bug)")),
+            };
+            let caller_index = numbers[0] as u32;
+            let instance = RuntimeComponentInstanceIndex::from_u32(numbers[1] as u32);
+            let sync_results = if is_sync { Some(self.function_type(start_type)?.results) } else { None };
+            let post_return = post_return.and_then(|index| self.post_returns.get(&index)).cloned();
+            let post_return = match post_return {
+                Some(function) => {
+                    let ty = Signature::new(&callee_type.results, &[]);
+                    Some(self.post_return(&function, instance, &ty)?)
+                }
+                None => None,
+            };
+            let has_result_pointer = match numbers[5] {
+                ASYNC_WITH_RESULT => true,
+                ASYNC_WITHOUT_RESULT => false,
+                count => count > 1,
+            };
+            let adapter = (
+                adapter.to_owned(),
+                Adapter {
+                    caller: self.state.instance(caller_index),
+                    caller_index,
+                    callee_instance: self.state.instance(instance.as_u32()),
+                    result_type: numbers[2] as u32,
+                    options,
+                    is_async_type: numbers[3] != 0,
+                    is_lifted_async: is_sync || prepared.last == CALLEE_IS_ASYNC,
+                    params: prepare.params,
+                    has_result_pointer,
+                    entry: self.copy_entries() + self.adapters * ENTRIES_PER_ADAPTER,
+                    callee,
+                    callee_type,
+                    callback: callback.and_then(|index| self.callbacks.get(&index)).cloned(),
+                    post_return,
+                },
+            );
+            self.adapters += 1;
+            let mut glue = Glue::new(None);
+            let prepare = glue.prepare(&adapter.1);
+            let run = sync_results.map(|results| glue.run_task(&results));
+            let (text, linked) = glue.finish();
+            let instance = self.instantiate(&text, &linked)?;
+            made.sources.insert((*name).to_owned(), Source { instance, export: prepare });
+            let start = run.map_or(Source::state("task start"), |export| Source { instance, export });
+            made.sources.insert((*start_name).to_owned(), start);
+            made.adapters.push(adapter);
+        }
+        if let Some(concurrency) = &mut self.state.concurrency {
+            concurrency.entries = self.component.num_runtime_memories.pow(2) + self.adapters * ENTRIES_PER_ADAPTER;
+        }
+        Ok(made)
+    }
+
+    /// Adds the functions of an adapter module's tasks, after the module, which copies what they are given and return.
+    pub(super) fn task_functions(&mut self, made: TaskAdapters) -> Result<(), CompileError> {
+        let (Some(module), place) = (made.module, self.plan.len() - 1) else { return Ok(()) };
+        for (name, adapter) in made.adapters {
+            let exported = |prefix: &str| {
+                let export = format!("{prefix}{name}");
+                let (_, ty) = self.exported_function(module, &export)?;
+                Ok::<_, CompileError>((Source { instance: place, export }, ty))
+            };
+            let (start, give_back) = (exported(COPY_PARAMS)?, exported(COPY_RESULT)?);
+            let mut glue = Glue::new(None);
+            glue.task_functions(&adapter, &start, &give_back);
+            let (text, linked) = glue.finish();
+            self.instantiate(&text, &linked)?;
+        }
+        Ok(())
+    }
+
+    /// What an adapter calls in the end.
+    fn callee(
+        &mut self,
+        index: StaticModuleIndex,
+        adapter: &str,
+        functions: &[(&str, EntityType, CoreDef)],
+    ) -> Result<(Source, Signature), CompileError> {
+        let (function, ty) = self.exported_function(index, &format!("{CALLEE}{adapter}"))?;
+        let (_, _, argument) =
+            functions.get(function.index()).ok_or_else(|| unsupported("an adapter that calls itself (a bug)"))?;
+        Ok((self.source(argument)?, ty))
+    }
+
+    /// A function that a module exports.
+    fn exported_function(&self, index: StaticModuleIndex, name: &str) -> Result<(FuncIndex, Signature), CompileError> {
+        let module = &self.static_modules[index].module;
+        let found = module.exports.iter().find(|(export, _)| module.strings[**export] == *name);
+        let Some((_, EntityIndex::Function(function))) = found else {
+            return Err(unsupported(format!("an adapter without `{name}` (a bug)")));
+        };
+        let ty = module.functions[*function].signature.unwrap_module_type_index();
+        Ok((*function, self.signature(ty)?))
+    }
+
+    /// The type of a function of an adapter, without the functions and numbers that come first.
+    fn function_type(&self, ty: &EntityType) -> Result<Signature, CompileError> {
+        let EntityType::Function(ty) = ty else { return Err(unsupported("an adapter without function (a bug)")) };
+        let ty = self.types.module_types()[ty.unwrap_module_type_index()].unwrap_func();
+        let mut params: Vec<_> = ty.params().iter().collect();
+        let references = params.iter().filter(|ty| super::value(ty).is_err()).count();
+        if references == 2 {
+            params.drain(..2 + PREPARE_NUMBERS);
+        } else {
+            params.clear();
+        }
+        let values = params.into_iter().map(super::value).collect::<Result<_, _>>()?;
+        Ok(Signature { params: values, results: ty.results().iter().map(super::value).collect::<Result<_, _>>()? })
+    }
+
+    /// The wrapper of a built-in function of the asynchronous component model.
+    pub(super) fn builtin(&mut self, trampoline: &Trampoline, ty: &Signature, glue: &mut Glue) -> Result<String, CompileError> {
+        let simple = |name| Builtin { name, option: None, option_last: false, leaves: true, takes_instance: true };
+        let with = |name, option| Builtin { option: Some(option), ..simple(name) };
+        let (builtin, instance) = match trampoline {
+            Trampoline::TaskReturn { instance, results, options } => {
+                let options = &self.component.options[*options];
+                let memory = options.memory();
+                let number = return_options(memory.map(|index| index.as_u32()), encoding(options.string_encoding));
+                let mask = if memory.is_some() { u32::MAX } else { 3 };
+                return Ok(glue.task_return(instance.as_u32(), results.as_u32(), number, mask, ty));
+            }
+            Trampoline::WaitableSetWait { instance, options } => return Ok(self.event("set wait", *instance, *options, glue)),
+            Trampoline::WaitableSetPoll { instance, options } => return Ok(self.event("set poll", *instance, *options, glue)),
+            Trampoline::StreamNew { instance, ty } => {
+                let ty = self.types[*ty].ty.as_u32();
+                return Ok(self.pair(*instance, READABLE_STREAM | ty, WRITABLE_STREAM | ty, glue));
+            }
+            Trampoline::FutureNew { instance, ty } => {
+                let ty = self.types[*ty].ty.as_u32();
+                return Ok(self.pair(*instance, READABLE_FUTURE | ty, WRITABLE_FUTURE | ty, glue));
+            }
+            Trampoline::StreamRead { instance, ty, options } => {
+                return self.copy(self.stream(*instance, *ty, READABLE_STREAM), *options, glue);
+            }
+            Trampoline::StreamWrite { instance, ty, options } => {
+                return self.copy(self.stream(*instance, *ty, WRITABLE_STREAM), *options, glue);
+            }
+            Trampoline::FutureRead { instance, ty, options } => {
+                return self.copy(self.future(*instance, *ty, READABLE_FUTURE), *options, glue);
+            }
+            Trampoline::FutureWrite { instance, ty, options } => {
+                return self.copy(self.future(*instance, *ty, WRITABLE_FUTURE), *options, glue);
+            }
+            Trampoline::StreamCancelRead { instance, ty, async_ } => {
+                return Ok(glue.copy_cancel(&self.stream(*instance, *ty, READABLE_STREAM).0, *async_));
+            }
+            Trampoline::StreamCancelWrite { instance, ty, async_ } => {
+                return Ok(glue.copy_cancel(&self.stream(*instance, *ty, WRITABLE_STREAM).0, *async_));
+            }
+            Trampoline::FutureCancelRead { instance, ty, async_ } => {
+                return Ok(glue.copy_cancel(&self.future(*instance, *ty, READABLE_FUTURE).0, *async_));
+            }
+            Trampoline::FutureCancelWrite { instance, ty, async_ } => {
+                return Ok(glue.copy_cancel(&self.future(*instance, *ty, WRITABLE_FUTURE).0, *async_));
+            }
+            Trampoline::StreamDropReadable { instance, ty } => {
+                return Ok(glue.end_drop(&self.stream(*instance, *ty, READABLE_STREAM).0));
+            }
+            Trampoline::StreamDropWritable { instance, ty } => {
+                return Ok(glue.end_drop(&self.stream(*instance, *ty, WRITABLE_STREAM).0));
+            }
+            Trampoline::FutureDropReadable { instance, ty } => {
+                return Ok(glue.end_drop(&self.future(*instance, *ty, READABLE_FUTURE).0));
+            }
+            Trampoline::FutureDropWritable { instance, ty } => {
+                return Ok(glue.end_drop(&self.future(*instance, *ty, WRITABLE_FUTURE).0));
+            }
+            Trampoline::ErrorContextNew { instance, .. } => {
+                return Ok(glue.error_new(instance.as_u32(), self.record(*instance)));
+            }
+            Trampoline::ErrorContextDebugMessage { instance, options, .. } => {
+                let realloc = match self.component.options[*options].data_model {
+                    CanonicalOptionsDataModel::LinearMemory(options) => options.realloc,
+                    CanonicalOptionsDataModel::Gc {} => None,
+                };
+                let realloc = realloc.and_then(|index| self.reallocs.get(&index));
+                return Ok(glue.error_message(instance.as_u32(), self.record(*instance), realloc));
+            }
+            Trampoline::BackpressureInc { instance } => (Builtin { leaves: false, ..simple("backpressure inc") }, instance),
+            Trampoline::BackpressureDec { instance } => (Builtin { leaves: false, ..simple("backpressure dec") }, instance),
+            Trampoline::TaskCancel { instance } => (Builtin { takes_instance: false, ..simple("task cancel") }, instance),
+            Trampoline::WaitableSetNew { instance } => (simple("set new"), instance),
+            Trampoline::WaitableSetDrop { instance } => (simple("set drop"), instance),
+            Trampoline::WaitableJoin { instance } => (simple("join"), instance),
+            Trampoline::SubtaskDrop { instance } => (simple("subtask drop"), instance),
+            Trampoline::SubtaskCancel { instance, async_ } => (with("subtask cancel", *async_), instance),
+            Trampoline::ErrorContextDrop { instance, .. } => (simple("error drop"), instance),
+            Trampoline::ThreadYield { instance, cancellable } => {
+                (Builtin { takes_instance: false, ..with("yield", *cancellable) }, instance)
+            }
+            Trampoline::ThreadIndex { instance }
+            | Trampoline::ThreadNewIndirect { instance, .. }
+            | Trampoline::ThreadResumeLater { instance }
+            | Trampoline::ThreadSuspend { instance, .. }
+            | Trampoline::ThreadSuspendThenResume { instance, .. }
+            | Trampoline::ThreadYieldThenResume { instance, .. }
+            | Trampoline::ThreadSuspendThenPromote { instance, .. }
+            | Trampoline::ThreadYieldThenPromote { instance, .. } => return Ok(self.not_offered(trampoline, *instance, ty, glue)),
+            other => return Err(unsupported(format!("`{}`", other.symbol_name()))),
+        };
+        Ok(glue.builtin(&builtin, instance.as_u32(), self.record(*instance), ty))
+    }
+
+    /// A built-in function whose call traps.
+    fn not_offered(
+        &mut self,
+        trampoline: &Trampoline,
+        instance: RuntimeComponentInstanceIndex,
+        ty: &Signature,
+        glue: &mut Glue,
+    ) -> String {
+        let name = trampoline.symbol_name();
+        self.warnings.insert(format!("`{name}` of the asynchronous component model is not supported: a call of it traps"));
+        glue.unsupported(instance.as_u32(), ty)
+    }
+
+    /// Address of an instance's record in the state.
+    fn record(&self, instance: RuntimeComponentInstanceIndex) -> u32 {
+        self.state.instance(instance.as_u32())
+    }
+
+    fn event(
+        &self,
+        name: &'static str,
+        instance: RuntimeComponentInstanceIndex,
+        options: OptionsIndex,
+        glue: &mut Glue,
+    ) -> String {
+        glue.event(name, instance.as_u32(), self.record(instance), self.component.options[options].cancellable)
+    }
+
+    fn pair(&self, instance: RuntimeComponentInstanceIndex, readable: u32, writable: u32, glue: &mut Glue) -> String {
+        glue.pair(instance.as_u32(), self.record(instance), readable, writable)
+    }
+
+    /// An end of streams of that type, and what they carry.
+    fn stream(
+        &self,
+        instance: RuntimeComponentInstanceIndex,
+        ty: TypeStreamTableIndex,
+        kind: u32,
+    ) -> (End, Option<InterfaceType>) {
+        let ty = self.types[ty].ty;
+        let entry = kind | ty.as_u32();
+        (End { instance: instance.as_u32(), record: self.record(instance), entry, is_future: false }, self.types[ty].payload)
+    }
+
+    /// The same of futures.
+    fn future(
+        &self,
+        instance: RuntimeComponentInstanceIndex,
+        ty: TypeFutureTableIndex,
+        kind: u32,
+    ) -> (End, Option<InterfaceType>) {
+        let ty = self.types[ty].ty;
+        let entry = kind | ty.as_u32();
+        (End { instance: instance.as_u32(), record: self.record(instance), entry, is_future: true }, self.types[ty].payload)
+    }
+
+    /// Reads or writes.
+    fn copy(
+        &mut self,
+        (end, payload): (End, Option<InterfaceType>),
+        options: OptionsIndex,
+        glue: &mut Glue,
+    ) -> Result<String, CompileError> {
+        let options = &self.component.options[options];
+        let is_writer = end.entry >> 24 & 1 == 0;
+        let memory = options.memory();
+        let (size, align, is_plain) = match payload {
+            None => (0, 1, true),
+            Some(ty) => {
+                let abi = self.types.canonical_abi(&ty);
+                (abi.size32, abi.align32, is_number(&ty))
+            }
+        };
+        if payload.is_some() && !is_plain {
+            return Err(unsupported("a stream or future of anything but numbers between components"));
+        }
+        let entry = match memory {
+            Some(index) if size > 0 => {
+                self.copies.insert(index);
+                index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 }
+            }
+            _ => 0,
+        };
+        Ok(glue.copy(&end, &Copied { size, align, is_plain, entry, is_async: options.async_ }))
+    }
+
+    /// Adds what copies between the memories that streams and futures use.
+    pub(super) fn copies(&mut self) -> Result<(), CompileError> {
+        let memories: Vec<_> = self.copies.iter().copied().collect();
+        for &from in &memories {
+            for &to in &memories {
+                let (Some(from_memory), Some(to_memory)) = (self.memories.get(&from), self.memories.get(&to)) else { continue };
+                let mut glue = Glue::between(from_memory, to_memory);
+                glue.copy_bytes(from.as_u32() * self.component.num_runtime_memories + to.as_u32());
+                let (text, linked) = glue.finish();
+                self.instantiate(&text, &linked)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether values of a type are their bytes, whatever these are.
+const fn is_number(ty: &InterfaceType) -> bool {
+    matches!(
+        ty,
+        InterfaceType::S8
+            | InterfaceType::U8
+            | InterfaceType::S16
+            | InterfaceType::U16
+            | InterfaceType::S32
+            | InterfaceType::U32
+            | InterfaceType::S64
+            | InterfaceType::U64
+            | InterfaceType::Float32
+            | InterfaceType::Float64
+    )
+}
+
+/// What an adapter passes when it prepares a call: the instance that calls, the one that is called, the result's type, whether the function's type is
+/// async, how strings are encoded, and how many results there are or which asynchronous form. Then it calls what starts the task.
+struct Prepared {
+    numbers: [i32; PREPARE_NUMBERS],
+    start: u32,
+    /// The last number that an asynchronous caller passes to that: whether the callee is lifted as async.
+    last: i32,
+}
+
+/// The calls that adapters of a module prepare, by the function that they call for that.
+fn prepared_calls(wasm: &[u8]) -> Result<HashMap<u32, Prepared>, CompileError> {
+    let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
+    let mut found = HashMap::new();
+    for payload in Parser::new(0).parse_all(wasm) {
+        let Payload::CodeSectionEntry(body) = payload.map_err(unknown)? else { continue };
+        let mut references = 0;
+        let mut numbers = Vec::new();
+        let mut prepare = None;
+        let mut last = 0;
+        for operator in body.get_operators_reader().map_err(unknown)? {
+            match (operator.map_err(unknown)?, references) {
+                // What copies parameters, what copies the result, what is called.
+                (Operator::RefFunc { .. }, _) => references += 1,
+                (Operator::I32Const { value }, 2) if numbers.len() < PREPARE_NUMBERS => numbers.push(value),
+                (Operator::I32Const { value }, 3) => last = value,
+                (Operator::Call { function_index }, 2) => prepare = Some(function_index),
+                (Operator::Call { function_index }, 3) => {
+                    let numbers = <[i32; PREPARE_NUMBERS]>::try_from(std::mem::take(&mut numbers));
+                    if let (Some(prepare), Ok(numbers)) = (prepare, numbers) {
+                        found.insert(prepare, Prepared { numbers, start: function_index, last });
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
+}
