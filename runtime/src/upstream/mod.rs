@@ -11,6 +11,9 @@ mod allow;
 mod body;
 mod connect;
 mod names;
+mod pattern;
+mod policy;
+mod special;
 
 use std::cell::RefCell;
 use std::error::Error as _;
@@ -26,6 +29,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use allow::{AllowError, Allowed};
 pub use body::RequestBody;
 pub use connect::{Cause, Failure, Roots, RootsError};
+pub use names::addresses;
+pub use policy::{PolicyError, SocketPolicy};
 
 pub use connect::host_and_port;
 

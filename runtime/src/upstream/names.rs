@@ -20,7 +20,7 @@ thread_local! {
 ///
 /// # Errors
 /// When it has none, or that cannot be found out.
-pub(super) async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     let host = host.to_owned();
     in_turn(move || (host, port).to_socket_addrs().map(Iterator::collect)).await
 }
