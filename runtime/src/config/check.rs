@@ -16,7 +16,7 @@ use super::{
 use crate::phases::{BEGIN, PhaseConfig};
 use crate::secret::Variable;
 use crate::telemetry;
-use crate::upstream::Allowed;
+use crate::upstream::{Allowed, SocketPolicy};
 
 /// Bytes of a processor's name.
 const CPU_BYTES_MAX: usize = 64;
@@ -90,6 +90,9 @@ fn granted(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     if let Err(error) = Allowed::new(&function.http_hosts) {
         problems.push(format!("{at}.http_hosts"), error.to_string());
+    }
+    if let Err(error) = SocketPolicy::new(&function.socket_hosts, &function.socket_listen) {
+        problems.push(format!("{at}.{}", error.key), error.to_string());
     }
 }
 
@@ -229,8 +232,11 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not starting with `.`");
         problems.push(key("name"), format!("`{}` is not a valid function name; {rule}", name.escape_default()));
     }
-    if function.http_hosts.len() > HOSTS_MAX {
-        problems.push(key("http_hosts"), format!("{} hosts; a function has at most {HOSTS_MAX}", function.http_hosts.len()));
+    let FunctionConfig { http_hosts, socket_hosts, socket_listen, .. } = function;
+    for (name, list) in [("http_hosts", http_hosts), ("socket_hosts", socket_hosts), ("socket_listen", socket_listen)] {
+        if list.len() > HOSTS_MAX {
+            problems.push(key(name), format!("{} hosts; a function has at most {HOSTS_MAX}", list.len()));
+        }
     }
     dirs(at, &function.dirs, problems);
     if let Some(route) = &function.route {

@@ -48,7 +48,7 @@ pub const DIRS_MAX: usize = 16;
 pub const PHASES_MAX: usize = 32;
 /// Bytes of a phase's name.
 pub const PHASE_NAME_BYTES_MAX: usize = 64;
-/// Hosts that one function may ask.
+/// Entries of `http_hosts`, `socket_hosts` and `socket_listen` of one function.
 pub const HOSTS_MAX: usize = 64;
 /// The longest deadline: a day.
 pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -219,6 +219,15 @@ pub struct FunctionConfig {
     /// `:PORT` or for ports 80 and 443. If a name resolves to an address that is not public, that address has to be listed, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub http_hosts: Vec<String>,
+    /// Where a component's sockets (`wasi:sockets`) can connect and send to: `NAME`, `*.NAME` for all names below it, an address, or a network such as
+    /// `10.0.0.0/8`, each with `:PORT` or `:FIRST-LAST`. A listed name can be looked up, and the addresses found can be reached if they are public; others
+    /// have to be listed, too. A network opens loopback and link-local addresses only if it lies within theirs. Default: no sockets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub socket_hosts: Vec<String>,
+    /// Where a component's sockets can be reached by others, over TCP and UDP: addresses of this machine with `:PORT`, `:FIRST-LAST`, or `:0` for a port
+    /// that the system chooses. Default: nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub socket_listen: Vec<String>,
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
@@ -416,6 +425,8 @@ impl FunctionConfig {
             env: BTreeMap::new(),
             dirs: Vec::new(),
             http_hosts: Vec::new(),
+            socket_hosts: Vec::new(),
+            socket_listen: Vec::new(),
             content_type: content_type_default(),
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
@@ -440,6 +451,12 @@ impl FunctionConfig {
     #[must_use]
     pub fn route(&self) -> String {
         self.route.clone().unwrap_or_else(|| format!("/{}", self.name))
+    }
+
+    /// Whether its sockets may go or be anywhere.
+    #[must_use]
+    pub const fn has_sockets(&self) -> bool {
+        !self.socket_hosts.is_empty() || !self.socket_listen.is_empty()
     }
 
     /// Its own address, if it has one.

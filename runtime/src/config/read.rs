@@ -16,6 +16,8 @@ use crate::secret::Variable;
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Keys that grant a function something of this machine or its network.
+const GRANTS: [&str; 4] = ["dirs", "http_hosts", "socket_hosts", "socket_listen"];
 /// How alike an unknown key must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.75;
 
@@ -69,12 +71,8 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
             return Err(problem(at.to_owned(), format!("`{key}` is not a setting of a deployed function")));
         }
     }
-    if entries.contains_key("dirs") {
-        return Err(problem(at.to_owned(), "`dirs` can only be set in the configuration file".to_owned()));
-    }
-    if entries.contains_key("http_hosts") {
-        let why = "`http_hosts` can only be set in the configuration file";
-        return Err(problem(at.to_owned(), why.to_owned()));
+    if let Some(key) = GRANTS.into_iter().find(|key| entries.contains_key(*key)) {
+        return Err(problem(at.to_owned(), format!("`{key}` can only be set in the configuration file")));
     }
     entries.insert("name".to_owned(), name.into());
     entries.insert("path".to_owned(), path.to_string_lossy().into());

@@ -20,7 +20,7 @@ use crate::outcome::Failure;
 use crate::phases::{PhaseClock, Phases};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
-use crate::upstream::Upstream;
+use crate::upstream::{SocketPolicy, Upstream};
 
 pub(super) use ports::Ports;
 pub use ports::Streams;
@@ -87,6 +87,8 @@ pub struct Process {
     pub kv: Option<Space>,
     /// The servers that it may ask.
     pub upstream: Option<Arc<Upstream>>,
+    /// What its sockets may do; without it, there are none.
+    pub sockets: Option<Arc<SocketPolicy>>,
     /// The phases that it declares.
     pub phases: Option<Arc<Phases>>,
 }

@@ -19,7 +19,7 @@ use crate::host::wasi::{Grant, GrantError};
 use crate::host::{ImportError, Imports, Process};
 use crate::phases::Phases;
 use crate::secret::{self, SecretError};
-use crate::upstream::{AllowError, Allowed, Upstream};
+use crate::upstream::{AllowError, Allowed, PolicyError, SocketPolicy, Upstream};
 
 /// The export that runs a command from its start.
 pub const COMMAND: &str = "_start";
@@ -71,6 +71,14 @@ pub enum FunctionError {
     /// A host that it is allowed to ask is none.
     #[error("http_hosts: {0}")]
     Host(#[from] AllowError),
+    /// What its sockets may reach or have is none.
+    #[error("{key}: {source}")]
+    Socket {
+        /// The setting.
+        key: &'static str,
+        /// Why.
+        source: PolicyError,
+    },
     /// A setting that no reply can carry.
     #[error("`{0}` is no content type")]
     ContentType(String),
@@ -133,8 +141,11 @@ impl Loaded {
         let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
         let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));
+        let sockets = SocketPolicy::new(&config.socket_hosts, &config.socket_listen)
+            .map_err(|source| FunctionError::Socket { key: source.key, source })?
+            .map(Arc::new);
         let phases = Phases::new(&config.phases);
-        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, phases };
+        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, sockets, phases };
         let content_type = content_type(&config.content_type)?;
         let mut template = Template::new(artifact, &limits)?;
         let mut program = Program::new(imports, init);
