@@ -9,6 +9,7 @@ mod new;
 mod operate;
 mod run;
 mod serve;
+mod sockets;
 mod watch;
 
 use std::io::Write as _;

@@ -12,6 +12,7 @@ use clap::Args;
 use sledge_sandbox::WorkerThread;
 use tracing::Level;
 
+use super::sockets::SocketArgs;
 use super::{FAILURE, dirs, fail, usage};
 use crate::config::{self, Config, DirConfig, FunctionConfig};
 use crate::host::{Context, Streams};
@@ -45,6 +46,8 @@ pub(super) struct RunArgs {
     /// Grant the function a folder of this machine under the name GUEST: to read, or with ::rw also to write
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
+    #[command(flatten)]
+    sockets: SocketArgs,
     /// Kill the function after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
@@ -79,9 +82,14 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     if args.dir.len() > config::DIRS_MAX {
         return usage(format_args!("--dir: {} folders; a function has at most {}", args.dir.len(), config::DIRS_MAX));
     }
+    let entries = args.sockets.entries();
+    if entries > config::HOSTS_MAX {
+        return usage(format_args!("--socket-host: {entries} entries; a function has at most {}", config::HOSTS_MAX));
+    }
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.dirs = args.dir;
+    args.sockets.grant(&mut config);
     config.allow_unchecked = args.allow_unchecked;
     config.stack_bytes = STACK_BYTES;
     config.memory_bytes_max = MEMORY_BYTES_MAX;

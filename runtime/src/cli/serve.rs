@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tracing::Level;
 
+use super::sockets::SocketArgs;
 use super::{dirs, fail, print_line, usage};
 use crate::compile::{self, Broker};
 use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
@@ -44,6 +45,8 @@ pub(super) struct ServeArgs {
     /// Grant the functions named here a folder of this machine under the name GUEST: to read, or with ::rw also to write
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
+    #[command(flatten)]
+    sockets: SocketArgs,
     /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -118,8 +121,11 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     }
     config.admin = args.admin.or(config.admin);
     config.state_dir = args.state_dir.or(config.state_dir);
-    let function =
-        |file: PathBuf| FunctionConfig { dirs: args.dir.clone(), ..FunctionConfig::new(config::stem_name(&file), file) };
+    let function = |file: PathBuf| {
+        let mut function = FunctionConfig { dirs: args.dir.clone(), ..FunctionConfig::new(config::stem_name(&file), file) };
+        args.sockets.grant(&mut function);
+        function
+    };
     config.functions.extend(args.files.into_iter().map(function));
     if args.allow_unchecked {
         config.functions.iter_mut().for_each(|function| function.allow_unchecked = true);
