@@ -32,7 +32,7 @@ use crate::abort::{AbortOnPanic, vital};
 use crate::admin::listener::{ListenError, Listener, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::blocking;
-use crate::config::{Admission, Config, ConfigError};
+use crate::config::{Admission, Config, ConfigError, FunctionConfig};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
@@ -122,7 +122,7 @@ pub fn serve(
     );
     let _socket_file = door.map(|door| serve_admin(door, api)).transpose()?;
     if config.confined
-        && let Err(error) = confine::filter_calls()
+        && let Err(error) = confine::filter_calls(config.functions.iter().any(FunctionConfig::has_sockets))
     {
         tracing::warn!(%error, "the server can do whatever the kernel lets it");
     }

@@ -26,6 +26,7 @@ use awsm_abi::types::ValType;
 use super::{Call, Code, Effect, Flat, HostFunction, Stop};
 
 pub(in crate::host) use glue::FUNCTIONS;
+pub(in crate::host) use lift::{Lift, Lifting};
 pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, variant};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
 pub(in crate::host) use resources::{Resource, Resources, Typed, number};

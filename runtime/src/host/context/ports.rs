@@ -21,6 +21,7 @@ use crate::host::canonical::{Resources, Typed};
 use crate::host::effect::{Effect, Effects};
 use crate::host::fetch::Fetches;
 use crate::host::wasi::{Descriptors, Errno, Grant};
+use crate::host::wasi2::Reach;
 use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings, wasi2};
 use crate::kv::{BucketName, Space};
 use crate::reply::{Fields, ReplyBytes, ReplyHead};
@@ -42,6 +43,8 @@ pub(in crate::host) struct Ports {
     buckets: Vec<BucketName>,
     pub(super) calls: Calls,
     pub(super) fetches: Fetches,
+    /// What sockets may reach, once one was asked for.
+    sockets: Option<Box<Reach>>,
     /// What a component's handles stand for.
     resources: Resources,
     /// A share for each file or folder that a component has open.
@@ -133,6 +136,7 @@ impl Ports {
             buckets: Vec::new(),
             calls,
             fetches,
+            sockets: None,
             resources: Resources::default(),
             open_files_share: None,
         }
@@ -300,6 +304,13 @@ impl Ports {
 
     pub(in crate::host) fn fetches(&mut self) -> Result<&mut Fetches, Stop> {
         self.check(Effect::External).map(|()| &mut self.fetches)
+    }
+
+    /// What sockets may reach; none where there are to be none.
+    pub(in crate::host) fn sockets(&mut self) -> Result<Option<&mut Reach>, Stop> {
+        self.check(Effect::External)?;
+        let Some(policy) = &self.process.sockets else { return Ok(None) };
+        Ok(Some(self.sockets.get_or_insert_with(|| Box::new(Reach::new(Arc::clone(policy))))))
     }
 
     /// The servers that may be asked.

@@ -3,7 +3,7 @@
 use awsm_abi::types::ValType::I32;
 
 use super::filesystem::ErrorCode;
-use super::http;
+use super::{http, sockets};
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Lower, Lowering, Own, Place, Resource, Typed, canonical, number};
 use crate::host::wasi::Errno;
@@ -18,6 +18,8 @@ pub(in crate::host) struct IoError {
     pub(in crate::host) is_file: bool,
     /// What it is where a body failed.
     pub(in crate::host) http: Option<http::ErrorCode>,
+    /// What it is where a connection failed.
+    pub(in crate::host) network: Option<sockets::ErrorCode>,
 }
 
 impl Resource for IoError {}
@@ -35,6 +37,8 @@ pub(in crate::host) enum Fault {
     Failed(Errno, bool),
     /// The body of a message failed so.
     Http(http::ErrorCode),
+    /// A connection failed so.
+    Network(sockets::ErrorCode),
 }
 
 /// A `stream-error`.
@@ -67,18 +71,16 @@ impl Call<'_> {
     /// # Errors
     /// A trap, as for [`lower`](Call::lower).
     pub(in crate::host) fn lower_streamed<T: Lower>(&mut self, index: usize, result: Result<T, Fault>) -> Result<Flat, Stop> {
-        let result = match result {
-            Ok(value) => Ok(value),
-            Err(Fault::Closed) => Err(StreamError::Closed),
-            Err(Fault::Failed(errno, is_file)) => {
-                Err(StreamError::LastOperationFailed(self.give(IoError { errno, is_file, http: None })?))
-            }
-            Err(Fault::Http(code)) => {
-                let error = IoError { errno: Errno::IO, is_file: false, http: Some(code) };
-                Err(StreamError::LastOperationFailed(self.give(error)?))
-            }
+        let failed = IoError { errno: Errno::IO, is_file: false, http: None, network: None };
+        let error = match result {
+            Ok(value) => return self.lower(index, Ok::<_, StreamError>(value)),
+            Err(Fault::Closed) => return self.lower(index, Err::<T, _>(StreamError::Closed)),
+            Err(Fault::Failed(errno, is_file)) => IoError { errno, is_file, ..failed },
+            Err(Fault::Http(code)) => IoError { http: Some(code), ..failed },
+            Err(Fault::Network(code)) => IoError { network: Some(code), ..failed },
         };
-        self.lower(index, result)
+        let error = StreamError::LastOperationFailed(self.give(error)?);
+        self.lower(index, Err::<T, _>(error))
     }
 }
 
@@ -89,7 +91,11 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] =
 /// `to-debug-string(self) -> string`
 fn to_debug_string(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let error = call.borrowed::<IoError>(1)?;
-    let name = error.http.map_or_else(|| error.errno.name(), http::ErrorCode::name);
+    let name = match (error.http, error.network) {
+        (Some(code), _) => code.name(),
+        (None, Some(code)) => code.name(),
+        (None, None) => error.errno.name(),
+    };
     call.lower(2, name)
 }
 

@@ -16,6 +16,8 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::host) use sockets::Reach;
+
 use super::canonical::Resource;
 use super::wasi::Grant;
 use super::wasi::descriptors::Descriptor;
@@ -89,7 +91,13 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     random::FUNCTIONS,
     cli::FUNCTIONS,
     filesystem::FUNCTIONS,
-    sockets::FUNCTIONS,
+    sockets::network::FUNCTIONS,
+    sockets::lookup::FUNCTIONS,
+    sockets::tcp::FUNCTIONS,
+    sockets::listen::FUNCTIONS,
+    sockets::udp::FUNCTIONS,
+    sockets::datagrams::FUNCTIONS,
+    sockets::options::FUNCTIONS,
     keyvalue::FUNCTIONS,
     config::FUNCTIONS,
     http::fields::FUNCTIONS,

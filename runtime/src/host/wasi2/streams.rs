@@ -1,4 +1,4 @@
-//! `wasi:io/streams`: the standard streams, and files from an offset on.
+//! `wasi:io/streams`: the standard streams, files from an offset on, bodies of messages, connections.
 //!
 //! What must not block here never keeps a worker: where it may wait for a disk, the guest is suspended meanwhile.
 
@@ -11,6 +11,7 @@ use sledge_sandbox::GuestMemory;
 
 use super::error::Fault;
 use super::http::{Arriving, Outgoing};
+use super::sockets::{Connection, PERMIT_BYTES_MAX, send_then};
 use crate::component_trap::ComponentTrap;
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Look, Pollable, Resource, Subject, Typed, canonical, number};
@@ -82,6 +83,8 @@ pub(in crate::host) enum InputStream {
     Response(Arc<Arriving>),
     /// A file, from that offset on.
     File(OpenFile, u64),
+    /// What the other end of a connection sends.
+    Socket(Arc<Connection>),
     /// What was a file, and has failed.
     Failed,
 }
@@ -97,6 +100,8 @@ pub(in crate::host) enum OutputStream {
     Body(Arc<Outgoing>),
     /// A file, from that place on.
     File(OpenFile, To),
+    /// What the other end of a connection receives.
+    Socket(Arc<Connection>),
     /// What was a file, and has failed.
     Failed,
 }
@@ -111,6 +116,7 @@ impl Resource for InputStream {
             InputStream::Standard if look.streams.is_http => Ok(true),
             InputStream::Standard | InputStream::Request => look.at_input(),
             InputStream::Response(arriving) => Ok(arriving.is_ready(look)),
+            InputStream::Socket(connection) => Ok(connection.read_ready(look)),
             InputStream::File(..) | InputStream::Failed => Ok(true),
         }
     }
@@ -126,6 +132,7 @@ impl Resource for OutputStream {
             OutputStream::Output if look.streams.is_http => Ok(true),
             OutputStream::Output => Ok(look.at_output()),
             OutputStream::Body(outgoing) => Ok(outgoing.is_ready(look)),
+            OutputStream::Socket(connection) => Ok(connection.write_ready(look)),
             OutputStream::Errors | OutputStream::File(..) | OutputStream::Failed => Ok(true),
         }
     }
@@ -161,7 +168,7 @@ pub(in crate::host) fn read_then(
                 read_then(call, representation, length, blocking, then)
             })),
         },
-        InputStream::Response(_) if length == 0 => then(call, Ok(Bytes::new())),
+        InputStream::Response(_) | InputStream::Socket(_) if length == 0 => then(call, Ok(Bytes::new())),
         InputStream::Response(arriving) => {
             let result = arriving.read(length.min(READ_BYTES_MAX) as usize);
             call.context.ports.resources_mut().count(representation)?;
@@ -173,6 +180,13 @@ pub(in crate::host) fn read_then(
                 })),
             }
         }
+        InputStream::Socket(connection) => match connection.read(length.min(READ_BYTES_MAX) as usize) {
+            Some(result) => then(call, result),
+            None if !blocking => then(call, Ok(Bytes::new())),
+            None => Err(call.until_ready(&[Subject::Of(representation)], move |call| {
+                read_then(call, representation, length, blocking, then)
+            })),
+        },
         InputStream::File(OpenFile { file, .. }, at) => {
             let (file, at) = (Arc::clone(file), *at);
             let bytes_max = length.min(TRANSFER_BYTES_MAX) as usize;
@@ -275,6 +289,7 @@ fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
         },
         OutputStream::Errors | OutputStream::Failed => PERMIT_BYTES,
         OutputStream::File(..) => TRANSFER_BYTES_MAX as usize,
+        OutputStream::Socket(connection) => connection.room_bytes(),
     })
 }
 
@@ -282,6 +297,7 @@ fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
 fn check_open(call: &mut Call<'_>) -> Result<Result<(), Fault>, Stop> {
     let is_closed = match call.borrowed::<OutputStream>(1)? {
         OutputStream::Body(outgoing) => outgoing.is_closed(),
+        OutputStream::Socket(connection) => connection.is_write_closed(),
         OutputStream::Failed => true,
         OutputStream::Output | OutputStream::Errors | OutputStream::File(..) => false,
     };
@@ -304,7 +320,7 @@ static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
 
 impl Content {
     /// What is left of so many bytes behind those that are done, or a part of it.
-    fn rest<'c>(&'c self, memory: Option<&'c GuestMemory<'_>>, done: usize, length: usize) -> Result<&'c [u8], Stop> {
+    pub(super) fn rest<'c>(&'c self, memory: Option<&'c GuestMemory<'_>>, done: usize, length: usize) -> Result<&'c [u8], Stop> {
         match self {
             Content::Guest(address) => {
                 let memory = memory.ok_or(ComponentTrap::OutOfBounds)?;
@@ -332,6 +348,10 @@ pub(in crate::host) fn write_then(
             Ok(()) => None,
             Err(code) => return then(call, Err(Fault::Http(code))),
         },
+        OutputStream::Socket(connection) => {
+            let connection = Arc::clone(connection);
+            return send_then(call, representation, connection, content, done, length, then);
+        }
         OutputStream::Output | OutputStream::Errors => None,
         OutputStream::Failed => return then(call, Err(Fault::Closed)),
     };
@@ -403,7 +423,7 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
             }
             return Ok(count);
         }
-        OutputStream::File(..) | OutputStream::Failed => false,
+        OutputStream::File(..) | OutputStream::Socket(_) | OutputStream::Failed => false,
     };
     let output = if is_logged { ports.log()? } else { &mut ports.streams_mut()?.output };
     if !matches!(output, Output::File(_)) {
@@ -428,7 +448,12 @@ fn check_write(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// Writes so many bytes; the result is argument `index`.
 fn write_bytes(call: &mut Call<'_>, content: Content, length: u64, index: usize, blocking: bool) -> Result<Flat, Stop> {
     let representation = call.representation::<OutputStream>(1)?;
-    let room = if blocking { PERMIT_BYTES } else { room(call, representation)? };
+    let room = match call.context.ports.resource::<OutputStream>(representation)? {
+        _ if blocking => PERMIT_BYTES,
+        // What there was room for before, the kernel may need itself by now: then it waits.
+        OutputStream::Socket(_) => PERMIT_BYTES_MAX,
+        _ => room(call, representation)?,
+    };
     if length > room as u64 {
         return Err(ComponentTrap::BeyondPermit.into());
     }

@@ -1,0 +1,139 @@
+//! A connection of TCP, as streams read and write it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_send_buffer_size;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+use super::ErrorCode;
+use super::watched::Watched;
+use crate::host::canonical::{Look, Subject};
+use crate::host::wasi2::error::Fault;
+use crate::host::wasi2::streams::Content;
+use crate::host::{Call, Flat, Stop};
+
+/// Bytes that are read at once.
+const READ_BYTES_MAX: usize = 64 << 10;
+/// Bytes that are written at once, at most.
+pub(in crate::host) const PERMIT_BYTES_MAX: usize = 64 << 10;
+/// The kernel has a third of its buffer free when it says that something can be written, and needs some of that for itself.
+const BUFFER_SHARE: usize = 4;
+
+/// A connection. It is closed with the last of its socket and its two streams.
+#[derive(Debug)]
+pub(in crate::host) struct Connection {
+    watched: Arc<Watched>,
+    /// Whether nothing is received any more, since the component said so; the kernel would go on.
+    is_read_closed: AtomicBool,
+    is_write_closed: AtomicBool,
+}
+
+impl Connection {
+    pub(super) const fn new(watched: Arc<Watched>) -> Connection {
+        Connection { watched, is_read_closed: AtomicBool::new(false), is_write_closed: AtomicBool::new(false) }
+    }
+
+    /// Ends one direction or both.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn shutdown(&self, receive: bool, send: bool) -> Result<(), ErrorCode> {
+        let how = match (receive, send) {
+            (true, true) => Shutdown::Both,
+            (true, false) => Shutdown::Read,
+            _ => Shutdown::Write,
+        };
+        // Relaxed: one guest, which does one thing after the other.
+        self.is_read_closed.fetch_or(receive, Ordering::Relaxed);
+        self.is_write_closed.fetch_or(send, Ordering::Relaxed);
+        match shutdown(&*self.watched, how) {
+            // The other end was faster.
+            Ok(()) | Err(Errno::NOTCONN) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads at most so many bytes; none where there are none yet.
+    pub(in crate::host) fn read(&self, bytes_max: usize) -> Option<Result<Bytes, Fault>> {
+        if self.is_read_closed.load(Ordering::Relaxed) {
+            return Some(Err(Fault::Closed));
+        }
+        let mut bytes = vec![0; bytes_max.min(READ_BYTES_MAX)];
+        match recv(&*self.watched, &mut bytes[..], RecvFlags::empty()) {
+            Ok((0, _)) => Some(Err(Fault::Closed)),
+            Ok((count, _)) => {
+                bytes.truncate(count);
+                // A few bytes are not to keep a large buffer.
+                Some(Ok(if count < bytes.capacity() / 2 { Bytes::copy_from_slice(&bytes) } else { bytes.into() }))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(error) => Some(Err(Fault::Network(error.into()))),
+        }
+    }
+
+    /// Whether reading would not wait.
+    pub(in crate::host) fn read_ready(&self, look: &Look<'_>) -> bool {
+        self.is_read_closed.load(Ordering::Relaxed) || self.watched.read_ready(look)
+    }
+
+    /// Bytes that the kernel takes at once.
+    pub(in crate::host) fn room_bytes(&self) -> usize {
+        if !self.watched.can_write() {
+            return 0;
+        }
+        let buffer_bytes = socket_send_buffer_size(&*self.watched).unwrap_or(0);
+        (buffer_bytes / BUFFER_SHARE).clamp(1, PERMIT_BYTES_MAX)
+    }
+
+    /// Whether nothing can be written any more.
+    pub(in crate::host) fn is_write_closed(&self) -> bool {
+        self.is_write_closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether writing would not wait.
+    pub(in crate::host) fn write_ready(&self, look: &Look<'_>) -> bool {
+        self.is_write_closed() || self.watched.write_ready(look)
+    }
+
+    /// Writes some of the bytes; none where that has to wait.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Fault> {
+        if self.is_write_closed() {
+            return Err(Fault::Closed);
+        }
+        // The kernel reads from our buffer, never from the guest's memory.
+        let copy = bytes[..bytes.len().min(PERMIT_BYTES_MAX)].to_vec();
+        match send(&*self.watched, &copy, SendFlags::NOSIGNAL) {
+            Ok(count) => Ok(count),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(Errno::PIPE) => Err(Fault::Closed),
+            Err(error) => Err(Fault::Network(error.into())),
+        }
+    }
+}
+
+/// Writes all of it to a connection that is the stream with that representation, however long that takes, and goes on with what became of it.
+pub(in crate::host) fn send_then(
+    call: &mut Call<'_>,
+    representation: u32,
+    connection: Arc<Connection>,
+    content: Content,
+    mut done: usize,
+    length: usize,
+    then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + 'static,
+) -> Result<Flat, Stop> {
+    while done < length {
+        match connection.write(content.rest(call.memory.as_ref(), done, length)?) {
+            Ok(0) => {
+                return Err(call.until_ready(&[Subject::Of(representation)], move |call| {
+                    send_then(call, representation, connection, content, done, length, then)
+                }));
+            }
+            Ok(count) => done += count,
+            Err(fault) => return then(call, Err(fault)),
+        }
+    }
+    then(call, Ok(()))
+}

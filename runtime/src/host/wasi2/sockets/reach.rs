@@ -1,0 +1,81 @@
+//! What the sockets of one invocation may reach: what the configuration says, and the addresses to which its lookups of listed names led.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::ErrorCode;
+use crate::host::wasi::descriptors::Open;
+use crate::upstream::SocketPolicy;
+
+/// Sockets of one invocation.
+pub(super) const SOCKETS_MAX: usize = 128;
+/// Lookups of one invocation whose streams it has not dropped.
+pub(super) const LOOKUPS_MAX: usize = 16;
+/// Addresses of names that are kept for one invocation; the oldest go first.
+const LEARNED_MAX: usize = 256;
+
+/// What the sockets of one invocation may reach.
+#[derive(Debug)]
+pub(in crate::host) struct Reach {
+    policy: Arc<SocketPolicy>,
+    /// Addresses, and the names that led to them.
+    learned: Vec<(IpAddr, Arc<str>)>,
+    /// A share for each socket.
+    sockets: Arc<()>,
+    /// A share for each lookup.
+    lookups: Arc<()>,
+}
+
+impl Reach {
+    pub(in crate::host) fn new(policy: Arc<SocketPolicy>) -> Reach {
+        Reach { policy, learned: Vec::new(), sockets: Arc::default(), lookups: Arc::default() }
+    }
+
+    /// Whether a socket may connect or send to that address.
+    pub(super) fn reaches(&self, address: SocketAddr) -> bool {
+        let ip = address.ip().to_canonical();
+        let names = self.learned.iter().filter(|(known, _)| *known == ip).map(|(_, name)| &**name);
+        self.policy.reaches(address, names)
+    }
+
+    /// Whether others may reach a socket at that address.
+    pub(super) fn may_listen(&self, address: SocketAddr) -> bool {
+        self.policy.may_listen(address)
+    }
+
+    /// Whether a name may be looked up.
+    pub(super) fn may_look_up(&self, name: &str) -> bool {
+        self.policy.may_look_up(name)
+    }
+
+    /// A name led to that address.
+    pub(super) fn learn(&mut self, name: &Arc<str>, address: IpAddr) {
+        let address = address.to_canonical();
+        if self.learned.iter().any(|(known, other)| *known == address && other == name) {
+            return;
+        }
+        if self.learned.len() >= LEARNED_MAX {
+            self.learned.remove(0);
+        }
+        self.learned.push((address, Arc::clone(name)));
+    }
+
+    /// Counts one more socket of the system.
+    ///
+    /// # Errors
+    /// `new-socket-limit` where the invocation, or all of them together, have as many as they may.
+    pub(super) fn open(&self) -> Result<Open, ErrorCode> {
+        // One is its own.
+        if Arc::strong_count(&self.sockets) > SOCKETS_MAX {
+            return Err(ErrorCode::NewSocketLimit);
+        }
+        Open::take(Some(Arc::clone(&self.sockets))).map_err(|_| ErrorCode::NewSocketLimit)
+    }
+
+    /// Counts one more lookup, for as long as the share is kept; none where there are as many as there may be.
+    pub(super) fn look_up(&self) -> Option<Arc<()>> {
+        let share = Arc::clone(&self.lookups);
+        // One is its own, another this one.
+        (Arc::strong_count(&share) <= LOOKUPS_MAX + 1).then_some(share)
+    }
+}

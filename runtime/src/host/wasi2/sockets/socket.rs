@@ -1,0 +1,199 @@
+//! What sockets of TCP and UDP have in common: making one, binding it, its addresses.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
+use rustix::net::{SocketFlags, SocketType, bind, getsockname, socket_with};
+use tracing::Level;
+
+use super::ErrorCode;
+use super::address::{Address, Family, is_unicast, said};
+use super::network::Network;
+use super::watched::{Descriptor, Watched};
+use crate::host::canonical::Typed;
+use crate::host::wasi::descriptors::Open;
+use crate::host::{Call, Flat, Stop};
+
+/// Bytes that the kernel keeps for a socket beside its buffers, and for those as long as their sizes are the usual ones: about.
+const SOCKET_BYTES: usize = 8 << 10;
+
+/// A socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) family: Family,
+    pub(super) binding: Binding,
+    descriptor: Arc<Descriptor>,
+    /// None before its first use.
+    watched: Option<Arc<Watched>>,
+    /// Bytes of the buffers whose sizes were set.
+    pub(super) buffer_bytes: usize,
+}
+
+/// Whether a socket has an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Binding {
+    None,
+    /// `start-bind` was called with this address.
+    Started(SocketAddr),
+    /// It has one; whether others may reach it there.
+    Bound {
+        is_open: bool,
+    },
+}
+
+/// A resource that is a socket.
+pub(super) trait SocketResource: Typed {
+    /// Whether its address has to be one machine's.
+    const IS_UNICAST: bool;
+
+    fn socket(&mut self) -> &mut Socket;
+}
+
+impl Socket {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn new(family: Family, ty: SocketType, open: Open) -> Result<Socket, ErrorCode> {
+        let fd = socket_with(family.system(), ty, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+        if family == Family::Ipv6 {
+            set_ipv6_v6only(&fd, true)?;
+        }
+        if ty == SocketType::STREAM {
+            // Connections that are over keep their port for minutes.
+            set_socket_reuseaddr(&fd, true)?;
+        }
+        Ok(Socket::of(family, Arc::new(Descriptor::new(fd, open))))
+    }
+
+    fn of(family: Family, descriptor: Arc<Descriptor>) -> Socket {
+        Socket { family, binding: Binding::None, descriptor, watched: None, buffer_bytes: 0 }
+    }
+
+    /// The one of a connection that `self` has accepted.
+    pub(super) fn accepted(&self, descriptor: Arc<Descriptor>, watched: Arc<Watched>) -> Socket {
+        let binding = Binding::Bound { is_open: false };
+        Socket { binding, watched: Some(watched), buffer_bytes: self.buffer_bytes, ..Socket::of(self.family, descriptor) }
+    }
+
+    /// Bytes that the kernel keeps for it: about.
+    pub(super) const fn memory_bytes(&self) -> usize {
+        SOCKET_BYTES + self.buffer_bytes
+    }
+
+    /// Its address.
+    ///
+    /// # Errors
+    /// `invalid-state` where it has none.
+    pub(super) fn local(&self) -> Result<SocketAddr, ErrorCode> {
+        match self.binding {
+            Binding::Bound { .. } => said(getsockname(self)?),
+            Binding::None | Binding::Started(_) => Err(ErrorCode::InvalidState),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Makes a socket for the component, if there may be one.
+pub(super) fn open(call: &mut Call<'_>, family: Family, ty: SocketType) -> Result<Result<Socket, ErrorCode>, Stop> {
+    let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
+    Ok(reach.open().and_then(|open| Socket::new(family, ty, open)))
+}
+
+/// Whether the sockets of the invocation may reach that address; if not, the log says so.
+pub(super) fn reaches(call: &mut Call<'_>, address: SocketAddr) -> Result<Result<(), ErrorCode>, Stop> {
+    if call.context.ports.sockets()?.is_some_and(|reach| reach.reaches(address)) {
+        return Ok(Ok(()));
+    }
+    call.say(Level::WARN, &format!("wasi:sockets: {address} is not in the function's `socket_hosts`"))?;
+    Ok(Err(ErrorCode::AccessDenied))
+}
+
+/// Goes on when the runtime watches the socket.
+pub(super) fn watched_then<T: SocketResource>(
+    call: &mut Call<'_>,
+    representation: u32,
+    then: impl FnOnce(&mut Call<'_>, Result<Arc<Watched>, ErrorCode>) -> Result<Flat, Stop> + 'static,
+) -> Result<Flat, Stop> {
+    let socket = call.context.ports.resource::<T>(representation)?.socket();
+    if let Some(watched) = &socket.watched {
+        let watched = Arc::clone(watched);
+        return then(call, Ok(watched));
+    }
+    let descriptor = Arc::clone(&socket.descriptor);
+    Err(call.wait(async move { Watched::new(descriptor) }, move |call, watched| {
+        let Ok(watched) = watched.map(Arc::new) else { return then(call, Err(ErrorCode::OutOfMemory)) };
+        call.context.ports.resource::<T>(representation)?.socket().watched = Some(Arc::clone(&watched));
+        then(call, Ok(watched))
+    }))
+}
+
+/// `start-bind(self, network: borrow<network>, local-address: ip-socket-address) -> result<_, error-code>`
+pub(super) fn start_bind<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.borrowed::<Network>(2)?;
+    let address = call.address(3)?;
+    let result = match begin_bind(call.borrowed::<T>(1)?, address) {
+        Ok(()) => check_place(call, address)?,
+        error => error,
+    };
+    if result.is_ok() {
+        call.borrowed::<T>(1)?.socket().binding = Binding::Started(address);
+    }
+    call.lower(15, result)
+}
+
+/// Whether a socket may be bound to that address, as far as its state and the address say.
+fn begin_bind<T: SocketResource>(resource: &mut T, address: SocketAddr) -> Result<(), ErrorCode> {
+    let socket = resource.socket();
+    match socket.binding {
+        Binding::None => socket.family.check(address)?,
+        Binding::Started(_) => return Err(ErrorCode::ConcurrencyConflict),
+        Binding::Bound { .. } => return Err(ErrorCode::InvalidState),
+    }
+    if T::IS_UNICAST && !is_unicast(address) { Err(ErrorCode::InvalidArgument) } else { Ok(()) }
+}
+
+/// Whether a socket may have that address. One with a port that the system chooses may always be had: until it may be reached there, nothing comes of it.
+fn check_place(call: &mut Call<'_>, address: SocketAddr) -> Result<Result<(), ErrorCode>, Stop> {
+    let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
+    if address.port() == 0 || reach.may_listen(address) {
+        return Ok(Ok(()));
+    }
+    call.say(Level::WARN, &format!("wasi:sockets: {address} is not in the function's `socket_listen`"))?;
+    Ok(Err(ErrorCode::AccessDenied))
+}
+
+/// `finish-bind(self) -> result<_, error-code>`
+pub(super) fn finish_bind<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let Binding::Started(address) = call.borrowed::<T>(1)?.socket().binding else {
+        return call.lower(2, Err::<(), _>(ErrorCode::NotInProgress));
+    };
+    let is_open = call.context.ports.sockets()?.is_some_and(|reach| reach.may_listen(address));
+    let socket = call.borrowed::<T>(1)?.socket();
+    let bound = bind(&*socket, &address);
+    socket.binding = if bound.is_ok() { Binding::Bound { is_open } } else { Binding::None };
+    if bound == Err(Errno::PERM) {
+        let why = "wasi:sockets: the server was started when no function had sockets, and cannot bind any: restart it";
+        call.say(Level::WARN, why)?;
+    }
+    call.lower(2, bound.map_err(ErrorCode::from))
+}
+
+/// `local-address(self) -> result<ip-socket-address, error-code>`
+pub(super) fn local_address<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let address = call.borrowed::<T>(1)?.socket().local();
+    call.lower(2, address.map(Address))
+}
+
+/// `address-family(self) -> ip-address-family`
+pub(super) fn address_family<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat::from(call.borrowed::<T>(1)?.socket().family as u32))
+}

@@ -1,0 +1,232 @@
+//! `tcp-socket`: its states, and connecting. Listening is in [`listen`](super::listen).
+//!
+//! ```text
+//!   None --start-connect--> Connecting --finish-connect--> Connected | Failed
+//!   None, bound --start-listen--> ListenStarted --finish-listen--> Listening
+//! ```
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use awsm_abi::types::ValType::I32;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{SocketType, connect, getpeername};
+
+use super::address::{Address, is_unicast, said};
+use super::network::Network;
+use super::socket::{
+    Binding, Socket, SocketResource, address_family, finish_bind, local_address, open, reaches, start_bind, watched_then,
+};
+use super::watched::Watched;
+use super::{Connection, ErrorCode, TCP};
+use crate::host::Effect::{External, Stream};
+use crate::host::canonical::{Look, Own, Resource, Typed, canonical, number};
+use crate::host::wasi2::streams::{InputStream, OutputStream, subscribe};
+use crate::host::{Call, Flat, HostFunction, Stop};
+
+/// The interfaces, but for listening and options.
+pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
+    canonical("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket", &[I32, I32, I32], &[], External, create),
+    canonical(
+        TCP,
+        "[method]tcp-socket.start-bind",
+        &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+        &[],
+        External,
+        start_bind::<TcpSocket>,
+    ),
+    canonical(TCP, "[method]tcp-socket.finish-bind", &[I32, I32, I32], &[], External, finish_bind::<TcpSocket>),
+    canonical(
+        TCP,
+        "[method]tcp-socket.start-connect",
+        &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+        &[],
+        External,
+        start_connect,
+    ),
+    canonical(TCP, "[method]tcp-socket.finish-connect", &[I32, I32, I32], &[], Stream, finish_connect),
+    canonical(TCP, "[method]tcp-socket.local-address", &[I32, I32, I32], &[], Stream, local_address::<TcpSocket>),
+    canonical(TCP, "[method]tcp-socket.remote-address", &[I32, I32, I32], &[], Stream, remote_address),
+    canonical(TCP, "[method]tcp-socket.address-family", &[I32, I32], &[I32], Stream, address_family::<TcpSocket>),
+    canonical(TCP, "[method]tcp-socket.subscribe", &[I32, I32], &[I32], Stream, subscribe::<TcpSocket>),
+    canonical(TCP, "[method]tcp-socket.shutdown", &[I32, I32, I32, I32], &[], Stream, shutdown),
+];
+
+/// A `tcp-socket`.
+#[derive(Debug)]
+pub(super) struct TcpSocket {
+    pub(super) socket: Socket,
+    pub(super) state: State,
+    /// Connections that wait for `accept`: what was set, if it was.
+    pub(super) backlog: Option<i32>,
+}
+
+/// What a socket of TCP is.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Nothing yet; it may be bound.
+    None,
+    /// On the way to a connection.
+    Connecting(Arc<Watched>),
+    /// One end of a connection.
+    Connected(Arc<Connection>),
+    /// `start-listen` was called.
+    ListenStarted,
+    /// Where connections come.
+    Listening(Arc<Watched>),
+    /// It could not be connected; what `finish-connect` says, once.
+    Failed(Option<ErrorCode>),
+}
+
+impl TcpSocket {
+    pub(super) const fn new(socket: Socket, state: State) -> TcpSocket {
+        TcpSocket { socket, state, backlog: None }
+    }
+
+    /// Whether it may be connected to that address, as far as its state and the address say.
+    fn check_connect(&self, address: SocketAddr) -> Result<(), ErrorCode> {
+        match (&self.state, self.socket.binding) {
+            (State::None, Binding::None | Binding::Bound { .. }) => {}
+            (State::None | State::Connecting(_) | State::ListenStarted, _) => return Err(ErrorCode::ConcurrencyConflict),
+            (State::Connected(_) | State::Listening(_) | State::Failed(_), _) => return Err(ErrorCode::InvalidState),
+        }
+        self.socket.family.check_remote(address)?;
+        if is_unicast(address) { Ok(()) } else { Err(ErrorCode::InvalidArgument) }
+    }
+
+    /// Goes on with the connection that was begun; none as long as it is not made.
+    fn connected(&mut self) -> Result<Arc<Connection>, ErrorCode> {
+        let watched = match &mut self.state {
+            State::Connecting(watched) => Arc::clone(watched),
+            State::Failed(error) => return Err(error.take().unwrap_or(ErrorCode::NotInProgress)),
+            _ => return Err(ErrorCode::NotInProgress),
+        };
+        if !watched.can_write() {
+            return Err(ErrorCode::WouldBlock);
+        }
+        if let Err(error) = socket_error(&self.socket).and_then(|error| error) {
+            self.state = State::Failed(None);
+            return Err(connect_error(error));
+        }
+        let connection = Arc::new(Connection::new(watched));
+        self.state = State::Connected(Arc::clone(&connection));
+        Ok(connection)
+    }
+}
+
+impl Resource for TcpSocket {
+    fn memory_bytes(&self) -> usize {
+        self.socket.memory_bytes()
+    }
+
+    fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
+        Ok(match &self.state {
+            State::Connecting(watched) => watched.write_ready(look),
+            State::Listening(watched) => watched.read_ready(look),
+            State::None | State::Connected(_) | State::ListenStarted | State::Failed(_) => true,
+        })
+    }
+}
+
+impl Typed for TcpSocket {
+    const NUMBER: u32 = number(TCP, "tcp-socket");
+}
+
+impl SocketResource for TcpSocket {
+    const IS_UNICAST: bool = true;
+
+    fn socket(&mut self) -> &mut Socket {
+        &mut self.socket
+    }
+}
+
+/// Why there is no connection.
+fn connect_error(error: Errno) -> ErrorCode {
+    // The system has no port for its end.
+    if error == Errno::ADDRNOTAVAIL { ErrorCode::AddressInUse } else { error.into() }
+}
+
+/// `create-tcp-socket(address-family) -> result<tcp-socket, error-code>`
+fn create(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let family = call.family(1)?;
+    let socket = match open(call, family, SocketType::STREAM)? {
+        Ok(socket) => Ok(call.give(TcpSocket::new(socket, State::None))?),
+        Err(code) => Err(code),
+    };
+    call.lower(2, socket)
+}
+
+/// `start-connect(self, network: borrow<network>, remote-address: ip-socket-address) -> result<_, error-code>`
+fn start_connect(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<TcpSocket>(1)?;
+    call.borrowed::<Network>(2)?;
+    let address = call.address(3)?;
+    let allowed = match call.borrowed::<TcpSocket>(1)?.check_connect(address) {
+        Ok(()) => reaches(call, address)?,
+        error => error,
+    };
+    if allowed.is_err() {
+        return call.lower(15, allowed);
+    }
+    let tcp = call.borrowed::<TcpSocket>(1)?;
+    match connect(&tcp.socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => {
+            tcp.state = State::Failed(Some(connect_error(error)));
+            return call.lower(15, Ok::<_, ErrorCode>(()));
+        }
+    }
+    if tcp.socket.binding == Binding::None {
+        tcp.socket.binding = Binding::Bound { is_open: false };
+    }
+    // The runtime takes a socket that has not begun to connect for one that has ended, so it is not told before.
+    watched_then::<TcpSocket>(call, representation, move |call, watched| {
+        let tcp = call.context.ports.resource::<TcpSocket>(representation)?;
+        tcp.state = match watched {
+            Ok(watched) => State::Connecting(watched),
+            Err(code) => State::Failed(Some(code)),
+        };
+        call.lower(15, Ok::<_, ErrorCode>(()))
+    })
+}
+
+/// `finish-connect(self) -> result<tuple<input-stream, output-stream>, error-code>`
+fn finish_connect(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let streams = match call.borrowed::<TcpSocket>(1)?.connected() {
+        Ok(connection) => Ok(give_streams(call, &connection)?),
+        Err(code) => Err(code),
+    };
+    call.lower(2, streams)
+}
+
+/// The two directions of a connection.
+pub(super) fn give_streams(call: &mut Call<'_>, connection: &Arc<Connection>) -> Result<(Own, Own), Stop> {
+    let input = call.give(InputStream::Socket(Arc::clone(connection)))?;
+    let output = call.give(OutputStream::Socket(Arc::clone(connection)))?;
+    Ok((input, output))
+}
+
+/// `remote-address(self) -> result<ip-socket-address, error-code>`
+fn remote_address(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let tcp = call.borrowed::<TcpSocket>(1)?;
+    let address = match &tcp.state {
+        State::Connected(_) => match getpeername(&tcp.socket) {
+            Ok(Some(address)) => said(address).map(Address),
+            Ok(None) => Err(ErrorCode::InvalidState),
+            Err(error) => Err(error.into()),
+        },
+        _ => Err(ErrorCode::InvalidState),
+    };
+    call.lower(2, address)
+}
+
+/// `shutdown(self, shutdown-type) -> result<_, error-code>`
+fn shutdown(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let case = call.case(2, 3)?;
+    let result = match &call.borrowed::<TcpSocket>(1)?.state {
+        State::Connected(connection) => connection.shutdown(case != 1, case != 0),
+        _ => Err(ErrorCode::InvalidState),
+    };
+    call.lower(3, result)
+}

@@ -1,0 +1,107 @@
+//! A socket's descriptor, and the runtime that says when it is ready.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::task::Poll;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::unix::AsyncFd;
+
+use crate::host::canonical::Look;
+use crate::host::wasi::descriptors::Open;
+
+/// A socket of the system, closed with the last that has it.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    fd: OwnedFd,
+    _open: Open,
+}
+
+impl Descriptor {
+    pub(super) const fn new(fd: OwnedFd, open: Open) -> Descriptor {
+        Descriptor { fd, _open: open }
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// A socket that the runtime watches.
+#[derive(Debug)]
+pub(super) struct Watched(AsyncFd<Arc<Descriptor>>);
+
+impl Watched {
+    /// Has this thread's runtime watch it: to be called within the runtime.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    #[expect(deprecated, reason = "sound for what owns its descriptor and always names the same; the other way is unsafe")]
+    pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Watched> {
+        AsyncFd::new(descriptor).map(Watched)
+    }
+
+    /// Whether it is so now, as the kernel says. An error and an end are news of both directions.
+    fn is(&self, wanted: PollFlags) -> bool {
+        let mut fds = [PollFd::new(self.0.get_ref(), wanted)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+    }
+
+    /// Whether something can be written now, or a connection is made or has failed.
+    pub(super) fn can_write(&self) -> bool {
+        self.is(PollFlags::OUT)
+    }
+
+    /// Whether something can be read or accepted; otherwise what looks is woken when it may be so.
+    pub(super) fn read_ready(&self, look: &Look<'_>) -> bool {
+        self.ready(PollFlags::IN, || match self.0.poll_read_ready(&mut look.context()) {
+            Poll::Ready(Ok(mut guard)) => {
+                guard.clear_ready();
+                true
+            }
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        })
+    }
+
+    /// The same for writing.
+    pub(super) fn write_ready(&self, look: &Look<'_>) -> bool {
+        self.ready(PollFlags::OUT, || match self.0.poll_write_ready(&mut look.context()) {
+            Poll::Ready(Ok(mut guard)) => {
+                guard.clear_ready();
+                true
+            }
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        })
+    }
+
+    /// Asks the kernel first, since what the runtime has noted may be used up by now. `noted` asks the runtime, and has it forget what it had noted.
+    fn ready(&self, wanted: PollFlags, mut noted: impl FnMut() -> bool) -> bool {
+        for _ in 0..2 {
+            if self.is(wanted) {
+                return true;
+            }
+            if !noted() {
+                return false;
+            }
+        }
+        // The runtime does not forget that something has ended.
+        true
+    }
+}
+
+impl AsFd for Watched {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
