@@ -48,6 +48,7 @@ mod scheduling;
 mod secrets;
 mod shutdown;
 mod snapshot;
+mod sockets;
 mod stores;
 mod streaming;
 mod telemetry;
