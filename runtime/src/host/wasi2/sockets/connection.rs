@@ -1,5 +1,6 @@
 //! A connection of TCP, as streams read and write it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,14 +27,16 @@ const BUFFER_SHARE: usize = 4;
 #[derive(Debug)]
 pub(in crate::host) struct Connection {
     watched: Arc<Watched>,
+    /// The other end. The kernel forgets it when both ends are done.
+    pub(super) remote: SocketAddr,
     /// Whether nothing is received any more, since the component said so; the kernel would go on.
     is_read_closed: AtomicBool,
     is_write_closed: AtomicBool,
 }
 
 impl Connection {
-    pub(super) const fn new(watched: Arc<Watched>) -> Connection {
-        Connection { watched, is_read_closed: AtomicBool::new(false), is_write_closed: AtomicBool::new(false) }
+    pub(super) const fn new(watched: Arc<Watched>, remote: SocketAddr) -> Connection {
+        Connection { watched, remote, is_read_closed: AtomicBool::new(false), is_write_closed: AtomicBool::new(false) }
     }
 
     /// Ends one direction or both.

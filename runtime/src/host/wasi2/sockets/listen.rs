@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use awsm_abi::types::ValType::{I32, I64};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, listen};
+use rustix::net::{SocketFlags, acceptfrom_with, listen};
 use tracing::Level;
 
+use super::address::said;
 use super::socket::{Binding, watched_then};
 use super::tcp::{State, TcpSocket, give_streams};
 use super::watched::{Descriptor, Watched};
@@ -42,7 +43,7 @@ fn start_listen(call: &mut Call<'_>) -> Result<Flat, Stop> {
             call.say(Level::WARN, &format!("wasi:sockets: {address} is not in the function's `socket_listen`"))?;
             Err(ErrorCode::AccessDenied)
         }
-        (State::None, Binding::Started(_)) | (State::Connecting(_) | State::ListenStarted, _) => {
+        (State::None, Binding::Started(_)) | (State::Connecting(..) | State::ListenStarted, _) => {
             Err(ErrorCode::ConcurrencyConflict)
         }
         _ => Err(ErrorCode::InvalidState),
@@ -86,12 +87,13 @@ fn accept(call: &mut Call<'_>) -> Result<Flat, Stop> {
         Some(reach) => reach.open(),
         None => Err(ErrorCode::AccessDenied),
     };
-    let accepted = open.and_then(|open| match accept_with(&*listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-        Ok(fd) => Ok(Arc::new(Descriptor::new(fd, open))),
+    let accepted = open.and_then(|open| match acceptfrom_with(&*listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        Ok((fd, Some(remote))) => Ok((Arc::new(Descriptor::new(fd, open)), said(remote)?)),
+        Ok((_, None)) => Err(ErrorCode::Unknown),
         Err(error) => Err(accept_error(error)),
     });
-    let descriptor = match accepted {
-        Ok(descriptor) => descriptor,
+    let (descriptor, remote) = match accepted {
+        Ok(accepted) => accepted,
         Err(code) => return call.lower::<Accepted>(2, Err(code)),
     };
     let watch = Arc::clone(&descriptor);
@@ -101,7 +103,7 @@ fn accept(call: &mut Call<'_>) -> Result<Flat, Stop> {
         };
         let listener = call.context.ports.resource::<TcpSocket>(representation)?;
         let socket = listener.socket.accepted(descriptor, Arc::clone(&watched));
-        let connection = Arc::new(Connection::new(watched));
+        let connection = Arc::new(Connection::new(watched, remote));
         let tcp = call.give(TcpSocket::new(socket, State::Connected(Arc::clone(&connection))))?;
         let (input, output) = give_streams(call, &connection)?;
         call.lower::<Accepted>(2, Ok((tcp, input, output)))
@@ -137,7 +139,7 @@ fn set_backlog(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let tcp = call.borrowed::<TcpSocket>(1)?;
     let result = match &tcp.state {
         _ if value == 0 => Err(ErrorCode::InvalidArgument),
-        State::Connecting(_) | State::Connected(_) | State::Failed(_) => Err(ErrorCode::InvalidState),
+        State::Connecting(..) | State::Connected(_) | State::Failed(_) => Err(ErrorCode::InvalidState),
         State::None | State::ListenStarted => {
             tcp.backlog = Some(backlog);
             Ok(())

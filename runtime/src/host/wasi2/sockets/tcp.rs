@@ -11,9 +11,9 @@ use std::sync::Arc;
 use awsm_abi::types::ValType::I32;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
-use rustix::net::{SocketType, connect, getpeername};
+use rustix::net::{SocketType, connect};
 
-use super::address::{Address, is_unicast, said};
+use super::address::{Address, is_unicast};
 use super::network::Network;
 use super::socket::{
     Binding, Socket, SocketResource, address_family, finish_bind, local_address, open, reaches, start_bind, watched_then,
@@ -68,7 +68,7 @@ pub(super) enum State {
     /// Nothing yet; it may be bound.
     None,
     /// On the way to a connection.
-    Connecting(Arc<Watched>),
+    Connecting(Arc<Watched>, SocketAddr),
     /// One end of a connection.
     Connected(Arc<Connection>),
     /// `start-listen` was called.
@@ -88,7 +88,7 @@ impl TcpSocket {
     fn check_connect(&self, address: SocketAddr) -> Result<(), ErrorCode> {
         match (&self.state, self.socket.binding) {
             (State::None, Binding::None | Binding::Bound { .. }) => {}
-            (State::None | State::Connecting(_) | State::ListenStarted, _) => return Err(ErrorCode::ConcurrencyConflict),
+            (State::None | State::Connecting(..) | State::ListenStarted, _) => return Err(ErrorCode::ConcurrencyConflict),
             (State::Connected(_) | State::Listening(_) | State::Failed(_), _) => return Err(ErrorCode::InvalidState),
         }
         self.socket.family.check_remote(address)?;
@@ -97,8 +97,8 @@ impl TcpSocket {
 
     /// Goes on with the connection that was begun; none as long as it is not made.
     fn connected(&mut self) -> Result<Arc<Connection>, ErrorCode> {
-        let watched = match &mut self.state {
-            State::Connecting(watched) => Arc::clone(watched),
+        let (watched, remote) = match &mut self.state {
+            State::Connecting(watched, remote) => (Arc::clone(watched), *remote),
             State::Failed(error) => return Err(error.take().unwrap_or(ErrorCode::NotInProgress)),
             _ => return Err(ErrorCode::NotInProgress),
         };
@@ -109,7 +109,7 @@ impl TcpSocket {
             self.state = State::Failed(None);
             return Err(connect_error(error));
         }
-        let connection = Arc::new(Connection::new(watched));
+        let connection = Arc::new(Connection::new(watched, remote));
         self.state = State::Connected(Arc::clone(&connection));
         Ok(connection)
     }
@@ -122,7 +122,7 @@ impl Resource for TcpSocket {
 
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         Ok(match &self.state {
-            State::Connecting(watched) => watched.write_ready(look),
+            State::Connecting(watched, _) => watched.write_ready(look),
             State::Listening(watched) => watched.read_ready(look),
             State::None | State::Connected(_) | State::ListenStarted | State::Failed(_) => true,
         })
@@ -184,7 +184,7 @@ fn start_connect(call: &mut Call<'_>) -> Result<Flat, Stop> {
     watched_then::<TcpSocket>(call, representation, move |call, watched| {
         let tcp = call.context.ports.resource::<TcpSocket>(representation)?;
         tcp.state = match watched {
-            Ok(watched) => State::Connecting(watched),
+            Ok(watched) => State::Connecting(watched, address),
             Err(code) => State::Failed(Some(code)),
         };
         call.lower(15, Ok::<_, ErrorCode>(()))
@@ -209,13 +209,8 @@ pub(super) fn give_streams(call: &mut Call<'_>, connection: &Arc<Connection>) ->
 
 /// `remote-address(self) -> result<ip-socket-address, error-code>`
 fn remote_address(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let tcp = call.borrowed::<TcpSocket>(1)?;
-    let address = match &tcp.state {
-        State::Connected(_) => match getpeername(&tcp.socket) {
-            Ok(Some(address)) => said(address).map(Address),
-            Ok(None) => Err(ErrorCode::InvalidState),
-            Err(error) => Err(error.into()),
-        },
+    let address = match &call.borrowed::<TcpSocket>(1)?.state {
+        State::Connected(connection) => Ok(Address(connection.remote)),
         _ => Err(ErrorCode::InvalidState),
     };
     call.lower(2, address)

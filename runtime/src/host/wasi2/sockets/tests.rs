@@ -162,6 +162,8 @@ fn a_connection_goes_where_it_may_and_nowhere_else() {
     assert_eq!(peer.read(&mut bytes).unwrap(), 0);
     drop(peer);
     assert_eq!(world.read(input), None, "the end");
+    world.result(TCP, "[method]tcp-socket.remote-address", &[socket], 4).unwrap();
+    assert_eq!(world.bytes(RESULT + 8, 2), address.port().to_le_bytes(), "known after the end");
 }
 
 #[test]
