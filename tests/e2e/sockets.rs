@@ -74,7 +74,7 @@ fn said(server: &Server, words: &str) -> SocketAddr {
     let log = server.log();
     let rest = log.split_once(words).expect("the words").1;
     let end = rest.find(|character: char| !character.is_ascii_digit() && !".:".contains(character)).unwrap_or(rest.len());
-    rest[..end].parse().unwrap_or_else(|error| panic!("{error}: {log}"))
+    rest[..end].parse::<SocketAddr>().unwrap_or_else(|error| panic!("{error}: {log}"))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr, set_tcp_nodelay};
 use rustix::net::{SocketFlags, SocketType, bind, getsockname, socket_with};
 use tracing::Level;
 
@@ -65,6 +65,8 @@ impl Socket {
         if ty == SocketType::STREAM {
             // Connections that are over keep their port for minutes.
             set_socket_reuseaddr(&fd, true)?;
+            // WASI has no option for it: without, a program that writes little by little would wait for the other end's delayed acknowledgements.
+            set_tcp_nodelay(&fd, true)?;
         }
         Ok(Socket::of(family, Arc::new(Descriptor::new(fd, open))))
     }
