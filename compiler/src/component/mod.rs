@@ -2,7 +2,7 @@
 //! instances of them. What comes after compiles them as it compiles any program.
 //!
 //! * `translate`: from the component's bytes to modules and plan; the only place that knows wasmtime-environ;
-//! * `glue`: the core modules that are generated, with `state.wat` and `transcode.wat`.
+//! * `glue`: the core modules that are generated, with `state/` (what is kept between calls, tasks included) and `transcode.wat`.
 
 mod glue;
 mod translate;
