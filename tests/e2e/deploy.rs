@@ -110,7 +110,7 @@ fn settings_stay_unless_they_are_set_or_reset() {
         assert_eq!(done.code(), 0, "{args:?}: {}", done.stderr);
         done.text()
     };
-    let set = ["--set", "tenant=blue", "--set", "route=/api/count", "--set", "methods=[\"GET\"]", "--set", "deadline_ms=700"];
+    let set = ["--set", "tenant=blue", "--set", "route=/api/count", "--set", "methods=[\"GET\"]", "--set", "deadline_ms=20700"];
     assert_eq!(deploy(&server, &set), "added count\n");
     assert_eq!(server.client().get("/api/count").text(), "1");
     assert_eq!(deploy(&server, &[]), "replaced count\n");
@@ -125,10 +125,10 @@ fn settings_stay_unless_they_are_set_or_reset() {
     assert_eq!((server.client().get("/count").text().as_str(), server.client().get("/api/count").status), ("4", 404));
     let settings = server.admin().function("count").expect("it is there")["settings"].clone();
     let shown = ["tenant", "route", "methods", "deadline_ms", "queue_max", "memory_bytes_max"].map(|key| settings[key].clone());
-    assert_eq!(shown, [json!("blue"), json!("/count"), json!(["GET"]), json!(700), json!(5), json!(256 << 20)], "{settings}");
+    assert_eq!(shown, [json!("blue"), json!("/count"), json!(["GET"]), json!(20700), json!(5), json!(256 << 20)], "{settings}");
     let status = command(&server, &["status", "count"]);
     assert!(
-        status.code() == 0 && status.text().lines().any(|line| line.split_whitespace().eq(["deadline_ms", "700"])),
+        status.code() == 0 && status.text().lines().any(|line| line.split_whitespace().eq(["deadline_ms", "20700"])),
         "{}{}",
         status.text(),
         status.stderr
@@ -140,11 +140,11 @@ fn settings_stay_unless_they_are_set_or_reset() {
     assert_eq!(server.admin().function("count").expect("it is there")["settings"], settings);
     assert_eq!(deploy(&server, &[]), "replaced count\n");
     assert_eq!(server.client().get("/count").text(), "5");
-    let changed = deploy(&server, &["--reset", "--set", "deadline_ms=800"]);
+    let changed = deploy(&server, &["--reset", "--set", "deadline_ms=20800"]);
     let expected = [
         "replaced count",
         "concurrency_max: 2 -> none",
-        "deadline_ms: 700 -> 800",
+        "deadline_ms: 20700 -> 20800",
         "methods: [\"GET\"] -> [\"GET\",\"POST\"]",
         "queue_max: 5 -> none",
         "tenant: blue -> default",
