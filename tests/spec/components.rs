@@ -1,12 +1,12 @@
 //! Components: what the canonical ABI does between components of one artifact, on their own bytes and through generated glue. The components check what they get
 //! themselves, and run as commands.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use awsm::{Bounds, CompileOptions, Emit, OptLevel, Program};
 use awsm_abi::component::Violation;
 use sledge_sandbox::{Artifact, LoadPolicy, Pool, Sandbox, SandboxLimits, Template, TrapCode, WorkerThread};
+use sledge_tests::canonical::{Encoding, data};
 use sledge_tests::command::{self, End};
 use sledge_tests::random::Random;
 
@@ -112,45 +112,6 @@ fn numbers_and_lists_go_from_one_component_to_another() {
     assert_eq!(run(&pair(&provider, imports, lowered, &core(200))), End::Exit(0));
     assert_eq!(run(&pair(&provider, imports, lowered, &core(199))), End::Trap(TrapCode::Unreachable));
     assert_eq!(run(&pair(&provider, imports, lowered, &core(0x7fff_0000))), End::Violation(Violation::ListOutOfBounds));
-}
-
-/// Encodings of strings: as an option of the canonical ABI, bytes of a text, and its length as it is passed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Encoding {
-    Utf8,
-    Utf16,
-    Compact,
-}
-
-impl Encoding {
-    const ALL: [Encoding; 3] = [Encoding::Utf8, Encoding::Utf16, Encoding::Compact];
-
-    const fn option(self) -> &'static str {
-        match self {
-            Encoding::Utf8 => "string-encoding=utf8",
-            Encoding::Utf16 => "string-encoding=utf16",
-            Encoding::Compact => "string-encoding=latin1+utf16",
-        }
-    }
-
-    fn encode(self, text: &str) -> (Vec<u8>, u32) {
-        let utf16 = || text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
-        match self {
-            Encoding::Utf8 => (text.as_bytes().to_vec(), text.len() as u32),
-            Encoding::Utf16 => (utf16(), text.encode_utf16().count() as u32),
-            Encoding::Compact if text.chars().all(|c| u32::from(c) < 256) => {
-                (text.chars().map(|c| u32::from(c) as u8).collect(), text.chars().count() as u32)
-            }
-            Encoding::Compact => (utf16(), text.encode_utf16().count() as u32 | 1 << 31),
-        }
-    }
-}
-
-fn data(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "\\{byte:02x}");
-        text
-    })
 }
 
 /// A command that passes a string, given as it stands in its memory, to a component that wants it to be `text`.

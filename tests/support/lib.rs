@@ -1,6 +1,7 @@
 //! What several of this crate's tests share. Knows the programs under test only by their files, output and sockets.
 
 pub mod admin;
+pub mod canonical;
 pub mod command;
 pub mod components;
 pub mod golden;

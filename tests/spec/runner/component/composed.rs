@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use sledge_tests::canonical::{Encoding, Flat, Image};
 use wasm_encoder::{CanonicalOption, ComponentBuilder, ComponentExportKind, ExportKind, ModuleArg};
 use wasmparser::component_types::{ComponentEntityType, ComponentFuncType, ComponentInstanceTypeId};
 use wasmparser::types::{Types, TypesRef};
@@ -10,7 +11,7 @@ use wasmparser::{Payload, Validator, WasmFeatures};
 use wast::component::WastVal;
 
 use super::types::Writer;
-use super::values::Calls;
+use super::values::Values;
 use crate::engine::Failure;
 
 /// What a command exports.
@@ -111,7 +112,8 @@ pub(super) fn command(
 
     // What calls is beside what it calls: a component may not call what it holds.
     let types = definition.types.as_ref().as_ref();
-    let mut made = Calls::new(types);
+    let values = Values(types);
+    let mut made = Image::new(Encoding::Utf8, "(return (i32.const 1))");
     let mut writer = Writer { types, inner: ComponentBuilder::default(), arguments: Vec::new() };
     let mut names: Vec<&str> = Vec::new();
     let mut functions = Vec::new();
@@ -124,8 +126,9 @@ pub(super) fn command(
             let given = builder.alias_export(instance, call.name, ComponentExportKind::Func);
             let imported = writer.import(&mut builder, &format!("f{index}"), function, given);
             functions.push(imported.map_err(Failure::Unsupported)?);
-            let (params, results) = made.signature(function).map_err(Failure::Unsupported)?;
-            let list = |types: &[super::values::Flat]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(" ");
+            let (params, result) = values.signature(function).map_err(Failure::Unsupported)?;
+            let (params, results) = Image::signature(&params, result.as_ref());
+            let list = |types: &[Flat]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(" ");
             let _ = writeln!(
                 imports,
                 "(import \"f\" \"{index}\" (func $f{index} (param {}) (result {})))",
@@ -133,7 +136,7 @@ pub(super) fn command(
                 list(&results)
             );
         }
-        made.call(&format!("$f{index}"), function, &call.arguments, call.expected.as_deref()).map_err(Failure::Unsupported)?;
+        add_call(&mut made, values, &format!("$f{index}"), function, call).map_err(Failure::Unsupported)?;
     }
     let Writer { mut inner, arguments, .. } = writer;
     lower_and_run(&mut inner, &functions, &imports, &made)?;
@@ -144,12 +147,35 @@ pub(super) fn command(
     Ok(builder.finish())
 }
 
-/// Adds the core modules that hold the memory and make the calls, and what the composition exports.
-fn lower_and_run(builder: &mut ComponentBuilder, functions: &[u32], imports: &str, made: &Calls<'_>) -> Result<(), Failure> {
-    let mut data = String::new();
-    for byte in &made.memory {
-        let _ = write!(data, "\\{byte:02x}");
+/// Adds a call to what is made.
+fn add_call(
+    made: &mut Image,
+    values: Values<'_>,
+    name: &str,
+    function: &ComponentFuncType,
+    call: &Call<'_, '_>,
+) -> Result<(), String> {
+    let (params, result) = values.signature(function)?;
+    if call.arguments.len() != params.len() {
+        return Err(format!("{} arguments for {} parameters", call.arguments.len(), params.len()));
     }
+    let arguments = function.params.iter().zip(&call.arguments).map(|((_, ty), value)| values.value(*ty, value));
+    let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+    let expected = match (call.expected.as_deref(), function.result) {
+        (None, _) | (Some([]), None) => None,
+        (Some([value]), Some(ty)) => Some(values.value(ty, value)?),
+        (Some(expected), _) => {
+            let count = usize::from(result.is_some());
+            return Err(format!("{} results expected of a function that has {count}", expected.len()));
+        }
+    };
+    made.call(name, &params, result.as_ref(), &arguments, expected.as_ref());
+    Ok(())
+}
+
+/// Adds the core modules that hold the memory and make the calls, and what the composition exports.
+fn lower_and_run(builder: &mut ComponentBuilder, functions: &[u32], imports: &str, made: &Image) -> Result<(), Failure> {
+    let data = made.data();
     let free = made.memory.len().next_multiple_of(16);
     let pages = free / 0x1_0000 + 16;
     let memory = format!(
@@ -174,18 +200,11 @@ fn lower_and_run(builder: &mut ComponentBuilder, functions: &[u32], imports: &st
         "(module
            (import \"m\" \"memory\" (memory 1))
            {imports}
-           (func $differ (param $one i32) (param $other i32) (param $length i32) (result i32)
-             (block $done (loop $more
-               (br_if $done (i32.eqz (local.get $length)))
-               (if (i32.ne (i32.load8_u (local.get $one)) (i32.load8_u (local.get $other))) (then (return (i32.const 1))))
-               (local.set $one (i32.add (local.get $one) (i32.const 1)))
-               (local.set $other (i32.add (local.get $other) (i32.const 1)))
-               (local.set $length (i32.sub (local.get $length) (i32.const 1)))
-               (br $more)))
-             (i32.const 0))
+           {differ}
            (func (export \"run\") (result i32) {locals}
              {code}
              (i32.const 0)))",
+        differ = Image::DIFFER,
         locals = made.locals,
         code = made.code,
     );
