@@ -52,13 +52,19 @@ fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<End> {
                 let import = functions.nth(call.import as usize).expect("the import that is called");
                 assert_eq!(import.module, CANONICAL, "{}", import.name);
                 let [Value::I32(number)] = *sandbox.host_values().as_slice() else { panic!("{} with one number", import.name) };
-                let end = match import.name.as_str() {
-                    TRAP => End::Violation(Violation::of(number.cast_unsigned()).expect("a number that is one")),
-                    EXIT => End::Exit(number),
+                return Some(match import.name.as_str() {
+                    TRAP => {
+                        let violation = Violation::of(number.cast_unsigned()).expect("a number that is one");
+                        sandbox.kill();
+                        End::Violation(violation)
+                    }
+                    // A pool takes it back.
+                    EXIT => {
+                        sandbox.finish();
+                        End::Exit(number)
+                    }
                     other => panic!("a call of {other}"),
-                };
-                sandbox.kill();
-                return Some(end);
+                });
             }
             Event::Returned => return None,
             Event::Trapped(trap) => return Some(End::Trap(trap.code)),
