@@ -111,10 +111,12 @@ load: build ## load after the paper on sledge, native handlers and processes; SC
 soak: build ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
 	@$(target)/release/soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-fuzz: setup ## random modules beside an interpreter; MINUTES=10 ALL_MODES=1 FROM=seed
+fuzz: setup ## random modules beside an interpreter, random, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))
-	@$(target)/release/fuzz --minutes $(or $(MINUTES),10) $(if $(FROM),--from $(FROM)) $(if $(ALL_MODES),--all-modes) \
-		$(if $(JOBS),--jobs $(JOBS))
+	@for kind in $(or $(KINDS),modules components hostile damaged); do \
+		$(target)/release/fuzz --kind $$kind --minutes $(or $(MINUTES),10) $(if $(FROM),--from $(FROM)) \
+			$(if $(ALL_MODES),--all-modes) $(if $(JOBS),--jobs $(JOBS)); \
+	done
 
 stress: setup ## real functions under random preemption at 20 us, replies compared bit for bit; MINUTES=10 SEED=n
 	@$(CARGO) build --release --locked -p awsm --bin awsm $(if $(JOBS),-j $(JOBS))

@@ -10,6 +10,7 @@ use crate::subject::{self, Subject};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sledge_tests::spec::Mode;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -90,16 +91,18 @@ pub(crate) fn module(wasm: &[u8], seed: u64, modes: &[Mode], begin: &mut dyn FnM
         let failure = match compared {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => format!("{error:#}"),
-            Err(panic) => {
-                let text =
-                    panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
-                format!("panic: {}", text.unwrap_or_default())
-            }
+            Err(panic) => panic_text(&*panic),
         };
         let expected = "the module is compiled, loaded and run".to_string();
         report.differences.push(Difference { mode: mode.to_string(), at: "module".to_string(), expected, got: failure });
     }
     report
+}
+
+/// What is said of a panic.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_string()));
+    format!("panic: {}", text.unwrap_or_default())
 }
 
 type Expected = (Vec<u8>, Vec<Call>, Vec<Step>, Counts);

@@ -2,6 +2,7 @@
 
 use crate::features::Features;
 use crate::statistics::Statistics;
+use crate::wit::Kind;
 use crate::worker::Worker;
 use crate::{check::Report, failure};
 use anyhow::Result;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Seeds with differences after which a run has found enough.
 const FAILURES_MAX: u64 = 25;
 
-/// Failing modules that are made smaller.
+/// Failing modules that are made smaller, and failing components that are printed.
 const SHRUNK_MAX: u64 = 4;
 
 /// Between two lines where there is no terminal.
@@ -23,6 +24,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(15);
 /// What to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
+    pub(crate) kind: Kind,
     pub(crate) first: u64,
     /// Seeds at most, if there is a limit.
     pub(crate) seeds: Option<u64>,
@@ -40,14 +42,14 @@ pub(crate) fn run(run: Run) -> Result<bool> {
     let last = run.first.saturating_add(run.seeds.unwrap_or(u64::MAX));
     let stop = AtomicU64::new(0);
     let (sender, reports) = mpsc::channel::<Result<Report>>();
-    let mut statistics = Statistics::default();
+    let mut statistics = Statistics::new(run.kind);
     let mut progress = Progress::new(run);
-    println!("fuzz: from seed {}, {} jobs, proposals: {}", run.first, run.jobs, features.names().join(", "));
+    println!("fuzz: {}, from seed {}, {} jobs", run.kind.name(), run.first, run.jobs);
     std::thread::scope(|scope| -> Result<()> {
         for _ in 0..run.jobs {
             let (sender, next, stop) = (sender.clone(), &next, &stop);
             scope.spawn(move || {
-                let mut worker = Worker::new(run.all_modes);
+                let mut worker = Worker::new(run.kind, run.all_modes);
                 while start.elapsed() < run.time && stop.load(Ordering::Relaxed) == 0 {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= last || sender.send(worker.try_seed(seed)).is_err() {
@@ -61,11 +63,15 @@ pub(crate) fn run(run: Run) -> Result<bool> {
             let report = report?;
             statistics.add(&report);
             for (i, difference) in report.differences.iter().enumerate() {
-                let shrink = i == 0 && statistics.differences <= SHRUNK_MAX;
-                progress.say(&failure::describe(report.seed, difference));
-                match failure::write(report.seed, difference, &features, shrink) {
-                    Ok(path) => progress.say(&format!("  module:   {}", path.display())),
-                    Err(error) => progress.say(&format!("  module:   not written: {error:#}")),
+                let is_early = i == 0 && statistics.differences <= SHRUNK_MAX;
+                progress.say(&failure::describe(run.kind, report.seed, difference));
+                match failure::write(run.kind, report.seed, difference, &features, is_early) {
+                    Ok(path) => progress.say(&format!("  text:     {}", path.display())),
+                    Err(error) => progress.say(&format!("  text:     not written: {error:#}")),
+                }
+                // It is gone with the machine that found it, unless it is part of what is printed.
+                if is_early && run.kind != Kind::Modules {
+                    progress.say(&run.kind.text(report.seed));
                 }
             }
             if statistics.differences >= FAILURES_MAX {

@@ -1,8 +1,9 @@
 //! A difference that was found: said, its module made smaller, written down.
 
-use crate::check::{self, Difference};
+use crate::check::{self, Difference, Report};
 use crate::features::Features;
 use crate::generate;
+use crate::wit::Kind;
 use anyhow::{Context, Result};
 use sledge_tests::process;
 use sledge_tests::spec::Mode;
@@ -34,22 +35,27 @@ fn folder() -> Result<PathBuf> {
 }
 
 /// Describes a difference, with what repeats it.
-pub(crate) fn describe(seed: u64, difference: &Difference) -> String {
+pub(crate) fn describe(kind: Kind, seed: u64, difference: &Difference) -> String {
     let Difference { mode, at, expected, got } = difference;
     format!(
         "seed {seed}, {mode}, {at}\n  expected: {expected}\n  got:      {got}\n  again:    \
-         cargo run --release -p sledge-tests --bin fuzz -- --seed {seed} --mode {mode}"
+         cargo run --release -p sledge-tests --bin fuzz -- --kind {} --seed {seed} --mode {mode}",
+        kind.name()
     )
 }
 
-/// Writes a failing module, made smaller if `shrink`; its path.
-pub(crate) fn write(seed: u64, difference: &Difference, features: &Features, shrink: bool) -> Result<PathBuf> {
-    let wasm = generate::module(seed, features)?;
-    let stem = folder()?.join(format!("{seed}-{}", difference.mode));
-    let wasm = if shrink { smaller(&wasm, seed, difference, &stem)? } else { wasm };
+/// Writes a failing module, made smaller if `shrink`, or a failing component; its path.
+pub(crate) fn write(kind: Kind, seed: u64, difference: &Difference, features: &Features, shrink: bool) -> Result<PathBuf> {
+    let stem = folder()?.join(format!("{}-{seed}-{}", kind.name(), difference.mode));
     let path = stem.with_extension("wat");
-    let text = wasmprinter::print_bytes(&wasm)?;
-    std::fs::write(&path, format!(";; {}\n{text}", describe(seed, difference).replace('\n', "\n;; ")))?;
+    let text = match kind {
+        Kind::Modules => {
+            let wasm = generate::module(seed, features)?;
+            wasmprinter::print_bytes(if shrink { smaller(&wasm, seed, difference, &stem)? } else { wasm })?
+        }
+        _ => kind.text(seed),
+    };
+    std::fs::write(&path, format!(";; {}\n{text}", describe(kind, seed, difference).replace('\n', "\n;; ")))?;
     Ok(path)
 }
 
@@ -90,12 +96,16 @@ fn check_elsewhere(file: &Path, seed: u64, mode: &str) -> Result<bool> {
 
 /// Runs one module in the given modes, in this process, and says what became of it. Whether it differs.
 pub(crate) fn repeat(wasm: &[u8], seed: u64, modes: &[Mode]) -> bool {
-    let report = check::module(wasm, seed, modes, &mut |mode| println!("{mode}"));
+    said(&check::module(wasm, seed, modes, &mut |mode| println!("{mode}")), Kind::Modules)
+}
+
+/// Says what became of a seed. Whether it differs.
+pub(crate) fn said(report: &Report, kind: Kind) -> bool {
     if let Some(why) = &report.unusable {
         println!("unusable: {why}");
     }
     for difference in &report.differences {
-        println!("{}", describe(seed, difference));
+        println!("{}", describe(kind, report.seed, difference));
     }
     let runs: u64 = report.runs.values().sum();
     println!(
@@ -105,5 +115,5 @@ pub(crate) fn repeat(wasm: &[u8], seed: u64, modes: &[Mode]) -> bool {
         report.traps,
         report.differences.len()
     );
-    !report.differences.is_empty()
+    !report.differences.is_empty() || (kind != Kind::Modules && report.unusable.is_some())
 }

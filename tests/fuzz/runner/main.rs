@@ -6,6 +6,8 @@
 //!                                                                            +-> count -> plain -> wasmi ---------------+
 //! ```
 //!
+//! Components are tried in three other ways, which need no interpreter (`wit/`): they pass values on, they lie, or they are damaged.
+//!
 //! Everything follows from the seed. Each worker is a process of its own (`worker.rs`).
 
 mod atomics;
@@ -26,6 +28,7 @@ mod statistics;
 mod subject;
 mod throwing;
 mod vectors;
+mod wit;
 mod worker;
 
 use anyhow::{Context, Result};
@@ -35,10 +38,14 @@ use sledge_tests::spec::Mode;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use wit::Kind;
 
-/// Runs random modules in awsm's code and in an interpreter, and compares.
+/// Runs random modules in awsm's code and in an interpreter, and compares; or random components in awsm's code.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// What seeds are made into.
+    #[arg(long, value_enum, default_value_t = Kind::Modules)]
+    kind: Kind,
     /// How long to run.
     #[arg(long, value_name = "N", default_value_t = 10)]
     minutes: u64,
@@ -60,10 +67,10 @@ struct Arguments {
     /// With --seed: in this mode alone, such as guard-O3.
     #[arg(long, value_name = "MODE", value_parser = |name: &str| Mode::parse(name).ok_or("no such mode"))]
     mode: Option<Mode>,
-    /// With --seed: not that seed's module but the one in this file, WebAssembly or text. Ends with 3 when it differs.
+    /// With --seed: not that seed's module or component but the one in this file, WebAssembly or text. Ends with 3 when it differs.
     #[arg(long, value_name = "FILE", requires = "seed")]
     check: Option<PathBuf>,
-    /// With --seed: print the module and do not run it.
+    /// With --seed: print the module or component and do not run it.
     #[arg(long, requires = "seed")]
     print: bool,
     #[arg(long, hide = true)]
@@ -73,7 +80,7 @@ struct Arguments {
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.worker {
-        worker::serve(arguments.all_modes)?;
+        worker::serve(arguments.kind, arguments.all_modes)?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(seed) = arguments.seed {
@@ -81,6 +88,7 @@ fn main() -> Result<ExitCode> {
     }
     let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs() * 1000);
     let run = driver::Run {
+        kind: arguments.kind,
         first: arguments.from.unwrap_or_else(now),
         seeds: arguments.seeds,
         time: Duration::from_secs(arguments.minutes * 60),
@@ -91,6 +99,9 @@ fn main() -> Result<ExitCode> {
 }
 
 fn one(seed: u64, arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.kind != Kind::Modules {
+        return component(seed, arguments);
+    }
     let wasm = match &arguments.check {
         Some(file) => wat::parse_file(file)?,
         None => generate::module(seed, &features::Features::probe())?,
@@ -106,4 +117,19 @@ fn one(seed: u64, arguments: &Arguments) -> Result<ExitCode> {
     };
     let differs = failure::repeat(&wasm, seed, &modes);
     Ok(if differs { ExitCode::from(failure::DIFFERS) } else { ExitCode::SUCCESS })
+}
+
+fn component(seed: u64, arguments: &Arguments) -> Result<ExitCode> {
+    let kind = arguments.kind;
+    if arguments.print {
+        print!("{}", kind.text(seed));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let modes = arguments.mode.map_or_else(|| wit::modes(kind, seed, true), |mode| vec![mode]);
+    let begin = &mut |mode: Mode| println!("{mode}");
+    let report = match &arguments.check {
+        Some(file) => wit::given(kind, &wat::parse_file(file)?, seed, &modes, begin),
+        None => wit::seed(kind, seed, &modes, begin),
+    };
+    Ok(if failure::said(&report, kind) { ExitCode::from(failure::DIFFERS) } else { ExitCode::SUCCESS })
 }

@@ -2,8 +2,10 @@
 
 use crate::check::{self, Difference, Report};
 use crate::features::Features;
+use crate::wit::{self, Kind};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use sledge_tests::spec::Mode;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -24,13 +26,15 @@ enum Message {
 }
 
 /// The worker's side: seeds come by standard input, a line each.
-pub(crate) fn serve(all_modes: bool) -> Result<()> {
+pub(crate) fn serve(kind: Kind, all_modes: bool) -> Result<()> {
     let features = Features::probe();
     for line in std::io::stdin().lock().lines() {
         let seed = line?.trim().parse().context("a seed")?;
-        let report = check::seed(seed, &features, &check::modes(seed, all_modes), &mut |mode| {
-            say(&Message::Begin(mode.to_string()));
-        });
+        let begin = &mut |mode: Mode| say(&Message::Begin(mode.to_string()));
+        let report = match kind {
+            Kind::Modules => check::seed(seed, &features, &check::modes(seed, all_modes), begin),
+            _ => wit::seed(kind, seed, &wit::modes(kind, seed, all_modes), begin),
+        };
         say(&Message::Done(Box::new(report)));
     }
     Ok(())
@@ -46,6 +50,7 @@ fn say(message: &Message) {
 
 /// The driver's side.
 pub(crate) struct Worker {
+    kind: Kind,
     all_modes: bool,
     process: Option<Process>,
 }
@@ -64,15 +69,15 @@ impl Drop for Process {
 }
 
 impl Worker {
-    pub(crate) fn new(all_modes: bool) -> Worker {
-        Worker { all_modes, process: None }
+    pub(crate) fn new(kind: Kind, all_modes: bool) -> Worker {
+        Worker { kind, all_modes, process: None }
     }
 
     /// Has a seed tried.
     pub(crate) fn try_seed(&mut self, seed: u64) -> Result<Report> {
         let mut process = match self.process.take() {
             Some(process) if process.seeds < SEEDS_EACH => process,
-            _ => Process::start(self.all_modes)?,
+            _ => Process::start(self.kind, self.all_modes)?,
         };
         process.seeds += 1;
         // Should it be gone, its messages end.
@@ -103,9 +108,9 @@ impl Worker {
 }
 
 impl Process {
-    fn start(all_modes: bool) -> Result<Process> {
+    fn start(kind: Kind, all_modes: bool) -> Result<Process> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("--worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["--worker", "--kind", kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         if all_modes {
             command.arg("--all-modes");
         }
