@@ -1,6 +1,8 @@
 //! Types of a component's functions, written once more: a component that imports a function has to name the types of its values.
 
-use wasm_encoder::{ComponentBuilder, ComponentExportKind, ComponentTypeRef, ComponentValType as Written, TypeBounds};
+use wasm_encoder::{
+    ComponentBuilder, ComponentDefinedTypeEncoder, ComponentExportKind, ComponentTypeRef, ComponentValType as Written, TypeBounds,
+};
 use wasmparser::PrimitiveValType;
 use wasmparser::component_types::{ComponentDefinedType, ComponentFuncType, ComponentValType};
 use wasmparser::types::TypesRef;
@@ -15,6 +17,9 @@ pub(super) struct Writer<'t> {
 
 /// A type in both components.
 type Both = (Written, Written);
+
+/// One of the two.
+type Side = fn(Both) -> Written;
 
 impl Writer<'_> {
     /// Imports a function into the inner component: its index there.
@@ -45,89 +50,47 @@ impl Writer<'_> {
         match &types[id] {
             ComponentDefinedType::Primitive(primitive) => primitive_both(*primitive),
             ComponentDefinedType::Record(record) => {
-                let names: Vec<&str> = record.fields.keys().map(|name| name.as_str()).collect();
-                let fields = self.all(outer, record.fields.values().copied())?;
-                let of = |side: fn(&Both) -> Written| names.iter().copied().zip(fields.iter().map(side)).collect::<Vec<_>>();
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.record(of(|both| both.0));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.record(of(|both| both.1));
-                Ok(self.named(outside, inside))
+                let names = record.fields.keys().map(|name| name.as_str());
+                let fields: Vec<_> = names.zip(self.all(outer, record.fields.values().copied())?).collect();
+                Ok(self.named(outer, |encoder, side| encoder.record(fields.iter().map(|(name, both)| (*name, side(*both))))))
             }
             ComponentDefinedType::Variant(variant) => {
                 let mut cases = Vec::new();
                 for (name, case) in &variant.cases {
                     cases.push((name.as_str(), case.ty.map(|ty| self.value(outer, ty)).transpose()?));
                 }
-                let of = |side: fn(Both) -> Written| cases.iter().map(|(name, ty)| (*name, ty.map(side))).collect::<Vec<_>>();
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.variant(of(|both| both.0));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.variant(of(|both| both.1));
-                Ok(self.named(outside, inside))
+                Ok(self.named(outer, |encoder, side| encoder.variant(cases.iter().map(|(name, both)| (*name, both.map(side))))))
             }
             ComponentDefinedType::Enum(names) => {
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.enum_type(names.iter().map(|name| name.as_str()));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.enum_type(names.iter().map(|name| name.as_str()));
-                Ok(self.named(outside, inside))
+                Ok(self.named(outer, |encoder, _| encoder.enum_type(names.iter().map(|name| name.as_str()))))
             }
             ComponentDefinedType::Flags(names) => {
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.flags(names.iter().map(|name| name.as_str()));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.flags(names.iter().map(|name| name.as_str()));
-                Ok(self.named(outside, inside))
+                Ok(self.named(outer, |encoder, _| encoder.flags(names.iter().map(|name| name.as_str()))))
             }
             ComponentDefinedType::Tuple(tuple) => {
                 let fields = self.all(outer, tuple.types.iter().copied())?;
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.tuple(fields.iter().map(|both| both.0));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.tuple(fields.iter().map(|both| both.1));
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.tuple(fields.iter().map(|both| side(*both)))))
             }
             ComponentDefinedType::List { element, .. } => {
                 let element = self.value(outer, *element)?;
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.list(element.0);
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.list(element.1);
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.list(side(element))))
             }
             ComponentDefinedType::FixedLengthList { element, length, .. } => {
                 let element = self.value(outer, *element)?;
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.fixed_length_list(element.0, *length);
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.fixed_length_list(element.1, *length);
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.fixed_length_list(side(element), *length)))
             }
             ComponentDefinedType::Map { key, value, .. } => {
                 let (key, value) = (self.value(outer, *key)?, self.value(outer, *value)?);
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.map(key.0, value.0);
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.map(key.1, value.1);
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.map(side(key), side(value))))
             }
             ComponentDefinedType::Option { ty, .. } => {
                 let some = self.value(outer, *ty)?;
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.option(some.0);
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.option(some.1);
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.option(side(some))))
             }
             ComponentDefinedType::Result { ok, err, .. } => {
                 let ok = ok.map(|ty| self.value(outer, ty)).transpose()?;
                 let err = err.map(|ty| self.value(outer, ty)).transpose()?;
-                let (outside, encoder) = outer.type_defined(None);
-                encoder.result(ok.map(|both| both.0), err.map(|both| both.0));
-                let (inside, encoder) = self.inner.type_defined(None);
-                encoder.result(ok.map(|both| both.1), err.map(|both| both.1));
-                Ok((Written::Type(outside), Written::Type(inside)))
+                Ok(self.unnamed(outer, |encoder, side| encoder.result(ok.map(side), err.map(side))))
             }
             ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => Err("a resource that a script holds".to_owned()),
             ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
@@ -140,8 +103,23 @@ impl Writer<'_> {
         types.map(|ty| self.value(outer, ty)).collect()
     }
 
-    /// Gives a type a name: the inner component imports it.
-    fn named(&mut self, outside: u32, inside: u32) -> Both {
+    /// Writes a type into both components; its indices. `write` is told which side of the types in it is meant.
+    fn write(&mut self, outer: &mut ComponentBuilder, write: impl Fn(ComponentDefinedTypeEncoder<'_>, Side)) -> (u32, u32) {
+        let (outside, encoder) = outer.type_defined(None);
+        write(encoder, |both| both.0);
+        let (inside, encoder) = self.inner.type_defined(None);
+        write(encoder, |both| both.1);
+        (outside, inside)
+    }
+
+    fn unnamed(&mut self, outer: &mut ComponentBuilder, write: impl Fn(ComponentDefinedTypeEncoder<'_>, Side)) -> Both {
+        let (outside, inside) = self.write(outer, write);
+        (Written::Type(outside), Written::Type(inside))
+    }
+
+    /// Likewise, and gives the type a name: the inner component imports it.
+    fn named(&mut self, outer: &mut ComponentBuilder, write: impl Fn(ComponentDefinedTypeEncoder<'_>, Side)) -> Both {
+        let (outside, inside) = self.write(outer, write);
         let name = format!("t{}", self.arguments.len());
         let imported = self.inner.import(name.as_str(), ComponentTypeRef::Type(TypeBounds::Eq(inside)));
         self.arguments.push((name, ComponentExportKind::Type, outside));
