@@ -10,7 +10,7 @@ const MODULES: u32 = 120;
 /// How many are components that pass values on, lie, or are damaged. A damaged one is 25.
 const COMPONENTS: u32 = 60;
 const HOSTILE: u32 = 40;
-const DAMAGED: u32 = 8;
+const DAMAGED: u32 = 3;
 
 /// The first of them.
 const FIRST: u32 = 1;

@@ -7,13 +7,13 @@ use sledge_tests::random::Random;
 const DEPTH_MAX: u32 = 4;
 
 /// Types of one function, those inside of others included.
-const TYPES_MAX: u32 = 40;
+const TYPES_MAX: u32 = 25;
 
 /// The size of one value in memory.
-const SIZE_MAX: u32 = 512;
+const SIZE_MAX: u32 = 160;
 
 /// Values of one call, those inside of others included.
-const VALUES_MAX: u32 = 250;
+const VALUES_MAX: u32 = 80;
 
 /// Types that are keys of a map.
 const KEYS: [Type; 11] =
@@ -66,7 +66,10 @@ impl Generator {
             6 => Type::Tuple(self.several(inner)),
             7 => {
                 let count = *self.random.pick(&[1, 2, 3, 4, 5, 7, 257]);
-                Type::Variant((0..count).map(|index| self.optional(if index < 5 { inner } else { 0 }).map(|ty| *ty)).collect())
+                // Of many cases, few hold something.
+                let percent = if count > 7 { 1 } else { 70 };
+                let case = |this: &mut Generator| this.random.chance(percent).then(|| this.ty(inner));
+                Type::Variant((0..count).map(|_| case(self)).collect())
             }
             8 => Type::Option(self.boxed(inner)),
             _ => Type::Result(self.optional(inner), self.optional(inner)),

@@ -4,7 +4,7 @@
 use super::bad::{Bad, bad};
 use super::pair::options;
 use super::parts::{
-    PAGE_BYTES, REALLOC, RESOURCE, RESOURCE_EXPORTS, RESOURCE_GIVEN, RESOURCE_IMPORTS, RESOURCE_LOWERED, RESOURCE_TYPE,
+    CANARY, PAGE_BYTES, REALLOC, RESOURCE, RESOURCE_EXPORTS, RESOURCE_GIVEN, RESOURCE_IMPORTS, RESOURCE_LOWERED, RESOURCE_TYPE,
     RESOURCE_USED, RUN, handles, memory,
 };
 use super::types::{Place, Types, core};
@@ -15,14 +15,14 @@ use sledge_tests::command::End;
 use sledge_tests::random::Random;
 use std::fmt::Write as _;
 
-/// The byte that invocations leave behind.
-pub(super) const CANARY: u8 = 0xc5;
-
 /// A component, and how it may end.
 pub(super) struct Hostile {
     pub(super) text: String,
     pub(super) ends: Vec<End>,
 }
+
+/// Adapters have no word of their own for a pointer that leads out of the memory.
+const BEYOND: End = End::Violation(Violation::Adapter);
 
 /// What a realloc does in place of its work.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,14 @@ pub(super) fn hostile(seed: u64) -> Hostile {
         6 => {
             let lie = *random.pick(&Lie::ALL);
             b.lie(lie);
-            Deed { params: vec![list], arguments: vec![several()], ends: vec![lie.end()], ..nothing }
+            // It is asked for room for a list, or for all parameters at once.
+            if random.chance(60) {
+                Deed { params: vec![list], arguments: vec![several()], ends: vec![lie.end()], ..nothing }
+            } else {
+                let end = if matches!(lie, Lie::AcrossTheEnd | Lie::Beyond) { BEYOND } else { lie.end() };
+                let count = Flat::PARAMS_MAX + 1;
+                Deed { params: vec![Type::U64; count], arguments: vec![Value::Bits(5); count], ends: vec![end], ..nothing }
+            }
         }
         7 => {
             let lie = *random.pick(&Lie::ALL);
@@ -135,8 +142,8 @@ pub(super) fn hostile(seed: u64) -> Hostile {
             let (pointer, end) = *random.pick(&[
                 (4, End::Violation(Violation::UnalignedPointer)),
                 (4097, End::Violation(Violation::UnalignedPointer)),
-                (-8, End::Trap(TrapCode::MemoryOutOfBounds)),
-                (i32::MIN, End::Trap(TrapCode::MemoryOutOfBounds)),
+                (-8, BEYOND),
+                (i32::MIN, BEYOND),
             ]);
             Deed { result: Some(ty), body: format!("(i32.const {pointer})"), ends: vec![end], ..nothing }
         }

@@ -6,8 +6,8 @@
 
 use super::generate::{Generator, handles, returned};
 use super::parts::{
-    REALLOC, RESOURCE, RESOURCE_EXPORTS, RESOURCE_GIVEN, RESOURCE_IMPORTS, RESOURCE_LOWERED, RESOURCE_TYPE, RESOURCE_USED, RUN,
-    handles as handle_functions, memory,
+    CANARY_BYTES, REALLOC, RESOURCE, RESOURCE_EXPORTS, RESOURCE_GIVEN, RESOURCE_IMPORTS, RESOURCE_LOWERED, RESOURCE_TYPE,
+    RESOURCE_USED, RUN, handles as handle_functions, leave_canaries, memory,
 };
 use super::spill;
 use super::types::{Place, Types, core};
@@ -37,9 +37,21 @@ struct Pair {
     spare: usize,
 }
 
-/// The text of a seed's component.
+/// Bytes of a component's text, at most: optimising a function that compares thousands of values takes minutes.
+const TEXT_BYTES_MAX: usize = 60_000;
+
+/// The text of a seed's component: the first that is not too large.
 pub(super) fn text(seed: u64) -> String {
     let mut random = Random::new(seed, "pair");
+    loop {
+        let text = attempt(seed, Random::new(random.bits(), "attempt"));
+        if text.len() <= TEXT_BYTES_MAX {
+            return text;
+        }
+    }
+}
+
+fn attempt(seed: u64, mut random: Random) -> String {
     let has_resource = random.chance(30);
     let mut encoding = || *random.pick(&Encoding::ALL);
     let (a, b, between) = (encoding(), encoding(), encoding());
@@ -106,6 +118,7 @@ impl Pair {
     /// `b`: its core module compares what it gets with what it should get, and returns it.
     fn callee(&self) -> String {
         let mut image = Image::new(self.b, "unreachable");
+        let canaries = leave_canaries(image.allocate(CANARY_BYTES, 1));
         let together = Type::Tuple(self.params.clone());
         let mut compare = String::new();
         for (index, arguments) in self.calls.iter().enumerate() {
@@ -159,6 +172,7 @@ impl Pair {
 {gather}
 {compare}
 (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+{canaries}
 {give}))
 (core instance $i (instantiate $m {given}))
 {declared}
@@ -226,6 +240,7 @@ impl Pair {
     fn caller(&self, seed: u64) -> String {
         let mut image = Image::new(self.a, "(return (i32.const 1))").with_noise(Random::new(seed, "noise"));
         let lent = image.allocate(LENT_MAX * 4, 4);
+        let canaries = leave_canaries(image.allocate(CANARY_BYTES, 1));
         let mut sum = 0_u32;
         for arguments in &self.calls {
             let expected = match arguments.as_slice() {
@@ -263,6 +278,7 @@ impl Pair {
 {differ}
 (func (export \"run\") (result i32) {locals}
 {code}
+{canaries}
 (i32.const 0)))
 (core instance $main (instantiate $main (with \"m\" (instance $memory))
   (with \"f\" (instance (export \"f\" (func $f)) {used}))))

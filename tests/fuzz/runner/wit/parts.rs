@@ -6,6 +6,20 @@ pub(super) const RUN: &str = "wasi:cli/run@0.2.3";
 /// Bytes of one page of memory.
 pub(super) const PAGE_BYTES: usize = 0x1_0000;
 
+/// The byte that invocations leave behind, for the next one to look for.
+pub(super) const CANARY: u8 = 0xc5;
+
+/// How many of them are left in a memory as it was, so that some are found.
+pub(super) const CANARY_BYTES: u32 = 256;
+
+/// Code that leaves canaries at an address, and in a page by which the memory grows.
+pub(super) fn leave_canaries(at: u32) -> String {
+    format!(
+        "(memory.fill (i32.const {at}) (i32.const {CANARY}) (i32.const {CANARY_BYTES}))
+(memory.fill (i32.shl (memory.grow (i32.const 1)) (i32.const 16)) (i32.const {CANARY}) (i32.const {PAGE_BYTES}))"
+    )
+}
+
 /// A core function that gives memory away, one piece after the other, each full of what is no value. What is too large lies beyond the end.
 pub(super) const REALLOC: &str = r#"(func $realloc (export "realloc") (param $old i32) (param $was i32) (param $align i32) (param $size i32) (result i32)
   (local $at i32)

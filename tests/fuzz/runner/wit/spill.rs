@@ -50,21 +50,27 @@ fn value(ty: &Type, given: &[Given], at: u32, code: &mut String) {
             let store = ["i32.store8", "i32.store16", "", "i32.store"][discriminant_bytes(cases.len()) as usize - 1];
             let _ = writeln!(code, "(if (i32.ge_u {discriminant} (i32.const {})) (then unreachable))", cases.len());
             let _ = writeln!(code, "({store} offset={at} (local.get $at) {discriminant})");
-            for (index, held) in cases.iter().enumerate() {
-                let mut inner = String::new();
-                let wanted = held.map(Type::flat).unwrap_or_default();
+            let mut has_payload = "(i32.const 0)".to_owned();
+            for (index, held) in cases.iter().enumerate().filter_map(|(index, held)| Some((index, (*held)?))) {
+                let is_case = format!("(i32.eq {discriminant} (i32.const {index}))");
+                let wanted = held.flat();
                 let (payload, unused) = given[1..].split_at(wanted.len());
+                let mut inner = String::new();
                 let payload: Vec<Given> =
                     wanted.into_iter().zip(payload).map(|(flat, joined)| (flat, convert(flat, joined, &mut inner))).collect();
                 for unused in unused {
                     zero(unused, &mut inner);
                 }
-                if let Some(held) = held {
-                    value(held, &payload, at + ty.payload_offset(), &mut inner);
+                value(held, &payload, at + ty.payload_offset(), &mut inner);
+                let _ = writeln!(code, "(if {is_case} (then\n{inner}))");
+                has_payload = format!("(i32.or {is_case} {has_payload})");
+            }
+            if given.len() > 1 {
+                let mut inner = String::new();
+                for unused in &given[1..] {
+                    zero(unused, &mut inner);
                 }
-                if !inner.is_empty() {
-                    let _ = writeln!(code, "(if (i32.eq {discriminant} (i32.const {index})) (then\n{inner}))");
-                }
+                let _ = writeln!(code, "(if (i32.eqz {has_payload}) (then\n{inner}))");
             }
         }
         _ => {
