@@ -109,10 +109,12 @@ pub(crate) fn compile_within(
     }
     let code = outputs.into_iter().zip(0..).map(|(object, index)| CodeObject::read(object, index, DefaultRow::Call));
     let code = code.collect::<Result<Vec<_>, _>>()?;
+    let description = composition.as_ref().map(|composition| composition.described(&modules, &linked));
     let modules: Vec<_> = sources.iter().map(Source::parts).collect();
     let parts = Parts {
         modules: &modules,
         plan: &plan,
+        component: description.as_ref(),
         segment,
         opt_level: options.opt_level,
         arch: cpu.arch,

@@ -29,6 +29,7 @@ mod translate;
 mod watch;
 
 pub use compile::{check, compile};
+pub use component::Outline;
 pub use error::{CompileError, LinkerError};
 pub use options::{Arch, Bounds, CompileOptions, Cpu, Emit, OptLevel};
 pub use program::{Instance, Program};

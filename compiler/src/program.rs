@@ -63,6 +63,11 @@ impl Instance {
         self
     }
 
+    /// Index of the module.
+    pub(crate) const fn module(&self) -> usize {
+        self.module
+    }
+
     /// The step with an answer for each import, in the order of its module.
     fn resolve(&self, modules: &[Module<'_>], earlier: &[Instantiation]) -> Result<Instantiation, String> {
         let Some(module) = modules.get(self.module) else {

@@ -6,6 +6,7 @@
 mod c;
 mod compose;
 mod explain;
+mod inspect_component;
 mod limits;
 
 use sledge_tests::process::{self, Finished};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use awsm_abi::component::Description;
 use awsm_abi::cpu::Arch;
 use awsm_abi::descriptor::{Instantiation, Text, encode};
 use awsm_abi::types::Bounds;
@@ -15,6 +16,8 @@ use crate::options::OptLevel;
 pub(crate) struct Parts<'a> {
     pub(crate) modules: &'a [ModuleParts<'a>],
     pub(crate) plan: &'a [Instantiation],
+    /// The component that they were made of.
+    pub(crate) component: Option<&'a Description>,
     pub(crate) segment: bool,
     pub(crate) opt_level: OptLevel,
     pub(crate) arch: Arch,

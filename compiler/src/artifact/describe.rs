@@ -11,7 +11,7 @@ use object::{Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKin
 
 use super::assemble::{ModuleParts, Parts};
 use super::code::find;
-use super::{CodeObject, text_symbol};
+use super::{CodeObject, inlined, text_symbol};
 use crate::error::CompileError;
 use crate::module::{self, Declared, FuncIdx, TypeIdx};
 use crate::translate::{entry_symbol, function_symbol, thunk_symbol};
@@ -31,6 +31,8 @@ pub(super) fn describe(parts: &Parts<'_>, code: &[CodeObject]) -> Result<Descrip
         cpu_features: parts.cpu_features.to_vec(),
         modules,
         plan: parts.plan.to_vec(),
+        component: parts.component.cloned(),
+        inlined: if parts.component.is_some() { inlined::read(code, parts.modules)? } else { Vec::new() },
     })
 }
 

@@ -6,6 +6,7 @@ mod assemble;
 mod code;
 mod describe;
 mod dwarf;
+mod inlined;
 mod link;
 mod trap_table;
 mod verify;

@@ -1,20 +1,23 @@
-//! `awsm inspect`: an artifact's descriptor, for people.
+//! `awsm inspect`: an artifact's descriptor or a component, for people.
 
 use std::fmt::{Display, Write as _};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use awsm::{Outline, Program};
 use awsm_abi::ABI_VERSION;
+use awsm_abi::component::Role;
 use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
 use awsm_abi::types::{GlobalType, MemoryType, TableType};
 use clap::Args;
 
 use super::artifact::{self, Artifact};
+use super::component::{self, Component};
 
-/// Show what an artifact contains and requires
+/// Show what an artifact or a component contains and requires
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// A shared object that awsm made
+    /// A shared object that awsm made, or a component (.wasm)
     file: PathBuf,
     /// List every function with the size of its code
     #[arg(long)]
@@ -25,10 +28,43 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let bytes = artifact::read(&arguments.file)?;
+    if is_component(&bytes) {
+        print!("{}", describe_component(&name, &bytes)?);
+        return Ok(());
+    }
     let artifact = Artifact::parse(&name, &bytes)?;
     print!("{}", describe(&artifact, bytes.len(), arguments.functions));
     Ok(())
 }
+
+/// Whether a file begins as components do.
+fn is_component(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[1, 0])
+}
+
+/// What there is to say of a component that was not compiled. One that cannot be compiled as it is may be a part of others.
+fn describe_component(name: &str, bytes: &[u8]) -> Result<String> {
+    let world = Outline::world(bytes);
+    let outline = Outline::of(&Program::of(bytes));
+    let mut text = format!("{:<13}{name}\n{:<13}{} bytes\n", "component", "file", bytes.len());
+    let outline = match (outline, &world) {
+        (Ok(outline), _) => Ok(outline),
+        (Err(error), None) => return Err(error).with_context(|| name.to_owned()),
+        (Err(error), Some(_)) => Err(error),
+    };
+    text.push_str(&component::world(world.as_deref().unwrap_or(NO_WORLD)));
+    match &outline {
+        Ok(outline) => Component::outlined(outline).describe(&mut text),
+        Err(error) => {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{:<13}no: {error}", "runs alone");
+        }
+    }
+    Ok(text)
+}
+
+/// What stands where a world would.
+const NO_WORLD: &str = "(not known: it has no form in WIT, or is too long)";
 
 /// The whole text.
 fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
@@ -49,10 +85,19 @@ fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
     line("code", &format!("{code} bytes"));
     line("data", &format!("{} bytes", artifact.blob_bytes));
     line("trap table", &format!("{rows} rows"));
+    if let Some(found) = Component::in_artifact(artifact) {
+        let known = descriptor.component.as_ref().map_or("", |component| &*component.world);
+        text.push_str(&component::world(if known.is_empty() { NO_WORLD } else { known }));
+        found.describe(&mut text);
+    }
+    let mut line = |key: &str, value: &dyn Display| {
+        let _ = writeln!(text, "{key:<13}{value}");
+    };
     // Of one module there is nothing to say.
     if descriptor.plan.len() > 1 {
         for (index, step) in descriptor.plan.iter().enumerate() {
-            line("instance", &instance(index, step, &descriptor.modules));
+            let role = descriptor.component.as_ref().and_then(|component| component.roles.get(index));
+            line("instance", &instance(index, step, role, &descriptor.modules));
         }
     }
     for (index, module) in descriptor.modules.iter().enumerate() {
@@ -63,7 +108,7 @@ fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
 }
 
 /// An instance of a program's plan: of which module it is, and where its imports come from.
-fn instance(index: usize, step: &Instantiation, modules: &[ModuleDescriptor]) -> String {
+fn instance(index: usize, step: &Instantiation, role: Option<&Role>, modules: &[ModuleDescriptor]) -> String {
     let name = modules.get(step.module as usize).and_then(|module| module.name.as_deref());
     let name = name.map_or_else(String::new, |name| format!(" {name:?}"));
     let from_host = step.imports.iter().filter(|source| **source == ImportSource::Host).count();
@@ -81,7 +126,8 @@ fn instance(index: usize, step: &Instantiation, modules: &[ModuleDescriptor]) ->
     let host = (from_host > 0).then(|| format!("the host ({from_host})"));
     let sources: Vec<String> = instances.chain(host).collect();
     let imports = if sources.is_empty() { String::new() } else { format!(", imports from {}", sources.join(", ")) };
-    format!("{index} of module {}{name}{imports}", step.module)
+    let role = role.map_or_else(String::new, |role| format!(", {role}"));
+    format!("{index} of module {}{name}{role}{imports}", step.module)
 }
 
 fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl FnMut(&str, &dyn Display)) {

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod compile;
+mod component;
 mod compose;
 mod explain;
 mod inspect;

@@ -2,13 +2,25 @@
 //! instances of them. What comes after compiles them as it compiles any program.
 //!
 //! * `translate`: from the component's bytes to modules and plan; the only place that knows wasmtime-environ;
-//! * `glue`: the core modules that are generated, with `state/` (what is kept between calls, tasks included) and `transcode.wat`.
+//! * `glue`: the core modules that are generated, with `state/` (what is kept between calls, tasks included) and `transcode.wat`;
+//! * `names`, `world`: what its instances are called, and its imports and exports in WIT.
 
 mod glue;
+mod names;
+mod outline;
 mod translate;
+mod world;
+
+use std::collections::HashSet;
+
+use awsm_abi::component::{Description, Role};
 
 use crate::error::CompileError;
+use crate::linked::Linked;
+use crate::module::{FuncIdx, Module};
 use crate::program::{Instance, Program};
+
+pub use outline::Outline;
 
 /// A component as a program.
 #[derive(Debug)]
@@ -17,6 +29,8 @@ pub(crate) struct Composition {
     pub(crate) modules: Vec<Vec<u8>>,
     /// Instances of them.
     pub(crate) plan: Vec<Instance>,
+    /// What the artifact says of it.
+    pub(crate) description: Description,
     /// What the caller is told.
     pub(crate) warnings: Vec<String>,
 }
@@ -28,6 +42,23 @@ impl Composition {
             [wasm] if program.is_component() => translate::translate(wasm).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// What the artifact says of it, with what is known of calls between these modules.
+    pub(crate) fn described(&self, modules: &[Module<'_>], linked: &Linked) -> Description {
+        let mut description = self.description.clone();
+        let mut known = HashSet::new();
+        for (instance, role) in self.plan.iter().zip(&description.roles) {
+            let (Some(module), Role::Code(_)) = (modules.get(instance.module()), role) else { continue };
+            let imported = (0..module.imported_functions).filter_map(|index| linked.function(module, FuncIdx(index)));
+            known.extend(imported.map(|target| target.function));
+        }
+        for call in &mut description.calls {
+            let Some(adapter) = modules.get(call.module as usize) else { continue };
+            let is_called = known.contains(&adapter.id(FuncIdx(call.function)));
+            call.direct = is_called && linked.function(adapter, FuncIdx(call.target)).is_some();
+        }
+        description
     }
 
     /// The same, to be compiled.

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+use crate::component::Description;
 use crate::cpu::Arch;
 use crate::types::{Bounds, FuncType, GlobalType, MemoryType, TableType, ValType};
 use crate::{ABI_VERSION, calls, vmctx};
@@ -51,6 +52,25 @@ pub struct Descriptor {
     pub modules: Vec<ModuleDescriptor>,
     /// How a sandbox is made of them: these instances, in this order. A plain function has one.
     pub plan: Vec<Instantiation>,
+    /// The component that it was made of, for people.
+    pub component: Option<Description>,
+    /// Where code of functions became part of others, for backtraces: sorted by code range, start and depth. Not all of it is known.
+    pub inlined: Vec<Inlined>,
+}
+
+/// Code of a function that became part of another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Inlined {
+    /// Index of the code range.
+    pub text: u32,
+    /// Bytes from its start.
+    pub start: u32,
+    /// How many functions there are around it.
+    pub depth: u32,
+    /// Size of the code.
+    pub bytes: u32,
+    /// Where it was called: as [`TrapRow::wasm_offset`].
+    pub call: u32,
 }
 
 /// One step of the plan: an instance of a module.
@@ -423,6 +443,15 @@ impl ModuleDescriptor {
 }
 
 impl Descriptor {
+    /// Where the functions were called that code at an offset of a code range is part of, innermost first: as [`TrapRow::wasm_offset`].
+    pub fn inlined_at(&self, text: u32, offset: u32) -> Vec<u32> {
+        let of_text = self.inlined.partition_point(|row| row.text < text)..self.inlined.partition_point(|row| row.text <= text);
+        let rows = self.inlined[of_text].iter().take_while(|row| row.start <= offset);
+        let mut around: Vec<_> = rows.filter(|row| offset - row.start < row.bytes).map(|row| (row.depth, row.call)).collect();
+        around.sort_unstable_by(|a, b| b.cmp(a));
+        around.into_iter().map(|(_, call)| call).collect()
+    }
+
     /// The module to which an offset of the trap table belongs, and the offset in that module.
     #[must_use]
     pub fn place(&self, wasm_offset: u32) -> Option<(usize, u32)> {
@@ -634,6 +663,12 @@ mod tests {
             cpu_features: vec!["avx2".to_string()],
             modules: Vec::new(),
             plan: vec![Instantiation { module: 0, imports: vec![ImportSource::Host] }],
+            component: Some(Description { instances: vec![None, Some("app".to_string())], ..Description::default() }),
+            inlined: vec![
+                Inlined { text: 0, start: 10, depth: 1, bytes: 20, call: 5 },
+                Inlined { text: 0, start: 12, depth: 2, bytes: 4, call: 7 },
+                Inlined { text: 1, start: 0, depth: 1, bytes: 4, call: 9 },
+            ],
         };
         let row = |code_offset| TrapRow { code_offset, wasm_offset: 7, trap: 2 };
         let texts = vec![Text { bytes: 100, trap_rows: vec![row(1), row(5)] }, Text { bytes: 50, trap_rows: vec![row(9)] }];
@@ -670,6 +705,16 @@ mod tests {
                     raw.texts.iter().for_each(|text| assert_eq!(text.trap_rows().count(), text.trap_rows().len()));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn code_is_part_of_all_functions_around_it() {
+        let (descriptor, _) = sample();
+        let expected: [((u32, u32), &[u32]); 6] =
+            [((0, 9), &[]), ((0, 10), &[5]), ((0, 13), &[7, 5]), ((0, 16), &[5]), ((0, 30), &[]), ((1, 3), &[9])];
+        for ((text, offset), calls) in expected {
+            assert_eq!(descriptor.inlined_at(text, offset), calls, "{text} {offset}");
         }
     }
 

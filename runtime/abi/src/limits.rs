@@ -79,6 +79,18 @@ pub const MODULE_BYTES_MAX: u64 = 256 << 20;
 /// Core modules of an artifact, and likewise steps of its plan.
 pub const MODULES_MAX: usize = 1_000;
 
+/// The world of a component, as an artifact says it in WIT.
+pub const WORLD_BYTES_MAX: usize = 64 << 10;
+
+/// Calls between the component instances of an artifact that it names.
+pub const COMPONENT_CALLS_MAX: usize = 100_000;
+
+/// A name of a component instance, or of a function through which it is called, as an artifact says it.
+pub const COMPONENT_NAME_BYTES_MAX: usize = 256;
+
+/// Places of an artifact where the code of a function became part of another's that it names.
+pub const INLINED_MAX: usize = 1 << 17;
+
 /// Code ranges of an artifact.
 pub const TEXTS_MAX: usize = 4096;
 

@@ -226,6 +226,8 @@ mod tests {
             cpu_features: Vec::new(),
             modules: vec![module],
             plan: vec![Instantiation { module: 0, imports: vec![ImportSource::Host] }],
+            component: None,
+            inlined: Vec::new(),
         }
     }
 

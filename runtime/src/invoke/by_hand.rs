@@ -57,6 +57,8 @@ pub(crate) fn descriptor(exports: &[(&str, FuncType)]) -> Descriptor {
         cpu_features: Vec::new(),
         modules: vec![module],
         plan: vec![Instantiation { module: 0, imports: Vec::new() }],
+        component: None,
+        inlined: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
 mod concurrent;
+mod description;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -95,7 +96,13 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         let valid = Validator::new_with_features(features).validate_all(module.wasm);
         valid.map_err(|error| CompileError::Invalid { offset: error.offset() as u64, message: error.message().to_owned() })?;
     }
-    Ok(Composition { modules: builder.modules, plan: builder.plan, warnings: builder.warnings.into_iter().collect() })
+    let description = builder.description(bytes);
+    Ok(Composition {
+        modules: builder.modules,
+        plan: builder.plan,
+        description,
+        warnings: builder.warnings.into_iter().collect(),
+    })
 }
 
 /// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them.

@@ -14,11 +14,13 @@
 //!
 //! The host writes nothing to the component's memory before it has all addresses and has checked them.
 
+mod description;
 mod http;
 mod own;
 mod store;
 mod wasi;
 
+pub use description::{Call, Description, Direction, Doing, Role};
 pub use wasi::{INTERFACES, RESOURCES};
 
 use alloc::string::{String, ToString};

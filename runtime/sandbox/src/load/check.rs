@@ -30,12 +30,13 @@ use awsm_abi::types::{Bounds, GlobalType, HeapType, MemoryType, RefKind, RefType
 use awsm_abi::vmctx::Layout;
 use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
+use super::component;
 use crate::error::LoadError;
 use crate::sys::segment;
 
-type Result<T = ()> = std::result::Result<T, LoadError>;
+pub(super) type Result<T = ()> = std::result::Result<T, LoadError>;
 
-fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result {
+pub(super) fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result {
     if condition { Ok(()) } else { Err(LoadError::rejected(what())) }
 }
 
@@ -62,7 +63,8 @@ pub(super) fn check(descriptor: &Descriptor, texts: &[RawText<'_>], blob: &[u8],
         })?;
     }
     ensure(descriptor.plan.len() <= MODULES_MAX, || format!("a plan of {} steps", descriptor.plan.len()))?;
-    descriptor.plan.iter().enumerate().try_for_each(|(i, step)| check_step(descriptor, i, step))
+    descriptor.plan.iter().enumerate().try_for_each(|(i, step)| check_step(descriptor, i, step))?;
+    component::check(descriptor)
 }
 
 fn check_text(text: &RawText<'_>) -> Result {

@@ -8,6 +8,7 @@
 pub(crate) mod arena;
 mod artifact;
 mod check;
+mod component;
 mod cpu;
 mod elf;
 mod lines;

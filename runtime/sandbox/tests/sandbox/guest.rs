@@ -241,6 +241,8 @@ pub(crate) fn parts() -> Parts {
             cpu_features: Vec::new(),
             modules: vec![module],
             plan: vec![Instantiation { module: 0, imports: vec![ImportSource::Host; 2] }],
+            component: None,
+            inlined: Vec::new(),
         },
         texts: vec![Text { bytes: compiled().text_bytes, trap_rows: rows }],
         blob: b"wasmdata".to_vec(),

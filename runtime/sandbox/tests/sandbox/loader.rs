@@ -1,5 +1,6 @@
 //! What the loader refuses, and that no bytes whatever make it panic or map what is inconsistent.
 
+use awsm_abi::component::{Description, Role};
 use awsm_abi::descriptor::*;
 use awsm_abi::types::*;
 use sledge_sandbox::*;
@@ -162,6 +163,16 @@ fn descriptors_that_contradict_themselves_are_refused() {
         }),
         ("rows out of order", &|parts| parts.texts[0].trap_rows.reverse()),
         ("row of no trap", &|parts| parts.texts[0].trap_rows[0].trap = 200),
+        ("inlined functions out of order", &|parts| {
+            let inlined = |start| Inlined { text: 0, start, depth: 1, bytes: 1, call: 0 };
+            parts.descriptor.inlined = vec![inlined(2), inlined(1)];
+        }),
+        ("component without roles", &|parts| parts.descriptor.component = Some(Description::default())),
+        ("component with a long name", &|parts| {
+            let roles = vec![Role::State; parts.descriptor.plan.len()];
+            let instances = vec![Some("a".repeat(257))];
+            parts.descriptor.component = Some(Description { instances, roles, ..Description::default() });
+        }),
         ("code range beyond the code", &|parts| parts.texts[0].bytes = 1 << 40),
         ("function type with many results", &|parts| module(parts).types[0].ty.results = vec![ValType::I32; 1001]),
     ];

@@ -1,0 +1,251 @@
+//! What an artifact says of the component that it was made of: for people, who read it in messages, backtraces and `awsm inspect`. No code depends on it.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+use serde::{Deserialize, Serialize};
+
+use crate::descriptor::Descriptor;
+
+/// A component.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// Its imports and exports, in WIT; empty where they are not known. At most [`WORLD_BYTES_MAX`](crate::limits::WORLD_BYTES_MAX).
+    pub world: String,
+    /// The names of its component instances, in the order in which they are made. The first is the component itself.
+    pub instances: Vec<Option<String>>,
+    /// What each step of the plan is.
+    pub roles: Vec<Role>,
+    /// The functions through which one instance calls another.
+    pub calls: Vec<Call>,
+}
+
+/// What an instance of a core module is in a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// What the canonical ABI keeps between calls.
+    State,
+    /// Generated code between core code and what it calls.
+    Glue,
+    /// Generated code that passes values from one component instance to another.
+    Adapter,
+    /// Code of that component instance.
+    Code(u32),
+}
+
+/// A function of an adapter: a call from one component instance to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Index of the adapter's module.
+    pub module: u32,
+    /// Index in the module's function space.
+    pub function: u32,
+    /// Name of the function that it calls, as the core module exports it.
+    pub name: String,
+    /// The component instance that calls.
+    pub caller: u32,
+    /// The one that is called.
+    pub callee: u32,
+    /// Index of that function among those that the module imports.
+    pub target: u32,
+    /// Where in the module it is called: before that, arguments are passed; behind it, results.
+    pub at: u32,
+    /// Whether the compiler knew both functions where they are called, so that no table is looked at.
+    pub direct: bool,
+}
+
+/// What was being done as a component trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing<'a> {
+    /// Values were passed between instances.
+    Passing(&'a Call, Direction),
+    /// Code of that component instance ran, or what it called of the host.
+    Running(u32),
+}
+
+/// Which values of a call are passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The arguments.
+    Arguments,
+    /// The results.
+    Results,
+}
+
+impl Direction {
+    /// One of the values, in a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Direction::Arguments => "argument",
+            Direction::Results => "result",
+        }
+    }
+}
+
+impl Call {
+    /// The function's name without the interface that tools write before it: `greet` of `a:b/c#greet`.
+    #[must_use]
+    pub fn function_name(&self) -> &str {
+        self.name.rsplit_once('#').map_or(&*self.name, |(_, function)| function)
+    }
+}
+
+impl Description {
+    /// What a component instance is called in a message.
+    #[must_use]
+    pub fn instance(&self, index: u32) -> String {
+        let Some(Some(name)) = self.instances.get(index as usize) else {
+            return if index == 0 { "the component".to_string() } else { alloc::format!("instance {index}") };
+        };
+        let is_shared = self.instances.iter().flatten().filter(|other| *other == name).nth(1).is_some();
+        let number = if is_shared { alloc::format!(" (number {index})") } else { String::new() };
+        // Names come from the component: no control bytes of theirs reach a terminal.
+        alloc::format!("instance `{}`{number}", name.escape_debug())
+    }
+
+    /// The call that a function of a module is.
+    #[must_use]
+    pub fn call(&self, module: u32, function: u32) -> Option<&Call> {
+        self.calls.iter().find(|call| (call.module, call.function) == (module, function))
+    }
+
+    /// What was being done, by where functions were as it stopped, innermost first: each one's module, index and offset in the module. `roles` gives the role of
+    /// a module, where it has one.
+    pub fn doing(
+        &self,
+        frames: impl IntoIterator<Item = (u32, u32, u32)>,
+        role: impl Fn(u32) -> Option<Role>,
+    ) -> Option<Doing<'_>> {
+        frames.into_iter().find_map(|(module, function, offset)| match role(module)? {
+            Role::Code(instance) => Some(Doing::Running(instance)),
+            Role::Adapter => self.call(module, function).map(|call| {
+                let direction = if offset <= call.at { Direction::Arguments } else { Direction::Results };
+                Doing::Passing(call, direction)
+            }),
+            Role::State | Role::Glue => None,
+        })
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn words(&self, doing: Doing<'_>) -> String {
+        let mut words = String::new();
+        // Writing to a string cannot fail.
+        let _ = match doing {
+            Doing::Running(instance) => write!(words, "{}", self.instance(instance)),
+            Doing::Passing(call, _) => {
+                let (callee, name) = (self.instance(call.callee), call.function_name().escape_debug());
+                write!(words, "`{name}` of {callee}, called by {}", self.instance(call.caller))
+            }
+        };
+        words
+    }
+}
+
+impl Descriptor {
+    /// What the instances of a module are in the component, where all of them are the same.
+    #[must_use]
+    pub fn role(&self, module: u32) -> Option<Role> {
+        let component = self.component.as_ref()?;
+        let mut roles = self.plan.iter().zip(&component.roles).filter(|(step, _)| step.module == module).map(|(_, role)| *role);
+        let first = roles.next()?;
+        roles.all(|role| role == first).then_some(first)
+    }
+
+    /// What was being done in the component as it stopped: see [`Description::doing`].
+    pub fn doing(&self, frames: impl IntoIterator<Item = (u32, u32, u32)>) -> Option<Doing<'_>> {
+        self.component.as_ref()?.doing(frames, |module| self.role(module))
+    }
+
+    /// To which part of the component a function of a module belongs, in words: its module, and its component instance or what it was generated for. None where
+    /// there is no component.
+    #[must_use]
+    pub fn part(&self, module: u32, function: u32) -> Option<String> {
+        let component = self.component.as_ref()?;
+        let mut words = alloc::format!("module {module}");
+        let name = self.modules.get(module as usize).and_then(|module| module.name.as_deref());
+        // Writing to a string cannot fail.
+        let _ = name.map_or(Ok(()), |name| write!(words, " {name:?}"));
+        let _ = match (self.role(module), component.call(module, function)) {
+            (Some(Role::Adapter), Some(call)) => {
+                let doing = component.words(Doing::Passing(call, Direction::Arguments));
+                write!(words, " ({doing})")
+            }
+            (Some(Role::Code(instance)), _) => write!(words, " of {}", component.instance(instance)),
+            (Some(role), _) => write!(words, " ({role})"),
+            (None, _) => Ok(()),
+        };
+        Some(words)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Role::State => f.write_str("state"),
+            Role::Glue => f.write_str("glue"),
+            Role::Adapter => f.write_str("adapter"),
+            Role::Code(instance) => write!(f, "code of component instance {instance}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn sample() -> Description {
+        let call = Call {
+            module: 2,
+            function: 4,
+            name: "a:b/c#greet".to_string(),
+            caller: 2,
+            callee: 1,
+            target: 0,
+            at: 100,
+            direct: true,
+        };
+        Description {
+            world: String::new(),
+            instances: vec![None, Some("app".to_string()), None],
+            roles: vec![Role::State, Role::Code(1), Role::Adapter, Role::Code(2)],
+            calls: vec![call],
+        }
+    }
+
+    #[test]
+    fn the_innermost_function_that_is_not_glue_says_what_was_being_done() {
+        let description = sample();
+        let role = |module: u32| description.roles.get(module as usize).copied();
+        let words =
+            |frames: &[(u32, u32, u32)]| description.doing(frames.iter().copied(), role).map(|doing| description.words(doing));
+        let greet = "`greet` of instance `app`, called by instance 2";
+        assert_eq!(words(&[(0, 1, 5), (2, 4, 90), (3, 0, 7)]).as_deref(), Some(greet));
+        // A helper of the adapter is not the call itself.
+        assert_eq!(words(&[(2, 5, 300), (2, 4, 110), (3, 0, 7)]).as_deref(), Some(greet));
+        assert_eq!(words(&[(0, 1, 5), (1, 0, 7), (2, 4, 100)]).as_deref(), Some("instance `app`"));
+        assert_eq!(words(&[(9, 0, 0)]), None);
+        let direction = |offset| match description.doing([(2, 4, offset)], role) {
+            Some(Doing::Passing(_, direction)) => Some(direction),
+            _ => None,
+        };
+        assert_eq!([direction(99), direction(101)], [Some(Direction::Arguments), Some(Direction::Results)]);
+    }
+
+    #[test]
+    fn the_component_itself_is_named_so() {
+        assert_eq!(sample().instance(0), "the component");
+    }
+
+    #[test]
+    fn instances_of_one_name_have_numbers() {
+        let name = || Some("part".to_string());
+        let description =
+            Description { instances: vec![None, name(), Some("app".to_string()), name()], ..Description::default() };
+        assert_eq!(description.instance(3), "instance `part` (number 3)");
+        assert_eq!(description.instance(2), "instance `app`");
+    }
+}
