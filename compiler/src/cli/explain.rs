@@ -32,8 +32,8 @@ pub(super) struct Arguments {
 enum Question {
     Address(u64),
     Symbol(String, u64),
-    /// An offset into a module. Backtraces do not say into which.
-    Wasm(u32),
+    /// An offset into a module, and its index where it is given: backtraces of components say it.
+    Wasm(u32, Option<usize>),
 }
 
 /// Prints what is known.
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         )
     })?;
     let text = match question {
-        Question::Wasm(offset) => explain_wasm(&artifact, offset)?,
+        Question::Wasm(offset, module) => explain_wasm(&artifact, offset, module)?,
         Question::Address(address) => explain_address(&artifact, address)?,
         Question::Symbol(symbol, offset) => {
             let address = artifact.symbol(&symbol).with_context(|| format!("{name}: no such symbol: {symbol}"))?;
@@ -61,9 +61,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 
 fn parse(place: &str) -> Option<Question> {
     let place = place.trim();
-    if let Some((_, offset)) = place.split_once("wasm offset ") {
-        let end = offset.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(offset.len());
-        return number(&offset[..end]).and_then(|offset| u32::try_from(offset).ok()).map(Question::Wasm);
+    if let Some((before, offset)) = place.rsplit_once("wasm offset ") {
+        let first = |text: &str| text[..text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len())].to_owned();
+        let module = before.rsplit_once(" of module ").and_then(|(_, module)| first(module).parse().ok());
+        return number(&first(offset)).and_then(|offset| u32::try_from(offset).ok()).map(|offset| Question::Wasm(offset, module));
     }
     if let Some(address) = number(place) {
         return Some(Question::Address(address));
@@ -114,9 +115,10 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     Ok(answer)
 }
 
-/// An answer for each module that has a function at this offset, with empty lines between.
-fn explain_wasm(artifact: &Artifact<'_>, offset: u32) -> Result<String> {
-    let places = (0..artifact.descriptor.modules.len()).filter_map(|module| artifact.place(module, offset));
+/// An answer for each module that has a function at this offset, or for the one that was given, with empty lines between.
+fn explain_wasm(artifact: &Artifact<'_>, offset: u32, module: Option<usize>) -> Result<String> {
+    let modules = (0..artifact.descriptor.modules.len()).filter(|index| module.is_none_or(|module| module == *index));
+    let places = modules.filter_map(|module| artifact.place(module, offset));
     let answers: Vec<_> = places.map(|place| explain_place(artifact, &place)).collect();
     if answers.is_empty() {
         bail!("{}: no function contains wasm offset {offset:#x}", artifact.name);
@@ -155,7 +157,10 @@ fn describe_wasm(answer: &mut String, artifact: &Artifact<'_>, place: &Place) {
     let quoted = |name: &Option<String>| name.as_deref().map_or_else(String::new, |name| format!(" {name:?}"));
     let of_module = match modules.len() {
         1 => String::new(),
-        _ => format!(" of module {}{}", place.module, quoted(&module.name)),
+        _ => match artifact.descriptor.part(place.module as u32, number as u32) {
+            Some(part) => format!(" of {part}"),
+            None => format!(" of module {}{}", place.module, quoted(&module.name)),
+        },
     };
     let (name, offset, within) = (quoted(&function.name), place.offset, place.offset - function.wasm_start);
     line(answer, "wasm", format_args!("offset {offset:#x}, byte {within} of the body of function {number}{name}{of_module}"));
@@ -183,8 +188,10 @@ mod tests {
     fn places_are_read_in_all_their_forms() {
         assert_eq!(parse("0x1f40"), Some(Question::Address(0x1f40)));
         assert_eq!(parse(" 64 "), Some(Question::Address(64)));
-        assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Question::Wasm(0x1f3)));
-        assert_eq!(parse("wasm offset 0x10"), Some(Question::Wasm(16)));
+        assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Question::Wasm(0x1f3, None)));
+        let frame = "   0: greet of module 3 \"main\" of instance `app` at wasm offset 0x1f3";
+        assert_eq!(parse(frame), Some(Question::Wasm(0x1f3, Some(3))));
+        assert_eq!(parse("wasm offset 0x10"), Some(Question::Wasm(16, None)));
         assert_eq!(parse("<wasm[3]::a+b+18>"), Some(Question::Symbol("wasm[3]::a+b".to_owned(), 18)));
         assert_eq!(parse("wasm[3]::add"), Some(Question::Symbol("wasm[3]::add".to_owned(), 0)));
         for wrong in ["", "add", "0xg", "wasm offset x", "wasm offset 0x100000000"] {

@@ -29,7 +29,9 @@ pub struct Frame {
     pub location: WasmLocation,
     /// Its name from the name section or an export, demangled.
     pub name: Option<String>,
-    /// Whether its code had become part of another function's, whose own frame is then missing.
+    /// Its module and component instance, in words, if the artifact was made of a component.
+    pub part: Option<String>,
+    /// Whether its code had become part of another function's. The frames of functions between the two may be missing: artifacts know those of components.
     pub inlined: bool,
     /// Its source, as `file:line:column`, if the artifact was compiled with `--debug` from a module that knows.
     pub source: Option<String>,
@@ -52,6 +54,7 @@ impl fmt::Display for Frame {
             Some(name) => write!(f, "{}", name.escape_debug())?,
             None => write!(f, "function {}", self.location.function)?,
         }
+        self.part.iter().try_for_each(|part| write!(f, " of {part}"))?;
         write!(f, " at wasm offset {:#x}{}", self.location.offset, if self.inlined { " (inlined)" } else { "" })?;
         self.source.iter().try_for_each(|source| write!(f, ", {source}"))
     }
@@ -76,8 +79,8 @@ pub(crate) fn trap_row(store: &Store, pc: usize) -> Option<TrapRow> {
     artifact_at(store, pc)?.trap_row(pc)
 }
 
-/// What an address in guest code stands for; none for code that belongs to no function, such as entries and helpers.
-fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
+/// What an address in guest code stands for, and the module and index of the function whose code it is; none for code that belongs to no function, such as entries and helpers.
+fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, (u32, u32), &Loaded)> {
     let artifact = artifact_at(store, pc)?;
     let native = artifact.function_at(pc)?;
     let place = artifact.trap_row(pc).and_then(|row| artifact.place(row.wasm_offset));
@@ -91,8 +94,7 @@ fn frame_at(store: &Store, pc: usize) -> Option<(WasmLocation, bool, &Loaded)> {
             WasmLocation { module: native.module, function: native.function, offset }
         }
     };
-    let inlined = (location.module, location.function) != (native.module, native.function);
-    Some((location, inlined, artifact))
+    Some((location, (native.module, native.function), artifact))
 }
 
 /// Calls `each` with the address of each instruction that is being executed, innermost first.
@@ -129,12 +131,19 @@ pub(crate) fn innermost(place: &Place<'_>) -> Option<WasmLocation> {
 pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
     let mut backtrace = Backtrace::default();
     walk(place, |pc| {
-        let Some((location, inlined, artifact)) = frame_at(place.store, pc) else { return ControlFlow::Continue(()) };
-        if backtrace.frames.len() == BACKTRACE_FRAMES_MAX {
-            backtrace.truncated = true;
-            return ControlFlow::Break(());
+        let Some((location, native, artifact)) = frame_at(place.store, pc) else { return ControlFlow::Continue(()) };
+        let mut around = artifact.inlined_at(pc);
+        // An instruction that stands for none of the inlined function is one of its caller's.
+        if around.first().is_some_and(|caller| (caller.module, caller.function) == (location.module, location.function)) {
+            around.remove(0);
         }
-        backtrace.frames.push(frame(artifact, location, inlined));
+        for location in std::iter::once(location).chain(around) {
+            if backtrace.frames.len() == BACKTRACE_FRAMES_MAX {
+                backtrace.truncated = true;
+                return ControlFlow::Break(());
+            }
+            backtrace.frames.push(frame(artifact, location, (location.module, location.function) != native));
+        }
         ControlFlow::Continue(())
     });
     backtrace
@@ -143,5 +152,7 @@ pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
     let source = artifact.source(location.module, location.offset);
-    Frame { location, name: artifact.name(location.module, location.function), inlined, source }
+    let (name, part) =
+        (artifact.name(location.module, location.function), artifact.descriptor.part(location.module, location.function));
+    Frame { location, name, part, inlined, source }
 }

@@ -320,6 +320,14 @@ impl Loaded {
         Some(WasmLocation { module, function: self.function_of_wasm_offset(module, offset)?, offset })
     }
 
+    /// Where the functions were called that the code at an address became part of, innermost first, as far as it is known.
+    pub(crate) fn inlined_at(&self, address: usize) -> Vec<WasmLocation> {
+        let Some(index) = self.texts.iter().position(|text| text.addresses.contains(&address)) else { return Vec::new() };
+        let offset = (address - self.texts[index].addresses.start) as u32;
+        let calls = self.descriptor.inlined_at(index as u32, offset);
+        calls.into_iter().map_while(|call| self.place(call)).collect()
+    }
+
     /// The defined function of a module in whose body an offset into the WebAssembly module lies: its index in the function space.
     pub(crate) fn function_of_wasm_offset(&self, module: u32, offset: u32) -> Option<u32> {
         let info = self.modules.get(module as usize)?;
