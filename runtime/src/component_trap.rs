@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use awsm_abi::component::Violation;
+use awsm_abi::component::{CANONICAL, Direction, Doing, Violation};
+use awsm_abi::descriptor::Descriptor;
 
 /// Why an invocation of a component trapped in a host call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,11 @@ pub enum ComponentTrap {
     /// A string is not in UTF-8.
     Utf8 {
         /// Where in the string it ceases to be.
+        at: usize,
+    },
+    /// A string is not in UTF-16.
+    Utf16 {
+        /// Which byte of the string is the first of what is none.
         at: usize,
     },
     /// An argument has a case that its type does not have.
@@ -54,6 +60,7 @@ impl fmt::Display for ComponentTrap {
             ComponentTrap::OutOfBounds => "pointer out of bounds of memory",
             ComponentTrap::Unaligned => "pointer not aligned",
             ComponentTrap::Utf8 { at } => return write!(f, "invalid utf8 at byte {at} of the argument"),
+            ComponentTrap::Utf16 { at } => return write!(f, "invalid utf16 at byte {at} of the argument"),
             ComponentTrap::Case => "argument has a case that its type does not have",
             ComponentTrap::ResultTooLarge => "result is larger than the host keeps",
             ComponentTrap::NothingToResume => "no call is left to go on with",
@@ -67,6 +74,48 @@ impl fmt::Display for ComponentTrap {
 }
 
 impl ComponentTrap {
+    /// What the glue has seen: with the value that was wrong, where it says that.
+    #[must_use]
+    pub const fn of(violation: Violation, value: Option<u32>) -> ComponentTrap {
+        match (violation, value) {
+            (_, None) => ComponentTrap::Violation(violation),
+            (Violation::InvalidUtf8, Some(at)) => ComponentTrap::Utf8 { at: at as usize },
+            (Violation::InvalidUtf16, Some(at)) => ComponentTrap::Utf16 { at: at as usize },
+            (violation, Some(handle)) => ComponentTrap::Handle { handle, violation },
+        }
+    }
+
+    /// What a person is told: what the component model forbids, and where it was done. `frames` are module, index and offset of each function that was being
+    /// executed, innermost first; `called` is the module and name of the host function that found it.
+    #[must_use]
+    pub fn told(
+        self,
+        descriptor: &Descriptor,
+        frames: impl IntoIterator<Item = (u32, u32, u32)>,
+        called: (&str, &str),
+    ) -> String {
+        let known = descriptor.component.as_ref().zip(descriptor.doing(frames));
+        let Some((component, doing)) = known else { return self.to_string() };
+        let words = component.words(doing);
+        match doing {
+            Doing::Passing(_, direction) => format!("{words}: {}", self.passing(direction)),
+            Doing::Running(_) if called.0 == CANONICAL => format!("{words}: {self}"),
+            Doing::Running(_) => format!("`{}` of `{}`, called by {words}: {self}", called.1, called.0),
+        }
+    }
+
+    /// What a person is told of values that were passed in that direction.
+    fn passing(self, direction: Direction) -> String {
+        let word = direction.word();
+        match self {
+            ComponentTrap::Utf8 { at } => format!("invalid utf8 at byte {at} of the {word}"),
+            ComponentTrap::Utf16 { at } => format!("invalid utf16 at byte {at} of the {word}"),
+            ComponentTrap::Handle { .. } => format!("{self}, in the {word}"),
+            ComponentTrap::Violation(violation) if violation.is_of_value() => format!("{self}, in the {word}"),
+            other => other.to_string(),
+        }
+    }
+
     /// What it is, for machines.
     #[must_use]
     pub const fn identifier(self) -> &'static str {
@@ -87,5 +136,20 @@ mod tests {
         assert_eq!(handle(Violation::UnknownHandle), "unknown handle index 7");
         assert_eq!(handle(Violation::Lent), "cannot remove owned resource while borrowed: handle 7");
         assert_eq!(ComponentTrap::Utf8 { at: 3 }.to_string(), "invalid utf8 at byte 3 of the argument");
+    }
+
+    #[test]
+    fn what_is_passed_is_an_argument_or_a_result() {
+        let passing = |violation, value, direction| ComponentTrap::of(violation, value).passing(direction);
+        for (violation, value, direction, message) in [
+            (Violation::InvalidUtf8, Some(12), Direction::Results, "invalid utf8 at byte 12 of the result"),
+            (Violation::InvalidUtf16, Some(4), Direction::Arguments, "invalid utf16 at byte 4 of the argument"),
+            (Violation::InvalidUtf8, None, Direction::Arguments, "invalid utf8 encoding, in the argument"),
+            (Violation::UnknownHandle, Some(7), Direction::Arguments, "unknown handle index 7, in the argument"),
+            (Violation::UnalignedPointer, None, Direction::Results, "unaligned pointer, in the result"),
+            (Violation::Reentered, None, Direction::Arguments, "cannot enter component instance"),
+        ] {
+            assert_eq!(passing(violation, value, direction), message);
+        }
     }
 }

@@ -55,7 +55,12 @@ pub enum Failure {
     /// The guest trapped outside of its memory, most likely since the stack that it keeps there overflowed.
     MemoryStack(MemoryStack),
     /// A component did what the component model forbids.
-    Component(ComponentTrap),
+    Component {
+        /// What.
+        trap: ComponentTrap,
+        /// The same in words, with where it was done.
+        message: Box<str>,
+    },
     /// The guest gave up (trapped or exited) after it was refused memory.
     MemoryLimit,
     /// The guest ended with this status, which is not zero.
@@ -100,7 +105,7 @@ impl Failure {
             | Failure::CpuLimit
             | Failure::Trap(_)
             | Failure::MemoryStack(_)
-            | Failure::Component(_)
+            | Failure::Component { .. }
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -140,7 +145,7 @@ impl Failure {
             Failure::CpuLimit
             | Failure::Trap(_)
             | Failure::MemoryStack(_)
-            | Failure::Component(_)
+            | Failure::Component { .. }
             | Failure::MemoryLimit
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
@@ -203,7 +208,7 @@ impl Failure {
             Failure::Quarantined => "quarantined",
             Failure::CpuLimit => "cpu_limit",
             Failure::Deadline => "deadline",
-            Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component(_) | Failure::MemoryLimit => "trap",
+            Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
             Failure::ReplyIncomplete | Failure::ReplyMissing => "reply_incomplete",
@@ -235,7 +240,7 @@ impl Failure {
             Failure::Deadline => "deadline_exceeded",
             Failure::Trap(code) => code.identifier(),
             Failure::MemoryStack(_) => TrapCode::MemoryOutOfBounds.identifier(),
-            Failure::Component(trap) => trap.identifier(),
+            Failure::Component { trap, .. } => trap.identifier(),
             Failure::MemoryLimit => "memory_limit",
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
@@ -266,7 +271,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Trap(code) => write!(f, "trap: {code}"),
             Failure::MemoryStack(stack) => write!(f, "trap: {}: {stack}", TrapCode::MemoryOutOfBounds),
-            Failure::Component(trap) => write!(f, "trap: {trap}"),
+            Failure::Component { message, .. } => write!(f, "trap: {message}"),
             Failure::MemoryLimit => f.write_str("gave up after it was refused memory"),
             Failure::Exit(status) => write!(f, "exit status {status}"),
             other => write!(f, "{}: {}", other.code(), other.reason()),
@@ -307,7 +312,7 @@ mod tests {
             Failure::Deadline,
             Failure::CpuLimit,
             Failure::Trap(TrapCode::Unreachable),
-            Failure::Component(ComponentTrap::OutOfBounds),
+            Failure::Component { trap: ComponentTrap::OutOfBounds, message: Box::default() },
             Failure::MemoryLimit,
             Failure::Exit(1),
             Failure::ReplyTooLarge,

@@ -10,7 +10,7 @@ use sledge_tests::canonical::{Encoding, data};
 use sledge_tests::command::{self, End};
 use sledge_tests::random::Random;
 
-fn compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, String> {
+pub(super) fn compile(text: &str, options: &CompileOptions) -> Result<Vec<u8>, String> {
     let wasm = wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     awsm::compile(&Program::of(&wasm), options, &()).map_err(|error| error.to_string())
 }
@@ -41,7 +41,7 @@ fn run(text: &str) -> End {
 
 /// A component that provides functions, and a command that uses them. `provider`: core module and exports; `imports` and `lowered`: how the command gets them;
 /// `body`: what it does, with a memory of its own; it fails by `unreachable`.
-fn pair(provider: &str, imports: &str, lowered: &str, core: &str) -> String {
+pub(super) fn pair(provider: &str, imports: &str, lowered: &str, core: &str) -> String {
     format!(
         r#"(component
           (component $provider {provider})
@@ -115,7 +115,7 @@ fn numbers_and_lists_go_from_one_component_to_another() {
 }
 
 /// A command that passes a string, given as it stands in its memory, to a component that wants it to be `text`.
-fn string_passed(from: Encoding, (bytes, length): (&[u8], u32), to: Encoding, text: &str) -> String {
+pub(super) fn string_passed(from: Encoding, (bytes, length): (&[u8], u32), to: Encoding, text: &str) -> String {
     let (wanted, wanted_length) = to.encode(text);
     let (to, from) = (to.option(), from.option());
     let provider = format!(
@@ -218,7 +218,7 @@ fn strings_that_are_not_valid_trap() {
 }
 
 /// A provider of a resource that stands for a number, with a destructor that counts, and a command that does `body` with it.
-fn with_resource(body: &str) -> String {
+pub(super) fn with_resource(body: &str) -> String {
     let provider = r#"
         (core module $state (memory (export "memory") 1)
           (func (export "end") (param i32)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use awsm_abi::component::{CANONICAL, EXIT, TRAP, Violation};
 use awsm_abi::descriptor::ImportType;
-use sledge_sandbox::{Event, Sandbox, TrapCode, Value, WorkerThread};
+use sledge_sandbox::{Backtrace, Event, Sandbox, TrapCode, Value, WorkerThread};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +19,28 @@ pub enum End {
     Timeout,
 }
 
+/// What there is to tell of a violation.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The value that is wrong, where the glue says it.
+    pub value: Option<u32>,
+    /// How it came there.
+    pub backtrace: Backtrace,
+}
+
 /// Runs the start functions of a fresh sandbox in their order, then its command, to the end.
 ///
 /// # Panics
 /// When it is no command, or calls the host.
 pub fn run(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Duration) -> End {
+    run_traced(worker, sandbox, time_max).0
+}
+
+/// The same, with how it came to a violation or a trap.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_traced(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Duration) -> (End, Trace) {
     let deadline = Instant::now() + time_max;
     let instances: Vec<_> = sandbox.instances().collect();
     let mut functions: Vec<_> = instances.iter().filter_map(|instance| sandbox.start_function(*instance)).collect();
@@ -42,7 +59,7 @@ pub fn run(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Duration) -> 
 }
 
 /// None where the function returned.
-fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<End> {
+fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<(End, Trace)> {
     loop {
         match sandbox.resume() {
             Event::HostCall(call) => {
@@ -51,28 +68,32 @@ fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<End> {
                 let mut functions = imports.filter(|import| matches!(import.ty, ImportType::Function { .. }));
                 let import = functions.nth(call.import as usize).expect("the import that is called");
                 assert_eq!(import.module, CANONICAL, "{}", import.name);
-                let [Value::I32(number)] = *sandbox.host_values().as_slice() else { panic!("{} with one number", import.name) };
-                return Some(match import.name.as_str() {
-                    TRAP => {
+                let end = match (import.name.as_str(), sandbox.host_values().as_slice()) {
+                    (TRAP, &[Value::I32(number), Value::I64(value)]) => {
                         let violation = Violation::of(number.cast_unsigned()).expect("a number that is one");
+                        let value = Violation::value(value.cast_unsigned());
+                        let backtrace = sandbox.backtrace();
                         sandbox.kill();
-                        End::Violation(violation)
+                        (End::Violation(violation), Trace { value, backtrace })
                     }
-                    // A pool takes it back.
-                    EXIT => {
+                    (EXIT, &[Value::I32(number)]) => {
+                        // A pool takes it back.
                         sandbox.finish();
-                        End::Exit(number)
+                        (End::Exit(number), Trace::default())
                     }
-                    other => panic!("a call of {other}"),
-                });
+                    (other, values) => panic!("a call of {other} with {values:?}"),
+                };
+                return Some(end);
             }
             Event::Returned => return None,
-            Event::Trapped(trap) => return Some(End::Trap(trap.code)),
+            Event::Trapped(trap) => {
+                return Some((End::Trap(trap.code), Trace { value: None, backtrace: sandbox.backtrace() }));
+            }
             Event::Preempted if Instant::now() < deadline => {}
             Event::Waits { time: Some(time) } if Instant::now() + time < deadline => std::thread::sleep(time),
             Event::Preempted | Event::Waits { .. } => {
                 sandbox.kill();
-                return Some(End::Timeout);
+                return Some((End::Timeout, Trace::default()));
             }
         }
     }

@@ -145,7 +145,7 @@ fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {
             0 => FAILURE.into(),
             status => status.into(),
         },
-        Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component(_) | Failure::MemoryLimit => {
+        Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit => {
             eprintln!("sledge: {name}: {failure}\n{}", backtrace.trim_end());
             TRAPPED.into()
         }

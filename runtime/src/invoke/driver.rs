@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
+use sledge_sandbox::{Backtrace, Event, Frame, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
 
 use super::program::{Program, Stage};
+use crate::component_trap::ComponentTrap;
 use crate::host::{
-    self, Answer, CallFailure, CallId, Completion, Context, ImportedFunction, Outgoing, Panicked, Pending, Stop, Watch,
+    self, Answer, CallFailure, CallId, Completion, Context, HostFunction, ImportedFunction, Outgoing, Panicked, Pending, Stop,
+    Watch,
 };
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
@@ -301,7 +303,9 @@ impl Driver {
                 Some(Progress::Ended(if status == 0 { Ok(()) } else { Err(self.exited(status)) }))
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
-            Ok(Answer::Ended(Stop::Trap(trap))) => Some(Progress::Ended(Err(Failure::Component(trap)))),
+            Ok(Answer::Ended(Stop::Trap(trap))) => {
+                Some(Progress::Ended(Err(self.component_trapped(trap, call.instance, imported.function))))
+            }
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
             Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.
@@ -314,6 +318,15 @@ impl Driver {
         let import = self.host_function(program);
         tracing::error!(function = self.context.name(), import, "the host failed in a host call");
         Progress::Ended(Err(Failure::Internal))
+    }
+
+    /// A component did what it may not, in the call of a host function by that instance.
+    fn component_trapped(&self, trap: ComponentTrap, instance: InstanceId, called: &HostFunction) -> Failure {
+        let frames = self.sandbox.backtrace().frames;
+        let places = frames.iter().map(|Frame { location, .. }| (location.module, location.function, location.offset));
+        let (artifact, _) = self.sandbox.module(instance);
+        let message = trap.told(artifact.descriptor(), places, (called.module, called.name));
+        Failure::Component { trap, message: message.into() }
     }
 
     fn exited(&self, status: u32) -> Failure {

@@ -632,7 +632,7 @@ fn refuse(mut invocation: Invocation, failure: Failure, now: Instant) {
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {
     let function = of.name();
     match failure {
-        Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component(_) | Failure::MemoryLimit | Failure::NoMemory => {
+        Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit | Failure::NoMemory => {
             let backtrace = driver.backtrace();
             let report = format!("{failure}\n{backtrace}");
             if let Some(writer) = driver.context().log_writer() {

@@ -267,7 +267,13 @@ impl Glue {
     pub(super) fn transcoder(&mut self, name: &str) -> String {
         if self.exports == 0 {
             let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
-            let _ = writeln!(self.functions, "(func $trap (param $code i32) (call {trap} (local.get $code)) unreachable)");
+            let trap_of = self.function(&Source::state("trap of"), &[ValType::I32; 2], &[]);
+            let _ = writeln!(
+                self.functions,
+                "(func $trap (param $code i32) (call {trap} (local.get $code)) unreachable)
+                 (func $trap_of (param $code i32) (param $value i32)
+                   (call {trap_of} (local.get $code) (local.get $value)) unreachable)"
+            );
             self.functions.push_str(include_str!("../transcode.wat"));
             self.exports += 1;
         }

@@ -11,10 +11,17 @@
 ;;   then   calls in progress, or instances and streams where there are tasks: see `calls.wat` and `tasks.wat`
 ;;   then   entries of handle tables and lenders, as they are needed
 
-(import "sledge:canonical" "trap" (func $host_trap (param i32)))
+(import "sledge:canonical" "trap" (func $host_trap (param i32 i64)))
 
 (func $trap (export "trap") (param $code i32)
-  (call $host_trap (local.get $code))
+  (call $host_trap (local.get $code) (i64.const 0))
+  unreachable)
+
+;; The same, and says what was wrong: a handle, or which byte of a string.
+(func $trap_of (export "trap of") (param $code i32) (param $value i32)
+  (call $host_trap
+    (local.get $code)
+    (i64.or (i64.const 0x100000000) (i64.extend_i32_u (local.get $value))))
   unreachable)
 
 ;; So many bytes of free memory.
@@ -82,12 +89,12 @@
   (if (i32.ge_u
         (i32.sub (local.get $handle) (i32.const 1))
         (i32.sub (i32.load offset=4 (local.get $table)) (i32.const 1)))
-    (then (call $trap (i32.const 2))))
+    (then (call $trap_of (i32.const 2) (local.get $handle))))
   (local.set $entry
     (i32.add (i32.load offset=12 (local.get $table)) (i32.shl (local.get $handle) (i32.const 4))))
   (local.set $found (i32.load (local.get $entry)))
   (if (i32.ne (local.get $found) (local.get $type))
-    (then (call $trap (select (i32.const 3) (i32.const 2) (local.get $found)))))
+    (then (call $trap_of (select (i32.const 3) (i32.const 2) (local.get $found)) (local.get $handle))))
   (local.get $entry))
 
 ;; Ends a handle.
@@ -108,7 +115,7 @@
 (func (export "drop") (param $table i32) (param $type i32) (param $handle i32) (result i64)
   (local $entry i32) (local $kind i32)
   (local.set $entry (call $entry (local.get $table) (local.get $type) (local.get $handle)))
-  (if (i32.load offset=8 (local.get $entry)) (then (call $trap (i32.const 4))))
+  (if (i32.load offset=8 (local.get $entry)) (then (call $trap_of (i32.const 4) (local.get $handle))))
   (local.set $kind (i32.load offset=12 (local.get $entry)))
   (if (local.get $kind)
     (then
@@ -129,8 +136,8 @@
   (local.set $to (call $row (local.get $to)))
   (local.set $table (i32.load (local.get $from)))
   (local.set $entry (call $entry (local.get $table) (i32.load offset=4 (local.get $from)) (local.get $handle)))
-  (if (i32.load offset=8 (local.get $entry)) (then (call $trap (i32.const 4))))
-  (if (i32.load offset=12 (local.get $entry)) (then (call $trap (i32.const 5))))
+  (if (i32.load offset=8 (local.get $entry)) (then (call $trap_of (i32.const 4) (local.get $handle))))
+  (if (i32.load offset=12 (local.get $entry)) (then (call $trap_of (i32.const 5) (local.get $handle))))
   (local.set $representation (i32.load offset=4 (local.get $entry)))
   (call $free (local.get $table) (local.get $handle) (local.get $entry))
   (call $insert

@@ -35,8 +35,11 @@ pub const CANONICAL: &str = "sledge:canonical";
 pub const RESUME: &str = "resume";
 /// All blocks are placed and written.
 pub const RESUME_DONE: i64 = -1;
-/// Ends the invocation as a trap of the component model: `trap(code)`, with a number of [`Violation`].
+/// Ends the invocation as a trap of the component model: `trap(code, value)`, with a number of [`Violation`]. `value` is [`NO_VALUE`], or what was wrong, as
+/// [`Violation::value`] says: then bit 32 is set.
 pub const TRAP: &str = "trap";
+/// There is no value to be told of.
+pub const NO_VALUE: i64 = 0;
 /// `request(table) -> handle`: the HTTP request that is being served, as an `incoming-request`.
 pub const REQUEST: &str = "request";
 /// `response(table) -> handle`: where its response goes, as a `response-outparam`.
@@ -47,7 +50,7 @@ pub const EXIT: &str = "exit";
 /// Signatures of the functions of [`CANONICAL`].
 pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: RESUME, params: &[I32], results: &[I64] },
-    crate::imports::Function { name: TRAP, params: &[I32], results: &[] },
+    crate::imports::Function { name: TRAP, params: &[I32, I64], results: &[] },
     crate::imports::Function { name: REQUEST, params: &[I32], results: &[I32] },
     crate::imports::Function { name: RESPONSE, params: &[I32], results: &[I32] },
     crate::imports::Function { name: DROP, params: &[I32], results: &[] },
@@ -260,6 +263,31 @@ impl Violation {
     #[must_use]
     pub fn of(number: u32) -> Option<Violation> {
         Violation::ALL.into_iter().find(|violation| *violation as u32 == number)
+    }
+
+    /// The value with which [`TRAP`] is called, if there is one: of a string the number of the first byte that is wrong, of a handle the handle.
+    #[must_use]
+    pub const fn value(passed: u64) -> Option<u32> {
+        if passed >> 32 == 1 { Some(passed as u32) } else { None }
+    }
+
+    /// Whether it is a value that is wrong, and not a call.
+    #[must_use]
+    pub const fn is_of_value(self) -> bool {
+        matches!(
+            self,
+            Violation::UnknownHandle
+                | Violation::HandleType
+                | Violation::Lent
+                | Violation::NotOwned
+                | Violation::InvalidChar
+                | Violation::StringOutOfBounds
+                | Violation::ListOutOfBounds
+                | Violation::InvalidDiscriminant
+                | Violation::UnalignedPointer
+                | Violation::InvalidUtf8
+                | Violation::InvalidUtf16
+        )
     }
 
     /// What a person is told.

@@ -11,7 +11,7 @@ use crate::host::{Call, Flat, HostFunction, Stop, wasi2};
 /// The interface.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, component::RESUME, &[I32], &[I64], Safe, resume),
-    canonical(CANONICAL, component::TRAP, &[I32], &[], Safe, trap),
+    canonical(CANONICAL, component::TRAP, &[I32, I64], &[], Safe, trap),
     canonical(CANONICAL, component::REQUEST, &[I32], &[I32], Head, request),
     canonical(CANONICAL, component::RESPONSE, &[I32], &[I32], Head, response),
     canonical(CANONICAL, component::DROP, &[I32], &[], Stream, drop),
@@ -32,10 +32,10 @@ fn resume(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Ok(Flat(next))
 }
 
-/// `trap(code)`: the glue saw what the component model forbids.
+/// `trap(code, value)`: the glue saw what the component model forbids.
 fn trap(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Err(match Violation::of(call.args.u32(0)) {
-        Some(violation) => ComponentTrap::Violation(violation),
+        Some(violation) => ComponentTrap::of(violation, Violation::value(call.args.u64(1))),
         None => ComponentTrap::Case,
     }
     .into())
