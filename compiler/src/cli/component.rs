@@ -108,17 +108,24 @@ fn inlined_in(artifact: &Artifact<'_>, call: &Call) -> Vec<String> {
     };
     let (module, defined) = place;
     let own = module.functions.get(defined).and_then(|function| Some((function.code?, function.code_bytes)));
-    for (index, text) in artifact.texts.iter().enumerate() {
-        for row in &text.rows {
-            let is_of_call =
-                artifact.place_of_row(row).is_some_and(|place| (place.module, place.function) == (call.module as usize, defined));
-            let is_own = own.is_some_and(|(code, bytes)| {
-                code.text as usize == index && row.code_offset.checked_sub(code.offset).is_some_and(|past| past < bytes)
-            });
-            if is_of_call && !is_own {
-                let symbol = artifact.symbol_at(text.start.wrapping_add(row.code_offset.into()));
-                symbols.extend(symbol.map(|(symbol, _)| symbol.escape_debug().to_string()));
-            }
+    let is_of_call = |wasm_offset: u32| {
+        let place = artifact.descriptor.place(wasm_offset).and_then(|(module, offset)| artifact.place(module, offset));
+        place.is_some_and(|place| (place.module, place.function) == (call.module as usize, defined))
+    };
+    let is_own = |text: usize, offset: u32| {
+        own.is_some_and(|(code, bytes)| {
+            code.text as usize == text && offset.checked_sub(code.offset).is_some_and(|past| past < bytes)
+        })
+    };
+    // Instructions of its own, and what it calls and was inlined in turn.
+    let rows = artifact.texts.iter().enumerate().flat_map(|(index, text)| text.rows.iter().map(move |row| (index, row)));
+    let rows = rows.map(|(text, row)| (text, row.code_offset, row.wasm_offset));
+    let inlined = artifact.descriptor.inlined.iter().map(|row| (row.text as usize, row.start, row.call));
+    for (text, offset, wasm_offset) in rows.chain(inlined) {
+        if is_of_call(wasm_offset) && !is_own(text, offset) {
+            let start = artifact.texts.get(text).map(|text| text.start.wrapping_add(offset.into()));
+            let symbol = start.and_then(|address| artifact.symbol_at(address));
+            symbols.extend(symbol.map(|(symbol, _)| symbol.escape_debug().to_string()));
         }
     }
     symbols.into_iter().collect()
