@@ -4,22 +4,20 @@ use std::collections::BTreeMap;
 use std::io;
 
 use awsm_abi::cpu::Arch;
-use awsm_abi::limits::{TEXTS_MAX, VMCTX_BYTES_MAX};
-use awsm_abi::types::{Bounds, MemoryType};
-use awsm_abi::vmctx::Layout;
+use awsm_abi::types::Bounds;
 use inkwell::context::Context;
 
-use crate::artifact::{self, CodeObject, DefaultRow, ModuleParts, Parts};
-use crate::component::Composition;
+use crate::artifact::{self, CodeObject, DefaultRow, Parts};
+use crate::divided::{self, Divided, Source, lines_from};
 use crate::error::CompileError;
 use crate::helpers;
-use crate::linked::Linked;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
-use crate::module::{self, FuncId, Module};
+use crate::module::FuncId;
 use crate::options::{CompileOptions, Effort, Emit};
 use crate::parallel;
-use crate::partition::{self, Joined, Plan};
-use crate::program::{Checked, Program};
+use crate::partition::Joined;
+use crate::parts::{Compiler, PartKey};
+use crate::program::Program;
 use crate::progress::{Phase, Progress};
 use crate::translate::{self, Unit, Whole};
 use crate::watch::Watch;
@@ -42,6 +40,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) slow: &'a [FuncId],
     /// What parts gave before.
     pub(crate) finished: BTreeMap<usize, Vec<u8>>,
+    /// The parts that are wanted, if not all: nothing is linked then, and there is no output.
+    pub(crate) only: Option<Vec<usize>>,
     /// Measures how long functions take, and limits memory.
     pub(crate) supervisor: Option<&'a dyn Supervisor>,
 }
@@ -66,40 +66,40 @@ pub(crate) fn compile_within(
     surroundings: &Surroundings<'_>,
 ) -> Result<Vec<u8>, CompileError> {
     check(options)?;
-    let cpu = TargetCpu::resolve(&options.cpu, options.arch)?;
-    if program.is_component() && options.bounds == Bounds::Segment {
-        return Err(CompileError::Options {
-            option: "bounds",
-            value: options.bounds.to_string(),
-            reason: "a component has several memories, but there is one segment register; give guard, software or none"
-                .to_owned(),
-        });
-    }
-    let composition = Composition::of(program)?;
-    composition.iter().flat_map(|composition| &composition.warnings).for_each(|warning| progress.warn(warning));
-    let composed = composition.as_ref().map(Composition::program);
-    let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;
-    let sources = modules.iter().map(|module| Source::new(module, options, surroundings.slow)).collect::<Result<Vec<_>, _>>()?;
-    for source in &sources {
-        source.plan.huge.iter().for_each(|huge| progress.warn(&huge.warning(source.module)));
-        let slow = surroundings.slow.iter().filter(|id| id.module == source.module.index);
-        slow.for_each(|id| progress.warn(&partition::slow_warning(source.module, id.function)));
-    }
-    let linked = Linked::new(&modules, &plan);
-    let mut parts = partition::join(sources.iter().map(|source| (source.module, &source.plan)), &linked, options.bounds);
-    // What was given up comes last: earlier parts keep the numbers that they had when they were finished.
-    parts.sort_by_key(Joined::apart);
-    // And one for helpers.
-    module::limit("code ranges", parts.len() as u64 + 1, TEXTS_MAX as u64, 0)?;
-    let segment = options.bounds == Bounds::Segment;
-    let whole = Whole { modules: &modules, linked: &linked, segment };
-    let job = Job { whole, sources: &sources, parts: &parts, cpu: &cpu, emit: options.emit, progress, surroundings };
-    let threads = parallel::threads(options.jobs, parts.len());
+    divided::divide(program, options, surroundings.slow, progress, |divided| generate(divided, options, progress, surroundings))
+}
+
+/// What the parts of a program are kept under ([`crate::parts`]), in their order; none for one that is not worth keeping.
+pub(crate) fn part_keys(
+    program: &Program<'_>,
+    options: &CompileOptions,
+    slow: &[FuncId],
+    compiler: &Compiler,
+) -> Result<Vec<Option<PartKey>>, CompileError> {
+    check(options)?;
+    divided::divide(program, options, slow, &(), |divided| {
+        divided.part_keys(options, compiler).map_err(CompileError::io("finding out what parts depend on"))
+    })
+}
+
+fn generate(
+    divided: &Divided<'_>,
+    options: &CompileOptions,
+    progress: &dyn Progress,
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<u8>, CompileError> {
+    let Divided { cpu, whole, sources, parts, plan, composition } = *divided;
+    let job = Job { whole, sources, parts, cpu, emit: options.emit, progress, surroundings };
+    let wanted = surroundings.only.clone().unwrap_or_else(|| (0..parts.len()).collect());
+    let threads = parallel::threads(options.jobs, wanted.len());
     if let Some(supervisor) = surroundings.supervisor {
         supervisor.reserve(threads * parallel::STACK_BYTES).map_err(CompileError::io("reserving stacks"))?;
-        supervisor.watch().begin(job.to_watch());
+        supervisor.watch().begin(job.to_watch(&wanted));
     }
-    let outputs = job.run(threads)?;
+    let outputs = job.run(&wanted, threads)?;
+    if surroundings.only.is_some() {
+        return Ok(Vec::new());
+    }
     if let Emit::LlvmIr | Emit::Asm = options.emit {
         return Ok(job.join(outputs, if options.emit == Emit::LlvmIr { ';' } else { '#' }));
     }
@@ -107,52 +107,26 @@ pub(crate) fn compile_within(
     if options.emit == Emit::Obj {
         return artifact::relocatable(outputs, cpu.arch);
     }
-    let code = outputs.into_iter().zip(0..).map(|(object, index)| CodeObject::read(object, index, DefaultRow::Call));
+    let code = outputs.into_iter().zip(0..).map(|(object, index)| {
+        let lines_from = lines_from(&parts[index as usize], sources, options.emit);
+        CodeObject::read(object, index, DefaultRow::Call, lines_from)
+    });
     let code = code.collect::<Result<Vec<_>, _>>()?;
-    let description = composition.as_ref().map(|composition| composition.described(&modules, &linked));
+    let description = composition.map(|composition| composition.described(whole.modules, whole.linked));
     let modules: Vec<_> = sources.iter().map(Source::parts).collect();
     let parts = Parts {
         modules: &modules,
-        plan: &plan,
+        plan,
         component: description.as_ref(),
-        segment,
+        segment: whole.segment,
         opt_level: options.opt_level,
         arch: cpu.arch,
         cpu_features: &cpu.features,
         debug: options.debug,
     };
-    let machine = Machine::new(&cpu, Effort::Level(options.opt_level))?;
+    let machine = Machine::new(cpu, Effort::Level(options.opt_level))?;
     let helpers = helpers::build(&artifact::missing(&code), &machine, cpu.arch, code.len() as u32)?;
     artifact::assemble(&parts, code, helpers)
-}
-
-/// A module, and what follows from it alone.
-struct Source<'a> {
-    module: &'a Module<'a>,
-    layout: Layout,
-    bounds: Vec<Bounds>,
-    plan: Plan,
-}
-
-impl<'a> Source<'a> {
-    /// `slow`: functions of the program that were given up before.
-    fn new(module: &'a Module<'a>, options: &CompileOptions, slow: &[FuncId]) -> Result<Source<'a>, CompileError> {
-        let layout = Layout::new(module.counts()).ok_or(CompileError::Limit {
-            what: "bytes of instance data, or more",
-            found: u64::from(VMCTX_BYTES_MAX) + 1,
-            limit: u64::from(VMCTX_BYTES_MAX),
-            offset: 0,
-        })?;
-        let plan = partition::plan(module, options, slow)?;
-        let memories = module.memories.iter().enumerate();
-        let bounds = memories.map(|(index, memory)| bounds_of(index, memory, options.bounds)).collect();
-        Ok(Source { module, layout, bounds, plan })
-    }
-
-    /// What the artifact needs of it, besides code.
-    fn parts(&self) -> ModuleParts<'_> {
-        ModuleParts { module: self.module, entry_types: translate::entry_types(self.module), bounds: &self.bounds }
-    }
 }
 
 /// The generation of a program's code.
@@ -168,19 +142,20 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// What each part gives, in their order.
-    fn run(&self, threads: usize) -> Result<Vec<Vec<u8>>, CompileError> {
+    /// What each of these parts gives, in their order.
+    fn run(&self, wanted: &[usize], threads: usize) -> Result<Vec<Vec<u8>>, CompileError> {
         let parts = self.parts;
         let phases = PartProgress { progress: self.progress, is_whole: parts.len() == 1 };
         if !phases.is_whole {
-            self.progress.begin(Phase::Generate, self.sources.iter().map(|source| source.module.bodies.len()).sum());
+            self.progress.begin(Phase::Generate, wanted.iter().map(|&index| parts[index].functions()).sum());
         }
-        let weights: Vec<_> = parts.iter().map(Joined::bytes).collect();
+        let weights: Vec<_> = wanted.iter().map(|&index| parts[index].bytes()).collect();
         let mut functions_done = 0;
         parallel::map(
             &weights,
             threads,
-            |index| {
+            |place| {
+                let index = wanted[place];
                 if let Some(finished) = self.surroundings.finished.get(&index) {
                     return Ok(finished.clone());
                 }
@@ -189,8 +164,8 @@ impl Job<'_> {
                 self.progress.part(index, None);
                 output
             },
-            |index| {
-                functions_done += parts[index].functions();
+            |place| {
+                functions_done += parts[wanted[place]].functions();
                 phases.advance(functions_done);
             },
         )
@@ -213,12 +188,14 @@ impl Job<'_> {
         let ir = Ir::new(&context, &machine);
         ir.define_at_start(&artifact::text_symbol(index as u32));
         let mut all_bounds = Vec::new();
+        let lines_from = lines_from(joined, self.sources, self.emit);
         phases.begin(Phase::Translate);
         for &(home, part) in &joined.members {
             let Source { module, layout, bounds, plan } = &self.sources[home];
             let has = |other: &Joined<'_>| other.members.iter().any(|&(other, _)| other == home);
             let is_first = !self.parts[..index].iter().any(has);
             let unit = Unit::new(self.whole, module, &ir, *layout, bounds.clone(), part, &plan.shared);
+            let unit = unit.with_lines_from(lines_from);
             if is_first {
                 translate::entries(&unit)?;
             }
@@ -236,10 +213,10 @@ impl Job<'_> {
         if self.emit == Emit::Asm { machine.assembly(&code) } else { machine.object(&code) }
     }
 
-    /// The functions that are worth watching.
-    fn to_watch(&self) -> Vec<(FuncId, usize)> {
-        let unfinished = self.parts.iter().enumerate().filter(|(index, _)| !self.surroundings.finished.contains_key(index));
-        let members = unfinished.flat_map(|(_, joined)| &joined.members);
+    /// The functions of these parts that are worth watching.
+    fn to_watch(&self, wanted: &[usize]) -> Vec<(FuncId, usize)> {
+        let unfinished = wanted.iter().filter(|index| !self.surroundings.finished.contains_key(index));
+        let members = unfinished.flat_map(|&index| &self.parts[index].members);
         members.flat_map(|&(home, part)| part.to_watch(self.sources[home].module)).collect()
     }
 
@@ -285,16 +262,6 @@ impl PartProgress<'_> {
         if !self.is_whole {
             self.progress.advance(done);
         }
-    }
-}
-
-/// How accesses to a memory are checked: explicitly wherever an index has 64 bits, which no reserved address space can hold; and there is one
-/// segment register.
-fn bounds_of(index: usize, memory: &MemoryType, chosen: Bounds) -> Bounds {
-    match chosen {
-        _ if memory.memory64 => Bounds::Software,
-        Bounds::Segment if index > 0 => Bounds::Guard,
-        chosen => chosen,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::module::{FuncId, FuncIdx, Module};
 use crate::options::{CompileOptions, Effort, OptLevel};
 
 /// Bodies up to which a module stays whole.
-const WHOLE_BYTES: usize = 256 << 10;
+pub(crate) const WHOLE_BYTES: usize = 256 << 10;
 
 /// Bodies in a part of a larger one.
 const PART_BYTES: usize = 128 << 10;
@@ -94,7 +94,7 @@ pub(crate) fn join<'a>(
     let mut open: Option<(usize, usize)> = None;
     for (home, (module, plan)) in modules.enumerate() {
         let is_whole = plan.parts.iter().filter(|part| part.apart.is_none()).count() == 1;
-        let bytes: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
+        let bytes = bodies_bytes(module);
         let may_join = is_whole && linked.is_single(module) && bounds != Bounds::Segment && bytes <= WHOLE_BYTES;
         for part in &plan.parts {
             match open {
@@ -159,7 +159,7 @@ pub(crate) struct Plan {
 pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncId]) -> Result<Plan, CompileError> {
     let opt_level = options.opt_level;
     let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
-    let total: usize = (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum();
+    let total = bodies_bytes(module);
     let count = if total <= WHOLE_BYTES { 1 } else { total.div_ceil(PART_BYTES).next_multiple_of(PARTS_MULTIPLE) };
     let mut parts = ranges(module, &huge, total.div_ceil(count));
     let effort = if options.given_up { Effort::GivenUp } else { Effort::Level(opt_level) };
@@ -191,6 +191,11 @@ fn set_apart(parts: &mut Vec<Part>, function: FuncIdx, place: usize) {
     }
     parts.iter_mut().for_each(|part| part.functions.retain(|&other| other != function));
     parts.push(Part { functions: vec![function], effort: Effort::GivenUp, apart: Some(place), ..Part::empty() });
+}
+
+/// Size of all bodies.
+pub(crate) fn bodies_bytes(module: &Module<'_>) -> usize {
+    (0..module.bodies.len()).map(|index| body_bytes(module, index)).sum()
 }
 
 fn body_bytes(module: &Module<'_>, index: usize) -> usize {

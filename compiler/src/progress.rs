@@ -43,6 +43,9 @@ pub trait Progress: Sync {
     /// Code of a part of the module begins to be generated, or no longer is where `what` is none. Several may be at a time.
     fn part(&self, _index: usize, _what: Option<&str>) {}
 
+    /// Of `kept` parts of large modules, which a cache may hold, it had `found`.
+    fn cached(&self, _found: usize, _kept: usize) {}
+
     /// The module compiles, but something about it should be known: one line, which names what it is about.
     fn warn(&self, _message: &str) {}
 }

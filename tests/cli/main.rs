@@ -8,6 +8,7 @@ mod compose;
 mod explain;
 mod inspect_component;
 mod limits;
+mod parts;
 
 use sledge_tests::process::{self, Finished};
 use sledge_tests::{golden, programs};

@@ -34,7 +34,8 @@ pub fn tests_folder() -> &'static Path {
 #[must_use]
 pub fn awsm_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(awsm());
-    command.args(arguments);
+    // What earlier runs and other tests have compiled is not there.
+    command.env("AWSM_NO_CACHE", "1").args(arguments);
     command
 }
 

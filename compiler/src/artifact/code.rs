@@ -36,11 +36,11 @@ fn broken(error: impl std::fmt::Display) -> CompileError {
 }
 
 impl CodeObject {
-    /// Reads an object file that becomes code range `index`.
+    /// Reads an object file that becomes code range `index`. `lines_from`: where its lines count from, in the program.
     ///
     /// # Errors
     /// When it is not what code generation should produce: a bug.
-    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow) -> Result<CodeObject, CompileError> {
+    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow, lines_from: u32) -> Result<CodeObject, CompileError> {
         let file = object::File::parse(bytes.as_slice()).map_err(broken)?;
         let text = file.section_by_name(".text").ok_or_else(|| broken("no .text"))?;
         if let Some(other) = executable_sections(&file).find(|&section| section != text.index()) {
@@ -58,7 +58,7 @@ impl CodeObject {
                 functions.insert(name.to_owned(), (offset, size));
             }
         }
-        let mut rows = trap_table::read(&file, text.index())?;
+        let mut rows = trap_table::read(&file, text.index(), lines_from)?;
         let trap = if default == DefaultRow::Access { awsm_abi::TrapCode::MemoryOutOfBounds.number() } else { 0 };
         let starts = functions.values().filter(|(_, size)| *size > 0);
         let starts = starts.map(|&(code_offset, _)| TrapRow { code_offset, wasm_offset: 0, trap }).collect();

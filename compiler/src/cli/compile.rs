@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
-use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel, Program};
+use awsm::{Arch, CompileOptions, Cpu, Emit, OptLevel, PartCache, Program};
 use awsm_abi::importable;
 use awsm_abi::types::Bounds;
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 
 use super::progress::Report;
@@ -54,6 +55,16 @@ pub(super) struct Arguments {
     /// Limit on processor time of code generation, in seconds; the limit on elapsed time is 8 times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     time_max_s: u64,
+    /// Folder in which code of large modules is kept, so that the same code beside other data is not compiled again [default: awsm/parts in the user's
+    /// cache folder]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Size of that folder, in MB; what was not used for longest is removed
+    #[arg(long, value_name = "MB", default_value_t = PartCache::BYTES_MAX_DEFAULT >> 20, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    cache_max_mb: u64,
+    /// Neither use nor keep code of large modules
+    #[arg(long, env = "AWSM_NO_CACHE", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    no_cache: bool,
     /// Keep source lines of a module with debug information, for `awsm explain`, debuggers and profilers
     #[arg(long)]
     debug: bool,
@@ -78,6 +89,14 @@ pub(super) struct Arguments {
     /// Arguments for clang, rustc or cargo, after `--`
     #[arg(last = true, value_name = "ARGUMENT")]
     producer: Vec<String>,
+}
+
+impl Arguments {
+    /// The cache of parts, if there is to be one.
+    fn cache(&self) -> Option<PartCache> {
+        let folder = if self.no_cache { None } else { self.cache.clone().or_else(awsm::cache_folder_default) };
+        folder.map(|folder| PartCache::new(folder, self.cache_max_mb << 20))
+    }
 }
 
 /// What can be written.
@@ -183,7 +202,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             check_imports(&wasm, kind, arguments.allow_unknown_imports).with_context(|| input.display().to_string())?;
             let limits =
                 Limits { memory_bytes_max: arguments.memory_max_mb << 20, time_max: Duration::from_secs(arguments.time_max_s) };
-            isolated::compile(Path::new(THIS_PROGRAM), &Program::of(&wasm), &options, &limits, &report)
+            let cache = arguments.cache();
+            let program = Program::of(&wasm);
+            isolated::compile_cached(Path::new(THIS_PROGRAM), &program, &options, &limits, cache.as_ref(), &report)
                 .with_context(|| input.display().to_string())?
         }
     };

@@ -22,6 +22,8 @@ pub(super) struct Report {
     lines: Option<Mutex<Lines>>,
     /// Where another program reads how far it is.
     file: Option<PathBuf>,
+    /// How many parts a cache had, of how many that it may hold.
+    cached: Mutex<(usize, usize)>,
 }
 
 struct Lines {
@@ -41,7 +43,7 @@ impl Report {
         let began = Instant::now();
         let lines = Lines { phase: Phase::Validate, total: 0, written: began };
         let needs_lines = file.is_some() || (!quiet && !is_drawn);
-        Report { bar, quiet, began, lines: needs_lines.then(|| Mutex::new(lines)), file }
+        Report { bar, quiet, began, lines: needs_lines.then(|| Mutex::new(lines)), file, cached: Mutex::default() }
     }
 
     /// Another compiler is at work, whose own messages must stay readable.
@@ -54,7 +56,11 @@ impl Report {
         self.bar.finish_and_clear();
         if !self.quiet && output != Path::new("-") {
             let seconds = self.began.elapsed().as_secs_f64();
-            eprintln!("{}: {} in {seconds:.2} s", output.display(), indicatif::HumanBytes(bytes as u64));
+            let cached = match *self.cached.lock().unwrap_or_else(PoisonError::into_inner) {
+                (_, 0) => String::new(),
+                (found, kept) => format!(", {found} of {kept} parts from the cache"),
+            };
+            eprintln!("{}: {} in {seconds:.2} s{cached}", output.display(), indicatif::HumanBytes(bytes as u64));
         }
     }
 
@@ -97,6 +103,10 @@ impl Progress for Report {
     fn advance(&self, done: usize) {
         self.bar.set_position(done as u64);
         self.line(done, |_| {});
+    }
+
+    fn cached(&self, found: usize, kept: usize) {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = (found, kept);
     }
 
     fn warn(&self, message: &str) {

@@ -34,7 +34,7 @@ pub(crate) fn build(
     machine.adopt(&module);
     retain(&module, machine, wanted, &text_symbol(text_index))?;
     let object = machine.object(&module)?;
-    CodeObject::read(object, text_index, DefaultRow::Access).map(Some)
+    CodeObject::read(object, text_index, DefaultRow::Access, 0).map(Some)
 }
 
 fn text(arch: Arch) -> String {

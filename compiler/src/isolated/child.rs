@@ -32,7 +32,7 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let Request { options, limits, modules: module_lengths, component, plan, slow, finished: lengths } =
+    let Request { options, limits, modules: module_lengths, component, plan, slow, finished: lengths, only } =
         serde_json::from_str(&line)?;
     limit(&limits)?;
     llvm::say_where_it_fails();
@@ -52,15 +52,22 @@ pub fn serve() -> io::Result<()> {
     let builder = thread::Builder::new().name("awsm watch".to_owned()).stack_size(WATCH_STACK_BYTES);
     // Where there is no memory for it, there is none for the compilation, which says so.
     drop(builder.spawn(move || watcher.give_up_what_is_slow()));
+    let is_all = only.is_none();
     match compile::compile_within(
         &program,
         &options,
         &reports,
-        &Surroundings { slow: &slow, finished, supervisor: Some(&*child) },
+        &Surroundings { slow: &slow, finished, only, supervisor: Some(&*child) },
     ) {
+        Ok(_) if !is_all => send(&Message::Parts { used: used() }),
         Ok(bytes) => send_with(&Message::Output { bytes: bytes.len() as u64 }, &bytes),
         Err(error) => send(&Message::Failed { text: error.to_string() }),
     }
+}
+
+/// The processor time that this process had.
+fn used() -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
 /// So many bytes.
@@ -85,8 +92,7 @@ impl Supervised {
                 break function;
             }
         };
-        let used = Duration::try_from(rustix::time::clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
-        let _ = send(&Message::GivenUp { function, used });
+        let _ = send(&Message::GivenUp { function, used: used() });
         // Threads are inside LLVM: nothing of it can be unwound.
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
     }

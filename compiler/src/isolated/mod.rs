@@ -12,8 +12,11 @@
 //!
 //! A function that takes more than its share of the time (`crate::watch`) ends the process, too: the parent starts another, with what was finished and
 //! what is left of the time, in which that function is compiled with less effort.
+//!
+//! Parts of large modules are kept in a cache (`kept.rs`).
 
 mod child;
+mod kept;
 mod parent;
 mod verdict;
 
@@ -27,7 +30,7 @@ use crate::program::Instance;
 use crate::progress::Phase;
 
 pub use child::serve;
-pub use parent::compile;
+pub use parent::{compile, compile_cached};
 
 /// What a compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +61,8 @@ struct Request {
     slow: Vec<FuncId>,
     /// Parts that are finished, with how many bytes they have.
     finished: Vec<(usize, u64)>,
+    /// The parts that are wanted, if not the artifact.
+    only: Option<Vec<usize>>,
 }
 
 /// What the child says.
@@ -73,6 +78,8 @@ enum Message {
     Warn { text: String },
     /// A part of several is done; its bytes follow.
     Finished { index: usize, bytes: u64 },
+    /// All parts that are wanted are done, and took `used` of processor time; the last message.
+    Parts { used: Duration },
     /// A function takes too long, and this process ends, which had `used` so much processor time; the last message.
     GivenUp { function: FuncId, used: Duration },
     /// It failed; the last message.

@@ -13,11 +13,13 @@ use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 
+use super::kept::{Batch, Kept};
 use super::verdict::{self, End};
 use super::{Limits, Message, Request};
 use crate::error::CompileError;
 use crate::module::FuncId;
 use crate::options::CompileOptions;
+use crate::parts::PartCache;
 use crate::program::Program;
 use crate::progress::{Phase, Progress};
 
@@ -45,13 +47,32 @@ pub fn compile(
     limits: &Limits,
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, CompileError> {
+    compile_cached(awsm, program, options, limits, None, progress)
+}
+
+/// The same, with parts of large modules from a cache where they are there, and kept there where they are not. What comes of it is the same.
+///
+/// # Errors
+/// Those of [`compile`]. Failures of the cache are warnings.
+pub fn compile_cached(
+    awsm: &Path,
+    program: &Program<'_>,
+    options: &CompileOptions,
+    limits: &Limits,
+    cache: Option<&PartCache>,
+    progress: &dyn Progress,
+) -> Result<Vec<u8>, CompileError> {
     let deadline = Instant::now() + limits.time_max * COMPILE_WALL_MULTIPLE;
-    let mut compilation = Compilation { awsm, program, options, limits, deadline, before: Before::default() };
-    loop {
-        if let Some(output) = compilation.attempt(progress)? {
-            return Ok(output);
-        }
+    // The child says what is wrong with a program.
+    let kept = cache.and_then(|cache| Kept::new(awsm, cache, program, options, limits, progress).ok().flatten());
+    let before = Before { slow: kept.as_ref().map(Kept::slow).unwrap_or_default(), ..Before::default() };
+    let mut compilation = Compilation { awsm, program, options, limits, deadline, kept, before };
+    let output = compilation.run(progress);
+    if let Some(kept) = &mut compilation.kept {
+        kept.shrink();
+        kept.warn(progress);
     }
+    output
 }
 
 /// A compilation, over several processes if functions are given up.
@@ -61,6 +82,7 @@ struct Compilation<'a> {
     options: &'a CompileOptions,
     limits: &'a Limits,
     deadline: Instant,
+    kept: Option<Kept<'a>>,
     before: Before,
 }
 
@@ -76,8 +98,42 @@ struct Before {
 }
 
 impl Compilation<'_> {
-    /// What a process gives; none where it gave a function up.
-    fn attempt(&mut self, progress: &dyn Progress) -> Result<Option<Vec<u8>>, CompileError> {
+    /// Starts processes until one gives the output.
+    fn run(&mut self, progress: &dyn Progress) -> Result<Vec<u8>, CompileError> {
+        if let Some(kept) = &mut self.kept {
+            kept.load(&mut self.before.finished);
+            kept.report(&self.before.finished, progress);
+            if kept.next(&self.before.finished).is_some() {
+                kept.shrink();
+            }
+        }
+        loop {
+            let batch = self.kept.as_ref().and_then(|kept| kept.next(&self.before.finished));
+            let slow = self.before.slow.len();
+            if let Some(output) = self.attempt(batch.as_ref(), progress)? {
+                return Ok(output);
+            }
+            if self.before.slow.len() > slow {
+                self.divide_anew(batch.as_ref());
+            }
+        }
+    }
+
+    /// Finds out what the parts are after a function was given up.
+    fn divide_anew(&mut self, batch: Option<&Batch>) {
+        let (Some(kept), Some(&function)) = (&mut self.kept, self.before.slow.last()) else { return };
+        if let Some(batch) = batch {
+            kept.give_up(batch, function);
+        }
+        match kept.find_keys(&self.before.slow) {
+            Ok(()) => kept.load(&mut self.before.finished),
+            // The child says why.
+            Err(_) => self.kept = None,
+        }
+    }
+
+    /// What a process gives: the output; none where it was for a batch, or gave a function up.
+    fn attempt(&mut self, batch: Option<&Batch>, progress: &dyn Progress) -> Result<Option<Vec<u8>>, CompileError> {
         let mut command = Command::new(self.awsm);
         command.arg("codegen").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(CompileError::io("starting the process that generates code"))?;
@@ -86,8 +142,9 @@ impl Compilation<'_> {
         let (answer, timed_out, phase, parts) = thread::scope(|scope| {
             let clock = scope.spawn(|| kill_when_over(&child, self.deadline));
             scope.spawn(|| errors.into_iter().for_each(|errors| keep_end(errors, &complaint)));
-            let answer = self.ask(input);
-            let mut listener = Listener { progress, before: &mut self.before, phase: None, parts: BTreeMap::new() };
+            let answer = self.ask(input, batch);
+            let (before, kept) = (&mut self.before, self.kept.as_mut());
+            let mut listener = Listener { progress, before, kept, batch, phase: None, parts: BTreeMap::new() };
             let answer = answer.and_then(|()| listener.listen(output));
             (answer, clock.join().unwrap_or(Ok(false)), listener.phase, listener.parts)
         });
@@ -95,12 +152,16 @@ impl Compilation<'_> {
         match answer {
             Ok(Answer::Output(bytes)) => Ok(Some(bytes)),
             Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
+            Ok(Answer::Parts { used }) if batch.is_some_and(|batch| batch.is_within(&self.before.finished)) => {
+                self.before.used += used;
+                Ok(None)
+            }
             Ok(Answer::GivenUp { function, used }) if !self.before.slow.contains(&function) => {
                 self.before.slow.push(function);
                 self.before.used += used;
                 Ok(None)
             }
-            Ok(Answer::GivenUp { .. } | Answer::None) | Err(_) => {
+            Ok(Answer::GivenUp { .. } | Answer::Parts { .. } | Answer::None) | Err(_) => {
                 let complaint = complaint.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let timed_out = timed_out.map_err(CompileError::io("waiting for the process that generates code"))?;
                 let complaint = String::from_utf8_lossy(&complaint);
@@ -112,11 +173,13 @@ impl Compilation<'_> {
     }
 
     /// Sends the request. If the child ended before it read all of it, its exit status says why.
-    fn ask(&self, input: Option<ChildStdin>) -> io::Result<()> {
+    fn ask(&self, input: Option<ChildStdin>, batch: Option<&Batch>) -> io::Result<()> {
         let Some(mut input) = input else { return Ok(()) };
         let Before { slow, finished, used, .. } = &self.before;
+        // A batch needs nothing of other parts.
+        let finished: Vec<_> = finished.iter().filter(|_| batch.is_none()).collect();
         let limits = Limits { time_max: self.limits.time_max.saturating_sub(*used), ..*self.limits };
-        let lengths = finished.iter().map(|(&index, bytes)| (index, bytes.len() as u64)).collect();
+        let lengths = finished.iter().map(|&(&index, bytes)| (index, bytes.len() as u64)).collect();
         let request = Request {
             options: self.options.clone(),
             limits,
@@ -125,10 +188,11 @@ impl Compilation<'_> {
             plan: self.program.plan().to_vec(),
             slow: slow.clone(),
             finished: lengths,
+            only: batch.map(|batch| batch.parts.iter().copied().collect()),
         };
         serde_json::to_writer(&mut input, &request)?;
         input.write_all(b"\n")?;
-        finished.values().try_for_each(|bytes| input.write_all(bytes))?;
+        finished.iter().try_for_each(|(_, bytes)| input.write_all(bytes))?;
         self.program.modules().iter().try_for_each(|wasm| input.write_all(wasm))
     }
 }
@@ -142,6 +206,10 @@ fn inherited_bytes_max() -> u64 {
 enum Answer {
     Output(Vec<u8>),
     Failed(String),
+    /// The parts of a batch.
+    Parts {
+        used: Duration,
+    },
     /// A function takes too long.
     GivenUp {
         function: FuncId,
@@ -151,16 +219,19 @@ enum Answer {
     None,
 }
 
-struct Listener<'a> {
+struct Listener<'a, 'k> {
     progress: &'a dyn Progress,
     before: &'a mut Before,
+    kept: Option<&'a mut Kept<'k>>,
+    /// What the child is for.
+    batch: Option<&'a Batch>,
     /// What the child was doing last.
     phase: Option<Phase>,
     /// The parts of the module that it was working on.
     parts: BTreeMap<usize, String>,
 }
 
-impl Listener<'_> {
+impl Listener<'_, '_> {
     fn listen(&mut self, output: Option<ChildStdout>) -> io::Result<Answer> {
         let Some(output) = output else { return Ok(Answer::None) };
         let mut output = BufReader::new(output);
@@ -183,14 +254,28 @@ impl Listener<'_> {
                     self.before.warnings.insert(text);
                 }
                 Message::Finished { index, bytes } => match exactly(&mut output, bytes)? {
-                    Some(whole) => drop(self.before.finished.insert(index, whole)),
+                    Some(whole) => self.finished(index, whole),
                     None => return Ok(Answer::None),
                 },
+                Message::Parts { used } => return Ok(Answer::Parts { used }),
                 Message::GivenUp { function, used } => return Ok(Answer::GivenUp { function, used }),
                 Message::Failed { text } => return Ok(Answer::Failed(text)),
                 Message::Output { bytes } => return Ok(exactly(&mut output, bytes)?.map_or(Answer::None, Answer::Output)),
             }
         }
+    }
+}
+
+impl Listener<'_, '_> {
+    /// Takes what a part gives. For a part that is kept, only its own module's process is listened to.
+    fn finished(&mut self, index: usize, object: Vec<u8>) {
+        let is_kept = self.kept.as_ref().is_some_and(|kept| kept.has(index));
+        match (self.batch, &mut self.kept) {
+            (Some(batch), Some(kept)) if batch.parts.contains(&index) => kept.put(index, &object),
+            (None, _) if !is_kept => {}
+            _ => return,
+        }
+        self.before.finished.insert(index, object);
     }
 }
 
@@ -228,5 +313,73 @@ fn keep_end(mut from: impl Read, kept: &Mutex<Vec<u8>>) {
         kept.extend_from_slice(&chunk[..count]);
         let surplus = kept.len().saturating_sub(COMPLAINT_BYTES_MAX);
         kept.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::{FuncIdx, ModuleIdx};
+    use crate::options::OptLevel;
+    use crate::program::Instance;
+
+    /// A module with many parts.
+    fn large() -> Vec<u8> {
+        let filler = "(drop (i32.const 1))".repeat(500);
+        wat::parse_str(format!("(module {})", format!("(func {filler})").repeat(300))).unwrap()
+    }
+
+    #[test]
+    fn a_process_can_keep_parts_of_its_batch_alone() {
+        let (wasm, folder) = (large(), tempfile::tempdir().unwrap());
+        let program = Program::new([&*wasm, &*wasm], vec![Instance::of(0), Instance::of(1)]);
+        let options = CompileOptions { opt_level: OptLevel::O0, ..CompileOptions::default() };
+        let cache = PartCache::new(folder.path().join("cache"), 1 << 20);
+        let this = Path::new("/proc/self/exe");
+        let open = || Kept::new(this, &cache, &program, &options, &Limits::default(), &()).unwrap().unwrap();
+        let loaded = || {
+            let mut finished = BTreeMap::new();
+            open().load(&mut finished);
+            finished
+        };
+
+        let mut kept = open();
+        let batch = kept.next(&BTreeMap::new()).unwrap();
+        let (own, foreign) = (*batch.parts.first().unwrap(), batch.parts.last().unwrap() + 1);
+        assert!(own == 0 && kept.has(foreign) && batch.parts.len() >= 8);
+        let mut before = Before::default();
+        let mut give = |batch: Option<&Batch>, index: usize| {
+            let (before, kept) = (&mut before, Some(&mut kept));
+            let mut listener = Listener { progress: &(), before, kept, batch, phase: None, parts: BTreeMap::new() };
+            listener.finished(index, b"object".to_vec());
+        };
+        // The last process, which compiles the rest of the program, and the process of another module.
+        give(None, own);
+        give(Some(&batch), foreign);
+        give(Some(&batch), usize::MAX);
+        assert!(loaded().is_empty());
+        give(Some(&batch), own);
+        assert_eq!(loaded().into_keys().collect::<Vec<_>>(), [own]);
+        assert_eq!(before.finished.into_keys().collect::<Vec<_>>(), [own]);
+    }
+
+    #[test]
+    fn what_took_too_long_is_known_to_the_next_compilation_by_its_own_process() {
+        let (wasm, folder) = (large(), tempfile::tempdir().unwrap());
+        let program = Program::single(&wasm);
+        let options = CompileOptions::default();
+        let cache = PartCache::new(folder.path().join("cache"), 1 << 20);
+        let this = Path::new("/proc/self/exe");
+        let open = |limits: &Limits| Kept::new(this, &cache, &program, &options, limits, &()).unwrap().unwrap();
+        let limits = Limits::default();
+        let mut kept = open(&limits);
+        let batch = kept.next(&BTreeMap::new()).unwrap();
+        let id = |module, function| FuncId { module: ModuleIdx(module), function: FuncIdx(function) };
+        kept.give_up(&batch, id(1, 3));
+        assert_eq!(open(&limits).slow(), []);
+        kept.give_up(&batch, id(0, 3));
+        kept.give_up(&batch, id(0, 1));
+        assert_eq!(open(&limits).slow(), [id(0, 3), id(0, 1)]);
+        assert_eq!(open(&Limits { time_max: Duration::from_secs(1), ..limits }).slow(), [], "another limit");
     }
 }

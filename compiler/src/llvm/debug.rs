@@ -1,4 +1,5 @@
-//! Line tables as carriers of the trap table: a line is a byte offset in the WebAssembly module, a column is the number of the trap code with
+//! Line tables as carriers of the trap table: a line is a byte offset in the WebAssembly module (in artifacts counted from the start of its code, so that
+//! code can be kept for modules that differ before it), a column is the number of the trap code with
 //! which the instruction may trap, or 0 for a call. LLVM moves, copies and merges them with the instructions; `artifact::trap_table` reads them
 //! from the object file, and the linker drops them.
 

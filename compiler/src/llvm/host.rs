@@ -47,6 +47,11 @@ pub(crate) fn say_where_it_fails() {
     inkwell::support::enable_llvm_pretty_stack_trace();
 }
 
+/// LLVM's version.
+pub(crate) fn version() -> (u32, u32, u32) {
+    inkwell::support::get_llvm_version()
+}
+
 /// LLVM's name of this processor.
 pub(super) fn cpu_name() -> String {
     TargetMachine::get_host_cpu_name().to_string()

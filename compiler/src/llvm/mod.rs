@@ -27,7 +27,7 @@ pub(crate) use address::{offset_pointer, segment_pointer};
 pub(crate) use alias::Access;
 pub(crate) use cpu::{TargetCpu, names as cpu_names};
 pub(crate) use debug::Scope;
-pub(crate) use host::say_where_it_fails;
+pub(crate) use host::{say_where_it_fails, version};
 pub(crate) use ir::{CallConv, Ir, Types, Visibility};
 pub(crate) use machine::Machine;
 pub(crate) use passes::optimise;

@@ -85,7 +85,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
     ) -> Result<FunctionTranslator<'a, 'ctx>, CompileError> {
         let ir = unit.ir;
         let name = unit.module.function_names[index.0 as usize].as_deref().unwrap_or("");
-        let scope = ir.scope(function, name, unit.module.wasm_base + offset);
+        let scope = ir.scope(function, name, unit.line(offset));
         let entry = ir.context.append_basic_block(function, "entry");
         let first = ir.context.append_basic_block(function, "");
         let (builder, entry_builder) = (ir.context.create_builder(), ir.context.create_builder());
@@ -256,7 +256,7 @@ impl<'a, 'ctx> FunctionTranslator<'a, 'ctx> {
 
     /// Says that an instruction comes from the current operator, and with what it may trap.
     pub(super) fn place(&self, instruction: InstructionValue<'ctx>, trap: Option<TrapCode>) {
-        self.ir.place(instruction, self.scope, self.unit.module.wasm_base + self.offset, trap);
+        self.ir.place(instruction, self.scope, self.unit.line(self.offset), trap);
     }
 
     pub(super) fn new_block(&self) -> BasicBlock<'ctx> {

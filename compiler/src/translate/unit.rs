@@ -39,6 +39,8 @@ pub(crate) struct Unit<'m, 'ctx> {
     types: Vec<FunctionType<'ctx>>,
     /// From where each defined function can be seen.
     visibilities: Vec<Visibility>,
+    /// Where lines count from, in the program.
+    lines_from: u32,
     /// The defined functions, declared when they are first asked for.
     functions: RefCell<Vec<Option<FunctionValue<'ctx>>>>,
 }
@@ -64,12 +66,18 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         }
         part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
         let functions = RefCell::new(vec![None; module.bodies.len()]);
-        let unit = Unit { whole, module, ir, layout, bounds, segment: whole.segment, types, visibilities, functions };
+        let segment = whole.segment;
+        let unit = Unit { whole, module, ir, layout, bounds, segment, types, visibilities, lines_from: 0, functions };
         // In the order of the module, since their code gets the order of their declarations.
         for &function in &part.functions {
             unit.function(function);
         }
         unit
+    }
+
+    /// The same, whose lines count from a place in the program that is not its start.
+    pub(crate) fn with_lines_from(self, lines_from: u32) -> Unit<'m, 'ctx> {
+        Unit { lines_from, ..self }
     }
 
     fn declare(&self, function: FuncIdx, visibility: Visibility) -> FunctionValue<'ctx> {
@@ -99,6 +107,11 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         let value = known.unwrap_or_else(|| self.declare(function, self.visibilities[index]));
         self.functions.borrow_mut()[index] = Some(value);
         Some(value)
+    }
+
+    /// The line that stands for an offset in the module.
+    pub(crate) fn line(&self, offset: u32) -> u32 {
+        self.module.wasm_base + offset - self.lines_from
     }
 
     /// How a function is called.
