@@ -1,8 +1,8 @@
 //! The only process that may start others: a server that serves may not (`confine`), so it asks this one to run the compiler.
 //!
 //! It is this program once more, started before anything else is done, under a command that no user types ([`BROKER_COMMAND`]). What it is asked
-//! for is a folder with a module and how to compile it, never a program or arguments: an attacker that took the server over would get no further than
-//! the compiler, under the limits that it has for everybody. It ends when the server does.
+//! for is a folder with a module, how to compile it and the folder of the compiler's cache, never a program or arguments: an attacker that took the
+//! server over would get no further than the compiler, under the limits that it has for everybody. It ends when the server does.
 //!
 //! ```text
 //!   server --a line of JSON: Order--> broker --child::run--> sledge limited -> awsm
@@ -24,7 +24,7 @@ use std::thread;
 use awsm_abi::types::Bounds;
 use serde::{Deserialize, Serialize};
 
-use super::child::{self, INHERITED, Limits};
+use super::child::{self, INHERITED, Limits, Parts, Work};
 use super::{CompileError, Purpose, Target};
 use crate::confine;
 
@@ -47,6 +47,7 @@ struct Order {
     purpose: Purpose,
     ms_max: u64,
     memory_bytes_max: u64,
+    parts: Option<Parts>,
 }
 
 /// What came of it.
@@ -108,7 +109,7 @@ impl Broker {
     }
 
     /// Has `function.wasm` in that folder compiled, to `function.so`.
-    pub(super) fn run(&self, folder: &Path, target: &Target, purpose: Purpose, limits: &Limits) -> Result<(), CompileError> {
+    pub(super) fn run(&self, folder: &Path, work: &Work) -> Result<(), CompileError> {
         self.listen().map_err(CompileError::Folder)?;
         let folder = std::path::absolute(folder).map_err(CompileError::Folder)?;
         let (sender, answer) = mpsc::channel();
@@ -122,14 +123,16 @@ impl Broker {
             waiting.by_id.insert(id, sender);
             id
         };
+        let Work { target, purpose, limits, parts } = work;
         let order = Order {
             id,
             folder,
             bounds: target.bounds.name().to_owned(),
             cpu: target.cpu.clone(),
-            purpose,
+            purpose: *purpose,
             ms_max: limits.ms_max,
             memory_bytes_max: limits.memory_bytes_max,
+            parts: parts.clone(),
         };
         let sent = write_line(&mut *lock(&self.orders), &order);
         // Where the order did not get there, no answer will come; else the sender is dropped when the broker has gone.
@@ -210,12 +213,14 @@ fn carry_out(order: Order) -> Result<(), Error> {
     let bounds = known.into_iter().find(|bounds| bounds.name() == order.bounds);
     let bounds = bounds.ok_or_else(|| Error::Other { why: format!("no bounds mode: {:?}", order.bounds) })?;
     // An option of the compiler's would be taken for one.
-    if order.cpu.starts_with('-') || !order.folder.is_absolute() {
+    let is_relative = order.parts.as_ref().is_some_and(|parts| !parts.folder.is_absolute());
+    if order.cpu.starts_with('-') || !order.folder.is_absolute() || is_relative {
         return Err(Error::Other { why: format!("no order: {order:?}") });
     }
     let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
     let program = super::program()?;
-    Ok(child::run(&program, &order.folder, &Target { bounds, cpu: order.cpu }, order.purpose, &limits)?)
+    let work = Work { target: Target { bounds, cpu: order.cpu }, purpose: order.purpose, limits, parts: order.parts };
+    Ok(child::run(&program, &order.folder, &work)?)
 }
 
 impl From<CompileError> for Error {

@@ -6,6 +6,7 @@
 //! ```text
 //!   key                       32 secret bytes, readable by the owner only
 //!   HASH.artifact             digest (32 bytes), artifact
+//!   parts/                    the compiler's cache, which it looks after
 //! ```
 
 use std::fs::{self, File};
@@ -16,10 +17,12 @@ use std::time::{Duration, SystemTime};
 
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 
+use super::child::Parts;
 use super::read_to_end;
 
 const KEY_FILE: &str = "key";
 const EXTENSION: &str = "artifact";
+const PARTS_FOLDER: &str = "parts";
 
 /// How old a file's time may be, by which those that were used last are known.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(3_600);
@@ -76,6 +79,12 @@ impl Cache {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The folder in it for the compiler's own cache, of parts of modules, and how many bytes that may have.
+    pub(super) fn parts(&self) -> Option<Parts> {
+        let folder = std::path::absolute(self.folder.join(PARTS_FOLDER)).ok()?;
+        Some(Parts { folder, bytes_max: self.bytes_max })
     }
 
     /// The artifact with that identity, if there is one.

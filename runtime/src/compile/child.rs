@@ -7,13 +7,14 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE, TIME_EXIT_STATUS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
+use serde::{Deserialize, Serialize};
 
 use super::{CompileError, Purpose, Target};
 
@@ -30,6 +31,8 @@ pub(super) const PROGRESS: &str = "progress";
 const PROGRESS_BYTES_MAX: u64 = 256;
 /// What is shown of a failed compilation.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
+/// What the compiler takes as the size of its cache, at most.
+const MEGABYTES_MAX: u64 = 1 << 24;
 /// Niceness of compilers: requests go first.
 const NICENESS: i32 = 10;
 /// What compilers inherit of the environment.
@@ -52,8 +55,38 @@ impl Default for Limits {
     }
 }
 
+/// Where the compiler keeps parts of modules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Parts {
+    pub(super) folder: PathBuf,
+    pub(super) bytes_max: u64,
+}
+
+impl Parts {
+    /// What `awsm compile` is told of it, or of there being none.
+    fn arguments(parts: Option<&Parts>) -> Vec<OsString> {
+        match parts {
+            None => vec!["--no-cache".into()],
+            Some(Parts { folder, bytes_max }) => {
+                let megabytes = (bytes_max >> 20).clamp(1, MEGABYTES_MAX);
+                vec!["--cache".into(), folder.into(), "--cache-max-mb".into(), megabytes.to_string().into()]
+            }
+        }
+    }
+}
+
+/// A compilation: how, for what, within which limits, and with what from earlier ones.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub(super) target: Target,
+    pub(super) purpose: Purpose,
+    pub(super) limits: Limits,
+    pub(super) parts: Option<Parts>,
+}
+
 /// Compiles what is in a folder.
-pub(super) fn run(program: &Path, folder: &Path, target: &Target, purpose: Purpose, limits: &Limits) -> Result<(), CompileError> {
+pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), CompileError> {
+    let Work { target, purpose, limits, parts } = work;
     let absolute = |path| std::path::absolute(path).map_err(CompileError::Folder);
     let (program, folder) = (&absolute(program)?, &absolute(folder)?);
     let messages = folder.join("messages");
@@ -67,6 +100,7 @@ pub(super) fn run(program: &Path, folder: &Path, target: &Target, purpose: Purpo
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
         .args(["--time-max-s", &limits.ms_max.div_ceil(1_000).to_string()])
         .args(purpose.arguments())
+        .args(Parts::arguments(parts.as_ref()))
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
         // What it says then names no temporary folder.
         .current_dir(folder)

@@ -221,9 +221,11 @@ impl Compiler {
     fn run(&self, program: &Path, name: &str, module: &[u8], target: &Target) -> Result<Vec<u8>, CompileError> {
         let folder = tempfile::Builder::new().prefix("sledge-").tempdir().map_err(CompileError::Folder)?;
         fs::write(folder.path().join(child::INPUT), module).map_err(CompileError::Folder)?;
+        let parts = self.cache.as_ref().and_then(Cache::parts);
+        let work = child::Work { target: target.clone(), purpose: self.purpose, limits: self.limits, parts };
         let compile = || match &self.broker {
-            Some(broker) => broker.run(folder.path(), target, self.purpose, &self.limits),
-            None => child::run(program, folder.path(), target, self.purpose, &self.limits),
+            Some(broker) => broker.run(folder.path(), &work),
+            None => child::run(program, folder.path(), &work),
         };
         let progress = folder.path().join(child::PROGRESS);
         notice::during(self.to, || format!("compiling {name}{}", child::progress(&progress)), compile)?;

@@ -140,7 +140,7 @@ pub struct Config {
     pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else `sledge` in the user's cache folder.
     pub cache_dir: Option<PathBuf>,
-    /// Bytes of all compiled modules that are kept. The least recently used are removed first.
+    /// Bytes of all compiled modules that are kept, and as many again for parts of large modules. The least recently used are removed first.
     pub cache_bytes_max: u64,
     /// Processor time for compiling a module, in milliseconds. The limit on elapsed time is 8 times as long.
     #[schemars(range(min = 1, max = 86_400_000))]
