@@ -35,7 +35,7 @@ pub fn compile(source: &Path, output: &Path) -> Result<Artifact> {
 /// As for [`compile`].
 pub fn compile_with(source: &Path, output: &Path, options: &[&str]) -> Result<Artifact> {
     let mut command = Command::new(checkout::program("awsm")?);
-    command.arg("compile").arg(source).arg("-o").arg(output).args(options);
+    command.args(["compile", "--no-cache"]).arg(source).arg("-o").arg(output).args(options);
     let start = Instant::now();
     let run = command.output().with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let elapsed = start.elapsed();

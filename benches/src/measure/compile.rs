@@ -38,7 +38,7 @@ pub(super) fn measured(bench: &Bench) -> Result<Costs> {
     ensure!(status.success(), "go build failed ({status})");
     let cost = |level: &str| -> Result<Cost> {
         let mut awsm = Command::new(checkout::program("awsm")?);
-        awsm.args(["compile", "--quiet", "-O", level])
+        awsm.args(["compile", "--quiet", "--no-cache", "-O", level])
             .arg(&module)
             .arg("-o")
             .arg(module.with_extension("so"))
