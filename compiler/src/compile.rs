@@ -8,7 +8,7 @@ use awsm_abi::types::Bounds;
 use inkwell::context::Context;
 
 use crate::artifact::{self, CodeObject, DefaultRow, Parts};
-use crate::divided::{self, Divided, Source, lines_from};
+use crate::divided::{self, Divided, Source, lines};
 use crate::error::CompileError;
 use crate::helpers;
 use crate::llvm::{self, Ir, Machine, TargetCpu};
@@ -69,13 +69,13 @@ pub(crate) fn compile_within(
     divided::divide(program, options, surroundings.slow, progress, |divided| generate(divided, options, progress, surroundings))
 }
 
-/// What the parts of a program are kept under ([`crate::parts`]), in their order; none for one that is not worth keeping.
+/// What the parts of a program are kept under ([`crate::parts`]), in their order; nothing for programs that are not worth it.
 pub(crate) fn part_keys(
     program: &Program<'_>,
     options: &CompileOptions,
     slow: &[FuncId],
     compiler: &Compiler,
-) -> Result<Vec<Option<PartKey>>, CompileError> {
+) -> Result<Vec<PartKey>, CompileError> {
     check(options)?;
     divided::divide(program, options, slow, &(), |divided| {
         divided.part_keys(options, compiler).map_err(CompileError::io("finding out what parts depend on"))
@@ -108,8 +108,7 @@ fn generate(
         return artifact::relocatable(outputs, cpu.arch);
     }
     let code = outputs.into_iter().zip(0..).map(|(object, index)| {
-        let lines_from = lines_from(&parts[index as usize], sources, options.emit);
-        CodeObject::read(object, index, DefaultRow::Call, lines_from)
+        CodeObject::read(object, index, DefaultRow::Call, &lines(&parts[index as usize], sources, options.emit))
     });
     let code = code.collect::<Result<Vec<_>, _>>()?;
     let description = composition.map(|composition| composition.described(whole.modules, whole.linked));
@@ -188,14 +187,13 @@ impl Job<'_> {
         let ir = Ir::new(&context, &machine);
         ir.define_at_start(&artifact::text_symbol(index as u32));
         let mut all_bounds = Vec::new();
-        let lines_from = lines_from(joined, self.sources, self.emit);
+        let lines = lines(joined, self.sources, self.emit);
         phases.begin(Phase::Translate);
-        for &(home, part) in &joined.members {
+        for (member, &(home, part)) in joined.members.iter().enumerate() {
             let Source { module, layout, bounds, plan } = &self.sources[home];
-            let has = |other: &Joined<'_>| other.members.iter().any(|&(other, _)| other == home);
-            let is_first = !self.parts[..index].iter().any(has);
+            let is_first = !self.parts[..index].iter().any(|other| other.has(home));
             let unit = Unit::new(self.whole, module, &ir, *layout, bounds.clone(), part, &plan.shared);
-            let unit = unit.with_lines_from(lines_from);
+            let unit = unit.with_lines_from(lines.start(member));
             if is_first {
                 translate::entries(&unit)?;
             }

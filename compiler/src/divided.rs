@@ -11,15 +11,19 @@ use awsm_abi::vmctx::Layout;
 use crate::artifact::ModuleParts;
 use crate::component::Composition;
 use crate::error::CompileError;
+use crate::lines::Lines;
 use crate::linked::Linked;
 use crate::llvm::TargetCpu;
 use crate::module::{self, FuncId, Module};
 use crate::options::{CompileOptions, Emit};
-use crate::partition::{self, Joined, Plan};
-use crate::parts::{Compiler, Group, PartKey};
+use crate::partition::{self, Joined, Part, Plan};
+use crate::parts::{self, Compiler, Environment, Member, PartKey};
 use crate::program::{Checked, Program};
 use crate::progress::Progress;
 use crate::translate::{self, Whole};
+
+/// Parts of a module that one process compiles: so many that starting it takes little of its time, and so few that a change of one costs little.
+const BATCH_PARTS: usize = 16;
 
 /// Parses and checks a program, and divides it. `slow`: functions that were given up before.
 pub(crate) fn divide<T>(
@@ -80,41 +84,67 @@ pub(crate) struct Divided<'a> {
 }
 
 impl Divided<'_> {
-    /// Those of modules that are divided: a module that is one part is compiled as fast as it is found in a folder.
-    pub(crate) fn part_keys(&self, options: &CompileOptions, compiler: &Compiler) -> io::Result<Vec<Option<PartKey>>> {
-        let mut groups = BTreeMap::new();
-        let mut keys = Vec::new();
-        for (index, joined) in self.parts.iter().enumerate() {
-            let &[(home, part)] = joined.members.as_slice() else {
-                keys.push(None);
-                continue;
-            };
-            let Source { module, layout, bounds, plan } = &self.sources[home];
-            if options.emit != Emit::So || partition::bodies_bytes(module) <= partition::WHOLE_BYTES {
-                keys.push(None);
-                continue;
-            }
-            let Whole { modules, linked, segment } = self.whole;
-            let group = Group { module, bounds, layout_bytes: layout.size(), linked, modules, segment };
-            // The first part of a module has its entries and thunks.
-            let is_first = !groups.contains_key(&home);
-            let hash = match groups.get(&home) {
-                Some(&hash) => hash,
-                None => *groups.entry(home).or_insert(group.hash(compiler, options, self.cpu)?),
-            };
-            keys.push(Some(group.part(hash, index, part, is_first, &plan.shared)?));
+    /// What each part is kept under ([`crate::parts`]); nothing for programs that are as fast compiled as found in a folder.
+    pub(crate) fn part_keys(&self, options: &CompileOptions, compiler: &Compiler) -> io::Result<Vec<PartKey>> {
+        let bytes: usize = self.sources.iter().map(|source| partition::bodies_bytes(source.module)).sum();
+        if options.emit != Emit::So || bytes <= partition::WHOLE_BYTES {
+            return Ok(Vec::new());
         }
-        Ok(keys)
+        let Whole { modules, linked, segment } = self.whole;
+        let environment = |source: &Source<'_>| {
+            let Source { module, layout, bounds, .. } = source;
+            Environment { module, bounds, layout_bytes: layout.size(), linked, modules, segment }.hash()
+        };
+        let environments = self.sources.iter().map(environment).collect::<io::Result<Vec<_>>>()?;
+        let base = parts::base(compiler, options, self.cpu)?;
+        let mut keys: Vec<Option<PartKey>> = vec![None; self.parts.len()];
+        for batch in self.batches() {
+            let mut hasher = parts::Batch::new(base);
+            for &index in &batch {
+                let lines = lines(&self.parts[index], self.sources, options.emit);
+                for (member, &(home, part)) in self.parts[index].members.iter().enumerate() {
+                    let Source { module, plan, .. } = &self.sources[home];
+                    let is_first = !self.parts[..index].iter().any(|other| other.has(home));
+                    let (environment, line) = (environments[home], lines.start(member).0);
+                    hasher.add(&Member { index, environment, module, part, is_first, shared: &plan.shared, line })?;
+                }
+            }
+            let hash = hasher.finish();
+            batch.into_iter().for_each(|index| keys[index] = Some(parts::key(hash, index)));
+        }
+        Ok(keys.into_iter().flatten().collect())
+    }
+
+    /// Parts that one process compiles: of each module that is divided, some that follow each other, and each that was given up by itself; all others together.
+    fn batches(&self) -> Vec<Vec<usize>> {
+        let mut batches: BTreeMap<(Option<usize>, Option<usize>, usize), Vec<usize>> = BTreeMap::new();
+        let mut ordinals = vec![0; self.sources.len()];
+        for (index, joined) in self.parts.iter().enumerate() {
+            let batch = match joined.members.as_slice() {
+                &[(home, part)] if partition::bodies_bytes(self.sources[home].module) > partition::WHOLE_BYTES => {
+                    let ordinal = ordinals[home];
+                    ordinals[home] += 1;
+                    (Some(home), part.apart, if part.apart.is_some() { 0 } else { ordinal / BATCH_PARTS })
+                }
+                _ => (None, None, 0),
+            };
+            batches.entry(batch).or_default().push(index);
+        }
+        batches.into_values().collect()
     }
 }
 
-/// Where lines of a part count from: from the start of its module's code, so that code does not depend on what stands before. In texts, which people read, and where
-/// several modules share a part, from the start of the program.
-pub(crate) fn lines_from(part: &Joined<'_>, sources: &[Source<'_>], emit: Emit) -> u32 {
-    match part.members.as_slice() {
-        &[(home, _)] if emit == Emit::So => sources[home].module.wasm_base + sources[home].module.code_start,
-        _ => 0,
+/// What the lines of a part stand for.
+pub(crate) fn lines(joined: &Joined<'_>, sources: &[Source<'_>], emit: Emit) -> Lines {
+    if emit != Emit::So {
+        return Lines::own();
     }
+    let section = |&(home, _): &(usize, &Part)| {
+        let module = sources[home].module;
+        let end = module.bodies.last().map_or(module.code_start, |body| body.range().end as u32);
+        (module.wasm_base + module.code_start, end - module.code_start + 1)
+    };
+    Lines::of_sections(joined.members.iter().map(section))
 }
 
 /// A module, and what follows from it alone.

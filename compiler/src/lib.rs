@@ -18,6 +18,7 @@ mod error;
 pub mod frontend;
 mod helpers;
 pub mod isolated;
+mod lines;
 mod linked;
 mod llvm;
 mod module;

@@ -55,6 +55,11 @@ pub(crate) struct Joined<'a> {
 }
 
 impl Joined<'_> {
+    /// Whether it has a part of that module of the program.
+    pub(crate) fn has(&self, home: usize) -> bool {
+        self.members.iter().any(|&(other, _)| other == home)
+    }
+
     /// For a part that was made for a function that was given up: the function's place among all of these.
     pub(crate) fn apart(&self) -> Option<usize> {
         self.members.iter().find_map(|(_, part)| part.apart)

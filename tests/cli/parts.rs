@@ -220,6 +220,7 @@ fn whatever_code_depends_on_makes_another_key() {
         ("variable", with(&|engine| engine.globals[1] = "(global $factor (mut i32) (i32.const 3))"), &[]),
         ("type", head("(type (func (param i64 i64 i64 i64 i64 i64 i64 i64)))"), &[]),
         ("import", head("(import \"wasi_snapshot_preview1\" \"sched_yield\" (func (result i32)))"), &[]),
+        ("name of an import", text.replace("\"fd_write\"", "\"fd_read\""), &[]),
         ("export", tail("(export \"last\" (func $last))"), &[]),
         ("start", tail("(start $begin) (func $begin)"), &[]),
         ("element", with(&|engine| engine.elements = "(elem (i32.const 1) func $f0 $f2)"), &[]),
@@ -375,6 +376,10 @@ fn modules_of_a_component_have_parts_of_their_own() {
     let count = first.all(false);
     let second = component(&one, &two);
     let compiled = cached(folder, &second, &[]);
-    assert_eq!(compiled.parts, Some((count / 2, count)), "{}", compiled.done.stderr);
+    assert!(
+        compiled.parts.is_some_and(|(found, kept)| (8..=count - 8).contains(&found) && kept == count),
+        "{}",
+        compiled.done.stderr
+    );
     assert!(compiled.artifact == uncached(folder, &second, &[]));
 }

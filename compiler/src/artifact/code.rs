@@ -7,6 +7,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
 
 use super::trap_table;
 use crate::error::CompileError;
+use crate::lines::Lines;
 
 /// An object file with code: one code range of the artifact.
 pub(crate) struct CodeObject {
@@ -36,11 +37,11 @@ fn broken(error: impl std::fmt::Display) -> CompileError {
 }
 
 impl CodeObject {
-    /// Reads an object file that becomes code range `index`. `lines_from`: where its lines count from, in the program.
+    /// Reads an object file that becomes code range `index`. `lines`: what its lines stand for.
     ///
     /// # Errors
     /// When it is not what code generation should produce: a bug.
-    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow, lines_from: u32) -> Result<CodeObject, CompileError> {
+    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow, lines: &Lines) -> Result<CodeObject, CompileError> {
         let file = object::File::parse(bytes.as_slice()).map_err(broken)?;
         let text = file.section_by_name(".text").ok_or_else(|| broken("no .text"))?;
         if let Some(other) = executable_sections(&file).find(|&section| section != text.index()) {
@@ -58,7 +59,7 @@ impl CodeObject {
                 functions.insert(name.to_owned(), (offset, size));
             }
         }
-        let mut rows = trap_table::read(&file, text.index(), lines_from)?;
+        let mut rows = trap_table::read(&file, text.index(), lines)?;
         let trap = if default == DefaultRow::Access { awsm_abi::TrapCode::MemoryOutOfBounds.number() } else { 0 };
         let starts = functions.values().filter(|(_, size)| *size > 0);
         let starts = starts.map(|&(code_offset, _)| TrapRow { code_offset, wasm_offset: 0, trap }).collect();

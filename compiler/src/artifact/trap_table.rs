@@ -5,13 +5,14 @@ use gimli::{DebugLine, DebugLineOffset, LittleEndian};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
 
 use crate::error::CompileError;
+use crate::lines::Lines;
 
 fn broken(error: impl std::fmt::Display) -> CompileError {
     CompileError::llvm("reading the generated line table", error)
 }
 
-/// Reads the rows of all code in section `text`, sorted by offset. `lines_from`: where lines count from, in the program.
-pub(super) fn read(file: &object::File<'_>, text: SectionIndex, lines_from: u32) -> Result<Vec<TrapRow>, CompileError> {
+/// Reads the rows of all code in section `text`, sorted by offset. `places`: what lines stand for.
+pub(super) fn read(file: &object::File<'_>, text: SectionIndex, places: &Lines) -> Result<Vec<TrapRow>, CompileError> {
     let Some(section) = file.section_by_name(".debug_line") else { return Ok(Vec::new()) };
     let mut data = section.uncompressed_data().map_err(broken)?.into_owned();
     relocate(file, &section, text, &mut data)?;
@@ -28,7 +29,7 @@ pub(super) fn read(file: &object::File<'_>, text: SectionIndex, lines_from: u32)
         };
         let code_offset = u32::try_from(line.address()).map_err(broken)?;
         let wasm_offset = u32::try_from(wasm_offset.get()).map_err(broken)?;
-        let wasm_offset = wasm_offset.checked_add(lines_from).ok_or_else(|| broken("a line behind the end of all modules"))?;
+        let wasm_offset = places.place(wasm_offset).ok_or_else(|| broken("a line that stands for no place"))?;
         rows.push(TrapRow { code_offset, wasm_offset, trap });
     }
     rows.sort_by_key(|row| row.code_offset);

@@ -8,6 +8,7 @@ use inkwell::context::Context;
 
 use crate::artifact::{CodeObject, DefaultRow, text_symbol};
 use crate::error::CompileError;
+use crate::lines::Lines;
 use crate::llvm::{Machine, parse_text, retain};
 
 const NAMES: [&str; 11] =
@@ -34,7 +35,7 @@ pub(crate) fn build(
     machine.adopt(&module);
     retain(&module, machine, wanted, &text_symbol(text_index))?;
     let object = machine.object(&module)?;
-    CodeObject::read(object, text_index, DefaultRow::Access, 0).map(Some)
+    CodeObject::read(object, text_index, DefaultRow::Access, &Lines::own()).map(Some)
 }
 
 fn text(arch: Arch) -> String {

@@ -1,8 +1,8 @@
 //! The parent's side of the cache of parts: which parts are in it, which processes are needed for the others, and what they may put there.
 //!
-//! A process that generates code may have been taken over by what it compiles. So it has no say in keys, which this process computes from the modules. And all that
-//! it can give for one of these keys is of one module's code: each module whose parts are kept has processes of its own, and what others give for
-//! its parts is not used. The last process generates what is not kept, and links.
+//! A process that generates code may have been taken over by what it compiles. So it has no say in keys, which this process computes from the modules. And each
+//! key has all code that its batch's process gives to LLVM: what a function makes of the others in its batch stays with modules that have this function. The last
+//! process links. What it, or the process of another batch, reports for a part is not kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,14 +13,14 @@ use blake3::Hash;
 use super::Limits;
 use crate::compile;
 use crate::error::CompileError;
-use crate::module::{FuncId, FuncIdx, ModuleIdx};
+use crate::module::FuncId;
 use crate::options::{CompileOptions, Emit};
 use crate::partition;
 use crate::parts::{self, Compiler, PartCache, PartKey};
 use crate::program::Program;
 use crate::progress::Progress;
 
-/// Functions of a module that are known to take too long.
+/// Functions of a batch that are known to take too long.
 const SLOW_MAX: usize = 1000;
 
 /// The parts of a program that are in the cache, or should be.
@@ -30,17 +30,18 @@ pub(super) struct Kept<'a> {
     options: &'a CompileOptions,
     compiler: Compiler,
     seconds_max: u64,
-    keys: Vec<Option<PartKey>>,
-    /// Functions that were given up by processes of their module.
-    slow: BTreeMap<ModuleIdx, Vec<FuncIdx>>,
+    keys: Vec<PartKey>,
+    /// The keys where nothing is given up: what was given up is kept by these.
+    original: Vec<PartKey>,
+    /// Functions that were given up, by the original batch of the process that did.
+    slow: Vec<(Hash, FuncId)>,
     /// Why parts could not be kept, if so.
     failure: Option<io::Error>,
 }
 
-/// Parts of one module, for one process.
+/// Parts for one process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Batch {
-    module: ModuleIdx,
     pub(super) parts: BTreeSet<usize>,
 }
 
@@ -65,16 +66,16 @@ impl<'a> Kept<'a> {
         progress: &dyn Progress,
     ) -> Result<Option<Kept<'a>>, CompileError> {
         // Without reading them: most programs are small.
-        let is_small = program.modules().iter().all(|wasm| wasm.len() <= partition::WHOLE_BYTES);
+        let is_small = program.modules().iter().map(|wasm| wasm.len()).sum::<usize>() <= partition::WHOLE_BYTES;
         if is_small || options.emit != Emit::So {
             return Ok(None);
         }
         let compiler = Compiler::of(awsm).map_err(CompileError::io("reading the compiler"))?;
         let seconds_max = limits.time_max.as_secs();
-        let (slow, failure) = (BTreeMap::new(), None);
-        let mut kept = Kept { cache, program, options, compiler, seconds_max, keys: Vec::new(), slow, failure };
+        let (keys, original, slow, failure) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let mut kept = Kept { cache, program, options, compiler, seconds_max, keys, original, slow, failure };
         kept.find_keys(&[])?;
-        if kept.keys.iter().all(Option::is_none) {
+        if kept.keys.is_empty() {
             return Ok(None);
         }
         if let Err(error) = cache.open() {
@@ -82,7 +83,12 @@ impl<'a> Kept<'a> {
             progress.warn(&format!("{folder}: not used as a cache: {error}; give another folder with --cache, or --no-cache"));
             return Ok(None);
         }
-        kept.slow = kept.groups().into_iter().filter_map(|(module, group)| Some((module, kept.known_slow(group)?))).collect();
+        kept.original.clone_from(&kept.keys);
+        let batches: BTreeSet<[u8; blake3::OUT_LEN]> = kept.keys.iter().map(|key| *key.batch.as_bytes()).collect();
+        for batch in batches.into_iter().map(Hash::from_bytes) {
+            let known = kept.known_slow(batch);
+            kept.slow.extend(known.into_iter().map(|function| (batch, function)));
+        }
         if !kept.slow.is_empty() {
             kept.find_keys(&kept.slow())?;
         }
@@ -91,10 +97,7 @@ impl<'a> Kept<'a> {
 
     /// Functions that are known to take too long.
     pub(super) fn slow(&self) -> Vec<FuncId> {
-        let of = |(&module, functions): (&ModuleIdx, &Vec<FuncIdx>)| {
-            functions.iter().map(move |&function| FuncId { module, function }).collect::<Vec<_>>()
-        };
-        self.slow.iter().flat_map(of).collect()
+        self.slow.iter().map(|&(_, function)| function).collect()
     }
 
     /// Finds the keys anew, after functions were given up.
@@ -106,50 +109,46 @@ impl<'a> Kept<'a> {
     /// Adds the parts that are in the cache to those that are finished.
     pub(super) fn load(&self, finished: &mut BTreeMap<usize, Vec<u8>>) {
         for (index, key) in self.keys.iter().enumerate() {
-            let (Some(key), false) = (key, finished.contains_key(&index)) else { continue };
-            finished.extend(self.cache.get(&key.part).map(|object| (index, object)));
+            if !finished.contains_key(&index) {
+                finished.extend(self.cache.get(&key.part).map(|object| (index, object)));
+            }
         }
     }
 
     /// Says how many parts there are, of those that are kept.
     pub(super) fn report(&self, finished: &BTreeMap<usize, Vec<u8>>, progress: &dyn Progress) {
-        let kept = || (0..self.keys.len()).filter(|&index| self.keys[index].is_some());
-        progress.cached(kept().filter(|index| finished.contains_key(index)).count(), kept().count());
+        progress.cached(finished.len(), self.keys.len());
     }
 
     /// What a process has to be started for before the last; none where all parts that are kept are finished.
     pub(super) fn next(&self, finished: &BTreeMap<usize, Vec<u8>>) -> Option<Batch> {
-        let missing = |index: &usize| !finished.contains_key(index);
-        let missing = (0..self.keys.len()).filter(missing).filter_map(|index| Some((index, self.keys[index]?.module)));
-        let missing: Vec<_> = missing.collect();
-        let &(_, module) = missing.first()?;
-        Some(Batch { module, parts: missing.into_iter().filter(|(_, of)| *of == module).map(|(index, _)| index).collect() })
+        let missing: Vec<usize> = (0..self.keys.len()).filter(|index| !finished.contains_key(index)).collect();
+        let batch = self.keys[*missing.first()?].batch;
+        Some(Batch { parts: missing.into_iter().filter(|&index| self.keys[index].batch == batch).collect() })
     }
 
     /// Whether the part is one that is kept.
     pub(super) fn has(&self, index: usize) -> bool {
-        self.keys.get(index).is_some_and(Option::is_some)
+        index < self.keys.len()
     }
 
     /// Keeps what a batch's process gave for one of its parts.
     pub(super) fn put(&mut self, index: usize, object: &[u8]) {
-        let Some(key) = self.keys.get(index).copied().flatten() else { return };
+        let Some(key) = self.keys.get(index) else { return };
         if self.failure.is_none() {
             self.failure = self.cache.put(&key.part, object).err();
         }
     }
 
-    /// Notes that a batch's process gave a function up: the next compilation does not try it.
+    /// Notes that a batch's process gave a function up: the next compilation does not try it. It is kept for the original batch of the same parts, which has all of
+    /// their functions.
     pub(super) fn give_up(&mut self, batch: &Batch, function: FuncId) {
-        if function.module != batch.module {
-            return;
-        }
-        let functions = self.slow.entry(function.module).or_default();
-        functions.push(function.function);
-        let functions: Vec<u32> = functions.iter().take(SLOW_MAX).map(|function| function.0).collect();
-        let group = self.groups().get(&function.module).copied();
-        if let (Some(group), Ok(text)) = (group, serde_json::to_vec(&functions)) {
-            let id = parts::given_up(group, self.seconds_max);
+        let Some(original) = batch.parts.iter().find_map(|&index| self.original.get(index)) else { return };
+        let original = original.batch;
+        self.slow.push((original, function));
+        let functions = self.slow.iter().filter(|(batch, _)| *batch == original).map(|(_, function)| function);
+        if let Ok(text) = serde_json::to_vec(&functions.take(SLOW_MAX).collect::<Vec<_>>()) {
+            let id = parts::given_up(original, self.seconds_max);
             self.failure = self.failure.take().or(self.cache.put(&id, &text).err());
         }
     }
@@ -166,13 +165,8 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// The modules whose parts are kept.
-    fn groups(&self) -> BTreeMap<ModuleIdx, Hash> {
-        self.keys.iter().flatten().map(|key| (key.module, key.group)).collect()
-    }
-
-    fn known_slow(&self, group: Hash) -> Option<Vec<FuncIdx>> {
-        let functions: Vec<u32> = serde_json::from_slice(&self.cache.get(&parts::given_up(group, self.seconds_max))?).ok()?;
-        Some(functions.into_iter().map(FuncIdx).collect())
+    fn known_slow(&self, batch: Hash) -> Vec<FuncId> {
+        let text = self.cache.get(&parts::given_up(batch, self.seconds_max));
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 }

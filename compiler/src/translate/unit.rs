@@ -39,8 +39,8 @@ pub(crate) struct Unit<'m, 'ctx> {
     types: Vec<FunctionType<'ctx>>,
     /// From where each defined function can be seen.
     visibilities: Vec<Visibility>,
-    /// Where lines count from, in the program.
-    lines_from: u32,
+    /// The line behind which the module's lines begin, and the place in the program for which it stands.
+    lines_from: (u32, u32),
     /// The defined functions, declared when they are first asked for.
     functions: RefCell<Vec<Option<FunctionValue<'ctx>>>>,
 }
@@ -67,7 +67,7 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         part.copies.iter().filter_map(|&copy| module.defined(copy)).for_each(|index| visibilities[index] = Visibility::Copy);
         let functions = RefCell::new(vec![None; module.bodies.len()]);
         let segment = whole.segment;
-        let unit = Unit { whole, module, ir, layout, bounds, segment, types, visibilities, lines_from: 0, functions };
+        let unit = Unit { whole, module, ir, layout, bounds, segment, types, visibilities, lines_from: (0, 0), functions };
         // In the order of the module, since their code gets the order of their declarations.
         for &function in &part.functions {
             unit.function(function);
@@ -75,8 +75,8 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
         unit
     }
 
-    /// The same, whose lines count from a place in the program that is not its start.
-    pub(crate) fn with_lines_from(self, lines_from: u32) -> Unit<'m, 'ctx> {
+    /// The same, whose lines begin behind a line, which stands for a place in the program.
+    pub(crate) fn with_lines_from(self, lines_from: (u32, u32)) -> Unit<'m, 'ctx> {
         Unit { lines_from, ..self }
     }
 
@@ -111,7 +111,8 @@ impl<'m, 'ctx> Unit<'m, 'ctx> {
 
     /// The line that stands for an offset in the module.
     pub(crate) fn line(&self, offset: u32) -> u32 {
-        self.module.wasm_base + offset - self.lines_from
+        let (line, place) = self.lines_from;
+        self.module.wasm_base + offset - place + line
     }
 
     /// How a function is called.
