@@ -365,12 +365,15 @@ fn modules_of_a_component_have_parts_of_their_own() {
             format!("(core module ${name} {body} {write})")
         };
         format!(
-            "(component {} {} (core instance (instantiate $a)) (core instance (instantiate $b)))",
+            "(component {} {} (core instance (instantiate $a)) (core instance $i (instantiate $b))
+               (func $run (result (result)) (canon lift (core func $i \"run\")))
+               (instance $run (export \"run\" (func $run)))
+               (export \"wasi:cli/run@0.2.0\" (instance $run)))",
             module("a", first),
             module("b", second)
         )
     };
-    let one = Engine::new();
+    let one = Engine { tail: "(func (export \"run\") (result i32) (i32.const 0))".to_owned(), ..Engine::new() };
     let two =
         Engine { last: "(func $last (param i32) (result i32) (i32.add (local.get 0) (i32.const 5)))".to_owned(), ..one.clone() };
     let first = cached(folder, &component(&one, &one), &[]);
