@@ -1,7 +1,7 @@
 //! The object code of parts of large modules, kept on disk: the same code is generated once, whatever data stand beside it.
 //!
-//! [`mod@key`] says what a part's code depends on, [`folder`] keeps it. Who asks is the parent of [`crate::isolated`]: it reads the modules itself, so no process
-//! that generates code has a say in where its output is kept.
+//! [`mod@key`] says what a part's code depends on, [`folder`] keeps it. The parent of [`crate::isolated`] asks for it: the parent reads the modules
+//! itself, so no process that generates code has a say in where its output is kept.
 
 mod folder;
 mod key;
