@@ -25,7 +25,10 @@ pub(in crate::measure) fn compile_cpu_s(bench: &mut Bench) -> Result<f64> {
     let module = folder.join("node_modules/@ruby/3.4-wasm-wasi/dist/ruby.wasm");
     let mut awsm = Command::new("bash");
     awsm.args(["-c", TIMED, "bash"]).arg(checkout::program("awsm")?);
-    awsm.args(["compile", "--quiet", "--no-cache", "--allow-unknown-imports", "-j", "1"]).arg(&module).arg("-o").arg(folder.join("ruby.so"));
+    awsm.args(["compile", "--quiet", "--no-cache", "--allow-unknown-imports", "-j", "1"])
+        .arg(&module)
+        .arg("-o")
+        .arg(folder.join("ruby.so"));
     let done = awsm.stdin(Stdio::null()).output().context("cannot run bash")?;
     let said = String::from_utf8_lossy(&done.stderr);
     ensure!(done.status.success(), "awsm compile failed ({}): {said}", done.status);
