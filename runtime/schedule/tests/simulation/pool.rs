@@ -2,18 +2,24 @@
 //!
 //! What is checked at every event stands in `check.rs` and in the functions here that say [`Violation`].
 
+mod ends;
+mod gates;
+mod side;
+
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sledge_schedule::gate::Entrant;
-use sledge_schedule::{Action, Event, FunctionId, Gate, Phase, Requests, Scheduler, Shared, Task, TaskId, TenantId, Why, Work};
+use sledge_schedule::{Action, Event, Phase, Requests, Scheduler, Shared as _, TaskId, Work as _};
 
+use self::gates::{Limits, limits};
+use self::side::{Job, Side};
+pub(crate) use self::side::{Place, World};
 use crate::check::Checks;
 use crate::model::Model;
-use crate::plan::{HOST_MAX, Part, Plan, Random, What};
+use crate::plan::{Part, Plan, Random, What};
 
 /// What must not happen.
 pub(crate) type Violation = String;
@@ -46,51 +52,6 @@ impl Seen {
     }
 }
 
-/// An invocation on its way through queues: what the scheduler is given. It cannot be copied.
-pub(crate) struct Job {
-    pub(crate) index: usize,
-    task: Task,
-    runs: bool,
-    closed: Rc<Cell<bool>>,
-    limits: Rc<Limits>,
-    world: Rc<RefCell<World>>,
-    /// Whether it came to its end.
-    is_over: bool,
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        // A simulation that has failed is dropped wherever it stands.
-        if !self.is_over
-            && let Ok(mut world) = self.world.try_borrow_mut()
-        {
-            // Its place is given back at once, as an admission's is.
-            self.limits.taken.set(self.limits.taken.get() - 1);
-            let _ = world.requests.leave();
-            world.dropped.push(self.index);
-        }
-        if !self.is_over {
-            drop(self.limits.gate.leave(self.runs));
-        }
-    }
-}
-
-impl Work for Job {
-    fn task(&self, id: TaskId) -> Task {
-        Task { id, ..self.task }
-    }
-}
-
-impl Entrant for Job {
-    fn let_in(&mut self) {
-        self.runs = true;
-    }
-
-    fn is_gone(&self) -> bool {
-        self.closed.get()
-    }
-}
-
 /// Everything that is known of an invocation.
 pub(crate) struct Invocation {
     pub(crate) function: usize,
@@ -117,15 +78,6 @@ pub(crate) struct Invocation {
     /// Which of its waits this is, and whether it is done.
     wait: u64,
     wait_is_done: bool,
-}
-
-/// A function's gate, and what the simulation counts itself.
-struct Limits {
-    gate: Gate<Job>,
-    concurrency_max: usize,
-    taken_max: usize,
-    running: Cell<usize>,
-    taken: Cell<usize>,
 }
 
 /// What a worker's thread does.
@@ -174,101 +126,6 @@ pub(crate) struct Worker {
     /// Counts its waits, so that an alarm is known to be of an earlier one.
     waits: u64,
     to_answer: u64,
-}
-
-/// What all workers share.
-pub(crate) struct World {
-    pub(crate) model: Model<Job>,
-    requests: Requests,
-    /// Whether it takes no more.
-    drains: bool,
-    /// Requests that a connection has not read.
-    unread: usize,
-    /// Where jobs went, since that was last looked at: index, worker.
-    moves: Vec<(usize, Place)>,
-    /// Jobs that were dropped before their end, since that was last looked at.
-    dropped: Vec<usize>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// The scheduler or the hands of a worker.
-    Worker(usize),
-    /// Nowhere in particular.
-    Elsewhere,
-}
-
-/// One worker's side of that.
-pub(crate) struct Side {
-    world: Rc<RefCell<World>>,
-    index: usize,
-}
-
-impl Side {
-    fn moved(&self, index: usize, place: Place) {
-        self.world.borrow_mut().moves.push((index, place));
-    }
-}
-
-impl Shared for Side {
-    type Work = Job;
-
-    fn workers(&self) -> usize {
-        self.world.borrow().model.queues.len()
-    }
-
-    fn has_injected(&self) -> bool {
-        !self.world.borrow().model.injector.is_empty()
-    }
-
-    fn take_injected(&mut self) -> Vec<Job> {
-        let jobs = self.world.borrow_mut().model.take_injected();
-        jobs.iter().for_each(|job| self.moved(job.index, Place::Worker(self.index)));
-        jobs
-    }
-
-    fn push(&mut self, job: Job) {
-        self.moved(job.index, Place::Elsewhere);
-        self.world.borrow_mut().model.queues[self.index].push_back(job);
-    }
-
-    fn pop(&mut self) -> Option<Job> {
-        let job = self.world.borrow_mut().model.queues[self.index].pop_front()?;
-        self.moved(job.index, Place::Worker(self.index));
-        Some(job)
-    }
-
-    fn is_queue_empty(&self) -> bool {
-        self.world.borrow().model.queues[self.index].is_empty()
-    }
-
-    fn steal(&mut self) -> usize {
-        self.world.borrow_mut().model.steal(self.index)
-    }
-
-    fn set_backlog(&mut self, backlog: bool) {
-        self.world.borrow_mut().model.set_backlog(self.index, backlog);
-    }
-
-    fn others_are_idle(&self) -> bool {
-        self.world.borrow().model.others_are_idle(self.index)
-    }
-
-    fn busy(&mut self) {
-        self.world.borrow_mut().model.idle[self.index] = false;
-    }
-
-    fn try_idle(&mut self) -> bool {
-        self.world.borrow_mut().model.try_idle(self.index)
-    }
-
-    fn phase(&self) -> Phase {
-        self.world.borrow().requests.phase()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.world.borrow().requests.is_over()
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -497,126 +354,6 @@ impl<'a> Pool<'a> {
             }
         }
         Ok(())
-    }
-
-    /// No request comes any more when the server drains and all that came are read.
-    fn close_when_read(&mut self) {
-        let mut world = self.world.borrow_mut();
-        if world.drains && world.unread == 0 {
-            world.drains = false;
-            let is_last = world.requests.close_source();
-            drop(world);
-            if is_last {
-                (0..self.plan.workers).for_each(|worker| self.wake(worker));
-            }
-        }
-    }
-
-    /// Admits a request, as a connection's task does. The job, if it may run.
-    fn read(&mut self, request: usize) -> Option<Job> {
-        let (function, script, leaves, no_memory) = self.unread[request].clone();
-        let deadline = self.now + self.plan.functions[function].deadline;
-        let index = self.admit(function, script, deadline, None)?;
-        self.invocations[index].no_memory = no_memory;
-        if let Some(leaves) = leaves {
-            self.at(self.now + leaves, Due::Leaves(index));
-        }
-        self.at(deadline, Due::Late(index));
-        self.enter(index)
-    }
-
-    /// A place for one more invocation.
-    fn admit(&mut self, function: usize, script: Vec<Part>, deadline: u64, caller: Option<(usize, u64)>) -> Option<usize> {
-        let limits = Rc::clone(&self.gates[function]);
-        let now = self.time(self.now);
-        if !limits.gate.take(|| now) {
-            self.seen.fault("function full");
-            return None;
-        }
-        limits.taken.set(limits.taken.get() + 1);
-        let has_room = self.world.borrow().requests.enter();
-        if !has_room {
-            let _ = self.world.borrow().requests.leave();
-            self.seen.fault("server full");
-            self.leave(&limits, false);
-            return None;
-        }
-        self.seen.admitted += 1;
-        self.invocations.push(Invocation {
-            function,
-            tenant: self.plan.functions[function].tenant,
-            age: self.seen.admitted as u64,
-            deadline,
-            cpu: 0,
-            entered: 0,
-            is_over: false,
-            started: false,
-            no_memory: false,
-            script: script.into(),
-            closed: Rc::default(),
-            gate: limits,
-            caller,
-            callees: Vec::new(),
-            blocked: None,
-            pends: false,
-            wait: 0,
-            wait_is_done: false,
-        });
-        Some(self.invocations.len() - 1)
-    }
-
-    /// Lets an admitted invocation run, or leaves it at its function's gate.
-    fn enter(&mut self, index: usize) -> Option<Job> {
-        let invocation = &self.invocations[index];
-        let task = Task {
-            id: TaskId(0),
-            tenant: TenantId(invocation.tenant),
-            function: FunctionId(invocation.function as u32),
-            age: invocation.age,
-            arrived: self.time(self.now),
-            deadline: self.time(invocation.deadline),
-            cpu_max: Duration::from_nanos(self.plan.functions[invocation.function].cpu_max),
-            cpu: Duration::ZERO,
-            started: false,
-            level: 0,
-            weight: self.plan.functions[invocation.function].weight,
-        };
-        let job = Job {
-            index,
-            task,
-            runs: false,
-            closed: Rc::clone(&invocation.closed),
-            limits: Rc::clone(&invocation.gate),
-            world: Rc::clone(&self.world),
-            is_over: false,
-        };
-        let job = invocation.gate.gate.enter(job)?;
-        self.entered(&job);
-        Some(job)
-    }
-
-    fn entered(&mut self, job: &Job) {
-        let now = self.now;
-        let invocation = &mut self.invocations[job.index];
-        invocation.entered = now;
-        if job.runs {
-            invocation.gate.running.set(invocation.gate.running.get() + 1);
-        }
-    }
-
-    /// Gives a place at a gate back; what runs in its stead is injected.
-    fn leave(&mut self, limits: &Rc<Limits>, ran: bool) {
-        limits.taken.set(limits.taken.get() - 1);
-        limits.running.set(limits.running.get() - usize::from(ran));
-        let next = limits.gate.leave(ran);
-        if let Some(job) = next {
-            self.entered(&job);
-            self.inject(job);
-        }
-    }
-
-    fn inject(&mut self, job: Job) {
-        self.world.borrow_mut().model.inject(job);
     }
 
     /// Sends the wake-ups that are due on their way.
@@ -925,157 +662,4 @@ impl<'a> Pool<'a> {
         self.checks.left(worker, index, invocation.tenant);
         Ok(Event::Blocked { ran: time, until, work: job })
     }
-
-    fn killed(&mut self, worker: usize, job: Job, why: Why) -> Result<(), Violation> {
-        let index = job.index;
-        let (slack, longest_run) = (self.slack(), self.longest_run());
-        let invocation = &mut self.invocations[index];
-        invocation.blocked = None;
-        let (now, deadline) = (self.now, invocation.deadline);
-        match why {
-            Why::Deadline => {
-                self.seen.fault("deadline");
-                if now < deadline {
-                    return Err(format!("invocation {index} is killed before its deadline"));
-                }
-                let since = deadline.max(invocation.entered);
-                if now > since + slack {
-                    return Err(format!(
-                        "invocation {index} is killed {} us after its deadline, {} may be",
-                        (now - since) / 1_000,
-                        slack / 1_000
-                    ));
-                }
-            }
-            Why::Cpu => {
-                self.seen.fault("processor time");
-                let cpu_max = self.plan.functions[invocation.function].cpu_max;
-                if invocation.cpu < cpu_max || invocation.cpu > cpu_max + longest_run {
-                    return Err(format!("invocation {index} is killed for {} us of {}", invocation.cpu / 1_000, cpu_max / 1_000));
-                }
-            }
-            Why::Overload => {
-                self.seen.fault("overload");
-                if invocation.started {
-                    return Err(format!("invocation {index} is shed, and has begun"));
-                }
-            }
-            Why::Stopping => {
-                self.seen.fault("killed at the end");
-                if self.world.borrow().requests.phase() != Phase::Killing {
-                    return Err(format!("invocation {index} is ended while the server serves"));
-                }
-            }
-        }
-        self.workers[worker].to_answer += 1;
-        self.over(worker, job)
-    }
-
-    /// The longest that a guest is run: a late tick comes in a host call.
-    fn longest_run(&self) -> u64 {
-        self.plan.quantum + self.plan.quantum / 8 + HOST_MAX + 1_000
-    }
-
-    /// How long after its deadline an invocation may still be there: its worker sleeps or runs another, hands it off in vain, looks after connections meanwhile.
-    fn slack(&self) -> u64 {
-        6 * (self.longest_run() + 10 * IO) + 2 * WAKE_MAX
-    }
-
-    /// An invocation is over.
-    fn over(&mut self, worker: usize, mut job: Job) -> Result<(), Violation> {
-        job.is_over = true;
-        let (index, runs) = (job.index, job.runs);
-        let invocation = &mut self.invocations[index];
-        if std::mem::replace(&mut invocation.is_over, true) {
-            return Err(format!("invocation {index} ends twice"));
-        }
-        self.checks.left(worker, index, invocation.tenant);
-        let gate = Rc::clone(&invocation.gate);
-        self.checks.gate(index, gate.running.get(), gate.concurrency_max)?;
-        self.checks.gate(index, gate.taken.get(), gate.taken_max)?;
-        let _ = self.world.borrow().requests.leave();
-        self.leave(&gate, runs);
-        self.ended(index);
-        Ok(())
-    }
-
-    /// The consequences of an invocation's end for others.
-    fn ended(&mut self, index: usize) {
-        let invocation = &mut self.invocations[index];
-        let (caller, callees) = (invocation.caller, std::mem::take(&mut invocation.callees));
-        for callee in callees {
-            if !self.invocations[callee].is_over {
-                self.seen.fault("callee of what ended");
-                self.close(callee);
-            }
-        }
-        if let Some((caller, wait)) = caller
-            && self.invocations[caller].wait == wait
-            && !self.invocations[caller].is_over
-        {
-            self.invocations[caller].wait_is_done = true;
-            self.wake_task(caller);
-        }
-        let world = self.world.borrow();
-        let is_last = world.requests.count() == 0 && world.requests.phase() != Phase::Serving;
-        drop(world);
-        if is_last {
-            (0..self.plan.workers).for_each(|worker| self.wake(worker));
-        }
-    }
-
-    /// What was dropped has waited at a gate, and its client has gone; nothing else is ever dropped.
-    fn note_dropped(&mut self) -> Result<(), Violation> {
-        let dropped = std::mem::take(&mut self.world.borrow_mut().dropped);
-        for index in dropped {
-            let invocation = &mut self.invocations[index];
-            if invocation.started || invocation.is_over || !invocation.closed.get() {
-                return Err(format!("invocation {index} is dropped"));
-            }
-            invocation.is_over = true;
-            self.seen.fault("gone at the gate");
-            self.ended(index);
-        }
-        Ok(())
-    }
-
-    fn note_moves(&mut self) {
-        let moves = std::mem::take(&mut self.world.borrow_mut().moves);
-        for (index, place) in moves {
-            self.checks.moved(index, self.invocations[index].tenant, place);
-        }
-    }
-
-    /// What is left when nothing happens any more.
-    fn end(mut self) -> Result<Seen, Violation> {
-        if let Some(index) = self.invocations.iter().position(|invocation| !invocation.is_over) {
-            let invocation = &self.invocations[index];
-            let (started, blocked) = (invocation.started, invocation.blocked);
-            return Err(format!("invocation {index} is lost: started: {started}, blocked: {blocked:?}"));
-        }
-        if let Some(worker) = self.workers.iter().position(|worker| !matches!(worker.thread, Thread::Left)) {
-            return Err(format!("worker {worker} does not leave"));
-        }
-        let world = self.world.borrow();
-        let is_empty = world.model.injector.is_empty() && world.model.queues.iter().all(VecDeque::is_empty);
-        if !is_empty || world.requests.count() > 0 {
-            return Err(format!("{} requests are left", world.requests.count()));
-        }
-        if let Some(gate) = self.gates.iter().find(|gate| gate.running.get() + gate.taken.get() > 0) {
-            return Err(format!("a gate is left with {} that run and {} taken", gate.running.get(), gate.taken.get()));
-        }
-        self.seen.stolen = self.workers.iter_mut().map(|worker| worker.scheduler.take_stolen() as usize).sum();
-        Ok(self.seen)
-    }
-}
-
-fn limits(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Rc<Limits> {
-    let taken_max = concurrency_max.zip(queue_max).map_or(usize::MAX, |(running, waiting)| running + waiting);
-    Rc::new(Limits {
-        gate: Gate::new(concurrency_max, queue_max),
-        concurrency_max: concurrency_max.unwrap_or(usize::MAX),
-        taken_max,
-        running: Cell::new(0),
-        taken: Cell::new(0),
-    })
 }

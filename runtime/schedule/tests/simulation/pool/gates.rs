@@ -1,0 +1,160 @@
+//! Requests on their way to a worker: through the server's count and their function's gate.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sledge_schedule::{FunctionId, Gate, Task, TaskId, TenantId};
+
+use super::side::Job;
+use super::{Due, Invocation, Pool};
+use crate::plan::Part;
+
+/// A function's gate, and what the simulation counts itself.
+pub(super) struct Limits {
+    pub(super) gate: Gate<Job>,
+    pub(super) concurrency_max: usize,
+    pub(super) taken_max: usize,
+    pub(super) running: Cell<usize>,
+    pub(super) taken: Cell<usize>,
+}
+
+impl Pool<'_> {
+    /// No request comes any more when the server drains and all that came are read.
+    pub(super) fn close_when_read(&mut self) {
+        let mut world = self.world.borrow_mut();
+        if world.drains && world.unread == 0 {
+            world.drains = false;
+            let is_last = world.requests.close_source();
+            drop(world);
+            if is_last {
+                (0..self.plan.workers).for_each(|worker| self.wake(worker));
+            }
+        }
+    }
+
+    /// Admits a request, as a connection's task does. The job, if it may run.
+    pub(super) fn read(&mut self, request: usize) -> Option<Job> {
+        let (function, script, leaves, no_memory) = self.unread[request].clone();
+        let deadline = self.now + self.plan.functions[function].deadline;
+        let index = self.admit(function, script, deadline, None)?;
+        self.invocations[index].no_memory = no_memory;
+        if let Some(leaves) = leaves {
+            self.at(self.now + leaves, Due::Leaves(index));
+        }
+        self.at(deadline, Due::Late(index));
+        self.enter(index)
+    }
+
+    /// A place for one more invocation.
+    pub(super) fn admit(
+        &mut self,
+        function: usize,
+        script: Vec<Part>,
+        deadline: u64,
+        caller: Option<(usize, u64)>,
+    ) -> Option<usize> {
+        let limits = Rc::clone(&self.gates[function]);
+        let now = self.time(self.now);
+        if !limits.gate.take(|| now) {
+            self.seen.fault("function full");
+            return None;
+        }
+        limits.taken.set(limits.taken.get() + 1);
+        let has_room = self.world.borrow().requests.enter();
+        if !has_room {
+            let _ = self.world.borrow().requests.leave();
+            self.seen.fault("server full");
+            self.leave(&limits, false);
+            return None;
+        }
+        self.seen.admitted += 1;
+        self.invocations.push(Invocation {
+            function,
+            tenant: self.plan.functions[function].tenant,
+            age: self.seen.admitted as u64,
+            deadline,
+            cpu: 0,
+            entered: 0,
+            is_over: false,
+            started: false,
+            no_memory: false,
+            script: script.into(),
+            closed: Rc::default(),
+            gate: limits,
+            caller,
+            callees: Vec::new(),
+            blocked: None,
+            pends: false,
+            wait: 0,
+            wait_is_done: false,
+        });
+        Some(self.invocations.len() - 1)
+    }
+
+    /// Lets an admitted invocation run, or leaves it at its function's gate.
+    pub(super) fn enter(&mut self, index: usize) -> Option<Job> {
+        let invocation = &self.invocations[index];
+        let task = Task {
+            id: TaskId(0),
+            tenant: TenantId(invocation.tenant),
+            function: FunctionId(invocation.function as u32),
+            age: invocation.age,
+            arrived: self.time(self.now),
+            deadline: self.time(invocation.deadline),
+            cpu_max: Duration::from_nanos(self.plan.functions[invocation.function].cpu_max),
+            cpu: Duration::ZERO,
+            started: false,
+            level: 0,
+            weight: self.plan.functions[invocation.function].weight,
+        };
+        let job = Job {
+            index,
+            task,
+            runs: false,
+            closed: Rc::clone(&invocation.closed),
+            limits: Rc::clone(&invocation.gate),
+            world: Rc::clone(&self.world),
+            is_over: false,
+        };
+        let job = invocation.gate.gate.enter(job)?;
+        self.entered(&job);
+        Some(job)
+    }
+
+    pub(super) fn entered(&mut self, job: &Job) {
+        let now = self.now;
+        let invocation = &mut self.invocations[job.index];
+        invocation.entered = now;
+        if job.runs {
+            invocation.gate.running.set(invocation.gate.running.get() + 1);
+        }
+    }
+
+    /// Gives a place at a gate back; what runs in its stead is injected.
+    pub(super) fn leave(&mut self, limits: &Rc<Limits>, ran: bool) {
+        limits.taken.set(limits.taken.get() - 1);
+        limits.running.set(limits.running.get() - usize::from(ran));
+        let next = limits.gate.leave(ran);
+        if let Some(job) = next {
+            self.entered(&job);
+            self.inject(job);
+        }
+    }
+
+    pub(super) fn inject(&mut self, job: Job) {
+        self.world.borrow_mut().model.inject(job);
+    }
+}
+
+/// A function's gate.
+pub(super) fn limits(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Rc<Limits> {
+    let taken_max = concurrency_max.zip(queue_max).map_or(usize::MAX, |(running, waiting)| running + waiting);
+    Rc::new(Limits {
+        gate: Gate::new(concurrency_max, queue_max),
+        concurrency_max: concurrency_max.unwrap_or(usize::MAX),
+        taken_max,
+        running: Cell::new(0),
+        taken: Cell::new(0),
+    })
+}
