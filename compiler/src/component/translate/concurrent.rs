@@ -386,6 +386,10 @@ impl Builder<'_> {
         glue.pair(instance.as_u32(), self.record(instance), readable, writable)
     }
 
+    fn end(&self, instance: RuntimeComponentInstanceIndex, entry: u32, is_future: bool) -> End {
+        End { instance: instance.as_u32(), record: self.record(instance), entry, is_future }
+    }
+
     /// An end of streams of that type, and what they carry.
     fn stream(
         &self,
@@ -394,8 +398,7 @@ impl Builder<'_> {
         kind: u32,
     ) -> (End, Option<InterfaceType>) {
         let ty = self.types[ty].ty;
-        let entry = kind | ty.as_u32();
-        (End { instance: instance.as_u32(), record: self.record(instance), entry, is_future: false }, self.types[ty].payload)
+        (self.end(instance, kind | ty.as_u32(), false), self.types[ty].payload)
     }
 
     /// The same of futures.
@@ -406,8 +409,7 @@ impl Builder<'_> {
         kind: u32,
     ) -> (End, Option<InterfaceType>) {
         let ty = self.types[ty].ty;
-        let entry = kind | ty.as_u32();
-        (End { instance: instance.as_u32(), record: self.record(instance), entry, is_future: true }, self.types[ty].payload)
+        (self.end(instance, kind | ty.as_u32(), true), self.types[ty].payload)
     }
 
     /// Reads or writes.
