@@ -294,14 +294,7 @@ mod tests {
     /// In a thread: a filter of one thread holds for what that thread makes, and no other.
     #[test]
     fn what_is_not_in_the_list_is_refused_and_threads_go_on() {
-        let thread = std::thread::spawn(|| {
-            rustix::thread::set_no_new_privs(true).unwrap();
-            for filter in filters(false).unwrap() {
-                if let Err(error) = seccompiler::apply_filter(&filter) {
-                    eprintln!("not tested, the kernel takes no filter: {error}");
-                    return;
-                }
-            }
+        confined(false, || {
             let denied =
                 |what: std::io::Result<()>| what.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
             assert!(denied(std::process::Command::new("/bin/true").status().map(drop)), "a program was executed");
@@ -314,23 +307,29 @@ mod tests {
             assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_err());
             assert!(std::fs::read_to_string("/proc/thread-self/status").unwrap().contains("Seccomp:\t2"));
         });
-        thread.join().unwrap();
     }
 
     #[test]
     fn sockets_of_functions_are_bound_where_there_may_be_any() {
-        let thread = std::thread::spawn(|| {
+        confined(true, || {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            assert!(socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::RAW, None).is_err(), "a raw socket");
+        });
+    }
+
+    /// Runs something in a thread that is confined, unless the kernel takes no filter.
+    fn confined(has_sockets: bool, then: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::spawn(move || {
             rustix::thread::set_no_new_privs(true).unwrap();
-            for filter in filters(true).unwrap() {
+            for filter in filters(has_sockets).unwrap() {
                 if let Err(error) = seccompiler::apply_filter(&filter) {
                     eprintln!("not tested, the kernel takes no filter: {error}");
                     return;
                 }
             }
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-            assert!(socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::RAW, None).is_err(), "a raw socket");
+            then();
         });
         thread.join().unwrap();
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::host::canonical::Look;
 use crate::host::wasi::descriptors::Open;
@@ -63,26 +63,12 @@ impl Watched {
 
     /// Whether something can be read or accepted; otherwise what looks is woken when it may be so.
     pub(super) fn read_ready(&self, look: &Look<'_>) -> bool {
-        self.ready(PollFlags::IN, || match self.0.poll_read_ready(&mut look.context()) {
-            Poll::Ready(Ok(mut guard)) => {
-                guard.clear_ready();
-                true
-            }
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        })
+        self.ready(PollFlags::IN, || forget(self.0.poll_read_ready(&mut look.context())))
     }
 
     /// The same for writing.
     pub(super) fn write_ready(&self, look: &Look<'_>) -> bool {
-        self.ready(PollFlags::OUT, || match self.0.poll_write_ready(&mut look.context()) {
-            Poll::Ready(Ok(mut guard)) => {
-                guard.clear_ready();
-                true
-            }
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        })
+        self.ready(PollFlags::OUT, || forget(self.0.poll_write_ready(&mut look.context())))
     }
 
     /// Asks the kernel first, since what the runtime has noted may be used up by now. `noted` asks the runtime, and has it forget what it had noted.
@@ -103,5 +89,17 @@ impl Watched {
 impl AsFd for Watched {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.get_ref().as_fd()
+    }
+}
+
+/// Whether the runtime had noted that it is ready, which it forgets.
+fn forget<T: AsRawFd>(noted: Poll<io::Result<AsyncFdReadyGuard<'_, T>>>) -> bool {
+    match noted {
+        Poll::Ready(Ok(mut guard)) => {
+            guard.clear_ready();
+            true
+        }
+        Poll::Ready(Err(_)) => true,
+        Poll::Pending => false,
     }
 }
