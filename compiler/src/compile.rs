@@ -108,7 +108,7 @@ fn generate(
         return artifact::relocatable(outputs, cpu.arch);
     }
     let code = outputs.into_iter().zip(0..).map(|(object, index)| {
-        CodeObject::read(object, index, DefaultRow::Call, &lines(&parts[index as usize], sources, options.emit))
+        CodeObject::read(object, index, DefaultRow::Call, lines(&parts[index as usize], sources, options.emit))
     });
     let code = code.collect::<Result<Vec<_>, _>>()?;
     let description = composition.map(|composition| composition.described(whole.modules, whole.linked));

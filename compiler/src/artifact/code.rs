@@ -17,6 +17,8 @@ pub(crate) struct CodeObject {
     pub(crate) text: Text,
     /// Index of the code range.
     index: u32,
+    /// What its lines stand for.
+    pub(super) lines: Lines,
     /// Functions defined in it by symbol: offset and size.
     functions: HashMap<String, (u32, u32)>,
     /// Symbols that it wants from elsewhere.
@@ -41,7 +43,7 @@ impl CodeObject {
     ///
     /// # Errors
     /// When it is not what code generation should produce: a bug.
-    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow, lines: &Lines) -> Result<CodeObject, CompileError> {
+    pub(crate) fn read(bytes: Vec<u8>, index: u32, default: DefaultRow, lines: Lines) -> Result<CodeObject, CompileError> {
         let file = object::File::parse(bytes.as_slice()).map_err(broken)?;
         let text = file.section_by_name(".text").ok_or_else(|| broken("no .text"))?;
         if let Some(other) = executable_sections(&file).find(|&section| section != text.index()) {
@@ -59,13 +61,13 @@ impl CodeObject {
                 functions.insert(name.to_owned(), (offset, size));
             }
         }
-        let mut rows = trap_table::read(&file, text.index(), lines)?;
+        let mut rows = trap_table::read(&file, text.index(), &lines)?;
         let trap = if default == DefaultRow::Access { awsm_abi::TrapCode::MemoryOutOfBounds.number() } else { 0 };
         let starts = functions.values().filter(|(_, size)| *size > 0);
         let starts = starts.map(|&(code_offset, _)| TrapRow { code_offset, wasm_offset: 0, trap }).collect();
         trap_table::add_starts(&mut rows, starts);
         let text = Text { bytes: text.size(), trap_rows: rows };
-        Ok(CodeObject { text, index, functions, undefined, bytes })
+        Ok(CodeObject { text, index, lines, functions, undefined, bytes })
     }
 
     /// Where a function is and how large; none when it was dropped.

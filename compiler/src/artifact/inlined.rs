@@ -19,7 +19,7 @@ pub(super) fn read(code: &[CodeObject], modules: &[ModuleParts<'_>]) -> Result<V
     let mut inlined = Vec::new();
     for (text, object) in code.iter().enumerate() {
         if inlined.len() < INLINED_MAX && is_of_several(object, modules) {
-            read_one(&object.bytes, text as u32, &mut inlined)?;
+            read_one(object, text as u32, &mut inlined)?;
         }
     }
     inlined.sort_unstable();
@@ -35,8 +35,8 @@ fn is_of_several(object: &CodeObject, modules: &[ModuleParts<'_>]) -> bool {
     of.next().is_some_and(|first| of.any(|other| other != first))
 }
 
-fn read_one(bytes: &[u8], text: u32, inlined: &mut Vec<Inlined>) -> Result<(), CompileError> {
-    let file = object::File::parse(bytes).map_err(broken)?;
+fn read_one(object: &CodeObject, text: u32, inlined: &mut Vec<Inlined>) -> Result<(), CompileError> {
+    let file = object::File::parse(object.bytes.as_slice()).map_err(broken)?;
     let sections = DwarfSections::load(|id: SectionId| section(&file, id.name()))?;
     let dwarf = sections.borrow(|data| EndianSlice::new(data, LittleEndian));
     let mut units = dwarf.units();
@@ -47,9 +47,11 @@ fn read_one(bytes: &[u8], text: u32, inlined: &mut Vec<Inlined>) -> Result<(), C
             if entry.tag() != constants::DW_TAG_inlined_subroutine {
                 continue;
             }
-            let Some(AttributeValue::Udata(call)) = entry.attr_value(constants::DW_AT_call_line) else { continue };
+            let Some(AttributeValue::Udata(line)) = entry.attr_value(constants::DW_AT_call_line) else { continue };
+            let line = u32::try_from(line).map_err(broken)?;
+            // A call without a line: LLVM could not attribute it to one place.
+            let Some(call) = object.lines.place(line) else { continue };
             let depth = u32::try_from(entry.depth()).map_err(broken)?;
-            let call = u32::try_from(call).map_err(broken)?;
             let mut ranges = dwarf.die_ranges(&unit, entry).map_err(broken)?;
             while let Some(range) = ranges.next().map_err(broken)? {
                 let start = u32::try_from(range.begin).map_err(broken)?;

@@ -35,7 +35,7 @@ pub(crate) fn build(
     machine.adopt(&module);
     retain(&module, machine, wanted, &text_symbol(text_index))?;
     let object = machine.object(&module)?;
-    CodeObject::read(object, text_index, DefaultRow::Access, &Lines::own()).map(Some)
+    CodeObject::read(object, text_index, DefaultRow::Access, Lines::own()).map(Some)
 }
 
 fn text(arch: Arch) -> String {
