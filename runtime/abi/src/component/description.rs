@@ -112,20 +112,25 @@ impl Description {
     }
 
     /// What was being done, by where functions were as it stopped, innermost first: each one's module, index and offset in the module. `roles` gives the role of
-    /// a module, where it has one.
+    /// a module, where it has one. None where a module's instances have several roles: which of them it was is not known.
     pub fn doing(
         &self,
         frames: impl IntoIterator<Item = (u32, u32, u32)>,
         role: impl Fn(u32) -> Option<Role>,
     ) -> Option<Doing<'_>> {
-        frames.into_iter().find_map(|(module, function, offset)| match role(module)? {
-            Role::Code(instance) => Some(Doing::Running(instance)),
-            Role::Adapter => self.call(module, function).map(|call| {
-                let direction = if offset <= call.at { Direction::Arguments } else { Direction::Results };
-                Doing::Passing(call, direction)
-            }),
-            Role::State | Role::Glue => None,
-        })
+        for (module, function, offset) in frames {
+            match role(module)? {
+                Role::State | Role::Glue => {}
+                Role::Code(instance) => return Some(Doing::Running(instance)),
+                Role::Adapter => {
+                    if let Some(call) = self.call(module, function) {
+                        let direction = if offset <= call.at { Direction::Arguments } else { Direction::Results };
+                        return Some(Doing::Passing(call, direction));
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// The same in words.
@@ -227,7 +232,8 @@ mod tests {
         // A helper of the adapter is not the call itself.
         assert_eq!(words(&[(2, 5, 300), (2, 4, 110), (3, 0, 7)]).as_deref(), Some(greet));
         assert_eq!(words(&[(0, 1, 5), (1, 0, 7), (2, 4, 100)]).as_deref(), Some("instance `app`"));
-        assert_eq!(words(&[(9, 0, 0)]), None);
+        // Where it is not known which instance ran, those around it did not do it.
+        assert_eq!(words(&[(0, 1, 5), (9, 0, 0), (3, 0, 7)]), None);
         let direction = |offset| match description.doing([(2, 4, offset)], role) {
             Some(Doing::Passing(_, direction)) => Some(direction),
             _ => None,
