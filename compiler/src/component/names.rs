@@ -6,15 +6,19 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use awsm_abi::limits::COMPONENT_NAME_BYTES_MAX;
+use awsm_abi::limits::{COMPONENT_INSTANCES_MAX, COMPONENT_NAME_BYTES_MAX};
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentName, ComponentNameSectionReader, ComponentOuterAliasKind,
     KnownCustom, Parser, Payload,
 };
 
-/// The name of each of so many component instances, as far as it is known. `component` is valid.
+/// The name of each of so many component instances, as far as it is known; where there are more than an artifact names, of as many as it may, and none is known.
+/// `component` is valid.
 pub(super) fn of_instances(component: &[u8], count: usize) -> Vec<Option<String>> {
-    let unknown = || vec![None; count];
+    let unknown = || vec![None; count.min(COMPONENT_INSTANCES_MAX)];
+    if count > COMPONENT_INSTANCES_MAX {
+        return unknown();
+    }
     let Some(root) = read(component) else { return unknown() };
     let mut maker = Maker { names: Vec::new(), count_max: count };
     match maker.instantiate(&root, &Made::default(), None, 0) {
@@ -327,6 +331,7 @@ mod tests {
         // Another number is another component.
         assert_eq!(names(text, 8), some(&[""; 8]));
         assert_eq!(names(text, 6), some(&[""; 6]));
+        assert_eq!(names(text, usize::MAX), some(&[""; COMPONENT_INSTANCES_MAX]));
     }
 
     #[test]

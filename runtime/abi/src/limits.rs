@@ -82,6 +82,9 @@ pub const MODULES_MAX: usize = 1_000;
 /// The world of a component, as an artifact says it in WIT.
 pub const WORLD_BYTES_MAX: usize = 64 << 10;
 
+/// Component instances of an artifact that it names.
+pub const COMPONENT_INSTANCES_MAX: usize = 10_000;
+
 /// Calls between the component instances of an artifact that it names.
 pub const COMPONENT_CALLS_MAX: usize = 100_000;
 

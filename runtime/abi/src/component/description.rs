@@ -13,7 +13,8 @@ use crate::descriptor::Descriptor;
 pub struct Description {
     /// Its imports and exports, in WIT; empty where they are not known. At most [`WORLD_BYTES_MAX`](crate::limits::WORLD_BYTES_MAX).
     pub world: String,
-    /// The names of its component instances, in the order in which they are made. The first is the component itself.
+    /// The names of its component instances, in the order in which they are made. The first is the component itself. Where there are more than
+    /// [`COMPONENT_INSTANCES_MAX`](crate::limits::COMPONENT_INSTANCES_MAX), so many, without names.
     pub instances: Vec<Option<String>>,
     /// What each step of the plan is.
     pub roles: Vec<Role>,

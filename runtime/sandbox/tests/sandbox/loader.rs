@@ -173,6 +173,11 @@ fn descriptors_that_contradict_themselves_are_refused() {
             let instances = vec![Some("a".repeat(257))];
             parts.descriptor.component = Some(Description { instances, roles, ..Description::default() });
         }),
+        ("component with many instances", &|parts| {
+            let roles = vec![Role::State; parts.descriptor.plan.len()];
+            let instances = vec![None; awsm_abi::limits::COMPONENT_INSTANCES_MAX + 1];
+            parts.descriptor.component = Some(Description { instances, roles, ..Description::default() });
+        }),
         ("code range beyond the code", &|parts| parts.texts[0].bytes = 1 << 40),
         ("function type with many results", &|parts| module(parts).types[0].ty.results = vec![ValType::I32; 1001]),
     ];
