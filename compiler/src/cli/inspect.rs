@@ -44,8 +44,11 @@ fn is_component(bytes: &[u8]) -> bool {
 
 /// What there is to say of a component that was not compiled. One that cannot be compiled as it is may be a part of others.
 fn describe_component(name: &str, bytes: &[u8]) -> Result<String> {
-    let world = Outline::world(bytes);
     let outline = Outline::of(&Program::of(bytes));
+    let world = match &outline {
+        Ok(outline) => Some(outline.description.world.clone()).filter(|world| !world.is_empty()),
+        Err(_) => Outline::world(bytes),
+    };
     let mut text = format!("{:<13}{name}\n{:<13}{} bytes\n", "component", "file", bytes.len());
     let outline = match (outline, &world) {
         (Ok(outline), _) => Ok(outline),

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use awsm_abi::limits::WORLD_BYTES_MAX;
-use wit_component::WitPrinter;
+use wit_component::{Output, WitPrinter};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{PackageId, Resolve};
 
@@ -30,9 +30,82 @@ pub(crate) fn text(component: &[u8]) -> Option<String> {
 }
 
 fn print(resolve: &Resolve, package: PackageId, others: &[PackageId]) -> Option<String> {
-    let mut printer = WitPrinter::default();
+    let mut printer = WitPrinter::new(Bounded::default());
     printer.emit_docs(false);
     printer.print(resolve, package, others).ok()?;
-    let text = printer.output.to_string();
-    (text.len() <= WORLD_BYTES_MAX).then_some(text)
+    let Bounded { text, is_too_long, .. } = printer.output;
+    (!is_too_long).then_some(text)
+}
+
+/// Text, indented by two spaces, of which no more is kept than an artifact says: a component can say the same long names over and over.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+    /// Whether there was more.
+    is_too_long: bool,
+    indent: usize,
+    /// Whether a line begins that is not indented yet.
+    is_at_start: bool,
+}
+
+impl Output for Bounded {
+    fn push_str(&mut self, text: &str) {
+        self.is_too_long |= self.text.len() + text.len() > WORLD_BYTES_MAX;
+        if !self.is_too_long {
+            self.text.push_str(text);
+        }
+    }
+
+    fn indent_if_needed(&mut self) -> bool {
+        let is_needed = std::mem::take(&mut self.is_at_start);
+        if is_needed {
+            (0..self.indent).for_each(|_| self.push_str("  "));
+        }
+        is_needed
+    }
+
+    fn indent_and_print(&mut self, text: &str) {
+        self.indent_if_needed();
+        self.push_str(text);
+    }
+
+    fn indent_start(&mut self) {
+        self.push_str(" {");
+        self.indent += 1;
+        self.newline();
+    }
+
+    fn indent_end(&mut self) {
+        self.indent = self.indent.saturating_sub(1);
+        self.indent_and_print("}");
+        self.newline();
+    }
+
+    fn newline(&mut self) {
+        self.push_str("\n");
+        self.is_at_start = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_kept_than_an_artifact_says() {
+        let mut output = Bounded::default();
+        output.indent_start();
+        output.str(&"a".repeat(WORLD_BYTES_MAX - 5));
+        assert_eq!((output.text.len(), output.is_too_long), (WORLD_BYTES_MAX, false));
+        output.indent_end();
+        output.str("b");
+        assert_eq!((output.text.len(), output.is_too_long), (WORLD_BYTES_MAX, true));
+    }
+
+    #[test]
+    fn lines_are_indented() {
+        let component = wat::parse_str(r#"(component (import "a" (func (param "b" u32))))"#).expect("a component");
+        let world = text(&component).expect("a world");
+        assert!(world.contains("world root {\n  import a: func(b: u32);\n}\n"), "{world}");
+    }
 }
