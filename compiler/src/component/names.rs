@@ -20,9 +20,9 @@ pub(super) fn of_instances(component: &[u8], count: usize) -> Vec<Option<String>
         return unknown();
     }
     let Some(root) = read(component) else { return unknown() };
-    let mut maker = Maker { names: Vec::new(), count_max: count };
+    let mut maker = Maker { names: Vec::new(), count_max: count, work: 0 };
     match maker.instantiate(&root, &Made::default(), None, 0) {
-        Some(_) if maker.names.len() == count => maker.names,
+        Some(_) if maker.names.len() == count => maker.names.iter().map(|name| name.as_deref().map(str::to_owned)).collect(),
         _ => unknown(),
     }
 }
@@ -30,11 +30,11 @@ pub(super) fn of_instances(component: &[u8], count: usize) -> Vec<Option<String>
 /// A component, as far as it has to do with instances.
 #[derive(Default)]
 struct Component {
-    name: Option<String>,
+    name: Option<Rc<str>>,
     steps: Vec<Step>,
     /// Names by index.
-    instances: HashMap<u32, String>,
-    components: HashMap<u32, String>,
+    instances: HashMap<u32, Rc<str>>,
+    components: HashMap<u32, Rc<str>>,
 }
 
 /// What is a component or an instance: its kind, and its index or place.
@@ -47,55 +47,63 @@ enum Kind {
 /// What a component does, in its order.
 enum Step {
     Define(Rc<Component>),
-    Import(Kind, String),
-    Instantiate { component: u32, arguments: Vec<(Kind, String, u32)> },
-    Bundle(Vec<(Kind, String, u32)>),
-    Alias(Kind, u32, String),
+    Import(Kind, Rc<str>),
+    Instantiate { component: u32, arguments: Vec<(Kind, Rc<str>, u32)> },
+    Bundle(Vec<(Kind, Rc<str>, u32)>),
+    Alias(Kind, u32, Rc<str>),
     AliasOuter { count: u32, index: u32 },
-    Export(Kind, String, u32),
+    Export(Kind, Rc<str>, u32),
 }
+
+/// The components of each component around one, innermost first.
+type Outer = Rc<[Rc<[Option<Defined>]>]>;
 
 /// What there is in a component instance.
 #[derive(Clone, Default)]
 struct Made {
     components: Vec<Option<Defined>>,
     instances: Vec<Option<Rc<Exports>>>,
-    /// Components of the components around it, innermost first.
-    outer: Vec<Rc<Vec<Option<Defined>>>>,
+    outer: Outer,
 }
 
 /// A component where it is defined, and what it sees there.
 #[derive(Clone)]
 struct Defined {
     component: Rc<Component>,
-    outer: Vec<Rc<Vec<Option<Defined>>>>,
-    name: Option<String>,
+    outer: Outer,
+    name: Option<Rc<str>>,
 }
 
 /// What an instance exports, and which of all it is, if it is one of a component.
 #[derive(Default)]
 struct Exports {
     number: Option<usize>,
-    components: HashMap<String, Defined>,
-    instances: HashMap<String, Rc<Exports>>,
+    components: HashMap<Rc<str>, Defined>,
+    instances: HashMap<Rc<str>, Rc<Exports>>,
 }
 
 /// Makes instances.
 struct Maker {
-    names: Vec<Option<String>>,
+    names: Vec<Option<Rc<str>>>,
     count_max: usize,
+    /// What it has done, in things that it looked at or copied.
+    work: usize,
 }
 
 /// Nesting of components, and likewise of instances, that is followed.
 const DEPTH_MAX: usize = 100;
 
+/// Work that is done for names: a component can define and instantiate others so that each step copies all that came before.
+const WORK_MAX: usize = 1 << 20;
+
 impl Maker {
     /// Makes an instance, and all instances in it. None where it cannot be followed.
-    fn instantiate(&mut self, component: &Component, given: &Made, name: Option<String>, depth: usize) -> Option<Exports> {
+    fn instantiate(&mut self, component: &Component, given: &Made, name: Option<Rc<str>>, depth: usize) -> Option<Exports> {
         let number = self.names.len();
         if number >= self.count_max || depth > DEPTH_MAX {
             return None;
         }
+        self.work(component.steps.len())?;
         self.names.push(name.or_else(|| component.name.clone()));
         let mut made = Made { outer: given.outer.clone(), ..Made::default() };
         let (mut components, mut instances) = (given.components.iter(), given.instances.iter());
@@ -104,8 +112,9 @@ impl Maker {
             match step {
                 Step::Define(defined) => {
                     let index = made.components.len() as u32;
-                    let mut outer = vec![Rc::new(made.components.clone())];
-                    outer.extend(made.outer.iter().cloned());
+                    self.work(made.components.len() + made.outer.len() + 1)?;
+                    let own = Rc::from(made.components.as_slice());
+                    let outer = std::iter::once(own).chain(made.outer.iter().cloned()).collect();
                     let name = component.components.get(&index).cloned().or_else(|| defined.name.clone());
                     made.components.push(Some(Defined { component: defined.clone(), outer, name }));
                 }
@@ -113,6 +122,7 @@ impl Maker {
                 Step::Import(Kind::Instance, _) => made.instances.push(instances.next().cloned().flatten()),
                 Step::Instantiate { component: index, arguments } => {
                     let defined = made.components.get(*index as usize)?.clone()?;
+                    self.work(defined.component.steps.len() + arguments.len())?;
                     let given = made.given(&defined, arguments)?;
                     let place = made.instances.len() as u32;
                     let name = component.instances.get(&place).cloned().or(defined.name);
@@ -120,6 +130,7 @@ impl Maker {
                     made.instances.push(Some(Rc::new(inner)));
                 }
                 Step::Bundle(items) => {
+                    self.work(items.len())?;
                     let mut bundle = Exports::default();
                     for (kind, name, index) in items {
                         self.export(&mut bundle, &made, *kind, name, *index);
@@ -157,20 +168,26 @@ impl Maker {
         Some(exports)
     }
 
+    /// Counts what is about to be done; none where that is too much.
+    fn work(&mut self, work: usize) -> Option<()> {
+        self.work += work;
+        (self.work <= WORK_MAX).then_some(())
+    }
+
     /// Exports something. An instance that has no name is called what it is exported as.
-    fn export(&mut self, exports: &mut Exports, made: &Made, kind: Kind, name: &str, index: u32) {
+    fn export(&mut self, exports: &mut Exports, made: &Made, kind: Kind, name: &Rc<str>, index: u32) {
         match kind {
             Kind::Component => {
                 if let Some(Some(component)) = made.components.get(index as usize) {
-                    exports.components.insert(name.to_owned(), component.clone());
+                    exports.components.insert(name.clone(), component.clone());
                 }
             }
             Kind::Instance => {
                 if let Some(Some(instance)) = made.instances.get(index as usize) {
                     if let Some(known) = instance.number.and_then(|number| self.names.get_mut(number)) {
-                        known.get_or_insert_with(|| cut(name));
+                        known.get_or_insert_with(|| cut(name).into());
                     }
-                    exports.instances.insert(name.to_owned(), instance.clone());
+                    exports.instances.insert(name.clone(), instance.clone());
                 }
             }
         }
@@ -179,12 +196,12 @@ impl Maker {
 
 impl Made {
     /// What an instance is given, in the order in which its component imports it.
-    fn given(&self, defined: &Defined, arguments: &[(Kind, String, u32)]) -> Option<Made> {
-        let arguments: HashMap<&str, u32> = arguments.iter().map(|(_, name, index)| (name.as_str(), *index)).collect();
+    fn given(&self, defined: &Defined, arguments: &[(Kind, Rc<str>, u32)]) -> Option<Made> {
+        let arguments: HashMap<&str, u32> = arguments.iter().map(|(_, name, index)| (&**name, *index)).collect();
         let mut given = Made { outer: defined.outer.clone(), ..Made::default() };
         for step in &defined.component.steps {
             let Step::Import(kind, name) = step else { continue };
-            let index = arguments.get(name.as_str()).map(|index| *index as usize);
+            let index = arguments.get(&**name).map(|index| *index as usize);
             match (kind, index) {
                 (Kind::Component, Some(index)) => given.components.push(self.components.get(index)?.clone()),
                 (Kind::Instance, Some(index)) => given.instances.push(self.instances.get(index)?.clone()),
@@ -243,13 +260,13 @@ impl Component {
             Payload::ComponentImportSection(section) => {
                 for import in section {
                     let import = import.ok()?;
-                    self.steps.extend(kind(import.ty.kind()).map(|kind| Step::Import(kind, import.name.name.to_owned())));
+                    self.steps.extend(kind(import.ty.kind()).map(|kind| Step::Import(kind, import.name.name.into())));
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section {
                     let export = export.ok()?;
-                    let name = || export.name.name.to_owned();
+                    let name = || export.name.name.into();
                     self.steps.extend(kind(export.kind).map(|kind| Step::Export(kind, name(), export.index)));
                 }
             }
@@ -257,7 +274,7 @@ impl Component {
                 for alias in section {
                     match alias.ok()? {
                         ComponentAlias::InstanceExport { kind: of, instance_index, name } => {
-                            self.steps.extend(kind(of).map(|kind| Step::Alias(kind, instance_index, name.to_owned())));
+                            self.steps.extend(kind(of).map(|kind| Step::Alias(kind, instance_index, name.into())));
                         }
                         ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
                             self.steps.push(Step::AliasOuter { count, index });
@@ -270,12 +287,12 @@ impl Component {
                 for instance in section {
                     self.steps.push(match instance.ok()? {
                         ComponentInstance::Instantiate { component_index, args } => {
-                            let one = |kind: Kind, name: &str, index| (kind, name.to_owned(), index);
+                            let one = |kind: Kind, name: &str, index| (kind, name.into(), index);
                             let arguments = args.iter().filter_map(|a| Some(one(kind(a.kind)?, a.name, a.index)));
                             Step::Instantiate { component: component_index, arguments: arguments.collect() }
                         }
                         ComponentInstance::FromExports(exports) => Step::Bundle(
-                            exports.iter().filter_map(|e| Some((kind(e.kind)?, e.name.name.to_owned(), e.index))).collect(),
+                            exports.iter().filter_map(|e| Some((kind(e.kind)?, e.name.name.into(), e.index))).collect(),
                         ),
                     });
                 }
@@ -294,13 +311,14 @@ impl Component {
     fn read_names(&mut self, names: ComponentNameSectionReader<'_>) {
         for subsection in names {
             match subsection {
-                Ok(ComponentName::Component { name, .. }) => self.name = Some(cut(name)),
+                Ok(ComponentName::Component { name, .. }) => self.name = Some(cut(name).into()),
                 Ok(ComponentName::Instances(names)) => {
-                    self.instances.extend(names.into_iter().map_while(Result::ok).map(|naming| (naming.index, cut(naming.name))));
+                    self.instances
+                        .extend(names.into_iter().map_while(Result::ok).map(|naming| (naming.index, cut(naming.name).into())));
                 }
                 Ok(ComponentName::Components(names)) => {
                     self.components
-                        .extend(names.into_iter().map_while(Result::ok).map(|naming| (naming.index, cut(naming.name))));
+                        .extend(names.into_iter().map_while(Result::ok).map(|naming| (naming.index, cut(naming.name).into())));
                 }
                 Ok(_) => {}
                 Err(_) => return,
@@ -332,6 +350,13 @@ mod tests {
         assert_eq!(names(text, 8), some(&[""; 8]));
         assert_eq!(names(text, 6), some(&[""; 6]));
         assert_eq!(names(text, usize::MAX), some(&[""; COMPONENT_INSTANCES_MAX]));
+    }
+
+    #[test]
+    fn what_is_too_much_work_has_no_names() {
+        let of = |components: usize| format!("(component $whole {})", "(component)".repeat(components));
+        assert_eq!(names(&of(1_000), 1), some(&["whole"]));
+        assert_eq!(names(&of(2_000), 1), some(&[""]));
     }
 
     #[test]
