@@ -57,6 +57,8 @@ impl<'d> Artifact<'d> {
         };
         let raw = Raw::parse(section.data().with_context(advice)?).with_context(advice)?;
         let descriptor = raw.decode().with_context(advice)?;
+        // What is searched for each of many things is no larger than the loader accepts.
+        descriptor.check_component().map_err(anyhow::Error::msg).with_context(advice)?;
         let text = |text: &RawText<'_>| Text {
             start: section.address().wrapping_add_signed(text.start),
             bytes: text.bytes,

@@ -1,14 +1,14 @@
-//! What `awsm inspect` shows of a component: its world, its instances, and what their imports are met by. It reads what an outsider may have written, so
+//! What `awsm inspect` shows of a component: its world, its instances, and what their imports are met by. It reads what the component's author may have written, so
 //! that it looks up every index.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use awsm::Outline;
 use awsm_abi::component::{CANONICAL, Call, Description, Role};
-use awsm_abi::descriptor::{ImportSource, Instantiation};
+use awsm_abi::descriptor::{Function, ImportSource, Instantiation, ModuleDescriptor};
 
-use super::artifact::Artifact;
+use super::artifact::{Artifact, Place};
 
 /// A component, in an artifact or not.
 pub(super) struct Component<'a> {
@@ -16,9 +16,12 @@ pub(super) struct Component<'a> {
     plan: &'a [Instantiation],
     /// For each step of the plan, the imports that the host meets.
     host: Vec<Vec<(&'a str, &'a str)>>,
-    /// The artifact, which knows what became of functions.
-    artifact: Option<&'a Artifact<'a>>,
+    /// What became of the calls in an artifact.
+    inlined: Inlined<'a>,
 }
+
+/// The symbols of the functions into which others were inlined, these by module and index.
+type Inlined<'a> = HashMap<(u32, u32), BTreeSet<&'a str>>;
 
 impl<'a> Component<'a> {
     /// That of which an artifact was made, if it was made of one.
@@ -30,13 +33,13 @@ impl<'a> Component<'a> {
             from_host.map(|(import, _)| (&*import.module, &*import.name)).collect()
         });
         let description = descriptor.component.as_ref()?;
-        Some(Component { description, plan: &descriptor.plan, host: host.collect(), artifact: Some(artifact) })
+        Some(Component { description, plan: &descriptor.plan, host: host.collect(), inlined: inlined_in(artifact) })
     }
 
     /// One that was not compiled.
     pub(super) fn outlined(outline: &'a Outline) -> Component<'a> {
         let host = outline.host.iter().map(|imports| imports.iter().map(|(module, name)| (&**module, &**name)).collect());
-        Component { description: &outline.description, plan: &outline.plan, host: host.collect(), artifact: None }
+        Component { description: &outline.description, plan: &outline.plan, host: host.collect(), inlined: Inlined::new() }
     }
 
     /// Writes what there is to say, without the world.
@@ -45,6 +48,11 @@ impl<'a> Component<'a> {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{key:<13}{value}");
         };
+        let mut calls: HashMap<u32, Vec<&Call>> = HashMap::new();
+        for call in &self.description.calls {
+            calls.entry(call.caller).or_default().push(call);
+        }
+        let mut callees: HashMap<u32, String> = HashMap::new();
         for (number, name) in (0_u32..).zip(&self.description.instances) {
             let name = name.as_deref().map_or_else(String::new, |name| format!(" {name:?}"));
             line("component", &format!("{number}{name}"));
@@ -53,8 +61,8 @@ impl<'a> Component<'a> {
                 let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
                 line("  code", &format!("instance{} {}", if steps.len() == 1 { "" } else { "s" }, steps.join(", ")));
             }
-            for call in self.description.calls.iter().filter(|call| call.caller == number) {
-                let callee = self.description.instance(call.callee);
+            for call in calls.remove(&number).unwrap_or_default() {
+                let callee = callees.entry(call.callee).or_insert_with(|| self.description.instance(call.callee));
                 line("  calls", &format!("{:?} of {callee}: {}", call.function_name(), self.manner(call)));
             }
             for (interface, function) in self.met_by_host(number) {
@@ -72,12 +80,11 @@ impl<'a> Component<'a> {
     /// How a call is made.
     fn manner(&self, call: &Call) -> String {
         let direct = if call.direct { "direct" } else { "through a table" };
-        let Some(artifact) = self.artifact else { return direct.to_owned() };
-        let inlined = inlined_in(artifact, call);
-        match inlined.as_slice() {
-            [] => direct.to_owned(),
-            [one] => format!("{direct}, inlined in {one}"),
-            [first, others @ ..] => format!("{direct}, inlined in {first} and {} more", others.len()),
+        let mut inlined = self.inlined.get(&(call.module, call.function)).into_iter().flatten().map(|one| one.escape_debug());
+        match (inlined.next(), inlined.count()) {
+            (None, _) => direct.to_owned(),
+            (Some(one), 0) => format!("{direct}, inlined in {one}"),
+            (Some(first), others) => format!("{direct}, inlined in {first} and {others} more"),
         }
     }
 
@@ -89,46 +96,44 @@ impl<'a> Component<'a> {
             ImportSource::Instance { instance, .. } => Some(*instance as usize),
             ImportSource::Host => None,
         });
-        let glue = glue.filter(|step| self.description.roles.get(*step) == Some(&Role::Glue));
-        let mut functions: Vec<_> =
-            glue.filter_map(|step| self.host.get(step)).flatten().filter(|(module, _)| *module != CANONICAL).copied().collect();
+        let glue: BTreeSet<usize> = glue.filter(|step| self.description.roles.get(*step) == Some(&Role::Glue)).collect();
+        let mut functions: Vec<_> = glue
+            .into_iter()
+            .filter_map(|step| self.host.get(step))
+            .flatten()
+            .filter(|(module, _)| *module != CANONICAL)
+            .copied()
+            .collect();
         functions.sort_unstable();
         functions.dedup();
         functions
     }
 }
 
-/// The symbols of the functions into which the adapter of a call was inlined, as far as something of it is left there that may trap.
-fn inlined_in(artifact: &Artifact<'_>, call: &Call) -> Vec<String> {
-    let mut symbols = BTreeSet::new();
-    let module = artifact.descriptor.modules.get(call.module as usize);
-    let Some(place) = module.and_then(|module| Some((module, call.function.checked_sub(module.imported_functions())? as usize)))
-    else {
-        return Vec::new();
-    };
-    let (module, defined) = place;
-    let own = module.functions.get(defined).and_then(|function| Some((function.code?, function.code_bytes)));
-    let is_of_call = |wasm_offset: u32| {
-        let place = artifact.descriptor.place(wasm_offset).and_then(|(module, offset)| artifact.place(module, offset));
-        place.is_some_and(|place| (place.module, place.function) == (call.module as usize, defined))
-    };
-    let is_own = |text: usize, offset: u32| {
-        own.is_some_and(|(code, bytes)| {
-            code.text as usize == text && offset.checked_sub(code.offset).is_some_and(|past| past < bytes)
-        })
-    };
+/// For the functions of adapters that are calls, by module and index: the symbols of the functions into which each was inlined, as far as something of it is left there
+/// that may trap.
+fn inlined_in<'a>(artifact: &'a Artifact<'_>) -> Inlined<'a> {
+    let descriptor = &artifact.descriptor;
+    let imported: Vec<u32> = descriptor.modules.iter().map(ModuleDescriptor::imported_functions).collect();
+    let calls = descriptor.component.iter().flat_map(|component| &component.calls);
+    let mut inlined: Inlined<'a> = calls.map(|call| ((call.module, call.function), BTreeSet::new())).collect();
     // Instructions of its own, and what it calls and was inlined in turn.
     let rows = artifact.texts.iter().enumerate().flat_map(|(index, text)| text.rows.iter().map(move |row| (index, row)));
     let rows = rows.map(|(text, row)| (text, row.code_offset, row.wasm_offset));
-    let inlined = artifact.descriptor.inlined.iter().map(|row| (row.text as usize, row.start, row.call));
-    for (text, offset, wasm_offset) in rows.chain(inlined) {
-        if is_of_call(wasm_offset) && !is_own(text, offset) {
+    let around = descriptor.inlined.iter().map(|row| (row.text as usize, row.start, row.call));
+    for (text, offset, wasm_offset) in rows.chain(around) {
+        let place = descriptor.place(wasm_offset).and_then(|(module, offset)| artifact.place(module, offset));
+        let Some(Place { module, function, .. }) = place else { continue };
+        let Some(symbols) = inlined.get_mut(&(module as u32, imported[module] + function as u32)) else { continue };
+        let Function { code, code_bytes, .. } = descriptor.modules[module].functions[function];
+        let past = code.filter(|code| code.text as usize == text).and_then(|code| offset.checked_sub(code.offset));
+        if past.is_none_or(|past| past >= code_bytes) {
             let start = artifact.texts.get(text).map(|text| text.start.wrapping_add(offset.into()));
             let symbol = start.and_then(|address| artifact.symbol_at(address));
-            symbols.extend(symbol.map(|(symbol, _)| symbol.escape_debug().to_string()));
+            symbols.extend(symbol.map(|(symbol, _)| symbol));
         }
     }
-    symbols.into_iter().collect()
+    inlined
 }
 
 /// The world as lines of their own. Whatever else it is, it is no control bytes.

@@ -7,14 +7,15 @@ use core::fmt::{self, Write as _};
 use serde::{Deserialize, Serialize};
 
 use crate::descriptor::Descriptor;
+use crate::limits::{COMPONENT_CALLS_MAX, COMPONENT_INSTANCES_MAX, COMPONENT_NAME_BYTES_MAX, INLINED_MAX, WORLD_BYTES_MAX};
 
 /// A component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Its imports and exports, in WIT; empty where they are not known. At most [`WORLD_BYTES_MAX`](crate::limits::WORLD_BYTES_MAX).
+    /// Its imports and exports, in WIT; empty where they are not known. At most [`WORLD_BYTES_MAX`].
     pub world: String,
     /// The names of its component instances, in the order in which they are made. The first is the component itself. Where there are more than
-    /// [`COMPONENT_INSTANCES_MAX`](crate::limits::COMPONENT_INSTANCES_MAX), so many, without names.
+    /// [`COMPONENT_INSTANCES_MAX`], so many, without names.
     pub instances: Vec<Option<String>>,
     /// What each step of the plan is.
     pub roles: Vec<Role>,
@@ -151,6 +152,24 @@ impl Description {
 }
 
 impl Descriptor {
+    /// Checks what it says of the component. It is for people: nothing relies on it, but it has limits, and what is searched is sorted.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_component(&self) -> Result<(), String> {
+        let ensure = |holds: bool, what: fmt::Arguments<'_>| if holds { Ok(()) } else { Err(what.to_string()) };
+        ensure(self.inlined.len() <= INLINED_MAX, format_args!("{} inlined functions", self.inlined.len()))?;
+        ensure(self.inlined.is_sorted(), format_args!("its inlined functions are not sorted"))?;
+        let Some(Description { world, instances, roles, calls }) = &self.component else { return Ok(()) };
+        ensure(world.len() <= WORLD_BYTES_MAX, format_args!("a world of {} bytes", world.len()))?;
+        ensure(instances.len() <= COMPONENT_INSTANCES_MAX, format_args!("{} component instances", instances.len()))?;
+        ensure(roles.len() == self.plan.len(), format_args!("another number of roles than plan steps"))?;
+        ensure(calls.len() <= COMPONENT_CALLS_MAX, format_args!("{} calls between component instances", calls.len()))?;
+        let names = instances.iter().flatten().chain(calls.iter().map(|call| &call.name));
+        let longest = names.map(String::len).max().unwrap_or(0);
+        ensure(longest <= COMPONENT_NAME_BYTES_MAX, format_args!("a name of {longest} bytes in a component"))
+    }
+
     /// What the instances of a module are in the component, where all of them are the same.
     #[must_use]
     pub fn role(&self, module: u32) -> Option<Role> {

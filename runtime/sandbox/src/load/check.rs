@@ -30,7 +30,6 @@ use awsm_abi::types::{Bounds, GlobalType, HeapType, MemoryType, RefKind, RefType
 use awsm_abi::vmctx::Layout;
 use awsm_abi::{Descriptor, ModuleDescriptor, TrapCode};
 
-use super::component;
 use crate::error::LoadError;
 use crate::sys::segment;
 
@@ -64,7 +63,7 @@ pub(super) fn check(descriptor: &Descriptor, texts: &[RawText<'_>], blob: &[u8],
     }
     ensure(descriptor.plan.len() <= MODULES_MAX, || format!("a plan of {} steps", descriptor.plan.len()))?;
     descriptor.plan.iter().enumerate().try_for_each(|(i, step)| check_step(descriptor, i, step))?;
-    component::check(descriptor)
+    descriptor.check_component().map_err(LoadError::rejected)
 }
 
 fn check_text(text: &RawText<'_>) -> Result {

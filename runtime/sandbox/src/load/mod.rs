@@ -8,7 +8,6 @@
 pub(crate) mod arena;
 mod artifact;
 mod check;
-mod component;
 mod cpu;
 mod elf;
 mod lines;
