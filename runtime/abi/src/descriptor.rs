@@ -443,10 +443,11 @@ impl ModuleDescriptor {
 }
 
 impl Descriptor {
-    /// Where the functions were called that code at an offset of a code range is part of, innermost first: as [`TrapRow::wasm_offset`].
-    pub fn inlined_at(&self, text: u32, offset: u32) -> Vec<u32> {
-        let of_text = self.inlined.partition_point(|row| row.text < text)..self.inlined.partition_point(|row| row.text <= text);
-        let rows = self.inlined[of_text].iter().take_while(|row| row.start <= offset);
+    /// Where the functions were called that code at an offset of a code range is part of, innermost first: as [`TrapRow::wasm_offset`]. `function`: the offset at which
+    /// the function begins that they became part of.
+    pub fn inlined_at(&self, text: u32, function: u32, offset: u32) -> Vec<u32> {
+        let first = self.inlined.partition_point(|row| (row.text, row.start) < (text, function));
+        let rows = self.inlined[first..].iter().take_while(|row| row.text == text && row.start <= offset);
         let mut around: Vec<_> = rows.filter(|row| offset - row.start < row.bytes).map(|row| (row.depth, row.call)).collect();
         around.sort_unstable_by(|a, b| b.cmp(a));
         around.into_iter().map(|(_, call)| call).collect()
@@ -714,8 +715,10 @@ mod tests {
         let expected: [((u32, u32), &[u32]); 6] =
             [((0, 9), &[]), ((0, 10), &[5]), ((0, 13), &[7, 5]), ((0, 16), &[5]), ((0, 30), &[]), ((1, 3), &[9])];
         for ((text, offset), calls) in expected {
-            assert_eq!(descriptor.inlined_at(text, offset), calls, "{text} {offset}");
+            assert_eq!(descriptor.inlined_at(text, 0, offset), calls, "{text} {offset}");
         }
+        assert_eq!(descriptor.inlined_at(0, 10, 13), [7, 5]);
+        assert!(descriptor.inlined_at(0, 14, 15).is_empty(), "of the function before");
     }
 
     #[test]

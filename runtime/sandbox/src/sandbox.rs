@@ -7,7 +7,7 @@ use awsm_abi::types::{FuncType, GlobalType, MemoryType, TableType};
 
 use crate::budget::Share;
 use crate::error::{CallError, InstantiateError};
-use crate::event::{Event, HostCall};
+use crate::event::{Event, HostCall, WasmLocation};
 use crate::fiber::stack::Stack;
 use crate::fiber::{Backtrace, Callee, Fiber, Others};
 use crate::limits::{FIBERS_MAX, INSTANCES_MAX};
@@ -385,6 +385,12 @@ impl Sandbox {
     #[must_use]
     pub fn backtrace(&self) -> Backtrace {
         self.fiber.backtrace(&self.store)
+    }
+
+    /// The places in that backtrace: what it costs to find names and lines is saved.
+    #[must_use]
+    pub fn locations(&self) -> Vec<WasmLocation> {
+        self.fiber.locations(&self.store)
     }
 
     /// Results of the call that has returned; empty otherwise.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use sledge_sandbox::{Backtrace, Event, Frame, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
+use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
 
 use super::program::{Program, Stage};
 use crate::component_trap::ComponentTrap;
@@ -322,8 +322,7 @@ impl Driver {
 
     /// A component did what it may not, in the call of a host function by that instance.
     fn component_trapped(&self, trap: ComponentTrap, instance: InstanceId, called: &HostFunction) -> Failure {
-        let frames = self.sandbox.backtrace().frames;
-        let places = frames.iter().map(|Frame { location, .. }| (location.module, location.function, location.offset));
+        let places = self.sandbox.locations().into_iter().map(|place| (place.module, place.function, place.offset));
         let (artifact, _) = self.sandbox.module(instance);
         let message = trap.told(artifact.descriptor(), places, (called.module, called.name));
         Failure::Component { trap, message: message.into() }

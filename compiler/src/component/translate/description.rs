@@ -47,6 +47,7 @@ impl Builder<'_> {
                 calls.extend(self.calls_of(instance, arguments));
             }
         }
+        calls.sort_by_key(|call| (call.module, call.function));
         calls.truncate(COMPONENT_CALLS_MAX);
         calls
     }

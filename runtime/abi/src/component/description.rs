@@ -19,7 +19,7 @@ pub struct Description {
     pub instances: Vec<Option<String>>,
     /// What each step of the plan is.
     pub roles: Vec<Role>,
-    /// The functions through which one instance calls another.
+    /// The functions through which one instance calls another, sorted by module and function.
     pub calls: Vec<Call>,
 }
 
@@ -110,7 +110,8 @@ impl Description {
     /// The call that a function of a module is.
     #[must_use]
     pub fn call(&self, module: u32, function: u32) -> Option<&Call> {
-        self.calls.iter().find(|call| (call.module, call.function) == (module, function))
+        let first = self.calls.partition_point(|call| (call.module, call.function) < (module, function));
+        self.calls.get(first).filter(|call| (call.module, call.function) == (module, function))
     }
 
     /// What was being done, by where functions were as it stopped, innermost first: each one's module, index and offset in the module. `roles` gives the role of
@@ -165,6 +166,8 @@ impl Descriptor {
         ensure(instances.len() <= COMPONENT_INSTANCES_MAX, format_args!("{} component instances", instances.len()))?;
         ensure(roles.len() == self.plan.len(), format_args!("another number of roles than plan steps"))?;
         ensure(calls.len() <= COMPONENT_CALLS_MAX, format_args!("{} calls between component instances", calls.len()))?;
+        let are_sorted = calls.is_sorted_by_key(|call| (call.module, call.function));
+        ensure(are_sorted, format_args!("its calls between component instances are not sorted"))?;
         let names = instances.iter().flatten().chain(calls.iter().map(|call| &call.name));
         let longest = names.map(String::len).max().unwrap_or(0);
         ensure(longest <= COMPONENT_NAME_BYTES_MAX, format_args!("a name of {longest} bytes in a component"))

@@ -129,7 +129,15 @@ pub(crate) fn innermost(place: &Place<'_>) -> Option<WasmLocation> {
 
 /// How execution came to a place.
 pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
-    let mut backtrace = Backtrace::default();
+    let (locations, truncated) = locations(place);
+    let frames = locations.into_iter().map(|(artifact, location, inlined)| frame(artifact, location, inlined));
+    Backtrace { frames: frames.collect(), truncated }
+}
+
+/// The places in functions by which execution came to a place, innermost first, and whether more follow. With each one the artifact that defines it, and whether its
+/// code had become part of another's.
+pub(crate) fn locations<'a>(place: &Place<'a>) -> (Vec<(&'a Loaded, WasmLocation, bool)>, bool) {
+    let (mut locations, mut truncated) = (Vec::new(), false);
     walk(place, |pc| {
         let Some((location, native, artifact)) = frame_at(place.store, pc) else { return ControlFlow::Continue(()) };
         let mut around = artifact.inlined_at(pc);
@@ -138,15 +146,15 @@ pub(crate) fn backtrace(place: &Place<'_>) -> Backtrace {
             around.remove(0);
         }
         for location in std::iter::once(location).chain(around) {
-            if backtrace.frames.len() == BACKTRACE_FRAMES_MAX {
-                backtrace.truncated = true;
+            if locations.len() == BACKTRACE_FRAMES_MAX {
+                truncated = true;
                 return ControlFlow::Break(());
             }
-            backtrace.frames.push(frame(artifact, location, (location.module, location.function) != native));
+            locations.push((artifact, location, (location.module, location.function) != native));
         }
         ControlFlow::Continue(())
     });
-    backtrace
+    (locations, truncated)
 }
 
 /// A frame at a place in a function that an artifact defines.

@@ -519,6 +519,14 @@ impl Fiber {
         }
     }
 
+    /// The places in that backtrace.
+    pub(crate) fn locations(&self, store: &Store) -> Vec<WasmLocation> {
+        match self.thrown_at(store) {
+            Some((_, location)) => vec![location],
+            None => backtrace::locations(&self.place(store)).0.into_iter().map(|(_, location, _)| location).collect(),
+        }
+    }
+
     /// Results of the call that has returned; empty otherwise.
     pub(crate) fn results(&self, store: &Store) -> Vec<Value> {
         if self.call.state != State::Returned {

@@ -323,8 +323,9 @@ impl Loaded {
     /// Where the functions were called that the code at an address became part of, innermost first, as far as it is known.
     pub(crate) fn inlined_at(&self, address: usize) -> Vec<WasmLocation> {
         let Some(index) = self.texts.iter().position(|text| text.addresses.contains(&address)) else { return Vec::new() };
-        let offset = (address - self.texts[index].addresses.start) as u32;
-        let calls = self.descriptor.inlined_at(index as u32, offset);
+        let start = self.texts[index].addresses.start;
+        let function = self.function_at(address).map_or(start, |function| function.addresses.start);
+        let calls = self.descriptor.inlined_at(index as u32, (function - start) as u32, (address - start) as u32);
         calls.into_iter().map_while(|call| self.place(call)).collect()
     }
 

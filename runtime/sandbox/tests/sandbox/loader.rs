@@ -1,6 +1,6 @@
 //! What the loader refuses, and that no bytes whatever make it panic or map what is inconsistent.
 
-use awsm_abi::component::{Description, Role};
+use awsm_abi::component::{Call, Description, Role};
 use awsm_abi::descriptor::*;
 use awsm_abi::types::*;
 use sledge_sandbox::*;
@@ -177,6 +177,21 @@ fn descriptors_that_contradict_themselves_are_refused() {
             let roles = vec![Role::State; parts.descriptor.plan.len()];
             let instances = vec![None; awsm_abi::limits::COMPONENT_INSTANCES_MAX + 1];
             parts.descriptor.component = Some(Description { instances, roles, ..Description::default() });
+        }),
+        ("component with calls out of order", &|parts| {
+            let roles = vec![Role::State; parts.descriptor.plan.len()];
+            let call = |function| Call {
+                module: 0,
+                function,
+                name: String::new(),
+                caller: 0,
+                callee: 0,
+                target: 0,
+                at: 0,
+                direct: false,
+            };
+            let calls = vec![call(2), call(1)];
+            parts.descriptor.component = Some(Description { roles, calls, ..Description::default() });
         }),
         ("code range beyond the code", &|parts| parts.texts[0].bytes = 1 << 40),
         ("function type with many results", &|parts| module(parts).types[0].ty.results = vec![ValType::I32; 1001]),
