@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use awsm_abi::limits::{COMPONENT_INSTANCES_MAX, COMPONENT_NAME_BYTES_MAX};
+use awsm_abi::component::cut;
+use awsm_abi::limits::COMPONENT_INSTANCES_MAX;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentName, ComponentNameSectionReader, ComponentOuterAliasKind,
     KnownCustom, Parser, Payload,
@@ -246,11 +247,6 @@ const fn kind(kind: ComponentExternalKind) -> Option<Kind> {
         ComponentExternalKind::Instance => Some(Kind::Instance),
         _ => None,
     }
-}
-
-/// As much of a name as an artifact says.
-pub(super) fn cut(name: &str) -> String {
-    name[..name.floor_char_boundary(COMPONENT_NAME_BYTES_MAX)].to_owned()
 }
 
 impl Component {

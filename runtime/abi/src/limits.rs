@@ -88,7 +88,7 @@ pub const COMPONENT_INSTANCES_MAX: usize = 10_000;
 /// Calls between the component instances of an artifact that it names.
 pub const COMPONENT_CALLS_MAX: usize = 100_000;
 
-/// A name of a component instance, or of a function through which it is called, as an artifact says it.
+/// A name of a component instance, or of a function through which it is called, as an artifact says it; and any name in a backtrace.
 pub const COMPONENT_NAME_BYTES_MAX: usize = 256;
 
 /// Places of an artifact where the code of a function became part of another's that it names.

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use awsm_abi::component::{Call, Description, Role};
+use awsm_abi::component::{Call, Description, Role, cut};
 use awsm_abi::limits::COMPONENT_CALLS_MAX;
 use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef};
 use wasmtime_environ::component::{CoreDef, GlobalInitializer, InstantiateModule, RuntimeComponentInstanceIndex};
 use wasmtime_environ::{EntityRef as _, EntityType};
 
 use super::{Builder, CoreInstance};
-use crate::component::names::{self, cut};
+use crate::component::names;
 use crate::component::world;
 
 /// The module name under which adapters import the functions that they call.
@@ -66,7 +66,7 @@ impl Builder<'_> {
             Some(Call {
                 module: module as u32,
                 function: found.function,
-                name: cut(&name),
+                name: cut(&name).to_owned(),
                 caller: found.caller?,
                 callee: callee.as_u32(),
                 target: found.callee,

@@ -86,6 +86,12 @@ impl Direction {
     }
 }
 
+/// As much of a name as people are told.
+#[must_use]
+pub fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(COMPONENT_NAME_BYTES_MAX)]
+}
+
 impl Call {
     /// The function's name without the interface that tools write before it: `greet` of `a:b/c#greet`.
     #[must_use]
@@ -195,7 +201,7 @@ impl Descriptor {
         let mut words = alloc::format!("module {module}");
         let name = self.modules.get(module as usize).and_then(|module| module.name.as_deref());
         // Writing to a string cannot fail.
-        let _ = name.map_or(Ok(()), |name| write!(words, " {name:?}"));
+        let _ = name.map_or(Ok(()), |name| write!(words, " {:?}", cut(name)));
         let _ = match (self.role(module), component.call(module, function)) {
             (Some(Role::Adapter), Some(call)) => {
                 let doing = component.words(Doing::Passing(call, Direction::Arguments));

@@ -20,7 +20,7 @@ mod own;
 mod store;
 mod wasi;
 
-pub use description::{Call, Description, Direction, Doing, Role};
+pub use description::{Call, Description, Direction, Doing, Role, cut};
 pub use wasi::{INTERFACES, RESOURCES};
 
 use alloc::string::{String, ToString};

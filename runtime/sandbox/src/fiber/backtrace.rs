@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
+use awsm_abi::component::cut;
 use awsm_abi::descriptor::TrapRow;
 
 use crate::event::WasmLocation;
@@ -27,7 +28,7 @@ pub struct Backtrace {
 pub struct Frame {
     /// Which function, and which of its instructions.
     pub location: WasmLocation,
-    /// Its name from the name section or an export, demangled.
+    /// Its name from the name section or an export, demangled, as much as people are told of it.
     pub name: Option<String>,
     /// Its module and component instance, in words, if the artifact was made of a component.
     pub part: Option<String>,
@@ -160,7 +161,7 @@ pub(crate) fn locations<'a>(place: &Place<'a>) -> (Vec<(&'a Loaded, WasmLocation
 /// A frame at a place in a function that an artifact defines.
 pub(crate) fn frame(artifact: &Loaded, location: WasmLocation, inlined: bool) -> Frame {
     let source = artifact.source(location.module, location.offset);
-    let (name, part) =
-        (artifact.name(location.module, location.function), artifact.descriptor.part(location.module, location.function));
+    let name = artifact.name(location.module, location.function).map(|name| cut(&name).to_owned());
+    let part = artifact.descriptor.part(location.module, location.function);
     Frame { location, name, part, inlined, source }
 }
