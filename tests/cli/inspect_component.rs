@@ -60,7 +60,7 @@ fn components() {
     assert!(shown.lines().any(|line| line.starts_with(call)), "{call:?} is not in\n{shown}");
 }
 
-/// Bytes of an outsider are refused or shown, whatever they are.
+/// Bytes of the component's author are refused or shown, whatever they are.
 #[test]
 fn damaged_components_are_refused_or_shown() {
     let folder = tempfile::tempdir().expect("a folder");
