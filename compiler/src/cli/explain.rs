@@ -62,9 +62,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 fn parse(place: &str) -> Option<Question> {
     let place = place.trim();
     if let Some((before, offset)) = place.rsplit_once("wasm offset ") {
-        let first = |text: &str| text[..text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len())].to_owned();
-        let module = before.rsplit_once(" of module ").and_then(|(_, module)| first(module).parse().ok());
-        return number(&first(offset)).and_then(|offset| u32::try_from(offset).ok()).map(|offset| Question::Wasm(offset, module));
+        let module = module_of(before);
+        return number(first(offset)).and_then(|offset| u32::try_from(offset).ok()).map(|offset| Question::Wasm(offset, module));
     }
     if let Some(address) = number(place) {
         return Some(Question::Address(address));
@@ -73,6 +72,26 @@ fn parse(place: &str) -> Option<Question> {
     match symbol.rsplit_once('+').and_then(|(symbol, offset)| Some((symbol, number(offset)?))) {
         Some((symbol, offset)) => Some(Question::Symbol(symbol.to_owned(), offset)),
         None => (symbol.contains('[') || symbol.contains("::")).then(|| Question::Symbol(symbol.to_owned(), 0)),
+    }
+}
+
+/// The number or word with which a text begins.
+fn first(text: &str) -> &str {
+    &text[..text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len())]
+}
+
+/// The module that a line of a backtrace says, whatever the names in it are.
+fn module_of(line: &str) -> Option<usize> {
+    // The module's name stands in quotes behind its number. In the names before it, quotes follow a backslash.
+    let is_quote = |&(at, _): &(usize, &str)| line[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0;
+    let mut line = line.match_indices('"').find(is_quote).map_or(line, |(at, _)| &line[..at]);
+    // Where it has none, the names behind its number stand between backticks, and have none in them.
+    loop {
+        let (before, last) = line.rsplit_once('`').unwrap_or(("", line));
+        if let Some((_, module)) = last.rsplit_once(" of module ") {
+            return first(module).parse().ok();
+        }
+        line = before.rsplit_once('`')?.0;
     }
 }
 
@@ -191,6 +210,17 @@ mod tests {
         assert_eq!(parse("   3: core::panic at wasm offset 0x1f3 (inlined)"), Some(Question::Wasm(0x1f3, None)));
         let frame = "   0: greet of module 3 \"main\" of instance `app` at wasm offset 0x1f3";
         assert_eq!(parse(frame), Some(Question::Wasm(0x1f3, Some(3))));
+        for (function, part) in [
+            ("greet", "3 \"x of module 9\" of instance `app`"),
+            ("greet", "3 \"x\\\" of module 9 \\\"\" of instance `x of module 9`"),
+            ("greet", "3 of instance `x of module 9` (number 2)"),
+            ("x of module 9 \\\" `", "3 \"main\" (glue)"),
+            ("x of module 9", "3 (`x of module 8` of instance `x of module 7`, called by the component)"),
+            ("`x` of module 9`", "3"),
+        ] {
+            let frame = format!("   0: {function} of module {part} at wasm offset 0x1f3 (inlined)");
+            assert_eq!(parse(&frame), Some(Question::Wasm(0x1f3, Some(3))), "{frame}");
+        }
         assert_eq!(parse("wasm offset 0x10"), Some(Question::Wasm(16, None)));
         assert_eq!(parse("<wasm[3]::a+b+18>"), Some(Question::Symbol("wasm[3]::a+b".to_owned(), 18)));
         assert_eq!(parse("wasm[3]::add"), Some(Question::Symbol("wasm[3]::add".to_owned(), 0)));

@@ -86,6 +86,11 @@ impl Direction {
     }
 }
 
+/// A name as it stands between backticks. Names come from the component: no control bytes of theirs reach a terminal, and no backtick of theirs ends it.
+fn quoted(name: &str) -> String {
+    name.escape_debug().to_string().replace('`', "\\u{60}")
+}
+
 /// As much of a name as people are told.
 #[must_use]
 pub fn cut(name: &str) -> &str {
@@ -109,8 +114,7 @@ impl Description {
         };
         let is_shared = self.instances.iter().flatten().filter(|other| *other == name).nth(1).is_some();
         let number = if is_shared { alloc::format!(" (number {index})") } else { String::new() };
-        // Names come from the component: no control bytes of theirs reach a terminal.
-        alloc::format!("instance `{}`{number}", name.escape_debug())
+        alloc::format!("instance `{}`{number}", quoted(name))
     }
 
     /// The call that a function of a module is.
@@ -150,7 +154,7 @@ impl Description {
         let _ = match doing {
             Doing::Running(instance) => write!(words, "{}", self.instance(instance)),
             Doing::Passing(call, _) => {
-                let (callee, name) = (self.instance(call.callee), call.function_name().escape_debug());
+                let (callee, name) = (self.instance(call.callee), quoted(call.function_name()));
                 write!(words, "`{name}` of {callee}, called by {}", self.instance(call.caller))
             }
         };
@@ -282,5 +286,7 @@ mod tests {
             Description { instances: vec![None, name(), Some("app".to_string()), name()], ..Description::default() };
         assert_eq!(description.instance(3), "instance `part` (number 3)");
         assert_eq!(description.instance(2), "instance `app`");
+        let description = Description { instances: vec![Some("a`b".to_string())], ..Description::default() };
+        assert_eq!(description.instance(0), "instance `a\\u{60}b`", "no backtick ends the name");
     }
 }
