@@ -54,7 +54,7 @@ pub(crate) trait Supervisor: Sync {
     /// Where threads record on which function they work.
     fn watch(&self) -> &Watch;
 
-    /// A part is done; not told of the only one.
+    /// A part is done; not told of the only one, which is the output, unless parts were asked for.
     fn finished(&self, part: usize, output: &[u8]);
 }
 
@@ -173,7 +173,8 @@ impl Job<'_> {
     fn supervised(&self, index: usize, phases: &PartProgress<'_>) -> Result<Vec<u8>, CompileError> {
         let Some(supervisor) = self.surroundings.supervisor else { return self.part(index, phases) };
         let output = supervisor.watch().part(index, || self.part(index, phases))?;
-        if !phases.is_whole {
+        // A process for parts of the program has no other output, even where there is only one part.
+        if !phases.is_whole || self.surroundings.only.is_some() {
             supervisor.finished(index, &output);
         }
         Ok(output)

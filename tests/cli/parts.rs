@@ -261,6 +261,21 @@ fn code_that_throws_says_where_it_stands() {
     assert!(compiled.artifact == uncached(folder, &same_place, &[]));
 }
 
+/// A function is not divided, so a large one is all of its module.
+#[test]
+fn a_module_of_one_part_is_kept_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let body = "(drop (i32.const 1))".repeat(100_000);
+    let text = format!("(module (func (export \"_start\") {body}))");
+    let wanted = uncached(folder, &text, &[]);
+    for found in [0, 1] {
+        let compiled = cached(folder, &text, &[]);
+        assert_eq!(compiled.parts, Some((found, 1)), "{}", compiled.done.stderr);
+        assert!(compiled.artifact == wanted);
+    }
+}
+
 #[test]
 fn a_damaged_entry_is_compiled_again() {
     let folder = tempfile::tempdir().expect("a folder");
