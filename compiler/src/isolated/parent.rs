@@ -109,20 +109,18 @@ impl Compilation<'_> {
         }
         loop {
             let batch = self.kept.as_ref().and_then(|kept| kept.next(&self.before.finished));
-            let slow = self.before.slow.len();
             if let Some(output) = self.attempt(batch.as_ref(), progress)? {
                 return Ok(output);
-            }
-            if self.before.slow.len() > slow {
-                self.divide_anew(batch.as_ref());
             }
         }
     }
 
-    /// Finds out what the parts are after a function was given up.
-    fn divide_anew(&mut self, batch: Option<&Batch>) {
-        let (Some(kept), Some(&function)) = (&mut self.kept, self.before.slow.last()) else { return };
-        if let Some(batch) = batch {
+    /// Takes over that a process gave a function up, and finds out what the parts are then.
+    fn give_up(&mut self, batch: Option<&Batch>, function: FuncId) {
+        self.before.slow.push(function);
+        let Some(kept) = &mut self.kept else { return };
+        // A process that comes after others has less time, and by what those said of themselves. What it gives up depends on their code, which may want it to.
+        if let Some(batch) = batch.filter(|_| self.before.used.is_zero()) {
             kept.give_up(batch, function);
         }
         match kept.find_keys(&self.before.slow) {
@@ -157,7 +155,7 @@ impl Compilation<'_> {
                 Ok(None)
             }
             Ok(Answer::GivenUp { function, used }) if !self.before.slow.contains(&function) => {
-                self.before.slow.push(function);
+                self.give_up(batch, function);
                 self.before.used += used;
                 Ok(None)
             }
@@ -366,18 +364,26 @@ mod tests {
     #[test]
     fn what_took_too_long_is_known_to_the_next_compilation_by_its_own_process() {
         let (wasm, folder) = (large(), tempfile::tempdir().unwrap());
-        let program = Program::single(&wasm);
-        let options = CompileOptions::default();
+        let program = Program::new([&*wasm, &*wasm], vec![Instance::of(0), Instance::of(1)]);
+        let options = CompileOptions { opt_level: OptLevel::O0, ..CompileOptions::default() };
         let cache = PartCache::new(folder.path().join("cache"), 1 << 20);
         let this = Path::new("/proc/self/exe");
-        let open = |limits: &Limits| Kept::new(this, &cache, &program, &options, limits, &()).unwrap().unwrap();
         let limits = Limits::default();
-        let mut kept = open(&limits);
-        let batch = kept.next(&BTreeMap::new()).unwrap();
+        let open = |limits: &Limits| Kept::new(this, &cache, &program, &options, limits, &()).unwrap().unwrap();
+        let known = || open(&limits).slow();
         let id = |module, function| FuncId { module: ModuleIdx(module), function: FuncIdx(function) };
-        kept.give_up(&batch, id(0, 3));
-        kept.give_up(&batch, id(0, 1));
-        assert_eq!(open(&limits).slow(), [id(0, 3), id(0, 1)]);
+        let give_up = |used: Duration, functions: &[FuncId]| {
+            let before = Before { used, ..Before::default() };
+            let (awsm, program, options, limits, deadline) = (this, &program, &options, &limits, Instant::now());
+            let mut compilation = Compilation { awsm, program, options, limits, deadline, kept: Some(open(limits)), before };
+            let batch = compilation.kept.as_ref().unwrap().next(&BTreeMap::new());
+            functions.iter().for_each(|&function| compilation.give_up(batch.as_ref(), function));
+        };
+
+        give_up(Duration::from_secs(1), &[id(0, 3)]);
+        assert_eq!(known(), [], "others had a part of the time");
+        give_up(Duration::ZERO, &[id(0, 3), id(0, 1)]);
+        assert_eq!(known(), [id(0, 3), id(0, 1)]);
         assert_eq!(open(&Limits { time_max: Duration::from_secs(1), ..limits }).slow(), [], "another limit");
     }
 }
