@@ -110,9 +110,15 @@ impl Divided<'_> {
                 }
             }
             let hash = hasher.finish();
-            batch.into_iter().for_each(|index| keys[index] = Some(parts::key(hash, index)));
+            batch.into_iter().for_each(|index| keys[index] = Some(parts::key(hash, index, self.functions(index))));
         }
         Ok(keys.into_iter().flatten().collect())
+    }
+
+    /// The functions of a part.
+    fn functions(&self, index: usize) -> Vec<FuncId> {
+        let members = self.parts[index].members.iter();
+        members.flat_map(|&(home, part)| part.functions.iter().map(move |&f| self.sources[home].module.id(f))).collect()
     }
 
     /// Parts that one process compiles: of each module that is divided, some that follow each other, and each that was given up by itself; all others together.

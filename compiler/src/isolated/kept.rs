@@ -89,8 +89,9 @@ impl<'a> Kept<'a> {
             let known = kept.known_slow(batch);
             kept.slow.extend(known.into_iter().map(|function| (batch, function)));
         }
-        if !kept.slow.is_empty() {
-            kept.find_keys(&kept.slow())?;
+        if !kept.slow.is_empty() && kept.find_keys(&kept.slow()).is_err() {
+            // The program itself is not refused. The keys are still those without them.
+            kept.slow.clear();
         }
         Ok(Some(kept))
     }
@@ -100,7 +101,7 @@ impl<'a> Kept<'a> {
         self.slow.iter().map(|&(_, function)| function).collect()
     }
 
-    /// Finds the keys anew, after functions were given up.
+    /// Finds the keys anew, after functions were given up. Where that fails, the keys stay what they were.
     pub(super) fn find_keys(&mut self, slow: &[FuncId]) -> Result<(), CompileError> {
         self.keys = compile::part_keys(self.program, self.options, slow, &self.compiler)?;
         Ok(())
@@ -141,10 +142,10 @@ impl<'a> Kept<'a> {
     }
 
     /// Notes that a batch's process gave a function up: the next compilation does not try it. It is kept for the original batch of the same parts, which has all of
-    /// their functions.
+    /// their functions. A process names any function that it likes: one of other parts would be slow wherever this batch is.
     pub(super) fn give_up(&mut self, batch: &Batch, function: FuncId) {
-        let Some(original) = batch.parts.iter().find_map(|&index| self.original.get(index)) else { return };
-        let original = original.batch;
+        let mut originals = batch.parts.iter().filter_map(|&index| self.original.get(index));
+        let Some(original) = originals.find(|key| key.functions.contains(&function)).map(|key| key.batch) else { return };
         self.slow.push((original, function));
         let functions = self.slow.iter().filter(|(batch, _)| *batch == original).map(|(_, function)| function);
         if let Ok(text) = serde_json::to_vec(&functions.take(SLOW_MAX).collect::<Vec<_>>()) {
@@ -167,6 +168,8 @@ impl<'a> Kept<'a> {
 
     fn known_slow(&self, batch: Hash) -> Vec<FuncId> {
         let text = self.cache.get(&parts::given_up(batch, self.seconds_max));
-        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        let mut known: Vec<FuncId> = text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        known.retain(|function| self.original.iter().any(|key| key.batch == batch && key.functions.contains(function)));
+        known
     }
 }

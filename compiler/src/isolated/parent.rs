@@ -119,15 +119,16 @@ impl Compilation<'_> {
     fn give_up(&mut self, batch: Option<&Batch>, function: FuncId) {
         self.before.slow.push(function);
         let Some(kept) = &mut self.kept else { return };
+        if kept.find_keys(&self.before.slow).is_err() {
+            // The child says why.
+            self.kept = None;
+            return;
+        }
         // A process that comes after others has less time, and by what those said of themselves. What it gives up depends on their code, which may want it to.
         if let Some(batch) = batch.filter(|_| self.before.used.is_zero()) {
             kept.give_up(batch, function);
         }
-        match kept.find_keys(&self.before.slow) {
-            Ok(()) => kept.load(&mut self.before.finished),
-            // The child says why.
-            Err(_) => self.kept = None,
-        }
+        kept.load(&mut self.before.finished);
     }
 
     /// What a process gives: the output; none where it was for a batch, or gave a function up.
@@ -382,6 +383,9 @@ mod tests {
 
         give_up(Duration::from_secs(1), &[id(0, 3)]);
         assert_eq!(known(), [], "others had a part of the time");
+        give_up(Duration::ZERO, &[id(1, 3)]);
+        give_up(Duration::ZERO, &[id(0, 300)]);
+        assert_eq!(known(), [], "not of this batch, or of none");
         give_up(Duration::ZERO, &[id(0, 3), id(0, 1)]);
         assert_eq!(known(), [id(0, 3), id(0, 1)]);
         assert_eq!(open(&Limits { time_max: Duration::from_secs(1), ..limits }).slow(), [], "another limit");

@@ -28,18 +28,20 @@ use serde::Serialize;
 
 use crate::linked::Linked;
 use crate::llvm::{self, TargetCpu};
-use crate::module::{FuncIdx, Import, ImportType, Module};
+use crate::module::{FuncId, FuncIdx, Import, ImportType, Module};
 use crate::options::{CompileOptions, Effort};
 use crate::partition::Part;
 use crate::translate::function_symbol;
 
 /// What a part is kept under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartKey {
     /// Of the parts that the same process compiles.
     pub(crate) batch: Hash,
     /// Of this one.
     pub(crate) part: Hash,
+    /// The part's functions, which a process for it may give up.
+    pub(crate) functions: Vec<FuncId>,
 }
 
 /// The compiler, as a hash.
@@ -247,11 +249,11 @@ impl Batch {
     }
 }
 
-/// The key of the program's part of that index in a batch.
-pub(crate) fn key(batch: Hash, index: usize) -> PartKey {
+/// The key of the program's part of that index in a batch, which has these functions.
+pub(crate) fn key(batch: Hash, index: usize, functions: Vec<FuncId>) -> PartKey {
     let mut hasher = Hasher::new_derive_key("awsm 2026-11-23 cache of parts: a part");
     let part = hasher.update(batch.as_bytes()).update(&(index as u64).to_le_bytes()).finalize();
-    PartKey { batch, part }
+    PartKey { batch, part, functions }
 }
 
 /// Where the functions are kept that a batch's process gave up within a time limit.
