@@ -91,7 +91,7 @@ struct Compilation<'a> {
 struct Before {
     slow: Vec<FuncId>,
     finished: BTreeMap<usize, Vec<u8>>,
-    /// The processor time that they took.
+    /// The processor time that they say they took.
     used: Duration,
     /// What was warned of. The next process says it again.
     warnings: BTreeSet<String>,
@@ -152,12 +152,12 @@ impl Compilation<'_> {
             Ok(Answer::Output(bytes)) => Ok(Some(bytes)),
             Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
             Ok(Answer::Parts { used }) if batch.is_some_and(|batch| batch.is_within(&self.before.finished)) => {
-                self.before.used += used;
+                self.before.used = self.before.used.saturating_add(used);
                 Ok(None)
             }
             Ok(Answer::GivenUp { function, used }) if !self.before.slow.contains(&function) => {
                 self.give_up(batch, function);
-                self.before.used += used;
+                self.before.used = self.before.used.saturating_add(used);
                 Ok(None)
             }
             Ok(Answer::GivenUp { .. } | Answer::Parts { .. } | Answer::None) | Err(_) => {
