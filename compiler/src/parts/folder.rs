@@ -15,10 +15,10 @@ use std::time::{Duration, SystemTime};
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 use blake3::Hash;
 
-const EXTENSION: &str = "part";
+const EXTENSION: &str = ".part";
 
 /// Begins the name of a file that is being written.
-const UNFINISHED: &str = ".part-";
+const UNFINISHED: &str = ".awsm-part-";
 
 /// Of an entry; its object goes into an artifact.
 const ENTRY_BYTES_MAX: u64 = ARTIFACT_BYTES_MAX + blake3::OUT_LEN as u64;
@@ -103,13 +103,9 @@ impl PartCache {
     pub(crate) fn shrink(&self) -> io::Result<()> {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)?.flatten() {
-            let path = entry.path();
-            let is_part = path.extension().is_some_and(|extension| extension == EXTENSION);
-            // What a compiler that was killed has left grows old like all others.
-            let is_unfinished = entry.file_name().to_str().is_some_and(|name| name.starts_with(UNFINISHED));
             let Ok(metadata) = entry.metadata() else { continue };
-            if (is_part || is_unfinished) && metadata.is_file() {
-                files.push((metadata.modified()?, metadata.len(), path));
+            if entry.file_name().to_str().is_some_and(is_ours) && metadata.is_file() {
+                files.push((metadata.modified()?, metadata.len(), entry.path()));
             }
         }
         files.sort();
@@ -126,8 +122,15 @@ impl PartCache {
     }
 
     fn path(&self, id: &Hash) -> PathBuf {
-        self.folder.join(format!("{}.{EXTENSION}", id.to_hex()))
+        self.folder.join(format!("{}{EXTENSION}", id.to_hex()))
     }
+}
+
+/// Whether a cache gives files such names. The user may have chosen a folder with other files, downloads that end in `.part` among them.
+fn is_ours(name: &str) -> bool {
+    // What a compiler that was killed has left grows old like all others.
+    let is_entry = name.strip_suffix(EXTENSION).is_some_and(|id| id.len() == 2 * blake3::OUT_LEN && Hash::from_hex(id).is_ok());
+    is_entry || name.starts_with(UNFINISHED)
 }
 
 /// Whether a file belongs to the user of this process, and others cannot write to it.
@@ -237,8 +240,9 @@ mod tests {
         let cache = open(folder.path(), 3_200);
         let old = SystemTime::now() - 2 * USE_NOTED_EVERY;
         let age = |path: &Path| File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
-        let (other, left) = (folder.path().join("notes"), folder.path().join(format!("{UNFINISHED}1")));
-        for path in [&other, &left] {
+        let others = ["notes", "film.part", "0123.part", ".part-1"].map(|name| folder.path().join(name));
+        let left = folder.path().join(format!("{UNFINISHED}1"));
+        for path in others.iter().chain([&left]) {
             fs::write(path, [0; 4_000]).unwrap();
             age(path);
         }
@@ -251,6 +255,6 @@ mod tests {
         cache.shrink().unwrap();
         let kept = (0..5).filter(|number| cache.get(&id(*number)).is_some()).count();
         assert!(kept == 3 && cache.get(&id(0)).is_some() && cache.get(&id(4)).is_some());
-        assert!(other.exists() && !left.exists());
+        assert!(others.iter().all(|other| other.exists()) && !left.exists());
     }
 }
