@@ -36,6 +36,7 @@ mod life;
 mod many;
 mod memory;
 mod metrics;
+mod operations;
 mod packaging;
 mod pending;
 mod phases;

@@ -211,7 +211,7 @@ fn named(call: &Call<'_>) -> Result<(String, Bytes), Stop> {
 pub(super) fn wait_for<R: Into<Flat>>(
     call: &mut Call<'_>,
     answer: Answer,
-    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + Send + 'static,
 ) -> Stop {
     call.wait(answer.reply(), move |call, reply| match reply.and_then(|Reply { result, .. }| result) {
         Ok(Content::Whole(bytes)) => then(call, Ok(bytes)),
@@ -224,7 +224,7 @@ pub(super) fn wait_for<R: Into<Flat>>(
 fn collect<R: Into<Flat>>(
     call: &mut Call<'_>,
     mut stream: Stream,
-    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Bytes, CallFailure>) -> Result<R, Stop> + Send + 'static,
 ) -> Stop {
     let next = async move {
         let next = stream.next().await;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sledge_sandbox::Share;
 
 use super::call::{CallFailure, CallId, Outgoing};
-use super::canonical::Lowering;
+use super::canonical::{Lowering, Operations};
 use super::effect::{EffectTrace, Watch};
 use super::http::RequestHead;
 use super::lines::Writer;
@@ -103,6 +103,8 @@ pub struct Context {
     pub(super) buffers: Vec<(u64, u64)>,
     /// A component's result that needs memory of it.
     pub(super) lowering: Option<Box<Lowering>>,
+    /// A component's calls that go on by themselves.
+    pub(super) operations: Option<Box<Operations>>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
     request_id: Option<Arc<str>>,
@@ -124,6 +126,7 @@ impl Context {
             progress: None,
             buffers: Vec::new(),
             lowering: None,
+            operations: None,
             waiting_bytes: 0,
             request_id: None,
             trace: None,

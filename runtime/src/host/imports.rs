@@ -24,7 +24,7 @@ pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
 /// Every host function that the wrappers of components import, with the effect and the signature that it has there.
 pub fn offered_to_components() -> impl Iterator<Item = &'static HostFunction> {
     let interfaces = [wasi2::FUNCTIONS, worlds::FUNCTIONS, &[spin::FUNCTIONS]];
-    canonical::FUNCTIONS.iter().chain(interfaces.into_iter().flatten().copied().flatten())
+    canonical::FUNCTIONS.iter().chain(canonical::OPERATIONS).chain(interfaces.into_iter().flatten().copied().flatten())
 }
 
 /// Why an artifact's imports cannot be served.

@@ -259,10 +259,10 @@ impl<'a> Call<'a> {
     ///
     /// The future is polled at once, and from then on when it is woken, on this worker. It runs in a context of tokio's; work that would
     /// block the thread goes through [`blocking::run`]. When the invocation ends, it is dropped wherever it is.
-    pub fn wait<T: 'static, R: Into<Flat>>(
+    pub fn wait<T: Send + 'static, R: Into<Flat>>(
         &mut self,
-        future: impl Future<Output = T> + 'static,
-        then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
+        future: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + Send + 'static,
     ) -> Stop {
         self.pending = Some(Pending::new(future, then));
         Stop::Waits
@@ -315,7 +315,8 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
         Code::Own(function) => function(&mut call).map(Flat::from),
         Code::Canonical(function) => function(&mut call),
     };
-    let pending = call.pending;
+    let pending = call.pending.take();
+    let (result, pending) = call.or_operation(imported.function.effect, result, pending);
     answer(imported, sandbox, context, result, pending)
 }
 

@@ -4,8 +4,9 @@
 //!   HostFunction --Call::wait--> Stop::Waits, Pending --worker polls--> Completion --with a Call--> answer
 //! ```
 //!
-//! The future owns everything it needs: while it runs, the host does not look at the guest. It belongs to the worker on which it was made (it need not
-//! be `Send`), and is polled there only. Dropping it, as a deadline or a client that has gone does, gives the operation up.
+//! The future owns everything it needs: while it runs, the host does not look at the guest. The worker on which it was made polls it, or, where it became one of
+//! several operations ([`super::canonical`]), the worker to which the invocation went meanwhile. Dropping it, as a deadline or a client that has gone does, gives
+//! the operation up.
 
 use std::fmt;
 use std::future::Future;
@@ -19,10 +20,10 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use super::{Call, Flat, Stop};
 
 /// What is done when the wait is over: answers the call, ends it, or waits again.
-pub type Completion = Box<dyn FnOnce(&mut Call<'_>) -> Result<Flat, Stop>>;
+pub type Completion = Box<dyn FnOnce(&mut Call<'_>) -> Result<Flat, Stop> + Send>;
 
 /// What a guest waits for in a host call.
-pub struct Pending(Pin<Box<dyn Future<Output = Completion>>>);
+pub struct Pending(Pin<Box<dyn Future<Output = Completion> + Send>>);
 
 /// The host panicked in a pending call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +37,9 @@ impl fmt::Debug for Pending {
 
 impl Pending {
     /// Waits for `future`, and answers with what `then` makes of its output.
-    pub(super) fn new<T: 'static, R: Into<Flat>>(
-        future: impl Future<Output = T> + 'static,
-        then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
+    pub(super) fn new<T: Send + 'static, R: Into<Flat>>(
+        future: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + Send + 'static,
     ) -> Pending {
         Pending(Box::pin(async move {
             let output = future.await;

@@ -3,6 +3,7 @@
 //! A glue module is generated for what one instance of the component imports from it, by the memory that it works on, and becomes an instance just before that
 //! instance. Everything in it is small, so that it is inlined where it is called.
 
+mod operations;
 mod state;
 mod streams;
 mod tasks;
@@ -12,14 +13,17 @@ use std::fmt::Write as _;
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 
+pub(super) use operations::{ENTRIES_PER_OPERATION, Operation};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
 pub(super) use streams::{Copied, End};
-pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER};
+pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, Root};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;
 /// Export of the state's memory.
 const MEMORY: &str = "memory";
+/// Locals of [`Glue::place_result`].
+const PLACE_LOCALS: &str = "(local $next i64) (local $at i32)";
 /// Module name under which glue imports from other instances. Each import has a name of its own.
 pub(super) const LINKED: &str = "component";
 
@@ -181,31 +185,38 @@ impl Glue {
         let host = self.host(interface, function.name, &params, results);
         let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
         let host_call = format!("(call {host} (i32.const {table}){arguments})");
-        let Some(realloc) = call.realloc.as_ref().filter(|_| function.allocates) else {
+        if function.allocates {
+            let place = self.place_result(call);
+            let _ = writeln!(body, "(if {host_call} (then {place}))");
+            self.export(ty, PLACE_LOCALS, &body)
+        } else {
             let _ = writeln!(body, "{host_call}");
-            return self.export(ty, "", &body);
-        };
-        let flags = self.global(&Source::state(flags(instance)));
+            self.export(ty, "", &body)
+        }
+    }
+
+    /// Has the component allocate what a result needs. The component cannot call out meanwhile.
+    fn place_result(&mut self, call: &Lowered<'_>) -> String {
+        let Some(realloc) = &call.realloc else { return String::from("unreachable") };
+        let flags = self.global(&Source::state(flags(call.instance)));
         let realloc = self.function(realloc, &[ValType::I32; 4], &[ValType::I32]);
         let resume = self.canonical(abi::RESUME);
         let done = abi::RESUME_DONE;
-        let _ = writeln!(
-            body,
-            "(if {host_call} (then
-               (global.set {flags} (i32.const 0))
-               (block $done (loop $more
-                 (local.set $next (call {resume} (local.get $at)))
-                 (br_if $done (i64.eq (local.get $next) (i64.const {done})))
-                 (local.set $at
-                   (call {realloc}
-                     (i32.const 0)
-                     (i32.const 0)
-                     (i32.wrap_i64 (i64.shr_u (local.get $next) (i64.const 32)))
-                     (i32.wrap_i64 (local.get $next))))
-                 (br $more)))
-               (global.set {flags} (i32.const 1))))"
-        );
-        self.export(ty, "(local $next i64) (local $at i32)", &body)
+        format!(
+            "(global.set {flags} (i32.const 0))
+             (local.set $at (i32.const 0))
+             (block $done (loop $more
+               (local.set $next (call {resume} (local.get $at)))
+               (br_if $done (i64.eq (local.get $next) (i64.const {done})))
+               (local.set $at
+                 (call {realloc}
+                   (i32.const 0)
+                   (i32.const 0)
+                   (i32.wrap_i64 (i64.shr_u (local.get $next) (i64.const 32)))
+                   (i32.wrap_i64 (local.get $next))))
+               (br $more)))
+             (global.set {flags} (i32.const 1))"
+        )
     }
 
     /// A built-in function that is not supported: a call of it traps, for what the caller has done wrong or else for that.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{Violation, table};
+use awsm_abi::component::{CANCEL, CANONICAL, Violation, WAIT, table};
 
 use super::{MEMORY, signature};
 
@@ -51,6 +51,8 @@ pub(in super::super) struct Concurrency {
     pub(in super::super) streams: Vec<(u32, u32)>,
     pub(in super::super) futures: Vec<(u32, u32)>,
     pub(in super::super) errors: Vec<(u32, u32)>,
+    /// Whether the component calls async functions of the host.
+    pub(in super::super) has_operations: bool,
     /// How many functions the tasks of the component have that are called by their number.
     pub(in super::super) entries: u32,
 }
@@ -89,6 +91,14 @@ impl State {
     /// The module. `traps` gives for each number with which adapters trap the [`Violation`] that it is.
     pub(in super::super) fn module(&self, traps: &[(u32, Violation)]) -> String {
         let mut text = String::from("(module $state\n");
+        if self.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations) {
+            // Imports come before all else.
+            let _ = writeln!(
+                text,
+                "(import \"{CANONICAL}\" \"{WAIT}\" (func $host_wait (result i32)))
+                 (import \"{CANONICAL}\" \"{CANCEL}\" (func $host_cancel (param i32)))"
+            );
+        }
         text.push_str(include_str!("../state/handles.wat"));
         let pages = self.free().div_ceil(PAGE_BYTES);
         let _ = writeln!(text, "(memory (export \"{MEMORY}\") {pages} {PAGES_MAX})");
@@ -165,10 +175,12 @@ impl State {
         let _ = writeln!(
             text,
             "(func (export \"transfer error\") (param i32 i32 i32) (result i32)
-               (call $error_transfer (i32.load (call $error_row (local.get 1))) (i32.load (call $error_row (local.get 2))) (local.get 0)))
-             (func $wait_for_host (call $trap (i32.const {})))",
-            Violation::Deadlock as u32
+               (call $error_transfer (i32.load (call $error_row (local.get 1))) (i32.load (call $error_row (local.get 2))) (local.get 0)))"
         );
+        text.push_str(match concurrency.has_operations {
+            true => include_str!("../state/operations.wat"),
+            false => NO_OPERATIONS,
+        });
     }
 }
 
@@ -178,6 +190,9 @@ impl Concurrency {
         (self.streams.len() + self.futures.len() + self.errors.len()) as u32
     }
 }
+
+/// In the place of `operations.wat`: nothing is waited for outside, which is a deadlock.
+const NO_OPERATIONS: &str = "(func $wait_for_host (call $trap (i32.const 20))) (func $cancel_operation (param i32))";
 
 /// Export of the state: the functions of tasks that are called by number.
 pub(super) const ENTRIES: &str = "entries";

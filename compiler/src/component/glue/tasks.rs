@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::Violation;
+use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32};
 
 use super::state::ENTRIES;
-use super::{Glue, Signature, Source, signature};
+use super::{Glue, MAY_BLOCK, Signature, Source, signature};
 
 /// Offset of a task's parameters in its record; `tasks.wat` describes it.
 const PARAMS: u32 = 80;
@@ -56,6 +56,20 @@ impl Adapter {
         let keeps_stack = self.is_lifted_async && self.callback.is_none();
         u32::from(self.is_lifted_async) | u32::from(!keeps_stack) << 1 | u32::from(self.is_async_type) << 2
     }
+}
+
+/// The function of a command that is lifted as async.
+#[derive(Debug)]
+pub(in super::super) struct Root {
+    /// Address of its instance's record.
+    pub(in super::super) record: u32,
+    /// Number of its first function.
+    pub(in super::super) entry: u32,
+    /// The type of its result, and the options with which it returns that.
+    pub(in super::super) result_type: u32,
+    pub(in super::super) options: u32,
+    pub(in super::super) callee: Source,
+    pub(in super::super) callback: Option<Source>,
 }
 
 /// A built-in function that the state has, and what it takes beside the instance's record.
@@ -199,6 +213,40 @@ impl Glue {
         }
         let entries = self.entries();
         let _ = writeln!(self.functions, "(elem (table {entries}) (i32.const {}) func {members})", adapter.entry);
+    }
+
+    /// What the server calls to run a command whose function is lifted as async.
+    pub(in super::super) fn run_root(&mut self, root: &Root) {
+        let Root { record, entry, result_type, options, .. } = root;
+        let exit = self.canonical(abi::EXIT);
+        let may_block = self.global(&Source::state(MAY_BLOCK));
+        let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
+        let complete = self.function(&Source::state("task complete"), &[I32], &[]);
+        let results: &[ValType] = if root.callback.is_some() { &[I32] } else { &[] };
+        let callee = self.function(&root.callee, &[], results);
+        let over = if root.callback.is_some() { "" } else { "(i32.const 0)" };
+        let flags = 1 | 4 | if root.callback.is_some() { 2 } else { 0 };
+        let mut members = String::from("$run $give_back");
+        if let Some(callback) = &root.callback {
+            let callback = self.function(callback, &[I32; 3], &[I32]);
+            let _ = write!(members, " {callback}");
+        }
+        let entries = self.entries();
+        let _ = writeln!(
+            self.functions,
+            "(func $run (param $task i32) (result i32) (call {callee}) {over})
+             (func $give_back (param $task i32) (param $result i32)
+               (i32.store offset={RESULT} (local.get $task) (local.get $result)))
+             (elem (table {entries}) (i32.const {entry}) func {members})"
+        );
+        let body = format!(
+            "(global.set {may_block} (i32.const 1))
+             (local.set $task
+               (call {new} (i32.const {record}) (i32.const {entry}) (i32.const {flags}) (i32.const {result_type}) (i32.const {options})))
+             (call {complete} (local.get $task))
+             (call {exit} (i32.load offset={RESULT} (local.get $task)))"
+        );
+        self.export_as("_start", &Signature::new(&[], &[]), "(local $task i32)", &body);
     }
 
     /// `task.return` of an instance: the type of the result, and the options; where they name no memory, none matters.

@@ -181,7 +181,13 @@
     (then (call $trap (i32.const 26))))
   (i32.store offset=36 (local.get $end) (i32.const 2))
   (if (i32.eqz (i32.load offset=16 (local.get $end)))
-    (then (call $done_pending (i32.load offset=32 (local.get $end)) (i32.const 2))))
+    (then (call $done_pending (i32.load offset=32 (local.get $end)) (i32.const 2)))
+    (else
+      ;; What a stream has copied by then is cancelled, too: that the rest of the buffer was not needed.
+      (if (i32.and
+            (i32.lt_u (i32.load (local.get $end)) (i32.const 4))
+            (i32.eqz (i32.load offset=40 (local.get $end))))
+        (then (i32.store offset=40 (local.get $end) (i32.const 2))))))
   (drop (call $take_event (local.get $end)))
   (global.get $event_2))
 

@@ -480,15 +480,14 @@
       (call $wait)
       (br $more))))
 
-;; Runs what there is until a task of the host is over.
+;; Runs what there is until a task of the server is over. Its record stays.
 (func (export "task complete") (param $task i32)
   (call $try (local.get $task))
   (block $done
     (loop $more
       (br_if $done (i32.eq (i32.load offset=56 (local.get $task)) (i32.const 4)))
       (call $wait)
-      (br $more)))
-  (call $finish (local.get $task)))
+      (br $more))))
 
 ;; The starter does not need the record of a resolved task any more.
 (func $finish (export "task finish") (param $task i32)
@@ -738,7 +737,9 @@
   (if (i32.lt_u (i32.load offset=36 (local.get $subtask)) (i32.const 2))
     (then
       (i32.store offset=40 (local.get $subtask) (i32.const 1))
-      (call $request_cancellation (i32.load offset=32 (local.get $subtask)))
+      (if (i32.load offset=32 (local.get $subtask))
+        (then (call $request_cancellation (i32.load offset=32 (local.get $subtask))))
+        (else (call $cancel_operation (local.get $subtask))))
       (if (i32.lt_u (i32.load offset=36 (local.get $subtask)) (i32.const 2))
         (then
           (if (local.get $async) (then (return (i32.const -1))))

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 
 use wasmtime_environ::component::{
-    CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, StringEncoding, Trampoline,
-    TypeComponentLocalErrorContextTableIndex, TypeFutureTableIndex, TypeStreamTableIndex,
+    CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
+    StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFutureTableIndex, TypeStreamTableIndex,
+    TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
-use super::super::glue::{Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, End, Glue, Signature, Source};
+use super::super::glue::{
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, Glue, Lowered, Operation, Root,
+    Signature, Source,
+};
 use super::{Builder, unsupported};
 use crate::error::CompileError;
 
@@ -105,8 +109,47 @@ impl Builder<'_> {
             streams: streams.collect(),
             futures: futures.collect(),
             errors: errors.collect(),
+            has_operations: false,
             entries: self.copy_entries(),
         }
+    }
+
+    /// The first of so many numbers of functions that are called by number.
+    fn new_entries(&mut self, count: u32) -> u32 {
+        let Some(concurrency) = &mut self.state.concurrency else { return 0 };
+        concurrency.entries += count;
+        concurrency.entries - count
+    }
+
+    /// The wrapper of a call of an async function that the host answers.
+    pub(super) fn operation(&mut self, call: &Lowered<'_>, is_lowered_async: bool, ty: &Signature, glue: &mut Glue) -> String {
+        if let Some(concurrency) = &mut self.state.concurrency {
+            concurrency.has_operations = true;
+        }
+        let entry = self.new_entries(ENTRIES_PER_OPERATION);
+        let operation = Operation { record: self.state.instance(call.instance), entry, is_lowered_async };
+        glue.operation(call, &operation, ty)
+    }
+
+    /// The last instance, for a command whose function is lifted as async: what the server calls makes a task and runs it to its end.
+    pub(super) fn run_task(
+        &mut self,
+        function: &CoreDef,
+        result_type: TypeTupleIndex,
+        options: &CanonicalOptions,
+    ) -> Result<(), CompileError> {
+        let root = Root {
+            record: self.record(options.instance),
+            entry: self.new_entries(ENTRIES_PER_ADAPTER),
+            result_type: result_type.as_u32(),
+            options: return_options(options.memory().map(|index| index.as_u32()), encoding(options.string_encoding)),
+            callee: self.source(function)?,
+            callback: options.callback.and_then(|index| self.callbacks.get(&index)).cloned(),
+        };
+        let mut glue = Glue::new(None);
+        glue.run_root(&root);
+        let (text, linked) = glue.finish();
+        self.instantiate(&text, &linked).map(drop)
     }
 
     /// How many functions copy from one memory to another: they come first.
@@ -179,14 +222,13 @@ impl Builder<'_> {
                     is_lifted_async: is_sync || prepared.last == CALLEE_IS_ASYNC,
                     params: prepare.params,
                     has_result_pointer,
-                    entry: self.copy_entries() + self.adapters * ENTRIES_PER_ADAPTER,
+                    entry: self.new_entries(ENTRIES_PER_ADAPTER),
                     callee,
                     callee_type,
                     callback: callback.and_then(|index| self.callbacks.get(&index)).cloned(),
                     post_return,
                 },
             );
-            self.adapters += 1;
             let mut glue = Glue::new(None);
             let prepare = glue.prepare(&adapter.1);
             let run = sync_results.map(|results| glue.run_task(&results));
@@ -196,9 +238,6 @@ impl Builder<'_> {
             let start = run.map_or(Source::state("task start"), |export| Source { instance, export });
             made.sources.insert((*start_name).to_owned(), start);
             made.adapters.push(adapter);
-        }
-        if let Some(concurrency) = &mut self.state.concurrency {
-            concurrency.entries = self.component.num_runtime_memories.pow(2) + self.adapters * ENTRIES_PER_ADAPTER;
         }
         Ok(made)
     }

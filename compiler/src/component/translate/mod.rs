@@ -10,10 +10,10 @@ use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
-    ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, LinearMemoryOptions, LoweredIndex, OptionsIndex,
-    ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
+    ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, InterfaceType, LinearMemoryOptions, LoweredIndex,
+    OptionsIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
     RuntimePostReturnIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator,
-    TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
+    TypeFuncIndex, TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
@@ -28,6 +28,8 @@ use crate::program::Instance;
 
 /// The interface of a command, with its track, and what it exports.
 const RUN: (&str, &str) = ("wasi:cli/run@0.2", "run");
+/// The same where it is async.
+const RUN_ASYNC: (&str, &str) = ("wasi:cli/run@0.3", "run");
 /// The interface of what answers HTTP requests.
 const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
 
@@ -78,7 +80,6 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         post_returns: HashMap::new(),
         callbacks: HashMap::new(),
         copies: BTreeSet::new(),
-        adapters: 0,
         lowerings: HashMap::new(),
         destructors: HashMap::new(),
         made: HashMap::new(),
@@ -182,8 +183,6 @@ struct Builder<'a> {
     callbacks: HashMap<RuntimeCallbackIndex, Source>,
     /// Memories between which streams and futures are copied.
     copies: BTreeSet<RuntimeMemoryIndex>,
-    /// Calls of which one side is asynchronous.
-    adapters: u32,
     lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
     destructors: HashMap<ResourceIndex, Source>,
     /// Trampolines that are part of a glue instance already.
@@ -431,7 +430,9 @@ impl Builder<'_> {
     fn wrap(&mut self, trampoline: &Trampoline, ty: &Signature, glue: &mut Glue) -> Result<Option<String>, CompileError> {
         let table = |builder: &Self, instance: RuntimeComponentInstanceIndex| builder.state.table(instance.as_u32());
         Ok(Some(match trampoline {
-            Trampoline::LowerImport { index, options, .. } => return self.lower(*index, *options, ty, glue),
+            Trampoline::LowerImport { index, lower_ty, options } => {
+                return self.lower(*index, *lower_ty, *options, ty, glue);
+            }
             Trampoline::ResourceNew { instance, ty } => {
                 glue.resource_new(instance.as_u32(), table(self, *instance), self.row(*ty).resource)
             }
@@ -449,6 +450,7 @@ impl Builder<'_> {
     fn lower(
         &mut self,
         index: LoweredIndex,
+        function_type: TypeFuncIndex,
         options: OptionsIndex,
         ty: &Signature,
         glue: &mut Glue,
@@ -465,13 +467,22 @@ impl Builder<'_> {
             self.missing.push(format!("`{name}` `{function_name}`: {}", self.instead(&interface)));
             return Ok(None);
         };
-        if options.async_ {
-            return Err(unsupported(format!("`{function_name}` of `{name}`, lowered as async,")));
-        }
         if options.string_encoding != StringEncoding::Utf8 {
             return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
         }
-        if (ty.params.as_slice(), ty.results.as_slice()) != (function.params, function.results) {
+        let function_type = &self.types[function_type];
+        let is_lowered_async = options.async_;
+        let expected = match is_lowered_async {
+            true => {
+                let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
+                lowered_async(function, results.is_none_or(|count| count > 1))
+            }
+            false => Some(Signature::new(function.params, function.results)),
+        };
+        let Some(expected) = expected else {
+            return Err(unsupported(format!("`{function_name}` of `{name}`, lowered as async with its parameters in memory,")));
+        };
+        if *ty != expected {
             self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
             return Ok(None);
         }
@@ -486,7 +497,10 @@ impl Builder<'_> {
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
         let lowered = Lowered { interface: &interface, function, instance, table, realloc };
-        Ok(Some(glue.lower(&lowered, ty)))
+        Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
+            true => self.operation(&lowered, is_lowered_async, ty, glue),
+            false => glue.lower(&lowered, ty),
+        }))
     }
 
     /// What is offered in the place of an interface that is not, or that has no such function.
@@ -536,9 +550,9 @@ impl Builder<'_> {
 
     /// The last instance: what the server calls.
     fn entry(&mut self) -> Result<(), CompileError> {
-        let entries = [(HANDLER, Entry::Handler), (RUN, Entry::Run)];
+        let entries = [(HANDLER, Entry::Handler), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
         let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
-        let Some((entry, (func, options))) = found else {
+        let Some((entry, (func, ty, options))) = found else {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(CompileError::Component {
                 message: format!(
@@ -548,7 +562,8 @@ impl Builder<'_> {
             });
         };
         if options.async_ {
-            return Err(unsupported("a function that is lifted as async"));
+            let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
+            return self.run_task(&func, result_type, &options);
         }
         let func = func.clone();
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
@@ -567,12 +582,12 @@ impl Builder<'_> {
     }
 
     /// A function that the component exports in an interface of that track.
-    fn lifted(&self, interface: &str, name: &str) -> Option<(&CoreDef, &CanonicalOptions)> {
+    fn lifted(&self, interface: &str, name: &str) -> Option<(&CoreDef, TypeFuncIndex, &CanonicalOptions)> {
         let (_, (index, _)) = self.component.exports.raw_iter().find(|(name, _)| abi::track(name.as_str()) == interface)?;
         let Export::Instance { exports, .. } = &self.component.export_items[*index] else { return None };
         let (_, (index, _)) = exports.raw_iter().find(|(found, _)| found.as_str() == name)?;
         match &self.component.export_items[*index] {
-            Export::LiftedFunction { func, options, .. } => Some((func, &self.component.options[*options])),
+            Export::LiftedFunction { ty, func, options } => Some((func, *ty, &self.component.options[*options])),
             _ => None,
         }
     }
@@ -587,6 +602,21 @@ fn value(ty: &WasmValType) -> Result<ValType, CompileError> {
         WasmValType::F64 => Ok(ValType::F64),
         WasmValType::V128 | WasmValType::Ref(_) => Err(unsupported("a reference or vector in the canonical ABI")),
     }
+}
+
+/// The type of a function of the host that is lowered as async, where its parameters are flat then, too. `has_place`: whether the last parameter says where the
+/// result goes.
+fn lowered_async(function: &abi::Function, has_place: bool) -> Option<Signature> {
+    /// CanonicalABI.md, `MAX_FLAT_ASYNC_PARAMS`; the place of the result is not counted.
+    const PARAMS_MAX: usize = 4;
+    let mut params = function.params.to_vec();
+    if params.len() - usize::from(has_place) > PARAMS_MAX {
+        return None;
+    }
+    if !function.results.is_empty() {
+        params.push(ValType::I32);
+    }
+    Some(Signature { params, results: vec![ValType::I32] })
 }
 
 /// How a component is entered.

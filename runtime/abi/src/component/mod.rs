@@ -47,6 +47,16 @@ pub const RESPONSE: &str = "response";
 /// `exit(result)`: how a command ended: zero for success, as a `result` is flat.
 pub const EXIT: &str = "exit";
 
+/// `wait() -> operation`: suspends the sandbox until an operation of the host can go on: its number, or zero where none is under way.
+pub const WAIT: &str = "wait";
+/// `finish(operation) -> result`: goes on with an operation whose time has come. Its result is that of the function which began it, widened.
+pub const FINISH: &str = "finish";
+/// `cancel(operation)`: gives an operation up.
+pub const CANCEL: &str = "cancel";
+/// Offset in the state's memory of the operation that a call may become, an `i32`: its record's address, by which the host knows it. Where the call has to wait, the
+/// host takes the number and leaves zero; then the call's result has no meaning. Where it is zero before the call, the sandbox is suspended.
+pub const OPERATION: u64 = 12;
+
 /// Signatures of the functions of [`CANONICAL`].
 pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: RESUME, params: &[I32], results: &[I64] },
@@ -55,6 +65,9 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: RESPONSE, params: &[I32], results: &[I32] },
     crate::imports::Function { name: DROP, params: &[I32], results: &[] },
     crate::imports::Function { name: EXIT, params: &[I32], results: &[] },
+    crate::imports::Function { name: WAIT, params: &[], results: &[I32] },
+    crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
+    crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
 ];
 
 /// `drop(representation)`: an owned handle of a resource of the host was dropped.

@@ -89,6 +89,19 @@ pub const INTERFACES: &[Interface] = &[
         ],
     },
     Interface {
+        name: "wasi:clocks/monotonic-clock@0.3",
+        functions: &[
+            function("now", &[], &[I64]),
+            function("get-resolution", &[], &[I64]),
+            function("wait-until", &[I64], &[]),
+            function("wait-for", &[I64], &[]),
+        ],
+    },
+    Interface {
+        name: "wasi:clocks/system-clock@0.3",
+        functions: &[function("now", &[I32], &[]), function("get-resolution", &[], &[I64])],
+    },
+    Interface {
         name: "wasi:clocks/wall-clock@0.2",
         functions: &[function("now", &[I32], &[]), function("resolution", &[I32], &[])],
     },

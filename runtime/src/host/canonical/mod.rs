@@ -6,6 +6,7 @@
 //!     Call::text, ::bytes, ::list addresses in the component's memory -> values                            (lift)
 //!     Call::lower                 value -> bytes and blocks -> written at once, or by `resume`              (lower, glue)
 //!     Call::until_ready           pollables -> Call::wait                                                  (readiness)
+//!     Call::wait                  suspends the guest, or becomes an operation                              (operations)
 //! ```
 //!
 //! What `awsm_abi::component` says is agreed on holds here. All of it is untrusted: a plain module may import these functions, and then makes up tables, handles
@@ -16,6 +17,7 @@ mod glue;
 mod handles;
 mod lift;
 mod lower;
+mod operations;
 mod readiness;
 mod resources;
 #[cfg(test)]
@@ -28,6 +30,7 @@ use super::{Call, Code, Effect, Flat, HostFunction, Stop};
 pub(in crate::host) use glue::FUNCTIONS;
 pub(in crate::host) use lift::{Lift, Lifting};
 pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, variant};
+pub(in crate::host) use operations::{FUNCTIONS as OPERATIONS, Operations};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
 pub(in crate::host) use resources::{Resource, Resources, Typed, number};
 #[cfg(test)]

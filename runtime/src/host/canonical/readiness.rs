@@ -162,7 +162,7 @@ impl Call<'_> {
     pub(in crate::host) fn until_ready(
         &mut self,
         subjects: &[Subject],
-        then: impl FnOnce(&mut Call<'_>) -> Result<Flat, Stop> + 'static,
+        then: impl FnOnce(&mut Call<'_>) -> Result<Flat, Stop> + Send + 'static,
     ) -> Stop {
         let signal = Arc::new(Signal::default());
         let waker = Waker::from(Arc::clone(&signal));

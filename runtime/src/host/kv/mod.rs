@@ -20,7 +20,7 @@ use super::{Call, Context, Flat, Stop};
 use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
 
 /// A bucket and a key in it that a call names.
-pub(in crate::host) trait Place: 'static {
+pub(in crate::host) trait Place: Send + 'static {
     /// Both.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ pub(in crate::host) trait Place: 'static {
 }
 
 /// Keys on their way to a guest.
-pub(in crate::host) trait Listing: 'static {
+pub(in crate::host) trait Listing: Send + 'static {
     /// Takes a key, if there is room for it.
     fn add(&mut self, key: &[u8]) -> bool;
 }
@@ -48,10 +48,10 @@ pub(in crate::host) fn version(entry: Option<&Entry>) -> u64 {
 }
 
 /// What goes on with a call when what it waited for has come.
-type Then<T> = Box<dyn FnOnce(&mut Call<'_>, T) -> Result<Flat, Stop>>;
+type Then<T> = Box<dyn FnOnce(&mut Call<'_>, T) -> Result<Flat, Stop> + Send>;
 
 /// The same of any kind: what waits is compiled once for all of a kind of operation, and not for each host function.
-fn boxed<T, R: Into<Flat>>(then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static) -> Then<T> {
+fn boxed<T, R: Into<Flat>>(then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + Send + 'static) -> Then<T> {
     Box::new(move |call, came| then(call, came).map(Into::into))
 }
 
@@ -59,7 +59,7 @@ fn boxed<T, R: Into<Flat>>(then: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop
 pub(in crate::host) fn find<P: Place, R: Into<Flat>>(
     call: &mut Call<'_>,
     place: Result<P, KvError>,
-    then: impl FnOnce(&mut Call<'_>, Result<Option<Entry>, KvError>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Option<Entry>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let place = match place {
         Ok(place) => place,
@@ -110,7 +110,7 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
     call: &mut Call<'_>,
     range: Range,
     mut list: L,
-    then: impl FnOnce(&mut Call<'_>, Result<L, KvError>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<L, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let Range { bucket, prefix, after } = range;
     if let Some(trace) = call.context.trace_effects() {
@@ -145,7 +145,7 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
 pub(in crate::host) fn entries<R: Into<Flat>>(
     call: &mut Call<'_>,
     keys: Result<Vec<BucketKey>, KvError>,
-    then: impl FnOnce(&mut Call<'_>, Result<Vec<Option<Entry>>, KvError>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Vec<Option<Entry>>, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let keys = match keys {
         Ok(keys) => keys,
@@ -178,7 +178,7 @@ pub(in crate::host) fn entries<R: Into<Flat>>(
 pub(in crate::host) fn commit<R: Into<Flat>>(
     call: &mut Call<'_>,
     commit: Result<Commit, KvError>,
-    then: impl FnOnce(&mut Call<'_>, Result<Outcome, KvError>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Outcome, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let commit = match commit.and_then(|commit| commit.check().map(|()| commit)) {
         Ok(commit) => commit,

@@ -9,7 +9,7 @@ use crate::host::{Call, Flat, Stop};
 pub(super) fn on_disk<T: Send + 'static>(
     call: &mut Call<'_>,
     work: impl FnOnce() -> Result<T, Errno> + Send + 'static,
-    finish: impl FnOnce(&mut Call<'_>, T) -> Result<(), Stop> + 'static,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<(), Stop> + Send + 'static,
 ) -> Result<(), Stop> {
     Err(begin(call, work, move |call, result| finish(call, result?)))
 }
@@ -18,7 +18,7 @@ pub(super) fn on_disk<T: Send + 'static>(
 pub(in crate::host) fn begin<T: Send + 'static, R: Into<Flat>>(
     call: &mut Call<'_>,
     work: impl FnOnce() -> T + Send + 'static,
-    finish: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + 'static,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + Send + 'static,
 ) -> Stop {
     // Begun when it is polled: that is where there is a runtime.
     call.wait(async move { blocking::run(work).await }, finish)

@@ -57,7 +57,7 @@ pub(in crate::host) fn read_then<R: Into<Flat>>(
     file: Arc<fs::File>,
     at: Option<u64>,
     bytes_max: usize,
-    then: impl FnOnce(&mut Call<'_>, Result<Vec<u8>, Errno>) -> Result<R, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Vec<u8>, Errno>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let mut bytes = vec![0; bytes_max];
     // To the system the largest offset is where the file is.

@@ -12,6 +12,8 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 
 const MONOTONIC: &str = "wasi:clocks/monotonic-clock@0.2";
 const WALL: &str = "wasi:clocks/wall-clock@0.2";
+const MONOTONIC_3: &str = "wasi:clocks/monotonic-clock@0.3";
+const SYSTEM: &str = "wasi:clocks/system-clock@0.3";
 const TIMEZONE: &str = "wasi:clocks/timezone@0.2";
 
 /// The interfaces.
@@ -22,6 +24,12 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(MONOTONIC, "subscribe-duration", &[I32, I64], &[I32], Entropy, subscribe_duration),
     canonical(WALL, "now", &[I32, I32], &[], Entropy, wall_now),
     canonical(WALL, "resolution", &[I32, I32], &[], Safe, wall_resolution),
+    canonical(MONOTONIC_3, "now", &[I32], &[I64], Entropy, now),
+    canonical(MONOTONIC_3, "get-resolution", &[I32], &[I64], Safe, resolution),
+    canonical(MONOTONIC_3, "wait-until", &[I32, I64], &[], Entropy, wait_until),
+    canonical(MONOTONIC_3, "wait-for", &[I32, I64], &[], Entropy, wait_for),
+    canonical(SYSTEM, "now", &[I32, I32], &[], Entropy, wall_now),
+    canonical(SYSTEM, "get-resolution", &[I32], &[I64], Safe, system_resolution),
     canonical(TIMEZONE, "display", &[I32, I64, I32, I32], &[I32], Safe, display),
     canonical(TIMEZONE, "utc-offset", &[I32, I64, I32], &[I32], Safe, utc_offset),
 ];
@@ -57,7 +65,31 @@ fn subscribe(call: &mut Call<'_>, nanoseconds: u64) -> Result<Flat, Stop> {
     call.give(Pollable(Subject::At(time))).map(|own| Flat::from(own.0))
 }
 
-/// `now() -> datetime`
+/// `wait-until(when)`, async
+fn wait_until(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let now = nanoseconds(call.context.ports.entropy()?.now(ClockId::Monotonic));
+    sleep(call, call.args.u64(1).saturating_sub(now))
+}
+
+/// `wait-for(how-long)`, async
+fn wait_for(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    sleep(call, call.args.u64(1))
+}
+
+fn sleep(call: &mut Call<'_>, nanoseconds: u64) -> Result<Flat, Stop> {
+    if nanoseconds == 0 {
+        return Ok(Flat::NONE);
+    }
+    let time = Duration::from_nanos(nanoseconds);
+    Err(call.wait(async move { tokio::time::sleep(time).await }, |_, ()| Ok(Flat::NONE)))
+}
+
+/// `get-resolution() -> duration`
+fn system_resolution(_: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat(nanoseconds(clock_getres(ClockId::Realtime))))
+}
+
+/// `now() -> datetime`, and `now() -> instant`, whose seconds are the same until the year 292 billion
 fn wall_now(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let now = call.context.ports.entropy()?.now(ClockId::Realtime);
     call.lower(1, datetime(now))

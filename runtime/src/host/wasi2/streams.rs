@@ -155,7 +155,7 @@ pub(in crate::host) fn read_then(
     representation: u32,
     length: u64,
     blocking: bool,
-    then: impl FnOnce(&mut Call<'_>, Result<Bytes, Fault>) -> Result<Flat, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Bytes, Fault>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let ports = &mut call.context.ports;
     let is_http = ports.streams()?.is_http;
@@ -340,7 +340,7 @@ pub(in crate::host) fn write_then(
     content: Content,
     done: usize,
     length: usize,
-    then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let file = match call.context.ports.resource::<OutputStream>(representation)? {
         OutputStream::File(OpenFile { file, .. }, to) => Some((Arc::clone(file), *to)),

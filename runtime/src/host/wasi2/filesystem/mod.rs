@@ -202,7 +202,7 @@ fn on_disk<T: Send + 'static, U: Lower + 'static>(
     call: &mut Call<'_>,
     index: usize,
     work: Result<impl FnOnce() -> Result<T, Errno> + Send + 'static, Errno>,
-    finish: impl FnOnce(&mut Call<'_>, T) -> Result<U, Stop> + 'static,
+    finish: impl FnOnce(&mut Call<'_>, T) -> Result<U, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     match work {
         Ok(work) => Err(begin(call, work, move |call, result| {

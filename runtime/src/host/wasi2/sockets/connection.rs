@@ -125,7 +125,7 @@ pub(in crate::host) fn send_then(
     content: Content,
     mut done: usize,
     length: usize,
-    then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     while done < length {
         match connection.write(content.rest(call.memory.as_ref(), done, length)?) {

@@ -123,7 +123,7 @@ pub(super) fn reaches(call: &mut Call<'_>, address: SocketAddr) -> Result<Result
 pub(super) fn watched_then<T: SocketResource>(
     call: &mut Call<'_>,
     representation: u32,
-    then: impl FnOnce(&mut Call<'_>, Result<Arc<Watched>, ErrorCode>) -> Result<Flat, Stop> + 'static,
+    then: impl FnOnce(&mut Call<'_>, Result<Arc<Watched>, ErrorCode>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let socket = call.context.ports.resource::<T>(representation)?.socket();
     if let Some(watched) = &socket.watched {
