@@ -35,6 +35,8 @@ pub(super) struct Kept<'a> {
     original: Vec<PartKey>,
     /// Functions that were given up, by the original batch of the process that did.
     slow: Vec<(Hash, FuncId)>,
+    /// How many bytes were put there.
+    added: u64,
     /// Why parts could not be kept, if so.
     failure: Option<io::Error>,
 }
@@ -73,7 +75,7 @@ impl<'a> Kept<'a> {
         let compiler = Compiler::of(awsm).map_err(CompileError::io("reading the compiler"))?;
         let seconds_max = limits.time_max.as_secs();
         let (keys, original, slow, failure) = (Vec::new(), Vec::new(), Vec::new(), None);
-        let mut kept = Kept { cache, program, options, compiler, seconds_max, keys, original, slow, failure };
+        let mut kept = Kept { cache, program, options, compiler, seconds_max, keys, original, slow, added: 0, failure };
         kept.find_keys(&[])?;
         if kept.keys.is_empty() {
             return Ok(None);
@@ -135,9 +137,17 @@ impl<'a> Kept<'a> {
 
     /// Keeps what a batch's process gave for one of its parts.
     pub(super) fn put(&mut self, index: usize, object: &[u8]) {
-        let Some(key) = self.keys.get(index) else { return };
-        if self.failure.is_none() {
-            self.failure = self.cache.put(&key.part, object).err();
+        if let Some(key) = self.keys.get(index) {
+            self.add(key.part, object);
+        }
+    }
+
+    /// Puts an entry there. Entries are removed after the compilation only, and a process decides how much it gives: so the cache's size is the limit here, too.
+    fn add(&mut self, id: Hash, bytes: &[u8]) {
+        let added = self.added.saturating_add(bytes.len() as u64);
+        if self.failure.is_none() && added <= self.cache.bytes_max() {
+            self.added = added;
+            self.failure = self.cache.put(&id, bytes).err();
         }
     }
 
@@ -149,8 +159,7 @@ impl<'a> Kept<'a> {
         self.slow.push((original, function));
         let functions = self.slow.iter().filter(|(batch, _)| *batch == original).map(|(_, function)| function);
         if let Ok(text) = serde_json::to_vec(&functions.take(SLOW_MAX).collect::<Vec<_>>()) {
-            let id = parts::given_up(original, self.seconds_max);
-            self.failure = self.failure.take().or(self.cache.put(&id, &text).err());
+            self.add(parts::given_up(original, self.seconds_max), &text);
         }
     }
 

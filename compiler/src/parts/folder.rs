@@ -55,6 +55,11 @@ impl PartCache {
         &self.folder
     }
 
+    /// How many bytes it may have.
+    pub(crate) const fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
     /// Makes the folder if it is not there, readable by its owner alone.
     ///
     /// # Errors
@@ -88,8 +93,11 @@ impl PartCache {
     /// Keeps an entry: beside the others first, then under its name, so that other compilers see all of it or nothing.
     ///
     /// # Errors
-    /// When it cannot be written. Then nothing has changed.
+    /// When it cannot be written, or is larger than [`get`](Self::get) accepts. Then nothing has changed.
     pub(crate) fn put(&self, id: &Hash, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > ARTIFACT_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("a part has more than {ARTIFACT_BYTES_MAX} bytes")));
+        }
         let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.folder)?;
         file.write_all(digest(id, bytes).as_bytes())?;
         file.write_all(bytes)?;
