@@ -84,10 +84,10 @@ pub(crate) struct Divided<'a> {
 }
 
 impl Divided<'_> {
-    /// What each part is kept under ([`crate::parts`]); nothing for programs that are as fast compiled as found in a folder.
+    /// What each part is kept under ([`crate::parts`]), for [`Emit::So`]; nothing for programs that are as fast compiled as found in a folder.
     pub(crate) fn part_keys(&self, options: &CompileOptions, compiler: &Compiler) -> io::Result<Vec<PartKey>> {
         let bytes: usize = self.sources.iter().map(|source| partition::bodies_bytes(source.module)).sum();
-        if options.emit != Emit::So || bytes <= partition::WHOLE_BYTES {
+        if bytes <= partition::WHOLE_BYTES {
             return Ok(Vec::new());
         }
         let Whole { modules, linked, segment } = self.whole;
@@ -112,7 +112,8 @@ impl Divided<'_> {
             let hash = hasher.finish();
             batch.into_iter().for_each(|index| keys[index] = Some(parts::key(hash, index, self.functions(index))));
         }
-        Ok(keys.into_iter().flatten().collect())
+        // Without one, those behind it would be keys of other parts.
+        keys.into_iter().collect::<Option<_>>().ok_or_else(|| io::Error::other("a part is in no batch"))
     }
 
     /// The functions of a part.

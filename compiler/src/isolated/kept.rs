@@ -72,7 +72,13 @@ impl<'a> Kept<'a> {
         if is_small || options.emit != Emit::So {
             return Ok(None);
         }
-        let compiler = Compiler::of(awsm).map_err(CompileError::io("reading the compiler"))?;
+        let compiler = match Compiler::of(awsm) {
+            Ok(compiler) => compiler,
+            Err(error) => {
+                progress.warn(&format!("no cache of parts is used: reading the compiler {}: {error}", awsm.display()));
+                return Ok(None);
+            }
+        };
         let seconds_max = limits.time_max.as_secs();
         let (keys, original, slow, failure) = (Vec::new(), Vec::new(), Vec::new(), None);
         let mut kept = Kept { cache, program, options, compiler, seconds_max, keys, original, slow, added: 0, failure };

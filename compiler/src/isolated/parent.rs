@@ -259,6 +259,8 @@ impl Listener<'_, '_> {
                 Message::Parts { used } => return Ok(Answer::Parts { used }),
                 Message::GivenUp { function, used } => return Ok(Answer::GivenUp { function, used }),
                 Message::Failed { text } => return Ok(Answer::Failed(text)),
+                // Of all parts, which a process for some of them has not.
+                Message::Output { .. } if self.batch.is_some() => return Ok(Answer::None),
                 Message::Output { bytes } => return Ok(exactly(&mut output, bytes)?.map_or(Answer::None, Answer::Output)),
             }
         }
