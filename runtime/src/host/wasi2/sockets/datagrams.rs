@@ -1,6 +1,7 @@
 //! `incoming-datagram-stream` and `outgoing-datagram-stream`.
 //!
-//! Datagrams from where the function may not send are dropped, unless the socket has an address where the configuration lets others reach it.
+//! A socket that is associated with a peer receives from that peer only. Without one, datagrams from where the function may not send are dropped, unless the
+//! socket has an address where the configuration lets others reach it.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -120,8 +121,12 @@ fn receive(call: &mut Call<'_>) -> Result<Flat, Stop> {
     while received.len() < wanted && dropped < DROPPED_MAX {
         match receive_one(&association) {
             Ok(Some((bytes, address))) => {
-                let is_known = association.is_open || association.remote.is_some();
-                if is_known || call.context.ports.sockets()?.is_some_and(|reach| reach.reaches(address)) {
+                let is_known = match association.remote {
+                    // The kernel lets through what it had queued before it was told of the peer.
+                    Some(remote) => (remote.ip(), remote.port()) == (address.ip(), address.port()),
+                    None => association.is_open || call.context.ports.sockets()?.is_some_and(|reach| reach.reaches(address)),
+                };
+                if is_known {
                     received.push((bytes, Address(address)));
                 } else {
                     dropped += 1;

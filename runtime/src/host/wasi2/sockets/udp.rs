@@ -1,4 +1,4 @@
-//! `udp-socket`: an address, and whom it is associated with. What is sent and received goes through [`datagrams`](super::datagrams).
+//! `udp-socket`: an address, and the peer that it is associated with, if any. What is sent and received goes through [`datagrams`](super::datagrams).
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ pub(super) struct Association {
     pub(super) family: Family,
     /// The only one that is sent to and received from, if it is only one.
     pub(super) remote: Option<SocketAddr>,
-    /// Whether anybody's datagrams are received, not only those of whom may be sent to.
+    /// Whether all datagrams are received where there is no peer, not only those from where the function may send.
     pub(super) is_open: bool,
     /// Whether the socket has made no other since.
     is_current: AtomicBool,
