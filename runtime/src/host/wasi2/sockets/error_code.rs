@@ -66,12 +66,18 @@ impl From<Errno> for ErrorCode {
     fn from(errno: Errno) -> ErrorCode {
         match errno {
             Errno::ACCESS | Errno::PERM => ErrorCode::AccessDenied,
-            Errno::OPNOTSUPP | Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT | Errno::NOPROTOOPT => ErrorCode::NotSupported,
+            Errno::OPNOTSUPP
+            | Errno::AFNOSUPPORT
+            | Errno::PFNOSUPPORT
+            | Errno::PROTONOSUPPORT
+            | Errno::PROTOTYPE
+            | Errno::SOCKTNOSUPPORT
+            | Errno::NOPROTOOPT => ErrorCode::NotSupported,
             Errno::INVAL => ErrorCode::InvalidArgument,
             Errno::NOMEM | Errno::NOBUFS => ErrorCode::OutOfMemory,
             Errno::TIMEDOUT => ErrorCode::Timeout,
             Errno::ALREADY => ErrorCode::ConcurrencyConflict,
-            Errno::AGAIN | Errno::INPROGRESS => ErrorCode::WouldBlock,
+            Errno::AGAIN | Errno::INTR | Errno::INPROGRESS => ErrorCode::WouldBlock,
             Errno::ISCONN | Errno::NOTCONN | Errno::DESTADDRREQ => ErrorCode::InvalidState,
             Errno::MFILE | Errno::NFILE => ErrorCode::NewSocketLimit,
             Errno::ADDRNOTAVAIL => ErrorCode::AddressNotBindable,

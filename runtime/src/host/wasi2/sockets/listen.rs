@@ -114,7 +114,9 @@ fn accept(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn accept_error(error: Errno) -> ErrorCode {
     match error {
         Errno::AGAIN | Errno::INTR => ErrorCode::WouldBlock,
-        Errno::NETDOWN
+        Errno::CONNRESET
+        | Errno::NETRESET
+        | Errno::NETDOWN
         | Errno::PROTO
         | Errno::NOPROTOOPT
         | Errno::HOSTDOWN

@@ -143,8 +143,11 @@ impl SocketResource for TcpSocket {
 
 /// Why there is no connection.
 fn connect_error(error: Errno) -> ErrorCode {
-    // The system has no port for its end.
-    if error == Errno::ADDRNOTAVAIL { ErrorCode::AddressInUse } else { error.into() }
+    match error {
+        // The system has no port for its end.
+        Errno::ADDRNOTAVAIL | Errno::AGAIN => ErrorCode::AddressInUse,
+        other => other.into(),
+    }
 }
 
 /// `create-tcp-socket(address-family) -> result<tcp-socket, error-code>`
