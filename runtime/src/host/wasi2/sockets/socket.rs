@@ -50,6 +50,14 @@ pub(super) trait SocketResource: Typed {
     const IS_UNICAST: bool;
 
     fn socket(&mut self) -> &mut Socket;
+
+    /// Whether it may be bound, as far as what it has begun beside that says.
+    ///
+    /// # Errors
+    /// What `start-bind` says otherwise.
+    fn check_bind(&self) -> Result<(), ErrorCode> {
+        Ok(())
+    }
 }
 
 impl Socket {
@@ -154,6 +162,7 @@ pub(super) fn start_bind<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat,
 
 /// Whether a socket may be bound to that address, as far as its state and the address say.
 fn begin_bind<T: SocketResource>(resource: &mut T, address: SocketAddr) -> Result<(), ErrorCode> {
+    resource.check_bind()?;
     let socket = resource.socket();
     match socket.binding {
         Binding::None => socket.family.check(address)?,

@@ -139,6 +139,14 @@ impl SocketResource for TcpSocket {
     fn socket(&mut self) -> &mut Socket {
         &mut self.socket
     }
+
+    fn check_bind(&self) -> Result<(), ErrorCode> {
+        match self.state {
+            State::None => Ok(()),
+            State::Connecting(..) | State::ListenStarted => Err(ErrorCode::ConcurrencyConflict),
+            State::Connected(_) | State::Listening(_) | State::Failed(_) => Err(ErrorCode::InvalidState),
+        }
+    }
 }
 
 /// Why there is no connection.

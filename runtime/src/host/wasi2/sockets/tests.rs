@@ -143,6 +143,7 @@ fn a_connection_goes_where_it_may_and_nowhere_else() {
     // It is still of use.
     assert_eq!(world.connect(socket, address), Ok(()));
     assert_eq!(world.connect(socket, address), error(ErrorCode::ConcurrencyConflict));
+    assert_eq!(world.bind(TCP, "tcp-socket", socket, local(0)), error(ErrorCode::ConcurrencyConflict));
     let (input, output) = world.finish(socket).unwrap();
     assert_eq!(world.connect(socket, address), error(ErrorCode::InvalidState));
     assert_eq!(world.finish(socket), error(ErrorCode::NotInProgress));
@@ -179,6 +180,7 @@ fn a_connection_that_is_not_made_says_why_once() {
     assert_eq!(world.finish(socket), error(ErrorCode::ConnectionRefused));
     assert_eq!(world.finish(socket), error(ErrorCode::NotInProgress));
     assert_eq!(world.connect(socket, address), error(ErrorCode::InvalidState));
+    assert_eq!(world.bind(TCP, "tcp-socket", socket, local(0)), error(ErrorCode::InvalidState));
     let socket = world.create("tcp").unwrap();
     for wrong in ["127.0.0.1:0", "0.0.0.0:80", "224.0.0.1:80", "255.255.255.255:80"] {
         assert_eq!(world.connect(socket, wrong.parse().unwrap()), error(ErrorCode::InvalidArgument), "{wrong}");
@@ -199,6 +201,7 @@ fn a_socket_listens_where_it_may() {
     assert_eq!(world.tcp("finish-listen", socket), error(ErrorCode::NotInProgress));
     assert_eq!(world.tcp("start-listen", socket), Ok(()));
     assert_eq!(world.tcp("start-listen", socket), error(ErrorCode::ConcurrencyConflict));
+    assert_eq!(world.bind(TCP, "tcp-socket", socket, local(0)), error(ErrorCode::ConcurrencyConflict));
     assert_eq!(world.tcp("finish-listen", socket), Ok(()));
     assert_eq!(world.perform(TCP, "[method]tcp-socket.is-listening", &[socket]), Ok(1));
     assert_eq!(world.result(TCP, "[method]tcp-socket.accept", &[socket], 4), error(ErrorCode::WouldBlock));
