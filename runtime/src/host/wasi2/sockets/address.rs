@@ -28,14 +28,14 @@ impl Family {
         }
     }
 
-    /// The address of a socket of this family. An address of IPv4 within IPv6 is none: sockets of IPv6 are for IPv6 only.
+    /// The address of a socket of this family. An address of IPv4 within IPv6, mapped or compatible, is none: sockets of IPv6 are for IPv6 only.
     ///
     /// # Errors
     /// `invalid-argument` for another one's.
     pub(super) fn check(self, address: SocketAddr) -> Result<(), ErrorCode> {
         let is_valid = match address {
             SocketAddr::V4(_) => self == Family::Ipv4,
-            SocketAddr::V6(address) => self == Family::Ipv6 && address.ip().to_ipv4_mapped().is_none(),
+            SocketAddr::V6(address) => self == Family::Ipv6 && !holds_ipv4(*address.ip()),
         };
         if is_valid { Ok(()) } else { Err(ErrorCode::InvalidArgument) }
     }
@@ -48,6 +48,11 @@ impl Family {
         self.check(address)?;
         if address.ip().is_unspecified() || address.port() == 0 { Err(ErrorCode::InvalidArgument) } else { Ok(()) }
     }
+}
+
+/// Whether an address of IPv6 holds one of IPv4. The unspecified address and the loopback address only look so.
+fn holds_ipv4(address: Ipv6Addr) -> bool {
+    address.to_ipv4().is_some() && !address.is_unspecified() && !address.is_loopback()
 }
 
 /// Whether an address stands for one machine.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use socket2::{Domain, Socket, Type};
 
 use super::ErrorCode;
+use super::address::Family;
 use super::reach::{LOOKUPS_MAX, Reach, SOCKETS_MAX};
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::World;
@@ -184,6 +185,21 @@ fn a_connection_that_is_not_made_says_why_once() {
     let socket = world.create("tcp").unwrap();
     for wrong in ["127.0.0.1:0", "0.0.0.0:80", "224.0.0.1:80", "255.255.255.255:80"] {
         assert_eq!(world.connect(socket, wrong.parse().unwrap()), error(ErrorCode::InvalidArgument), "{wrong}");
+    }
+}
+
+#[test]
+fn an_address_of_ipv4_within_ipv6_is_no_socket_s() {
+    for (address, is_valid) in [
+        ("[::]:1", true),
+        ("[::1]:1", true),
+        ("[fd00::7f00:1]:1", true),
+        ("[::ffff:127.0.0.1]:1", false),
+        ("[::127.0.0.1]:1", false),
+        ("[::2]:1", false),
+        ("127.0.0.1:1", false),
+    ] {
+        assert_eq!(Family::Ipv6.check(address.parse().unwrap()).is_ok(), is_valid, "{address}");
     }
 }
 
