@@ -144,8 +144,13 @@ fn set_hop_limit<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     })
 }
 
+/// The size of a buffer as it was set: Linux keeps twice as much, for what it needs itself, and says that.
+const fn as_set(bytes: usize) -> u64 {
+    bytes as u64 / 2
+}
+
 fn receive_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    get::<T, _>(call, |socket| sockopt::socket_recv_buffer_size(socket).map(|bytes| bytes as u64))
+    get::<T, _>(call, |socket| sockopt::socket_recv_buffer_size(socket).map(as_set))
 }
 
 fn set_receive_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
@@ -157,7 +162,7 @@ fn set_receive_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, St
 }
 
 fn send_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    get::<T, _>(call, |socket| sockopt::socket_send_buffer_size(socket).map(|bytes| bytes as u64))
+    get::<T, _>(call, |socket| sockopt::socket_send_buffer_size(socket).map(as_set))
 }
 
 fn set_send_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {

@@ -267,6 +267,10 @@ fn options_are_kept_and_zero_is_none() {
     assert_eq!(world.bytes(RESULT + 8, 8), 1_000_000_000_u64.to_le_bytes(), "the kernel counts in seconds");
     world.result(TCP, "[method]tcp-socket.hop-limit", &[socket], 1).unwrap();
     assert_eq!(world.bytes(RESULT + 1, 1), [7]);
+    for buffer in ["send-buffer-size", "receive-buffer-size"] {
+        world.result(TCP, &format!("[method]tcp-socket.{buffer}"), &[socket], 8).unwrap();
+        assert_eq!(world.bytes(RESULT + 8, 8), 8_192_u64.to_le_bytes(), "{buffer}");
+    }
     let backlog = "[method]tcp-socket.set-listen-backlog-size";
     assert_eq!(world.result(TCP, backlog, &[socket, 0], 1), error(ErrorCode::InvalidArgument));
     assert_eq!(world.result(TCP, backlog, &[socket, u64::MAX], 1), Ok(()));
