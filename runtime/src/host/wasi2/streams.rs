@@ -168,7 +168,7 @@ pub(in crate::host) fn read_then(
                 read_then(call, representation, length, blocking, then)
             })),
         },
-        InputStream::Response(_) | InputStream::Socket(_) if length == 0 => then(call, Ok(Bytes::new())),
+        InputStream::Response(_) if length == 0 => then(call, Ok(Bytes::new())),
         InputStream::Response(arriving) => {
             let result = arriving.read(length.min(READ_BYTES_MAX) as usize);
             call.context.ports.resources_mut().count(representation)?;

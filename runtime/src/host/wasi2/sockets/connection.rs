@@ -29,7 +29,7 @@ pub(in crate::host) struct Connection {
     watched: Arc<Watched>,
     /// The other end. The kernel forgets it when both ends are done.
     pub(super) remote: SocketAddr,
-    /// Whether nothing is received any more, since the component said so; the kernel would go on.
+    /// Whether nothing is received any more: the end was read, or the component said so, where the kernel would go on.
     is_read_closed: AtomicBool,
     is_write_closed: AtomicBool,
 }
@@ -59,14 +59,20 @@ impl Connection {
         }
     }
 
-    /// Reads at most so many bytes; none where there are none yet.
+    /// Reads at most so many bytes; none where there are none yet. To read zero bytes asks whether the end has come, and never waits.
     pub(in crate::host) fn read(&self, bytes_max: usize) -> Option<Result<Bytes, Fault>> {
         if self.is_read_closed.load(Ordering::Relaxed) {
             return Some(Err(Fault::Closed));
         }
-        let mut bytes = vec![0; bytes_max.min(READ_BYTES_MAX)];
-        match recv(&*self.watched, &mut bytes[..], RecvFlags::empty()) {
-            Ok((0, _)) => Some(Err(Fault::Closed)),
+        // The kernel says the end only where there is room for a byte.
+        let mut bytes = vec![0; bytes_max.clamp(1, READ_BYTES_MAX)];
+        let flags = if bytes_max == 0 { RecvFlags::PEEK } else { RecvFlags::empty() };
+        match recv(&*self.watched, &mut bytes[..], flags) {
+            Ok((0, _)) => {
+                self.is_read_closed.store(true, Ordering::Relaxed);
+                Some(Err(Fault::Closed))
+            }
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) if bytes_max == 0 => Some(Ok(Bytes::new())),
             Ok((count, _)) => {
                 bytes.truncate(count);
                 // A few bytes are not to keep a large buffer.

@@ -111,6 +111,12 @@ impl World {
         (self.u32(RESULT) == 0).then(|| self.list(RESULT + 4))
     }
 
+    /// Whether reading zero bytes says that the stream is closed.
+    fn is_closed(&mut self, stream: u64) -> bool {
+        self.perform(STREAMS, "[method]input-stream.read", &[stream, 0, RESULT]).unwrap();
+        self.u32(RESULT) != 0
+    }
+
     fn write(&mut self, stream: u64, bytes: &[u8]) -> bool {
         self.memory().write(0x200, bytes).unwrap();
         let args = [stream, 0x200, bytes.len() as u64, RESULT];
@@ -157,13 +163,19 @@ fn a_connection_goes_where_it_may_and_nowhere_else() {
     // Nothing yet, which is not the end.
     world.perform(STREAMS, "[method]input-stream.read", &[input, 10, RESULT]).unwrap();
     assert_eq!((world.u32(RESULT), world.list(RESULT + 4)), (0, Vec::new()));
+    assert!(!world.is_closed(input));
     peer.write_all(b"pong").unwrap();
+    world.block(STREAMS, "input-stream", input);
+    assert!(!world.is_closed(input), "it takes nothing away");
     assert_eq!(world.read(input), Some(b"pong".to_vec()));
     assert_eq!(world.result(TCP, "[method]tcp-socket.shutdown", &[socket, 1], 1), Ok(()));
     assert!(!world.write(output, b"more"), "it has said that it sends no more");
     assert_eq!(peer.read(&mut bytes).unwrap(), 0);
     drop(peer);
+    world.block(STREAMS, "input-stream", input);
+    assert!(world.is_closed(input), "before it is read");
     assert_eq!(world.read(input), None, "the end");
+    assert!(world.is_closed(input));
     world.result(TCP, "[method]tcp-socket.remote-address", &[socket], 4).unwrap();
     assert_eq!(world.bytes(RESULT + 8, 2), address.port().to_le_bytes(), "known after the end");
 }
