@@ -215,9 +215,9 @@ impl Ports {
         self.open_files_share.get_or_insert_default()
     }
 
-    /// Bytes that the resources of a component keep.
+    /// Bytes that the resources of a component keep, and the kernel for its sockets.
     pub(super) fn resource_bytes(&self) -> usize {
-        self.resources.memory_bytes()
+        self.resources.memory_bytes() + self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())
     }
 
     /// A component serves the request through `wasi:http`.

@@ -16,9 +16,8 @@ use crate::host::Effect::{External, Stream};
 use crate::host::canonical::{Own, canonical};
 use crate::host::{Call, Flat, HostFunction, Stop};
 
-/// Connections that wait for `accept`.
-const BACKLOG_DEFAULT: i32 = 128;
-const BACKLOG_MAX: i32 = 4_096;
+/// Connections that wait for `accept`, at most and where nothing was set. They count for the function only once they are accepted, so there are few.
+const BACKLOG_MAX: i32 = 128;
 
 /// The methods.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -58,7 +57,7 @@ fn finish_listen(call: &mut Call<'_>) -> Result<Flat, Stop> {
     if !matches!(tcp.state, State::ListenStarted) {
         return call.lower(2, Err::<(), _>(ErrorCode::NotInProgress));
     }
-    if let Err(error) = listen(&tcp.socket, tcp.backlog.unwrap_or(BACKLOG_DEFAULT)) {
+    if let Err(error) = listen(&tcp.socket, tcp.backlog.unwrap_or(BACKLOG_MAX)) {
         tcp.state = State::None;
         return call.lower(2, Err::<(), _>(ErrorCode::from(error)));
     }
@@ -87,8 +86,8 @@ fn accept(call: &mut Call<'_>) -> Result<Flat, Stop> {
         Some(reach) => reach.open(),
         None => Err(ErrorCode::AccessDenied),
     };
-    let accepted = open.and_then(|open| match acceptfrom_with(&*listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-        Ok((fd, Some(remote))) => Ok((Arc::new(Descriptor::new(fd, open)), said(remote)?)),
+    let accepted = open.and_then(|share| match acceptfrom_with(&*listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        Ok((fd, Some(remote))) => Ok((Arc::new(Descriptor::new(fd, share)?), said(remote)?)),
         Ok((_, None)) => Err(ErrorCode::Unknown),
         Err(error) => Err(accept_error(error)),
     });

@@ -70,13 +70,10 @@ fn get<T: SocketResource, V: Lower>(call: &mut Call<'_>, of: impl FnOnce(&Socket
 fn set<T: SocketResource>(
     call: &mut Call<'_>,
     value: u64,
-    to: impl FnOnce(&mut Socket, u64) -> io::Result<()>,
+    to: impl FnOnce(&Socket, u64) -> io::Result<()>,
 ) -> Result<Flat, Stop> {
-    let representation = call.representation::<T>(1)?;
     let socket = call.borrowed::<T>(1)?.socket();
     let result = if value == 0 { Err(ErrorCode::InvalidArgument) } else { to(socket, value).map_err(ErrorCode::from) };
-    // Buffers may be larger now.
-    call.context.ports.resources_mut().count(representation)?;
     call.lower(3, result)
 }
 
@@ -126,7 +123,7 @@ fn keep_alive_count(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 fn set_keep_alive_count(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let count = call.args.u32(2).min(KEEP_ALIVE_COUNT_MAX);
-    set::<TcpSocket>(call, count.into(), |socket, _| sockopt::set_tcp_keepcnt(&*socket, count))
+    set::<TcpSocket>(call, count.into(), |socket, _| sockopt::set_tcp_keepcnt(socket, count))
 }
 
 fn hop_limit<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
@@ -139,8 +136,8 @@ fn hop_limit<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn set_hop_limit<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let hops = call.args.u32(2) as u8;
     set::<T>(call, hops.into(), |socket, _| match socket.family {
-        Family::Ipv4 => sockopt::set_ip_ttl(&*socket, hops.into()),
-        Family::Ipv6 => sockopt::set_ipv6_unicast_hops(&*socket, Some(hops)),
+        Family::Ipv4 => sockopt::set_ip_ttl(socket, hops.into()),
+        Family::Ipv6 => sockopt::set_ipv6_unicast_hops(socket, Some(hops)),
     })
 }
 
@@ -156,8 +153,7 @@ fn receive_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> 
 fn set_receive_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let value = call.args.u64(2);
     set::<T>(call, value, |socket, bytes| {
-        sockopt::set_socket_recv_buffer_size(&*socket, bytes.min(BUFFER_BYTES_MAX) as usize)?;
-        count_buffers(socket)
+        socket.resize(|fd| sockopt::set_socket_recv_buffer_size(fd, bytes.min(BUFFER_BYTES_MAX) as usize))
     })
 }
 
@@ -168,13 +164,6 @@ fn send_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn set_send_buffer<T: SocketResource>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let value = call.args.u64(2);
     set::<T>(call, value, |socket, bytes| {
-        sockopt::set_socket_send_buffer_size(&*socket, bytes.min(BUFFER_BYTES_MAX) as usize)?;
-        count_buffers(socket)
+        socket.resize(|fd| sockopt::set_socket_send_buffer_size(fd, bytes.min(BUFFER_BYTES_MAX) as usize))
     })
-}
-
-/// Counts what the kernel made of the sizes.
-fn count_buffers(socket: &mut Socket) -> io::Result<()> {
-    socket.buffer_bytes = sockopt::socket_recv_buffer_size(&*socket)? + sockopt::socket_send_buffer_size(&*socket)?;
-    Ok(())
 }

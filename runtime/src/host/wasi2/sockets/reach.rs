@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::ErrorCode;
 use crate::host::wasi::descriptors::Open;
@@ -14,14 +15,39 @@ pub(super) const LOOKUPS_MAX: usize = 16;
 /// Addresses of names that are kept for one invocation; the oldest go first.
 const LEARNED_MAX: usize = 256;
 
+/// That a socket of the system is open: it counts among the invocation's and among all, and so does what the kernel keeps for it.
+#[derive(Debug)]
+pub(super) struct Share {
+    _open: Open,
+    all: Arc<AtomicUsize>,
+    /// Its part of all bytes.
+    bytes: AtomicUsize,
+}
+
+impl Share {
+    /// Counts so many bytes for it from now on.
+    pub(super) fn count(&self, bytes: usize) {
+        // Relaxed: counts, with which nothing else is published.
+        let before = self.bytes.swap(bytes, Ordering::Relaxed);
+        self.all.fetch_add(bytes, Ordering::Relaxed);
+        self.all.fetch_sub(before, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.count(0);
+    }
+}
+
 /// What the sockets of one invocation may reach.
 #[derive(Debug)]
 pub(in crate::host) struct Reach {
     policy: Arc<SocketPolicy>,
     /// Addresses, and the names that led to them.
     learned: Vec<(IpAddr, Arc<str>)>,
-    /// A share for each socket.
-    sockets: Arc<()>,
+    /// A share for each socket, and the bytes that the kernel keeps for all of them.
+    sockets: Arc<AtomicUsize>,
     /// A share for each lookup.
     lookups: Arc<()>,
 }
@@ -64,12 +90,18 @@ impl Reach {
     ///
     /// # Errors
     /// `new-socket-limit` where the invocation, or all of them together, have as many as they may.
-    pub(super) fn open(&self) -> Result<Open, ErrorCode> {
+    pub(super) fn open(&self) -> Result<Share, ErrorCode> {
         // One is its own.
         if Arc::strong_count(&self.sockets) > SOCKETS_MAX {
             return Err(ErrorCode::NewSocketLimit);
         }
-        Open::take(Some(Arc::clone(&self.sockets))).map_err(|_| ErrorCode::NewSocketLimit)
+        let open = Open::take(None).map_err(|_| ErrorCode::NewSocketLimit)?;
+        Ok(Share { _open: open, all: Arc::clone(&self.sockets), bytes: AtomicUsize::new(0) })
+    }
+
+    /// Bytes that the kernel keeps for the sockets: about.
+    pub(in crate::host) fn memory_bytes(&self) -> usize {
+        self.sockets.load(Ordering::Relaxed)
     }
 
     /// Counts one more lookup, for as long as the share is kept; none where there are as many as there may be.

@@ -4,21 +4,23 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::io::Errno;
-use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr, set_tcp_nodelay};
+use rustix::io::{self, Errno};
+use rustix::net::sockopt::{
+    set_ipv6_v6only, set_socket_recv_buffer_size, set_socket_reuseaddr, set_socket_send_buffer_size, set_tcp_nodelay,
+};
 use rustix::net::{SocketFlags, SocketType, bind, getsockname, socket_with};
 use tracing::Level;
 
 use super::ErrorCode;
 use super::address::{Address, Family, is_unicast, said};
 use super::network::Network;
+use super::reach::Share;
 use super::watched::{Descriptor, Watched};
 use crate::host::canonical::Typed;
-use crate::host::wasi::descriptors::Open;
 use crate::host::{Call, Flat, Stop};
 
-/// Bytes that the kernel keeps for a socket beside its buffers, and for those as long as their sizes are the usual ones: about.
-const SOCKET_BYTES: usize = 8 << 10;
+/// The size of each buffer, of which the kernel keeps twice as much. What was not set would grow with the traffic, up to megabytes.
+const BUFFER_BYTES: usize = 128 << 10;
 
 /// A socket.
 #[derive(Debug)]
@@ -28,8 +30,6 @@ pub(super) struct Socket {
     descriptor: Arc<Descriptor>,
     /// None before its first use.
     watched: Option<Arc<Watched>>,
-    /// Bytes of the buffers whose sizes were set.
-    pub(super) buffer_bytes: usize,
 }
 
 /// Whether a socket has an address.
@@ -65,7 +65,7 @@ impl Socket {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn new(family: Family, ty: SocketType, open: Open) -> Result<Socket, ErrorCode> {
+    pub(super) fn new(family: Family, ty: SocketType, share: Share) -> Result<Socket, ErrorCode> {
         let fd = socket_with(family.system(), ty, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
         if family == Family::Ipv6 {
             set_ipv6_v6only(&fd, true)?;
@@ -76,22 +76,21 @@ impl Socket {
             // WASI has no option for it: without, a program that writes little by little would wait for the other end's delayed acknowledgements.
             set_tcp_nodelay(&fd, true)?;
         }
-        Ok(Socket::of(family, Arc::new(Descriptor::new(fd, open))))
-    }
-
-    fn of(family: Family, descriptor: Arc<Descriptor>) -> Socket {
-        Socket { family, binding: Binding::None, descriptor, watched: None, buffer_bytes: 0 }
+        set_socket_recv_buffer_size(&fd, BUFFER_BYTES)?;
+        set_socket_send_buffer_size(&fd, BUFFER_BYTES)?;
+        let descriptor = Arc::new(Descriptor::new(fd, share)?);
+        Ok(Socket { family, binding: Binding::None, descriptor, watched: None })
     }
 
     /// The one of a connection that `self` has accepted.
-    pub(super) fn accepted(&self, descriptor: Arc<Descriptor>, watched: Arc<Watched>) -> Socket {
-        let binding = Binding::Bound { is_open: false };
-        Socket { binding, watched: Some(watched), buffer_bytes: self.buffer_bytes, ..Socket::of(self.family, descriptor) }
+    pub(super) const fn accepted(&self, descriptor: Arc<Descriptor>, watched: Arc<Watched>) -> Socket {
+        Socket { family: self.family, binding: Binding::Bound { is_open: false }, descriptor, watched: Some(watched) }
     }
 
-    /// Bytes that the kernel keeps for it: about.
-    pub(super) const fn memory_bytes(&self) -> usize {
-        SOCKET_BYTES + self.buffer_bytes
+    /// Sets the size of a buffer, and counts what the kernel made of it.
+    pub(super) fn resize(&self, set: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
+        set(self.as_fd())?;
+        self.descriptor.count_buffers()
     }
 
     /// Its address.
@@ -115,7 +114,7 @@ impl AsFd for Socket {
 /// Makes a socket for the component, if there may be one.
 pub(super) fn open(call: &mut Call<'_>, family: Family, ty: SocketType) -> Result<Result<Socket, ErrorCode>, Stop> {
     let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
-    Ok(reach.open().and_then(|open| Socket::new(family, ty, open)))
+    Ok(reach.open().and_then(|share| Socket::new(family, ty, share)))
 }
 
 /// Whether the sockets of the invocation may reach that address; if not, the log says so.

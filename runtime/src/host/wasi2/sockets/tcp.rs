@@ -116,10 +116,6 @@ impl TcpSocket {
 }
 
 impl Resource for TcpSocket {
-    fn memory_bytes(&self) -> usize {
-        self.socket.memory_bytes()
-    }
-
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         Ok(match &self.state {
             State::Connecting(watched, _) => watched.write_ready(look),

@@ -87,10 +87,16 @@ impl World {
         self.result(module, &format!("[method]{resource}.finish-bind"), &[socket], 1)
     }
 
+    fn drop_handle(&mut self, handle: u64) {
+        let representation = self.representation(handle as u32);
+        self.glue("drop", representation).unwrap();
+    }
+
     /// Waits until a resource is ready.
     fn block(&mut self, module: &str, resource: &str, handle: u64) {
         let pollable = self.perform(module, &format!("[method]{resource}.subscribe"), &[handle]).unwrap();
         self.perform("wasi:io/poll@0.2", "[method]pollable.block", &[pollable]).unwrap();
+        self.drop_handle(pollable);
     }
 
     /// The streams of a connection that is made.
@@ -286,7 +292,27 @@ fn options_are_kept_and_zero_is_none() {
     let backlog = "[method]tcp-socket.set-listen-backlog-size";
     assert_eq!(world.result(TCP, backlog, &[socket, 0], 1), error(ErrorCode::InvalidArgument));
     assert_eq!(world.result(TCP, backlog, &[socket, u64::MAX], 1), Ok(()));
-    assert!(world.context.kept_bytes() > 16_000, "what the kernel keeps for it counts");
+}
+
+#[test]
+fn what_the_kernel_keeps_counts_as_long_as_it_is_kept() {
+    let listener = TcpListener::bind(local(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut world = world(&[&address.to_string()], &[]);
+    let socket = world.create("tcp").unwrap();
+    assert!(world.context.kept_bytes() > 400_000, "buffers have a size from the start");
+    for buffer in ["send-buffer-size", "receive-buffer-size"] {
+        world.result(TCP, &format!("[method]tcp-socket.set-{buffer}"), &[socket, 50_000], 1).unwrap();
+    }
+    assert!((200_000..300_000).contains(&world.context.kept_bytes()), "they are smaller now");
+    world.connect(socket, address).unwrap();
+    let (input, output) = world.finish(socket).unwrap();
+    for handle in [socket, input] {
+        world.drop_handle(handle);
+        assert!(world.context.kept_bytes() > 200_000, "a stream has it open");
+    }
+    world.drop_handle(output);
+    assert!(world.context.kept_bytes() < 100_000);
 }
 
 #[test]

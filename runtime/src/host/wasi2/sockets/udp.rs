@@ -79,11 +79,7 @@ impl Association {
     }
 }
 
-impl Resource for UdpSocket {
-    fn memory_bytes(&self) -> usize {
-        self.socket.memory_bytes()
-    }
-}
+impl Resource for UdpSocket {}
 
 impl Typed for UdpSocket {
     const NUMBER: u32 = number(UDP, "udp-socket");

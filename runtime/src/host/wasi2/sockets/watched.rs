@@ -6,21 +6,37 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
+use super::reach::Share;
 use crate::host::canonical::Look;
-use crate::host::wasi::descriptors::Open;
 
-/// A socket of the system, closed with the last that has it.
+/// Bytes that the kernel keeps for a socket beside its buffers: about.
+const SOCKET_BYTES: usize = 8 << 10;
+
+/// A socket of the system, closed with the last that has it. Its buffers count for as long: a connection's streams may outlive its socket.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     fd: OwnedFd,
-    _open: Open,
+    share: Share,
 }
 
 impl Descriptor {
-    pub(super) const fn new(fd: OwnedFd, open: Open) -> Descriptor {
-        Descriptor { fd, _open: open }
+    /// Counts it with its buffers, whose sizes were set before.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn new(fd: OwnedFd, share: Share) -> rustix::io::Result<Descriptor> {
+        let descriptor = Descriptor { fd, share };
+        descriptor.count_buffers()?;
+        Ok(descriptor)
+    }
+
+    /// Counts what the kernel made of the sizes of its buffers.
+    pub(super) fn count_buffers(&self) -> rustix::io::Result<()> {
+        self.share.count(SOCKET_BYTES + socket_recv_buffer_size(&self.fd)? + socket_send_buffer_size(&self.fd)?);
+        Ok(())
     }
 }
 
