@@ -127,6 +127,12 @@ impl Typed for InputStream {
 }
 
 impl Resource for OutputStream {
+    fn dropped(&mut self) {
+        if let OutputStream::Socket(connection) = self {
+            connection.drop_writer();
+        }
+    }
+
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         match self {
             OutputStream::Output if look.streams.is_http => Ok(true),

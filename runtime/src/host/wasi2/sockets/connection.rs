@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -32,11 +32,23 @@ pub(in crate::host) struct Connection {
     /// Whether nothing is received any more: the end was read, or the component said so, where the kernel would go on.
     is_read_closed: AtomicBool,
     is_write_closed: AtomicBool,
+    /// How many of its socket and its output stream the component has.
+    writers: AtomicU8,
 }
 
 impl Connection {
     pub(super) const fn new(watched: Arc<Watched>, remote: SocketAddr) -> Connection {
-        Connection { watched, remote, is_read_closed: AtomicBool::new(false), is_write_closed: AtomicBool::new(false) }
+        let (is_read_closed, is_write_closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Connection { watched, remote, is_read_closed, is_write_closed, writers: AtomicU8::new(2) }
+    }
+
+    /// The component has dropped its socket or its output stream. Without both it can neither write nor say that it will not, so the peer is told, even
+    /// if the component still reads.
+    pub(in crate::host) fn drop_writer(&self) {
+        if self.writers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // A connection that has failed has ended anyway.
+            let _ = self.shutdown(false, true);
+        }
     }
 
     /// Ends one direction or both.

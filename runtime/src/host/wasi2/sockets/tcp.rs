@@ -116,6 +116,12 @@ impl TcpSocket {
 }
 
 impl Resource for TcpSocket {
+    fn dropped(&mut self) {
+        if let State::Connected(connection) = &self.state {
+            connection.drop_writer();
+        }
+    }
+
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
         Ok(match &self.state {
             State::Connecting(watched, _) => watched.write_ready(look),

@@ -1,8 +1,9 @@
 //! Sockets as a component's wrapper uses them: real ones, on this machine, without a guest.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
@@ -184,6 +185,30 @@ fn a_connection_goes_where_it_may_and_nowhere_else() {
     assert!(world.is_closed(input));
     world.result(TCP, "[method]tcp-socket.remote-address", &[socket], 4).unwrap();
     assert_eq!(world.bytes(RESULT + 8, 2), address.port().to_le_bytes(), "known after the end");
+}
+
+#[test]
+fn a_connection_to_which_nothing_can_be_written_is_ended_and_still_read() {
+    let server = TcpListener::bind(local(0)).unwrap();
+    let address = server.local_addr().unwrap();
+    // The output stream is dropped first, or the socket.
+    for order in [[0, 1], [1, 0]] {
+        let mut world = world(&[&address.to_string()], &[]);
+        let socket = world.create("tcp").unwrap();
+        world.connect(socket, address).unwrap();
+        let (input, output) = world.finish(socket).unwrap();
+        let (mut peer, _) = server.accept().unwrap();
+        let [first, second] = order.map(|index| [output, socket][index]);
+        world.drop_handle(first);
+        peer.set_nonblocking(true).unwrap();
+        assert_eq!(peer.read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        world.drop_handle(second);
+        peer.set_nonblocking(false).unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
+        peer.write_all(b"still").unwrap();
+        assert_eq!(world.read(input), Some(b"still".to_vec()));
+    }
 }
 
 #[test]
