@@ -247,12 +247,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = open(folder.path(), 3_200);
         let old = SystemTime::now() - 2 * USE_NOTED_EVERY;
-        let age = |path: &Path| File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        let set = |path: &Path, time| File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        let age = |path: &Path| set(path, old);
         let others = ["notes", "film.part", "0123.part", ".part-1"].map(|name| folder.path().join(name));
         let left = folder.path().join(format!("{UNFINISHED}1"));
         for path in others.iter().chain([&left]) {
             fs::write(path, [0; 4_000]).unwrap();
-            age(path);
+            set(path, old - USE_NOTED_EVERY);
         }
         for number in 0..4 {
             cache.put(&id(number), &[0; 1_000]).unwrap();
