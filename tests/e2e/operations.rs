@@ -33,3 +33,24 @@ fn an_invocation_that_waits_for_operations_keeps_no_worker() {
     });
     server.stop();
 }
+
+#[test]
+fn a_command_writes_what_it_reads_from_streams_of_the_host() {
+    let input: Vec<u8> = (0..1_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let done = process::run(sledge_command(&["run"]).arg(programs::function("stdio.wat")), &input, TIME_MAX);
+    assert!(done.status.success(), "{:?} {}", done.status, done.stderr);
+    assert!(done.stdout == input, "{} bytes", done.stdout.len());
+}
+
+/// Each request has streams of its own.
+#[test]
+fn a_function_answers_through_streams_of_the_host() {
+    let stdio = json!({ "name": "stdio", "path": programs::function("stdio.wat"), "methods": ["POST"] });
+    let server = Server::start(json!({ "workers": 1, "functions": [stdio] }));
+    for body in ["", "one", "another one"] {
+        assert_eq!(server.client().post("/stdio", body).text(), body, "{}", server.log());
+    }
+    let long = "0123456789".repeat(50_000);
+    assert_eq!(server.client().post("/stdio", &long).text(), long);
+    server.stop();
+}

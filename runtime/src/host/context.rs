@@ -15,6 +15,7 @@ use super::http::RequestHead;
 use super::lines::Writer;
 use super::stdio::{Input, Output};
 use super::wasi::Grant;
+use super::wasi3::Ends;
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::phases::{PhaseClock, Phases};
@@ -105,6 +106,8 @@ pub struct Context {
     pub(super) lowering: Option<Box<Lowering>>,
     /// A component's calls that go on by themselves.
     pub(super) operations: Option<Box<Operations>>,
+    /// The host's ends of a component's streams and futures.
+    pub(super) ends: Option<Box<Ends>>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
     request_id: Option<Arc<str>>,
@@ -127,6 +130,7 @@ impl Context {
             buffers: Vec::new(),
             lowering: None,
             operations: None,
+            ends: None,
             waiting_bytes: 0,
             request_id: None,
             trace: None,

@@ -26,6 +26,7 @@ mod spin;
 mod stdio;
 pub mod wasi;
 pub mod wasi2;
+pub mod wasi3;
 mod worlds;
 
 use std::future::Future;

@@ -16,7 +16,7 @@ use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
     self, Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer,
-    wasi, wasi2,
+    wasi, wasi2, wasi3,
 };
 use crate::outcome::Failure;
 
@@ -216,6 +216,7 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
         }
         Effect::Entropy => shared("waits for the clock, or for a stream that each request has anew"),
         Effect::Stream if wasi2::reads_stream(function.name) => shared("reads a stream that each request has anew"),
+        Effect::Stream if wasi3::makes_ends(function.name) => never("begins a stream that belongs to a request"),
         // Standard error is the log, a reply has no room here, and a file was opened for writing before.
         Effect::Stream if ![wasi2::HTTP, host::EXCHANGE].contains(&function.module) => None,
         Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),

@@ -15,7 +15,7 @@ use awsm_abi::types::ValType;
 
 pub(super) use operations::{ENTRIES_PER_OPERATION, Operation};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
-pub(super) use streams::{Copied, End};
+pub(super) use streams::{Copied, End, Form};
 pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, Root};
 
 /// The index of the state's instance in the plan: the first.

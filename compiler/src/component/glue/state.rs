@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{CANCEL, CANONICAL, Violation, WAIT, table};
+use awsm_abi::component::{CANCEL, CANONICAL, CLOSE, Violation, WAIT, table};
 
 use super::{MEMORY, signature};
 
@@ -51,8 +51,11 @@ pub(in super::super) struct Concurrency {
     pub(in super::super) streams: Vec<(u32, u32)>,
     pub(in super::super) futures: Vec<(u32, u32)>,
     pub(in super::super) errors: Vec<(u32, u32)>,
-    /// Whether the component calls async functions of the host.
+    /// Whether the component calls async functions of the host, or shares streams and futures with it.
     pub(in super::super) has_operations: bool,
+    /// How many memories there are, and the number of the first of the functions that copy between each of them and the host.
+    pub(in super::super) memories: u32,
+    pub(in super::super) outside: u32,
     /// How many functions the tasks of the component have that are called by their number.
     pub(in super::super) entries: u32,
 }
@@ -96,7 +99,8 @@ impl State {
             let _ = writeln!(
                 text,
                 "(import \"{CANONICAL}\" \"{WAIT}\" (func $host_wait (result i32)))
-                 (import \"{CANONICAL}\" \"{CANCEL}\" (func $host_cancel (param i32)))"
+                 (import \"{CANONICAL}\" \"{CANCEL}\" (func $host_cancel (param i32)))
+                 (import \"{CANONICAL}\" \"{CLOSE}\" (func $host_close (param i32)))"
             );
         }
         text.push_str(include_str!("../state/handles.wat"));
@@ -177,10 +181,14 @@ impl State {
             "(func (export \"transfer error\") (param i32 i32 i32) (result i32)
                (call $error_transfer (i32.load (call $error_row (local.get 1))) (i32.load (call $error_row (local.get 2))) (local.get 0)))"
         );
-        text.push_str(match concurrency.has_operations {
-            true => include_str!("../state/operations.wat"),
-            false => NO_OPERATIONS,
-        });
+        if !concurrency.has_operations {
+            text.push_str(NO_OPERATIONS);
+            return;
+        }
+        let Concurrency { memories, outside, .. } = concurrency;
+        let _ = writeln!(text, "(global $memories i32 (i32.const {memories})) (global $outside i32 (i32.const {outside}))");
+        text.push_str(include_str!("../state/operations.wat"));
+        text.push_str(include_str!("../state/outside.wat"));
     }
 }
 
@@ -191,8 +199,13 @@ impl Concurrency {
     }
 }
 
-/// In the place of `operations.wat`: nothing is waited for outside, which is a deadlock.
-const NO_OPERATIONS: &str = "(func $wait_for_host (call $trap (i32.const 20))) (func $cancel_operation (param i32))";
+/// In the place of `operations.wat` and `outside.wat`: nothing is waited for outside, which is a deadlock.
+const NO_OPERATIONS: &str = "(func $wait_for_host (call $trap (i32.const 20)))
+(func $cancel_operation (param i32))
+(func $cancel_operation_of (param i32))
+(func $copy_outside (param i32))
+(func $close_outside (param i32))
+";
 
 /// Export of the state: the functions of tasks that are called by number.
 pub(super) const ENTRIES: &str = "entries";

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::Violation;
+use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{I32, I64};
 
-use super::{Glue, Signature, Source};
+use super::{Glue, Lowered, Signature, Source};
 
 /// The most values of one copy (CanonicalABI.md, `Buffer.MAX_LENGTH`).
 const COUNT_MAX: u32 = (1 << 28) - 1;
@@ -28,12 +28,21 @@ pub(in super::super) struct Copied {
     /// Size and alignment of a value; zero where there is none.
     pub(in super::super) size: u32,
     pub(in super::super) align: u32,
-    /// Whether the bytes are all that it is.
-    pub(in super::super) is_plain: bool,
+    /// How it is copied.
+    pub(in super::super) form: Form,
     /// The row or column of what copies it.
     pub(in super::super) entry: u32,
     /// Whether the operation may be left waiting.
     pub(in super::super) is_async: bool,
+}
+
+/// How values of an end are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Form {
+    /// Their bytes mean something to the instance, and only the host reads and writes them so far.
+    Checked = 2,
+    /// The bytes are all that they are.
+    Plain = 1,
 }
 
 impl Glue {
@@ -51,7 +60,7 @@ impl Glue {
         let trap = self.function(&Source::state("trap"), &[I32], &[]);
         let copy = self.function(&Source::state("copy"), &[I32; 9], &[I32]);
         let End { record, entry: entry_type, is_future, .. } = end;
-        let Copied { size, align, is_plain, entry, is_async } = copied;
+        let Copied { size, align, form, entry, is_async } = copied;
         let count = if *is_future { "(i32.const 1)" } else { "(local.get 2)" };
         let mut body = leave;
         if !is_async {
@@ -77,13 +86,74 @@ impl Glue {
                 Violation::ListOutOfBounds as u32,
             );
         }
-        let (is_plain, is_async) = (u32::from(*is_plain), u32::from(*is_async));
+        let (form, is_async) = (*form as u32, u32::from(*is_async));
         let _ = writeln!(
             body,
             "(call {copy} (i32.const {record}) (i32.const {entry_type}) (local.get 0) (local.get 1) {count}
-               (i32.const {size}) (i32.const {is_plain}) (i32.const {entry}) (i32.const {is_async}))"
+               (i32.const {size}) (i32.const {form}) (i32.const {entry}) (i32.const {is_async}))"
         );
         self.export(&Signature::new(&[I32; 3][..if *is_future { 2 } else { 3 }], &[I32]), "", &body)
+    }
+
+    /// What copies between the glue's memory and the host, and what goes on with that, as the functions of that number and the next.
+    pub(in super::super) fn copy_outside(&mut self, entry: u32) {
+        let (copy, finish) = (self.canonical(abi::COPY), self.canonical(abi::FINISH));
+        let entries = self.entries();
+        let _ = writeln!(
+            self.functions,
+            "(func $copy (param i32 i32 i32 i32) (result i32)
+               (call {copy} (local.get 0) (local.get 1) (local.get 2) (local.get 3)))
+             (func $go_on (param i32) (result i32) (i32.wrap_i64 (call {finish} (local.get 0))))
+             (elem (table {entries}) (i32.const {entry}) func $copy $go_on)"
+        );
+    }
+
+    /// The wrapper of a call that the host answers, with streams and futures as parameters or as its result. `params` and `results`: types of their handles' entries.
+    pub(in super::super) fn lower_ends(
+        &mut self,
+        call: &Lowered<'_>,
+        record: u32,
+        params: &[u32],
+        results: &[u32],
+        ty: &Signature,
+    ) -> String {
+        let &Lowered { interface, function, instance, table, .. } = call;
+        let mut body = self.leave(instance);
+        let (by_address, to) = (results.len() > 1, params.len());
+        if by_address {
+            let trap = self.function(&Source::state("trap"), &[I32], &[]);
+            let violation = Violation::UnalignedPointer as u32;
+            let _ = writeln!(body, "(if (i32.and (local.get {to}) (i32.const 3)) (then (call {trap} (i32.const {violation}))))");
+        }
+        let mut locals = String::new();
+        for (param, entry) in params.iter().enumerate() {
+            let take = self.function(&Source::state("outside take"), &[I32; 3], &[I32]);
+            let _ =
+                writeln!(body, "(local.set {param} (call {take} (i32.const {record}) (i32.const {entry}) (local.get {param})))");
+        }
+        for (index, entry) in results.iter().enumerate() {
+            let new = self.function(&Source::state("outside new"), &[I32; 2], &[I64]);
+            let _ = write!(locals, "(local $end{index} i64)");
+            let _ = writeln!(body, "(local.set $end{index} (call {new} (i32.const {record}) (i32.const {entry})))");
+        }
+        let host = self.host(interface, function.name, &vec![I32; 1 + params.len() + results.len()], &[]);
+        let mut arguments: String = (0..params.len()).map(|index| format!(" (local.get {index})")).collect();
+        for index in 0..results.len() {
+            let _ = write!(arguments, " (i32.wrap_i64 (i64.shr_u (local.get $end{index}) (i64.const 32)))");
+        }
+        let _ = writeln!(body, "(call {host} (i32.const {table}){arguments})");
+        for param in 0..params.len() {
+            let begin = self.function(&Source::state("outside begin"), &[I32], &[]);
+            let _ = writeln!(body, "(call {begin} (local.get {param}))");
+        }
+        for index in 0..results.len() {
+            let handle = format!("(i32.wrap_i64 (local.get $end{index}))");
+            let _ = match by_address {
+                true => writeln!(body, "(i32.store offset={} (local.get {to}) {handle})", 4 * index),
+                false => writeln!(body, "{handle}"),
+            };
+        }
+        self.export(ty, &locals, &body)
     }
 
     /// Gives an operation up.

@@ -6,7 +6,7 @@
 ;;
 ;; Address 12 holds the operation that the next call of the host may become; zero once it has.
 
-;; `state.rs` imports `$host_wait` and `$host_cancel`.
+;; `state.rs` imports `$host_wait`, `$host_cancel` and `$host_close`.
 
 ;; Prepares one of an instance.
 (func (export "operation begin") (param $instance i32) (result i32)
@@ -69,6 +69,10 @@
   (local $operation i32)
   (local.set $operation (call $host_wait))
   (if (i32.eqz (local.get $operation)) (then (call $trap (i32.const 20))))
+  (if (i32.ne (i32.load (local.get $operation)) (i32.const 1))
+    (then
+      (call $go_on_outside (local.get $operation))
+      (return)))
   (if (call_indirect $entries (type $entry_run) (local.get $operation) (i32.load offset=52 (local.get $operation)))
     (then (call $progress (local.get $operation) (i32.const 2)))))
 

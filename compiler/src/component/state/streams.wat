@@ -4,11 +4,13 @@
 ;;   36  state: 0 idle, 1 copies, 2 cancels,   56  its row or column in `entries`: how its values are copied
 ;;       3 done                                60  whether the copy that it told of is its last: its buffer is taken back when that is learnt
 ;;   40  result: 0 completed, 1 dropped,       64  size of a value
-;;       2 cancelled                           68  whether values have nothing that needs an instance: none, or numbers
+;;       2 cancelled                           68  1 where values have nothing that needs an instance (none, or numbers); 2 where only the host reads and
+;;                                                 writes them so far
 ;;   44  how many values were copied           72  how many values there were to copy
 ;;   48  how many are left                     76  entry type of its handle
 ;;
-;; What they share, 96 bytes: 0 whether an end was dropped, 4 the end that waits with a buffer, 8 how many ends there are.
+;; What they share, 96 bytes: 0 whether an end was dropped, 4 the end that waits with a buffer, 8 how many ends components have, 12 whether the host has the
+;; other one (see `outside.wat`).
 
 (type $entry_copy (func (param i32 i32 i32 i32)))
 
@@ -122,10 +124,15 @@
       (then
         (call $done (local.get $end) (i32.const 1))
         (br $paired)))
+    (if (i32.load offset=12 (local.get $shared))
+      (then
+        (call $copy_outside (local.get $end))
+        (br $paired)))
     (if (i32.eqz (local.get $other))
       (then
         (i32.store offset=4 (local.get $shared) (local.get $end))
         (br $paired)))
+    (if (i32.eq (local.get $is_plain) (i32.const 2)) (then (call $trap (i32.const 18))))
     (if (i32.and
           (i32.eqz (local.get $is_plain))
           (i32.eq (local.get $instance) (i32.load offset=8 (local.get $other))))
@@ -181,7 +188,9 @@
     (then (call $trap (i32.const 26))))
   (i32.store offset=36 (local.get $end) (i32.const 2))
   (if (i32.eqz (i32.load offset=16 (local.get $end)))
-    (then (call $done_pending (i32.load offset=32 (local.get $end)) (i32.const 2)))
+    (then
+      (if (i32.load offset=12 (i32.load offset=32 (local.get $end))) (then (call $cancel_operation_of (local.get $end))))
+      (call $done_pending (i32.load offset=32 (local.get $end)) (i32.const 2)))
     (else
       ;; What a stream has copied by then is cancelled, too: that the rest of the buffer was not needed.
       (if (i32.and
@@ -206,23 +215,30 @@
     (then
       (i32.store (local.get $shared) (i32.const 1))
       (if (i32.load offset=4 (local.get $shared)) (then (call $done_pending (local.get $shared) (i32.const 1))))))
+  (if (i32.load offset=12 (local.get $shared)) (then (call $close_outside (local.get $shared))))
   (call $part (local.get $end))
   (call $give_small (local.get $end))
   (local.set $count (i32.sub (i32.load offset=8 (local.get $shared)) (i32.const 1)))
   (i32.store offset=8 (local.get $shared) (local.get $count))
   (if (i32.eqz (local.get $count)) (then (call $give_small (local.get $shared)))))
 
-;; A readable end goes from one instance to another.
-(func $end_transfer (param $handle i32) (param $from i32) (param $from_type i32) (param $to i32) (param $to_type i32) (result i32)
+;; A readable end leaves an instance.
+(func $end_leave (param $instance i32) (param $type i32) (param $handle i32) (result i32)
   (local $end i32)
-  (local.set $end (call $record (i32.load (local.get $from)) (local.get $from_type) (local.get $handle)))
+  (local.set $end (call $record (i32.load (local.get $instance)) (local.get $type) (local.get $handle)))
   (if (i32.eq (i32.load offset=36 (local.get $end)) (i32.const 3))
     (then
       (call $trap
         (select (i32.const 39) (i32.const 40) (i32.eq (i32.load (local.get $end)) (i32.const 4))))))
   (if (i32.load offset=36 (local.get $end)) (then (call $trap (i32.const 34))))
   (if (i32.load offset=12 (local.get $end)) (then (call $trap (i32.const 41))))
-  (drop (call $remove (i32.load (local.get $from)) (local.get $from_type) (local.get $handle)))
+  (drop (call $remove (i32.load (local.get $instance)) (local.get $type) (local.get $handle)))
+  (local.get $end))
+
+;; It goes to another one.
+(func $end_transfer (param $handle i32) (param $from i32) (param $from_type i32) (param $to i32) (param $to_type i32) (result i32)
+  (local $end i32)
+  (local.set $end (call $end_leave (local.get $from) (local.get $from_type) (local.get $handle)))
   (i32.store offset=8 (local.get $end) (local.get $to))
   (i32.store offset=76 (local.get $end) (local.get $to_type))
   (i32.store offset=4 (local.get $end)

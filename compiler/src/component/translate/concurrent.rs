@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
-    StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFutureTableIndex, TypeStreamTableIndex,
-    TypeTupleIndex,
+    StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
+    TypeStreamTableIndex, TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, Glue, Lowered, Operation, Root,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, Form, Glue, Lowered, Operation, Root,
     Signature, Source,
 };
 use super::{Builder, unsupported};
@@ -110,6 +110,8 @@ impl Builder<'_> {
             futures: futures.collect(),
             errors: errors.collect(),
             has_operations: false,
+            memories: self.component.num_runtime_memories,
+            outside: 0,
             entries: self.copy_entries(),
         }
     }
@@ -461,16 +463,18 @@ impl Builder<'_> {
         let options = &self.component.options[options];
         let is_writer = end.entry >> 24 & 1 == 0;
         let memory = options.memory();
-        let (size, align, is_plain) = match payload {
-            None => (0, 1, true),
+        let (size, align, form) = match payload {
+            None => (0, 1, Form::Plain),
             Some(ty) => {
                 let abi = self.types.canonical_abi(&ty);
-                (abi.size32, abi.align32, is_number(&ty))
+                let form = match ty {
+                    _ if is_number(&ty) => Form::Plain,
+                    _ if self.is_within(&ty) => Form::Checked,
+                    _ => return Err(unsupported("a stream or future of strings, lists or handles")),
+                };
+                (abi.size32, abi.align32, form)
             }
         };
-        if payload.is_some() && !is_plain {
-            return Err(unsupported("a stream or future of anything but numbers between components"));
-        }
         let entry = match memory {
             Some(index) if size > 0 => {
                 self.copies.insert(index);
@@ -478,12 +482,77 @@ impl Builder<'_> {
             }
             _ => 0,
         };
-        Ok(glue.copy(&end, &Copied { size, align, is_plain, entry, is_async: options.async_ }))
+        Ok(glue.copy(&end, &Copied { size, align, form, entry, is_async: options.async_ }))
     }
 
-    /// Adds what copies between the memories that streams and futures use.
+    /// Whether values of a type lie within their own bytes: they have no strings, lists or handles.
+    fn is_within(&self, ty: &InterfaceType) -> bool {
+        match *ty {
+            InterfaceType::Bool | InterfaceType::Char | InterfaceType::Flags(_) | InterfaceType::Enum(_) => true,
+            InterfaceType::Record(index) => self.types[index].fields.iter().all(|field| self.is_within(&field.ty)),
+            InterfaceType::Tuple(index) => self.types[index].types.iter().all(|ty| self.is_within(ty)),
+            InterfaceType::Variant(index) => self.types[index].cases.values().flatten().all(|ty| self.is_within(ty)),
+            InterfaceType::Option(index) => self.is_within(&self.types[index].ty),
+            InterfaceType::Result(index) => {
+                let TypeResult { ok, err, .. } = &self.types[index];
+                ok.iter().chain(err).all(|ty| self.is_within(ty))
+            }
+            ref other => is_number(other),
+        }
+    }
+
+    /// The types of the entries of streams and futures; none where there is something else among the types.
+    fn ends(&self, types: &[InterfaceType]) -> Option<Vec<u32>> {
+        let entry = |ty: &InterfaceType| match *ty {
+            InterfaceType::Stream(index) => Some(READABLE_STREAM | self.types[index].ty.as_u32()),
+            InterfaceType::Future(index) => Some(READABLE_FUTURE | self.types[index].ty.as_u32()),
+            _ => None,
+        };
+        types.iter().map(entry).collect()
+    }
+
+    /// The wrapper of a call that the host answers with streams and futures.
+    pub(super) fn lower_ends(
+        &mut self,
+        call: &Lowered<'_>,
+        function: TypeFuncIndex,
+        instance: RuntimeComponentInstanceIndex,
+        ty: &Signature,
+        glue: &mut Glue,
+    ) -> Result<String, CompileError> {
+        let function = &self.types[function];
+        let results = match *self.types[function.results].types {
+            [InterfaceType::Tuple(index)] => self.ends(&self.types[index].types),
+            ref types => self.ends(types),
+        };
+        let params = self.ends(&self.types[function.params].types);
+        let (Some(params), Some(results)) = (params, results) else {
+            return Err(unsupported(format!("`{}` with streams and other values", call.function.name)));
+        };
+        let record = self.record(instance);
+        let Some(concurrency) = &mut self.state.concurrency else {
+            return Err(unsupported(format!("`{}` where nothing is read or written", call.function.name)));
+        };
+        concurrency.has_operations = true;
+        Ok(glue.lower_ends(call, record, &params, &results, ty))
+    }
+
+    /// Adds what copies between the memories that streams and futures use, and between them and the host.
     pub(super) fn copies(&mut self) -> Result<(), CompileError> {
         let memories: Vec<_> = self.copies.iter().copied().collect();
+        if self.state.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations) {
+            let outside = self.new_entries(2 * self.component.num_runtime_memories);
+            if let Some(concurrency) = &mut self.state.concurrency {
+                concurrency.outside = outside;
+            }
+            for index in &memories {
+                let Some(memory) = self.memories.get(index) else { continue };
+                let mut glue = Glue::new(Some(memory));
+                glue.copy_outside(outside + 2 * index.as_u32());
+                let (text, linked) = glue.finish();
+                self.instantiate(&text, &linked)?;
+            }
+        }
         for &from in &memories {
             for &to in &memories {
                 let (Some(from_memory), Some(to_memory)) = (self.memories.get(&from), self.memories.get(&to)) else { continue };

@@ -450,7 +450,7 @@ impl Builder<'_> {
     fn lower(
         &mut self,
         index: LoweredIndex,
-        function_type: TypeFuncIndex,
+        lower_ty: TypeFuncIndex,
         options: OptionsIndex,
         ty: &Signature,
         glue: &mut Glue,
@@ -470,7 +470,7 @@ impl Builder<'_> {
         if options.string_encoding != StringEncoding::Utf8 {
             return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
         }
-        let function_type = &self.types[function_type];
+        let function_type = &self.types[lower_ty];
         let is_lowered_async = options.async_;
         let expected = match is_lowered_async {
             true => {
@@ -497,6 +497,9 @@ impl Builder<'_> {
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
         let lowered = Lowered { interface: &interface, function, instance, table, realloc };
+        if function.ends > 0 {
+            return self.lower_ends(&lowered, lower_ty, options.instance, ty, glue).map(Some);
+        }
         Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
             true => self.operation(&lowered, is_lowered_async, ty, glue),
             false => glue.lower(&lowered, ty),

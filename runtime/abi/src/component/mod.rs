@@ -57,6 +57,12 @@ pub const CANCEL: &str = "cancel";
 /// host takes the number and leaves zero; then the call's result has no meaning. Where it is zero before the call, the sandbox is suspended.
 pub const OPERATION: u64 = 12;
 
+/// `copy(number, address, count, writes) -> packed`: copies values between the component's memory and a stream or future of which the host has the other end, as reading and
+/// writing do in the component model: 0 where it goes on, 1 where the host's end was dropped, and how many values from bit 4 on. It may become an operation.
+pub const COPY: &str = "copy";
+/// `close(number)`: the component has dropped its end.
+pub const CLOSE: &str = "close";
+
 /// Signatures of the functions of [`CANONICAL`].
 pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: RESUME, params: &[I32], results: &[I64] },
@@ -68,6 +74,8 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: WAIT, params: &[], results: &[I32] },
     crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
     crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
+    crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32], results: &[I32] },
+    crate::imports::Function { name: CLOSE, params: &[I32], results: &[] },
 ];
 
 /// `drop(representation)`: an owned handle of a resource of the host was dropped.
@@ -93,6 +101,9 @@ pub struct Function {
     pub results: &'static [ValType],
     /// Whether its result holds a list or string. The host function's result is then whether memory is needed ([`RESUME`]); what is lowered has none.
     pub allocates: bool,
+    /// How many streams and futures its result consists of, if it consists of these alone. The host function has no result then: instead of the address of one, it gets the
+    /// numbers by which the host knows them ([`COPY`]), as it does for those among its parameters.
+    pub ends: u32,
 }
 
 /// A handle table in the state's memory: what a component instance's handles stand for. Handles begin at 1.

@@ -36,16 +36,23 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("fermyon:spin/key-value@2", "store"),
     ("sledge:keyvalue/store@0.1", "bucket"),
     ("sledge:call/functions@0.1", "pending"),
+    ("wasi:cli/terminal-input@0.3", "terminal-input"),
+    ("wasi:cli/terminal-output@0.3", "terminal-output"),
 ];
 
 /// A function whose result is flat, or in memory without lists.
 pub(super) const fn function(name: &'static str, params: &'static [ValType], results: &'static [ValType]) -> Function {
-    Function { name, params, results, allocates: false }
+    Function { name, params, results, allocates: false, ends: 0 }
 }
 
 /// A function whose result holds lists or strings. The last parameter is the address of the result.
 pub(super) const fn allocating(name: &'static str, params: &'static [ValType]) -> Function {
-    Function { name, params, results: &[], allocates: true }
+    Function { name, params, results: &[], allocates: true, ends: 0 }
+}
+
+/// A function whose result is so many streams and futures. If there are several, the last parameter is the address of the result.
+const fn ending(name: &'static str, params: &'static [ValType], results: &'static [ValType], ends: u32) -> Function {
+    Function { name, params, results, allocates: false, ends }
 }
 
 /// All interfaces.
@@ -252,6 +259,30 @@ pub const INTERFACES: &[Interface] = &[
     Interface { name: "wasi:cli/terminal-stdin@0.2", functions: &[function("get-terminal-stdin", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stdout@0.2", functions: &[function("get-terminal-stdout", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stderr@0.2", functions: &[function("get-terminal-stderr", &[I32], &[])] },
+    Interface { name: "wasi:random/insecure-seed@0.3", functions: &[function("get-insecure-seed", &[I32], &[])] },
+    Interface {
+        name: "wasi:random/insecure@0.3",
+        functions: &[allocating("get-insecure-random-bytes", &[I64, I32]), function("get-insecure-random-u64", &[], &[I64])],
+    },
+    Interface {
+        name: "wasi:random/random@0.3",
+        functions: &[allocating("get-random-bytes", &[I64, I32]), function("get-random-u64", &[], &[I64])],
+    },
+    Interface {
+        name: "wasi:cli/environment@0.3",
+        functions: &[
+            allocating("get-environment", &[I32]),
+            allocating("get-arguments", &[I32]),
+            allocating("get-initial-cwd", &[I32]),
+        ],
+    },
+    Interface { name: "wasi:cli/exit@0.3", functions: &[function("exit", &[I32], &[]), function("exit-with-code", &[I32], &[])] },
+    Interface { name: "wasi:cli/stdin@0.3", functions: &[ending("read-via-stream", &[I32], &[], 2)] },
+    Interface { name: "wasi:cli/stdout@0.3", functions: &[ending("write-via-stream", &[I32], &[I32], 1)] },
+    Interface { name: "wasi:cli/stderr@0.3", functions: &[ending("write-via-stream", &[I32], &[I32], 1)] },
+    Interface { name: "wasi:cli/terminal-stdin@0.3", functions: &[function("get-terminal-stdin", &[I32], &[])] },
+    Interface { name: "wasi:cli/terminal-stdout@0.3", functions: &[function("get-terminal-stdout", &[I32], &[])] },
+    Interface { name: "wasi:cli/terminal-stderr@0.3", functions: &[function("get-terminal-stderr", &[I32], &[])] },
     super::http::TYPES,
     super::http::OUTGOING_HANDLER,
     super::store::STORE,

@@ -12,6 +12,8 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 
 const ENVIRONMENT: &str = "wasi:cli/environment@0.2";
 const EXIT: &str = "wasi:cli/exit@0.2";
+const ENVIRONMENT_3: &str = "wasi:cli/environment@0.3";
+const EXIT_3: &str = "wasi:cli/exit@0.3";
 
 /// The interfaces.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -26,6 +28,14 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical("wasi:cli/terminal-stdin@0.2", "get-terminal-stdin", &[I32, I32], &[], Safe, no_terminal),
     canonical("wasi:cli/terminal-stdout@0.2", "get-terminal-stdout", &[I32, I32], &[], Safe, no_terminal),
     canonical("wasi:cli/terminal-stderr@0.2", "get-terminal-stderr", &[I32, I32], &[], Safe, no_terminal),
+    canonical(ENVIRONMENT_3, "get-environment", &[I32, I32], &[I32], Safe, get_environment),
+    canonical(ENVIRONMENT_3, "get-arguments", &[I32, I32], &[I32], Safe, get_arguments),
+    canonical(ENVIRONMENT_3, "get-initial-cwd", &[I32, I32], &[I32], Safe, initial_cwd),
+    canonical(EXIT_3, "exit", &[I32, I32], &[], Stream, exit),
+    canonical(EXIT_3, "exit-with-code", &[I32, I32], &[], Stream, exit_with_code),
+    canonical("wasi:cli/terminal-stdin@0.3", "get-terminal-stdin", &[I32, I32], &[], Safe, no_terminal),
+    canonical("wasi:cli/terminal-stdout@0.3", "get-terminal-stdout", &[I32, I32], &[], Safe, no_terminal),
+    canonical("wasi:cli/terminal-stderr@0.3", "get-terminal-stderr", &[I32, I32], &[], Safe, no_terminal),
 ];
 
 /// `get-environment() -> list<tuple<string, string>>`

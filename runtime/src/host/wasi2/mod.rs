@@ -5,14 +5,14 @@
 mod cli;
 mod clocks;
 mod config;
-mod error;
+pub(in crate::host) mod error;
 mod filesystem;
 pub(in crate::host) mod http;
 mod keyvalue;
 mod poll;
 mod random;
 mod sockets;
-mod streams;
+pub(in crate::host) mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -55,11 +55,11 @@ pub fn only_reads_files(name: &str, args: &Args) -> bool {
 }
 
 /// Representation of standard input.
-const INPUT: u32 = 1;
+pub(in crate::host) const INPUT: u32 = 1;
 /// Representation of standard output.
-const OUTPUT: u32 = 2;
+pub(in crate::host) const OUTPUT: u32 = 2;
 /// Representation of standard error.
-const ERRORS: u32 = 3;
+pub(in crate::host) const ERRORS: u32 = 3;
 /// Representation of the first granted folder.
 const FOLDERS: u32 = 4;
 

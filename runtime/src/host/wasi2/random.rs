@@ -12,6 +12,8 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 const RANDOM: &str = "wasi:random/random@0.2";
 const INSECURE: &str = "wasi:random/insecure@0.2";
 const SEED: &str = "wasi:random/insecure-seed@0.2";
+const RANDOM_3: &str = "wasi:random/random@0.3";
+const INSECURE_3: &str = "wasi:random/insecure@0.3";
 
 /// Bytes that are made at once; more are made beside the worker.
 const STEP_BYTES: u64 = 32 << 10;
@@ -25,6 +27,11 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(INSECURE, "get-insecure-random-bytes", &[I32, I64, I32], &[I32], Entropy, bytes),
     canonical(INSECURE, "get-insecure-random-u64", &[I32], &[I64], Entropy, number),
     canonical(SEED, "insecure-seed", &[I32, I32], &[], Entropy, seed),
+    canonical(RANDOM_3, "get-random-bytes", &[I32, I64, I32], &[I32], Entropy, bytes),
+    canonical(RANDOM_3, "get-random-u64", &[I32], &[I64], Entropy, number),
+    canonical(INSECURE_3, "get-insecure-random-bytes", &[I32, I64, I32], &[I32], Entropy, bytes),
+    canonical(INSECURE_3, "get-insecure-random-u64", &[I32], &[I64], Entropy, number),
+    canonical("wasi:random/insecure-seed@0.3", "get-insecure-seed", &[I32, I32], &[], Entropy, seed),
 ];
 
 /// `get-random-bytes(len) -> list<u8>`

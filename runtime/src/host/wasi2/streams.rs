@@ -280,7 +280,7 @@ fn blocking_skip(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// Bytes that an output stream takes now.
-fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
+pub(in crate::host) fn room(call: &mut Call<'_>, representation: u32) -> Result<usize, Stop> {
     let ports = &mut call.context.ports;
     let is_http = ports.streams()?.is_http;
     Ok(match ports.resource::<OutputStream>(representation)? {
