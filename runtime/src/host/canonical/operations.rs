@@ -20,8 +20,8 @@ use crate::component_trap::ComponentTrap;
 use crate::host::Effect::Safe;
 use crate::host::{Args, Call, Completion, Effect, Flat, HostFunction, Pending, Stop};
 
-/// The most operations of one invocation.
-const OPERATIONS_MAX: usize = 1 << 16;
+/// The most operations of one invocation: what they wait with counts nowhere else.
+const OPERATIONS_MAX: usize = 1 << 14;
 
 /// What glue imports for them.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[

@@ -18,8 +18,8 @@ use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::streams::{Content, read_then, room, write_then};
 use crate::host::{Call, Flat, HostFunction, Stop};
 
-/// The most ends of one invocation.
-const ENDS_MAX: usize = 1 << 16;
+/// The most ends of one invocation: they count nowhere else.
+const ENDS_MAX: usize = 1 << 14;
 /// What [`COPY`] returns where the host's end is dropped.
 const DROPPED: u32 = 1;
 
