@@ -187,7 +187,6 @@ fn offer(module: &str, name: &str, offered: Offer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use awsm_abi::component::INTERFACES;
     use awsm_abi::cpu::Arch;
     use awsm_abi::descriptor::{CodeRef, Instantiation, TypeDescriptor};
     use awsm_abi::types::{MemoryType, ValType};
