@@ -364,7 +364,7 @@ fn what_cannot_be_compiled_is_refused_by_name() {
         (
             r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
             (func (export "f") (canon lift (core func $i "f"))))"#,
-            "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`",
+            "this component exports neither `wasi:http/incoming-handler` or `wasi:http/handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`",
         ),
         (
             r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#,

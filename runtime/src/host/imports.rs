@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{CANONICAL, REQUEST};
+use awsm_abi::component::{CANONICAL, REQUEST, SERVED};
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::importable;
 use awsm_abi::types::FuncType;
@@ -126,7 +126,7 @@ impl Imports {
     /// Whether it is a component that serves requests through `wasi:http`.
     #[must_use]
     pub fn serve_http(&self) -> bool {
-        let is_request = |function: &HostFunction| (function.module, function.name) == (CANONICAL, REQUEST);
+        let is_request = |function: &HostFunction| function.module == CANONICAL && [REQUEST, SERVED].contains(&function.name);
         self.instances.iter().flatten().flatten().any(|imported| is_request(imported.function))
     }
 
@@ -300,8 +300,8 @@ mod tests {
         for (interface, function) in
             INTERFACES.iter().flat_map(|interface| interface.functions.iter().map(move |function| (interface.name, function)))
         {
-            // The numbers of streams and futures come instead of a result or its address.
-            let given = function.params.len() - usize::from(function.ends > 1);
+            // The numbers of streams and futures come last, and instead of a result or its address if it is nothing else.
+            let given = function.params.len() - usize::from(function.ends > 1 && !function.holds_more);
             let ends = vec![ValType::I32; function.ends as usize];
             let params = std::iter::once(ValType::I32).chain(function.params[..given].iter().copied()).chain(ends).collect();
             let results = match function {

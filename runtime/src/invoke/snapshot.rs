@@ -216,9 +216,9 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
         }
         Effect::Entropy => shared("waits for the clock, or for a stream that each request has anew"),
         Effect::Stream if wasi2::reads_stream(function.name) => shared("reads a stream that each request has anew"),
-        Effect::Stream if wasi3::makes_ends(function.name) => never("begins a stream that belongs to a request"),
+        Effect::Stream if wasi3::makes_ends(function.module, function.name) => never("begins a stream that belongs to a request"),
         // Standard error is the log, a reply has no room here, and a file was opened for writing before.
-        Effect::Stream if ![wasi2::HTTP, host::EXCHANGE].contains(&function.module) => None,
+        Effect::Stream if ![wasi2::HTTP, wasi3::HTTP, host::EXCHANGE].contains(&function.module) => None,
         Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),
         Effect::External if !function.module.starts_with("wasi:filesystem/") => never("asks another server"),
         Effect::External if !has_folders => None,

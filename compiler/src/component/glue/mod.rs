@@ -13,10 +13,10 @@ use std::fmt::Write as _;
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 
-pub(super) use operations::{ENTRIES_PER_OPERATION, Operation};
+pub(super) use operations::{ENTRIES_PER_OPERATION, Loaded, Operation};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
-pub(super) use streams::{Copied, End, Form};
-pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, Root};
+pub(super) use streams::{Copied, End, EndParam, EndResult, Ends, Form};
+pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, Root, RootKind};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;
@@ -166,6 +166,11 @@ impl Glue {
         let _ = writeln!(self.functions, "(func (export \"{name}\"){signature} {locals}\n{body})");
     }
 
+    /// What ends the invocation with a number of [`Violation`].
+    pub(super) fn trap(&mut self) -> String {
+        self.function(&Source::state("trap"), &[ValType::I32], &[])
+    }
+
     /// Traps unless a component instance may call out.
     fn leave(&mut self, instance: u32) -> String {
         let flags = self.global(&Source::state(flags(instance)));
@@ -186,7 +191,7 @@ impl Glue {
         let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
         let host_call = format!("(call {host} (i32.const {table}){arguments})");
         if function.allocates {
-            let place = self.place_result(call);
+            let place = self.place_result(instance, call.realloc.as_ref());
             let _ = writeln!(body, "(if {host_call} (then {place}))");
             self.export(ty, PLACE_LOCALS, &body)
         } else {
@@ -196,9 +201,9 @@ impl Glue {
     }
 
     /// Has the component allocate what a result needs. The component cannot call out meanwhile.
-    fn place_result(&mut self, call: &Lowered<'_>) -> String {
-        let Some(realloc) = &call.realloc else { return String::from("unreachable") };
-        let flags = self.global(&Source::state(flags(call.instance)));
+    fn place_result(&mut self, instance: u32, realloc: Option<&Source>) -> String {
+        let Some(realloc) = realloc else { return String::from("unreachable") };
+        let flags = self.global(&Source::state(flags(instance)));
         let realloc = self.function(realloc, &[ValType::I32; 4], &[ValType::I32]);
         let resume = self.canonical(abi::RESUME);
         let done = abi::RESUME_DONE;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component as abi;
+use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32, I64};
 
 use super::{Glue, Lowered, PLACE_LOCALS, Signature, Source};
@@ -11,7 +11,7 @@ use super::{Glue, Lowered, PLACE_LOCALS, Signature, Source};
 pub(in super::super) const ENTRIES_PER_OPERATION: u32 = 1;
 
 /// A call of an async function of the host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(in super::super) struct Operation {
     /// Address of the record of the instance that calls.
     pub(in super::super) record: u32,
@@ -19,21 +19,51 @@ pub(in super::super) struct Operation {
     pub(in super::super) entry: u32,
     /// Whether it is lowered as async: it returns the state of a subtask.
     pub(in super::super) is_lowered_async: bool,
+    /// How its parameters are loaded, if they are in memory.
+    pub(in super::super) loaded: Option<Loaded>,
+}
+
+/// Parameters that are in memory, at the address that is the first parameter.
+#[derive(Debug)]
+pub(in super::super) struct Loaded {
+    /// What loads them from the address in the local `$from` to the locals `$flat0`, `$flat1`, ....
+    pub(in super::super) code: String,
+    pub(in super::super) align: u32,
+    /// The types of these locals.
+    pub(in super::super) slots: Vec<ValType>,
 }
 
 impl Glue {
     /// The wrapper of a call of an async function that the host answers.
     pub(in super::super) fn operation(&mut self, call: &Lowered<'_>, operation: &Operation, ty: &Signature) -> String {
         let &Lowered { interface, function, instance, table, .. } = call;
-        let &Operation { record, entry, is_lowered_async } = operation;
+        let &Operation { record, entry, is_lowered_async, ref loaded } = operation;
         let flat = function.results.first().copied();
         // A flat result of what is lowered as async goes to where the last parameter says, which the host does not get.
         let given = ty.params.len() - usize::from(is_lowered_async && flat.is_some());
-        let params: Vec<ValType> = std::iter::once(I32).chain(ty.params[..given].iter().copied()).collect();
+        let (mut load, mut load_locals) = (String::new(), String::new());
+        let mut arguments: Vec<(ValType, String)> =
+            ty.params[..given].iter().enumerate().map(|(index, ty)| (*ty, format!("(local.get {index})"))).collect();
+        if let Some(Loaded { code, align, slots }) = loaded {
+            let (trap, violation) = (self.trap(), Violation::UnalignedPointer as u32);
+            load_locals.push_str("(local $from i32)");
+            for (index, ty) in slots.iter().enumerate() {
+                let _ = write!(load_locals, "(local $flat{index} {ty})");
+            }
+            load = format!(
+                "(local.set $from (local.get 0))
+                 (if (i32.and (local.get $from) (i32.const {})) (then (call {trap} (i32.const {violation}))))
+                 {code}",
+                align - 1
+            );
+            let flat = slots.iter().enumerate().map(|(index, ty)| (*ty, format!("(local.get $flat{index})")));
+            arguments = flat.chain(arguments.drain(1..)).collect();
+        }
+        let params: Vec<ValType> = std::iter::once(I32).chain(arguments.iter().map(|(ty, _)| *ty)).collect();
         let host_results = if function.allocates { vec![I32] } else { function.results.to_vec() };
         let host = self.host(interface, function.name, &params, &host_results);
         let result = host_results.first().copied();
-        let arguments: String = (0..given).map(|index| format!(" (local.get {index})")).collect();
+        let arguments: String = arguments.iter().map(|(_, argument)| argument.as_str()).collect();
         let mut host_call = format!("(call {host} (i32.const {table}){arguments})");
         if result.is_some() {
             host_call = format!("(local.set $result {host_call})");
@@ -42,7 +72,7 @@ impl Glue {
         let begin = self.function(&Source::state("operation begin"), &[I32], &[I32]);
         let is_done = self.function(&Source::state("operation done"), &[], &[I32]);
         let give = self.function(&Source::state("operation drop"), &[I32], &[]);
-        let place = if function.allocates { self.place_result(call) } else { String::new() };
+        let place = if function.allocates { self.place_result(instance, call.realloc.as_ref()) } else { String::new() };
         let place = if function.allocates { format!("(if (local.get $result) (then {place}))") } else { place };
         let locals = |with: &str| {
             let result = result.map_or(String::new(), |ty| format!("(local $result {ty})"));
@@ -51,7 +81,7 @@ impl Glue {
         };
         let leave = self.leave(instance);
         let mut body = format!(
-            "{leave}(call {reserve} (i32.const {table}))
+            "{leave}{load}(call {reserve} (i32.const {table}))
              (local.set $operation (call {begin} (i32.const {record})))
              {host_call}\n"
         );
@@ -82,7 +112,7 @@ impl Glue {
                  {result}"
             );
         }
-        let export = self.export(ty, &locals("(local $operation i32)"), &body);
+        let export = self.export(ty, &locals(&format!("(local $operation i32) {load_locals}")), &body);
         self.go_on(operation, result, flat, &is_done, &place, &locals(""));
         export
     }

@@ -53,9 +53,6 @@ pub(in super::super) struct Concurrency {
     pub(in super::super) errors: Vec<(u32, u32)>,
     /// Whether the component calls async functions of the host, or shares streams and futures with it.
     pub(in super::super) has_operations: bool,
-    /// How many memories there are, and the number of the first of the functions that copy between each of them and the host.
-    pub(in super::super) memories: u32,
-    pub(in super::super) outside: u32,
     /// How many functions the tasks of the component have that are called by their number.
     pub(in super::super) entries: u32,
 }
@@ -185,8 +182,6 @@ impl State {
             text.push_str(NO_OPERATIONS);
             return;
         }
-        let Concurrency { memories, outside, .. } = concurrency;
-        let _ = writeln!(text, "(global $memories i32 (i32.const {memories})) (global $outside i32 (i32.const {outside}))");
         text.push_str(include_str!("../state/operations.wat"));
         text.push_str(include_str!("../state/outside.wat"));
     }

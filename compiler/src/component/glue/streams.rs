@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use awsm_abi::component::{self as abi, Violation};
-use awsm_abi::types::ValType::{I32, I64};
+use awsm_abi::types::ValType::{self, I32, I64};
 
-use super::{Glue, Lowered, Signature, Source};
+use super::{Glue, Lowered, PLACE_LOCALS, Signature, Source};
 
 /// The most values of one copy (CanonicalABI.md, `Buffer.MAX_LENGTH`).
 const COUNT_MAX: u32 = (1 << 28) - 1;
@@ -32,14 +32,43 @@ pub(in super::super) struct Copied {
     pub(in super::super) form: Form,
     /// The row or column of what copies it.
     pub(in super::super) entry: u32,
+    /// The first of the functions that copy between its memory and the host.
+    pub(in super::super) outside: u32,
     /// Whether the operation may be left waiting.
     pub(in super::super) is_async: bool,
+}
+
+/// The streams and futures of a function of the host.
+#[derive(Debug, Default)]
+pub(in super::super) struct Ends {
+    pub(in super::super) params: Vec<EndParam>,
+    pub(in super::super) results: Vec<EndResult>,
+}
+
+/// One among its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct EndParam {
+    /// Which of the flat parameters.
+    pub(in super::super) at: usize,
+    /// Whether the parameter before says if there is one.
+    pub(in super::super) is_optional: bool,
+    /// The type of its handle's entry.
+    pub(in super::super) entry: u32,
+}
+
+/// One in its result.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct EndResult {
+    /// Where in the result.
+    pub(in super::super) offset: u32,
+    /// The type of its handle's entry.
+    pub(in super::super) entry: u32,
 }
 
 /// How values of an end are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Form {
-    /// Their bytes mean something to the instance, and only the host reads and writes them so far.
+    /// They are more than their bytes, and only the host reads and writes them so far.
     Checked = 2,
     /// The bytes are all that they are.
     Plain = 1,
@@ -58,9 +87,9 @@ impl Glue {
     pub(in super::super) fn copy(&mut self, end: &End, copied: &Copied) -> String {
         let leave = self.leave(end.instance);
         let trap = self.function(&Source::state("trap"), &[I32], &[]);
-        let copy = self.function(&Source::state("copy"), &[I32; 9], &[I32]);
+        let copy = self.function(&Source::state("copy"), &[I32; 10], &[I32]);
         let End { record, entry: entry_type, is_future, .. } = end;
-        let Copied { size, align, form, entry, is_async } = copied;
+        let Copied { size, align, form, entry, outside, is_async } = copied;
         let count = if *is_future { "(i32.const 1)" } else { "(local.get 2)" };
         let mut body = leave;
         if !is_async {
@@ -90,12 +119,12 @@ impl Glue {
         let _ = writeln!(
             body,
             "(call {copy} (i32.const {record}) (i32.const {entry_type}) (local.get 0) (local.get 1) {count}
-               (i32.const {size}) (i32.const {form}) (i32.const {entry}) (i32.const {is_async}))"
+               (i32.const {size}) (i32.const {form}) (i32.const {entry}) (i32.const {outside}) (i32.const {is_async}))"
         );
         self.export(&Signature::new(&[I32; 3][..if *is_future { 2 } else { 3 }], &[I32]), "", &body)
     }
 
-    /// What copies between the glue's memory and the host, and what goes on with that, as the functions of that number and the next.
+    /// What copies numbers between the glue's memory and the host, and what goes on with that, as the functions of that number and the next.
     pub(in super::super) fn copy_outside(&mut self, entry: u32) {
         let (copy, finish) = (self.canonical(abi::COPY), self.canonical(abi::FINISH));
         let entries = self.entries();
@@ -108,48 +137,87 @@ impl Glue {
         );
     }
 
-    /// The wrapper of a call that the host answers, with streams and futures as parameters or as its result. `params` and `results`: types of their handles' entries.
-    pub(in super::super) fn lower_ends(
-        &mut self,
-        call: &Lowered<'_>,
-        record: u32,
-        params: &[u32],
-        results: &[u32],
-        ty: &Signature,
-    ) -> String {
+    /// The same of any values. `table`: address of the handle table of the instance whose memory it is.
+    pub(in super::super) fn exchange_outside(&mut self, entry: u32, instance: u32, table: u32, realloc: Option<&Source>) {
+        let (exchange, finish) = (self.canonical(abi::EXCHANGE), self.canonical(abi::FINISH));
+        let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
+        let entries = self.entries();
+        // Without realloc, there is nothing to be placed.
+        let place = match realloc {
+            None => String::new(),
+            Some(_) => {
+                let place = self.place_result(instance, realloc);
+                format!("(if (i32.shr_u (local.get $packed) (i32.const 4)) (then {place}))")
+            }
+        };
+        let _ = writeln!(
+            self.functions,
+            "(func $copy (param i32 i32 i32 i32) (result i32) (local $packed i32) {PLACE_LOCALS}
+               (call {reserve} (i32.const {table}))
+               (local.set $packed
+                 (call {exchange} (i32.const {table}) (local.get 1) (local.get 2) (local.get 3) (local.get 0)))
+               {place}
+               (local.get $packed))
+             (func $go_on (param i32) (result i32) (local $packed i32) {PLACE_LOCALS}
+               (call {reserve} (i32.const {table}))
+               (local.set $packed (i32.wrap_i64 (call {finish} (local.get 0))))
+               {place}
+               (local.get $packed))
+             (elem (table {entries}) (i32.const {entry}) func $copy $go_on)"
+        );
+    }
+
+    /// The wrapper of a call that the host answers, with streams and futures among its parameters or in its result.
+    pub(in super::super) fn lower_ends(&mut self, call: &Lowered<'_>, record: u32, ends: &Ends, ty: &Signature) -> String {
         let &Lowered { interface, function, instance, table, .. } = call;
+        let Ends { params, results } = ends;
         let mut body = self.leave(instance);
-        let (by_address, to) = (results.len() > 1, params.len());
+        let by_address = !results.is_empty() && ty.results.is_empty();
+        let to = ty.params.len().saturating_sub(1);
         if by_address {
             let trap = self.function(&Source::state("trap"), &[I32], &[]);
             let violation = Violation::UnalignedPointer as u32;
             let _ = writeln!(body, "(if (i32.and (local.get {to}) (i32.const 3)) (then (call {trap} (i32.const {violation}))))");
         }
-        let mut locals = String::new();
-        for (param, entry) in params.iter().enumerate() {
-            let take = self.function(&Source::state("outside take"), &[I32; 3], &[I32]);
-            let _ =
-                writeln!(body, "(local.set {param} (call {take} (i32.const {record}) (i32.const {entry}) (local.get {param})))");
+        if function.holds_more {
+            let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
+            let _ = writeln!(body, "(call {reserve} (i32.const {table}))");
         }
-        for (index, entry) in results.iter().enumerate() {
+        let mut locals = String::new();
+        for &EndParam { at, is_optional, entry } in params {
+            let take = self.function(&Source::state("outside take"), &[I32; 3], &[I32]);
+            let mut taken = format!("(call {take} (i32.const {record}) (i32.const {entry}) (local.get {at}))");
+            if is_optional {
+                taken = format!("(if (result i32) (local.get {}) (then {taken}) (else (i32.const 0)))", at - 1);
+            }
+            let _ = writeln!(body, "(local.set {at} {taken})");
+        }
+        for (index, EndResult { entry, .. }) in results.iter().enumerate() {
             let new = self.function(&Source::state("outside new"), &[I32; 2], &[I64]);
             let _ = write!(locals, "(local $end{index} i64)");
             let _ = writeln!(body, "(local.set $end{index} (call {new} (i32.const {record}) (i32.const {entry})))");
         }
-        let host = self.host(interface, function.name, &vec![I32; 1 + params.len() + results.len()], &[]);
-        let mut arguments: String = (0..params.len()).map(|index| format!(" (local.get {index})")).collect();
+        let given = ty.params.len() - usize::from(by_address && !function.holds_more);
+        let host_params: Vec<ValType> =
+            std::iter::once(I32).chain(ty.params[..given].iter().copied()).chain(vec![I32; results.len()]).collect();
+        let host = self.host(interface, function.name, &host_params, &[]);
+        let mut arguments: String = (0..given).map(|index| format!(" (local.get {index})")).collect();
         for index in 0..results.len() {
             let _ = write!(arguments, " (i32.wrap_i64 (i64.shr_u (local.get $end{index}) (i64.const 32)))");
         }
         let _ = writeln!(body, "(call {host} (i32.const {table}){arguments})");
-        for param in 0..params.len() {
+        for &EndParam { at, is_optional, .. } in params {
             let begin = self.function(&Source::state("outside begin"), &[I32], &[]);
-            let _ = writeln!(body, "(call {begin} (local.get {param}))");
+            let begun = format!("(call {begin} (local.get {at}))");
+            let _ = match is_optional {
+                true => writeln!(body, "(if (local.get {at}) (then {begun}))"),
+                false => writeln!(body, "{begun}"),
+            };
         }
-        for index in 0..results.len() {
+        for (index, EndResult { offset, .. }) in results.iter().enumerate() {
             let handle = format!("(i32.wrap_i64 (local.get $end{index}))");
             let _ = match by_address {
-                true => writeln!(body, "(i32.store offset={} (local.get {to}) {handle})", 4 * index),
+                true => writeln!(body, "(i32.store offset={offset} (local.get {to}) {handle})"),
                 false => writeln!(body, "{handle}"),
             };
         }

@@ -58,9 +58,10 @@ impl Adapter {
     }
 }
 
-/// The function of a command that is lifted as async.
+/// What the server calls, where it is lifted as async.
 #[derive(Debug)]
 pub(in super::super) struct Root {
+    pub(in super::super) kind: RootKind,
     /// Address of its instance's record.
     pub(in super::super) record: u32,
     /// Number of its first function.
@@ -70,6 +71,15 @@ pub(in super::super) struct Root {
     pub(in super::super) options: u32,
     pub(in super::super) callee: Source,
     pub(in super::super) callback: Option<Source>,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum RootKind {
+    /// A command: its result is how it ended.
+    Command,
+    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response.
+    Service { table: u32 },
 }
 
 /// A built-in function that the state has, and what it takes beside the instance's record.
@@ -215,17 +225,44 @@ impl Glue {
         let _ = writeln!(self.functions, "(elem (table {entries}) (i32.const {}) func {members})", adapter.entry);
     }
 
-    /// What the server calls to run a command whose function is lifted as async.
+    /// What the server calls, where it is lifted as async: it makes a task, and runs what there is until that and what the host does for it are over.
     pub(in super::super) fn run_root(&mut self, root: &Root) {
-        let Root { record, entry, result_type, options, .. } = root;
-        let exit = self.canonical(abi::EXIT);
+        let Root { kind, record, entry, result_type, options, .. } = root;
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
         let complete = self.function(&Source::state("task complete"), &[I32], &[]);
+        let wait = self.function(&Source::state("wait"), &[], &[]);
+        let unfinished = self.canonical(abi::UNFINISHED);
         let results: &[ValType] = if root.callback.is_some() { &[I32] } else { &[] };
-        let callee = self.function(&root.callee, &[], results);
         let over = if root.callback.is_some() { "" } else { "(i32.const 0)" };
         let flags = 1 | 4 | if root.callback.is_some() { 2 } else { 0 };
+        let (call, give_back, name, ty, end) = match kind {
+            RootKind::Command => {
+                let callee = self.function(&root.callee, &[], results);
+                let exit = self.canonical(abi::EXIT);
+                (
+                    format!("(call {callee})"),
+                    format!("(param $result i32) (i32.store offset={RESULT} (local.get $task) (local.get $result))"),
+                    "_start",
+                    Signature::new(&[], &[]),
+                    format!("(call {exit} (i32.load offset={RESULT} (local.get $task)))"),
+                )
+            }
+            RootKind::Service { table } => {
+                let callee = self.function(&root.callee, &[I32], results);
+                let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
+                let (served, respond) = (self.canonical(abi::SERVED), self.canonical(abi::RESPOND));
+                let given = abi::response_params();
+                let arguments: String = (1..=given.len()).map(|index| format!(" (local.get {index})")).collect();
+                (
+                    format!("(call {reserve} (i32.const {table})) (call {callee} (call {served} (i32.const {table})))"),
+                    format!("{} (call {respond} (i32.const {table}){arguments})", signature(given, &[])),
+                    "sledge_handle",
+                    Signature::new(&[], &[I32]),
+                    "(i32.const 0)".to_owned(),
+                )
+            }
+        };
         let mut members = String::from("$run $give_back");
         if let Some(callback) = &root.callback {
             let callback = self.function(callback, &[I32; 3], &[I32]);
@@ -234,9 +271,8 @@ impl Glue {
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
-            "(func $run (param $task i32) (result i32) (call {callee}) {over})
-             (func $give_back (param $task i32) (param $result i32)
-               (i32.store offset={RESULT} (local.get $task) (local.get $result)))
+            "(func $run (param $task i32) (result i32) {call} {over})
+             (func $give_back (param $task i32) {give_back})
              (elem (table {entries}) (i32.const {entry}) func {members})"
         );
         let body = format!(
@@ -244,9 +280,14 @@ impl Glue {
              (local.set $task
                (call {new} (i32.const {record}) (i32.const {entry}) (i32.const {flags}) (i32.const {result_type}) (i32.const {options})))
              (call {complete} (local.get $task))
-             (call {exit} (i32.load offset={RESULT} (local.get $task)))"
+             (block $done
+               (loop $more
+                 (br_if $done (i32.eqz (call {unfinished})))
+                 (call {wait})
+                 (br $more)))
+             {end}"
         );
-        self.export_as("_start", &Signature::new(&[], &[]), "(local $task i32)", &body);
+        self.export_as(name, &ty, "(local $task i32)", &body);
     }
 
     /// `task.return` of an instance: the type of the result, and the options; where they name no memory, none matters.

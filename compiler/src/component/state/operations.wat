@@ -64,11 +64,12 @@
 (func (export "operation place") (param $operation i32) (result i32)
   (i32.load offset=56 (local.get $operation)))
 
-;; Nothing of the component can run: the host says which operation goes on.
+;; Nothing of the component can run: the host says which operation goes on, or 1 where something went on that is the host's own.
 (func $wait_for_host
   (local $operation i32)
   (local.set $operation (call $host_wait))
   (if (i32.eqz (local.get $operation)) (then (call $trap (i32.const 20))))
+  (if (i32.eq (local.get $operation) (i32.const 1)) (then (return)))
   (if (i32.ne (i32.load (local.get $operation)) (i32.const 1))
     (then
       (call $go_on_outside (local.get $operation))

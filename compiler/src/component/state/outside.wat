@@ -1,7 +1,7 @@
 ;; Streams and futures of which the host has one end. It knows them by the address of what both ends share. Reading and writing them is an operation
 ;; (see `operations.wat`) whose number is the address of the component's end.
 ;;
-;; From $outside on, `entries` has two functions for each memory: one that copies between it and the host, and one that goes on with that.
+;; An end names two functions of `entries`: one that copies between its buffer and the host, and behind it one that goes on with that.
 
 (type $entry_outside (func (param i32 i32 i32 i32) (result i32)))
 
@@ -15,33 +15,29 @@
     (i64.extend_i32_u (call $end_new (local.get $instance) (local.get $type) (local.get $shared)))
     (i64.shl (i64.extend_i32_u (local.get $shared)) (i64.const 32))))
 
-;; An instance gives a readable end to the host: what both share. The host cannot take what it has given out: it would have both ends.
+;; An instance gives a readable end to the host: what both share. Of what the host has given out, it has both ends then.
 (func (export "outside take") (param $instance i32) (param $type i32) (param $handle i32) (result i32)
   (local $end i32) (local $shared i32)
   (local.set $end (call $end_leave (local.get $instance) (local.get $type) (local.get $handle)))
   (local.set $shared (i32.load offset=32 (local.get $end)))
-  (if (i32.load offset=12 (local.get $shared)) (then (call $trap (i32.const 18))))
+  (i32.store offset=16 (local.get $shared) (i32.load offset=12 (local.get $shared)))
   (call $give_small (local.get $end))
   (i32.store offset=8 (local.get $shared) (i32.sub (i32.load offset=8 (local.get $shared)) (i32.const 1)))
   (i32.store offset=12 (local.get $shared) (i32.const 1))
   (local.get $shared))
 
-;; The host knows it now, and learns what happened to the other end before.
+;; The host knows it now, and learns what happened to the other end before. What no component has an end of is no more.
 (func (export "outside begin") (param $shared i32)
+  (if (i32.load offset=16 (local.get $shared))
+    (then
+      (call $give_small (local.get $shared))
+      (return)))
   (if (i32.load (local.get $shared))
     (then
       (call $close_outside (local.get $shared))
       (call $give_small (local.get $shared))
       (return)))
   (if (i32.load offset=4 (local.get $shared)) (then (call $copy_outside (i32.load offset=4 (local.get $shared))))))
-
-;; Which of the functions of `entries` copy for an end: `copy` has given it the row or column of its memory.
-(func $outside_entry (param $end i32) (result i32)
-  (local $memory i32)
-  (local.set $memory (i32.load offset=56 (local.get $end)))
-  (if (i32.and (i32.load (local.get $end)) (i32.const 1))
-    (then (local.set $memory (i32.div_u (local.get $memory) (global.get $memories)))))
-  (i32.add (global.get $outside) (i32.shl (local.get $memory) (i32.const 1))))
 
 ;; Copies between the host and the buffer of an end.
 (func $copy_outside (param $end i32)
@@ -52,7 +48,7 @@
       (i32.load offset=52 (local.get $end))
       (i32.load offset=48 (local.get $end))
       (i32.and (i32.load (local.get $end)) (i32.const 1))
-      (call $outside_entry (local.get $end)))))
+      (i32.load offset=80 (local.get $end)))))
 
 ;; The host can go on with that.
 (func $go_on_outside (param $end i32)
@@ -60,7 +56,7 @@
   (call $after_outside (local.get $end)
     (call_indirect $entries (type $entry_run)
       (local.get $end)
-      (i32.add (call $outside_entry (local.get $end)) (i32.const 1)))))
+      (i32.add (i32.load offset=80 (local.get $end)) (i32.const 1)))))
 
 ;; The host has answered, or has taken it as an operation: then it waits.
 (func $after_outside (param $end i32) (param $packed i32)

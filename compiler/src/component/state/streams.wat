@@ -8,9 +8,10 @@
 ;;                                                 writes them so far
 ;;   44  how many values were copied           72  how many values there were to copy
 ;;   48  how many are left                     76  entry type of its handle
+;;                                             80  the first of its functions in `entries` that copy between it and the host
 ;;
 ;; What they share, 96 bytes: 0 whether an end was dropped, 4 the end that waits with a buffer, 8 how many ends components have, 12 whether the host has the
-;; other one (see `outside.wat`).
+;; other one (see `outside.wat`), 16 whether the host has both.
 
 (type $entry_copy (func (param i32 i32 i32 i32)))
 
@@ -97,7 +98,7 @@
 ;; stream.read, stream.write, future.read and future.write: what the operation returns, or -1 where that is to be waited for. The buffer is checked, and whether the task may wait.
 (func (export "copy")
   (param $instance i32) (param $type i32) (param $handle i32) (param $at i32) (param $count i32)
-  (param $size i32) (param $is_plain i32) (param $entry i32) (param $async i32) (result i32)
+  (param $size i32) (param $is_plain i32) (param $entry i32) (param $outside i32) (param $async i32) (result i32)
   (local $end i32) (local $shared i32) (local $other i32)
   (local.set $end (call $record (i32.load (local.get $instance)) (local.get $type) (local.get $handle)))
   (if (i32.load offset=36 (local.get $end))
@@ -117,6 +118,7 @@
   (i32.store offset=64 (local.get $end) (local.get $size))
   (i32.store offset=68 (local.get $end) (local.get $is_plain))
   (i32.store offset=72 (local.get $end) (local.get $count))
+  (i32.store offset=80 (local.get $end) (local.get $outside))
   (local.set $shared (i32.load offset=32 (local.get $end)))
   (local.set $other (i32.load offset=4 (local.get $shared)))
   (block $paired

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
+use awsm_abi::component::response_params;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
-    StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
+    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
     TypeStreamTableIndex, TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, Form, Glue, Lowered, Operation, Root,
-    Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form, Glue,
+    Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
 };
+use super::flat::{Load, flat};
 use super::{Builder, unsupported};
 use crate::error::CompileError;
 
@@ -29,6 +31,29 @@ const PREPARE: &str = "[prepare-call]";
 const COPY_PARAMS: &str = "[async-start]";
 const COPY_RESULT: &str = "[async-return]";
 const CALLEE: &str = "[adapter-callee]";
+
+/// How a call of an async function of the host is lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsyncForm {
+    /// It returns when it is over.
+    Synchronous,
+    /// It returns the state of a subtask.
+    Flat,
+    /// The same, and its parameters are in memory.
+    InMemory,
+}
+
+/// How values are copied between a memory and the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outside {
+    /// As their bytes, which hold no strings, lists or handles.
+    Bytes(RuntimeMemoryIndex),
+    /// As what they are to that instance.
+    Values { memory: RuntimeMemoryIndex, realloc: Option<RuntimeReallocIndex>, instance: RuntimeComponentInstanceIndex },
+}
+
+/// How many functions each of them has: one that begins, and one that goes on.
+const ENTRIES_PER_OUTSIDE: u32 = 2;
 
 /// In the place of the number of results: the caller is asynchronous, with or without a result.
 const ASYNC_WITH_RESULT: i32 = -2;
@@ -110,8 +135,6 @@ impl Builder<'_> {
             futures: futures.collect(),
             errors: errors.collect(),
             has_operations: false,
-            memories: self.component.num_runtime_memories,
-            outside: 0,
             entries: self.copy_entries(),
         }
     }
@@ -124,23 +147,47 @@ impl Builder<'_> {
     }
 
     /// The wrapper of a call of an async function that the host answers.
-    pub(super) fn operation(&mut self, call: &Lowered<'_>, is_lowered_async: bool, ty: &Signature, glue: &mut Glue) -> String {
+    pub(super) fn operation(
+        &mut self,
+        call: &Lowered<'_>,
+        function: TypeFuncIndex,
+        form: AsyncForm,
+        ty: &Signature,
+        glue: &mut Glue,
+    ) -> String {
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.has_operations = true;
         }
         let entry = self.new_entries(ENTRIES_PER_OPERATION);
-        let operation = Operation { record: self.state.instance(call.instance), entry, is_lowered_async };
+        let loaded = (form == AsyncForm::InMemory).then(|| {
+            let params = self.types[function].params;
+            let slots = flat(self.types, &InterfaceType::Tuple(params));
+            let trap = glue.trap();
+            let code = Load::all(self.types, &self.types[params].types, &slots, &trap);
+            Loaded { code, align: self.types[params].abi.align32, slots }
+        });
+        let operation =
+            Operation { record: self.state.instance(call.instance), entry, is_lowered_async: form != AsyncForm::Synchronous, loaded };
         glue.operation(call, &operation, ty)
     }
 
-    /// The last instance, for a command whose function is lifted as async: what the server calls makes a task and runs it to its end.
+    /// The last instance, where what the server calls is lifted as async.
     pub(super) fn run_task(
         &mut self,
         function: &CoreDef,
         result_type: TypeTupleIndex,
         options: &CanonicalOptions,
+        is_service: bool,
     ) -> Result<(), CompileError> {
+        let kind = match is_service {
+            false => RootKind::Command,
+            true => RootKind::Service { table: self.state.table(options.instance.as_u32()) },
+        };
+        if is_service && !self.is_response(result_type) {
+            return Err(unsupported("`handle` of `wasi:http/handler` with another result"));
+        }
         let root = Root {
+            kind,
             record: self.record(options.instance),
             entry: self.new_entries(ENTRIES_PER_ADAPTER),
             result_type: result_type.as_u32(),
@@ -148,10 +195,18 @@ impl Builder<'_> {
             callee: self.source(function)?,
             callback: options.callback.and_then(|index| self.callbacks.get(&index)).cloned(),
         };
-        let mut glue = Glue::new(None);
+        // What a response says of an error may be a string.
+        let memory = options.memory().filter(|_| is_service).and_then(|index| self.memories.get(&index));
+        let mut glue = Glue::new(memory);
         glue.run_root(&root);
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked).map(drop)
+    }
+
+    /// Whether a result is flat as a response and an error are.
+    fn is_response(&self, result_type: TypeTupleIndex) -> bool {
+        let [ty] = &*self.types[result_type].types else { return false };
+        flat(self.types, ty) == response_params()
     }
 
     /// How many functions copy from one memory to another: they come first.
@@ -363,10 +418,7 @@ impl Builder<'_> {
                 return Ok(glue.error_new(instance.as_u32(), self.record(*instance)));
             }
             Trampoline::ErrorContextDebugMessage { instance, options, .. } => {
-                let realloc = match self.component.options[*options].data_model {
-                    CanonicalOptionsDataModel::LinearMemory(options) => options.realloc,
-                    CanonicalOptionsDataModel::Gc {} => None,
-                };
+                let realloc = realloc(&self.component.options[*options]);
                 let realloc = realloc.and_then(|index| self.reallocs.get(&index));
                 return Ok(glue.error_message(instance.as_u32(), self.record(*instance), realloc));
             }
@@ -467,22 +519,31 @@ impl Builder<'_> {
             None => (0, 1, Form::Plain),
             Some(ty) => {
                 let abi = self.types.canonical_abi(&ty);
-                let form = match ty {
-                    _ if is_number(&ty) => Form::Plain,
-                    _ if self.is_within(&ty) => Form::Checked,
-                    _ => return Err(unsupported("a stream or future of strings, lists or handles")),
-                };
-                (abi.size32, abi.align32, form)
+                (abi.size32, abi.align32, if is_number(&ty) { Form::Plain } else { Form::Checked })
             }
         };
-        let entry = match memory {
-            Some(index) if size > 0 => {
-                self.copies.insert(index);
-                index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 }
-            }
-            _ => 0,
-        };
-        Ok(glue.copy(&end, &Copied { size, align, form, entry, is_async: options.async_ }))
+        let (mut entry, mut outside) = (0, 0);
+        if let Some(index) = memory.filter(|_| size > 0) {
+            self.copies.insert(index);
+            entry = index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 };
+            let is_plain = payload.is_none_or(|ty| self.is_within(&ty));
+            outside = self.outside(if is_plain {
+                Outside::Bytes(index)
+            } else {
+                Outside::Values { memory: index, realloc: realloc(options), instance: options.instance }
+            });
+        }
+        Ok(glue.copy(&end, &Copied { size, align, form, entry, outside, is_async: options.async_ }))
+    }
+
+    /// The number of the first of the functions that copy so.
+    fn outside(&mut self, outside: Outside) -> u32 {
+        if let Some(entry) = self.outside.get(&outside) {
+            return *entry;
+        }
+        let entry = self.new_entries(ENTRIES_PER_OUTSIDE);
+        self.outside.insert(outside, entry);
+        entry
     }
 
     /// Whether values of a type lie within their own bytes: they have no strings, lists or handles.
@@ -501,14 +562,44 @@ impl Builder<'_> {
         }
     }
 
-    /// The types of the entries of streams and futures; none where there is something else among the types.
-    fn ends(&self, types: &[InterfaceType]) -> Option<Vec<u32>> {
-        let entry = |ty: &InterfaceType| match *ty {
+    /// The type of the entry of a stream or future.
+    fn end_entry(&self, ty: &InterfaceType) -> Option<u32> {
+        match *ty {
             InterfaceType::Stream(index) => Some(READABLE_STREAM | self.types[index].ty.as_u32()),
             InterfaceType::Future(index) => Some(READABLE_FUTURE | self.types[index].ty.as_u32()),
             _ => None,
+        }
+    }
+
+    /// The streams and futures among a function's parameters, which are flat, and in its result.
+    fn ends(&self, function: TypeFuncIndex) -> Ends {
+        let function = &self.types[function];
+        let mut ends = Ends::default();
+        let mut at = 0;
+        for ty in &self.types[function.params].types {
+            if let Some(entry) = self.end_entry(ty) {
+                ends.params.push(EndParam { at, is_optional: false, entry });
+            } else if let InterfaceType::Option(index) = ty
+                && let Some(entry) = self.end_entry(&self.types[*index].ty)
+            {
+                ends.params.push(EndParam { at: at + 1, is_optional: true, entry });
+            }
+            at += self.types.canonical_abi(ty).flat_count.map_or(0, usize::from);
+        }
+        let fields = match *self.types[function.results].types {
+            [InterfaceType::Tuple(index)] => &self.types[index].types,
+            ref types => types,
         };
-        types.iter().map(entry).collect()
+        let mut end = 0_u32;
+        for ty in fields {
+            let abi = self.types.canonical_abi(ty);
+            let offset = end.next_multiple_of(abi.align32);
+            if let Some(entry) = self.end_entry(ty) {
+                ends.results.push(EndResult { offset, entry });
+            }
+            end = offset + abi.size32;
+        }
+        ends
     }
 
     /// The wrapper of a call that the host answers with streams and futures.
@@ -520,35 +611,35 @@ impl Builder<'_> {
         ty: &Signature,
         glue: &mut Glue,
     ) -> Result<String, CompileError> {
-        let function = &self.types[function];
-        let results = match *self.types[function.results].types {
-            [InterfaceType::Tuple(index)] => self.ends(&self.types[index].types),
-            ref types => self.ends(types),
-        };
-        let params = self.ends(&self.types[function.params].types);
-        let (Some(params), Some(results)) = (params, results) else {
-            return Err(unsupported(format!("`{}` with streams and other values", call.function.name)));
-        };
+        let ends = self.ends(function);
+        if ends.results.len() != call.function.ends as usize {
+            return Err(unsupported(format!("`{}` with these streams and futures", call.function.name)));
+        }
         let record = self.record(instance);
         let Some(concurrency) = &mut self.state.concurrency else {
             return Err(unsupported(format!("`{}` where nothing is read or written", call.function.name)));
         };
         concurrency.has_operations = true;
-        Ok(glue.lower_ends(call, record, &params, &results, ty))
+        Ok(glue.lower_ends(call, record, &ends, ty))
     }
 
     /// Adds what copies between the memories that streams and futures use, and between them and the host.
     pub(super) fn copies(&mut self) -> Result<(), CompileError> {
         let memories: Vec<_> = self.copies.iter().copied().collect();
         if self.state.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations) {
-            let outside = self.new_entries(2 * self.component.num_runtime_memories);
-            if let Some(concurrency) = &mut self.state.concurrency {
-                concurrency.outside = outside;
-            }
-            for index in &memories {
-                let Some(memory) = self.memories.get(index) else { continue };
+            for (outside, entry) in std::mem::take(&mut self.outside) {
+                let memory = match outside {
+                    Outside::Bytes(memory) | Outside::Values { memory, .. } => memory,
+                };
+                let Some(memory) = self.memories.get(&memory) else { continue };
                 let mut glue = Glue::new(Some(memory));
-                glue.copy_outside(outside + 2 * index.as_u32());
+                match outside {
+                    Outside::Bytes(_) => glue.copy_outside(entry),
+                    Outside::Values { realloc, instance, .. } => {
+                        let realloc = realloc.and_then(|index| self.reallocs.get(&index));
+                        glue.exchange_outside(entry, instance.as_u32(), self.state.table(instance.as_u32()), realloc);
+                    }
+                }
                 let (text, linked) = glue.finish();
                 self.instantiate(&text, &linked)?;
             }
@@ -563,6 +654,14 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What allocates memory for an instance, if it named anything.
+const fn realloc(options: &CanonicalOptions) -> Option<RuntimeReallocIndex> {
+    match options.data_model {
+        CanonicalOptionsDataModel::LinearMemory(options) => options.realloc,
+        CanonicalOptionsDataModel::Gc {} => None,
     }
 }
 

@@ -3,8 +3,9 @@
 
 mod concurrent;
 mod description;
+mod flat;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
@@ -21,6 +22,7 @@ use wasmtime_environ::{
     Trap, Tunables, WasmValType,
 };
 
+use self::concurrent::AsyncForm;
 use super::Composition;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
 use crate::error::CompileError;
@@ -32,6 +34,9 @@ const RUN: (&str, &str) = ("wasi:cli/run@0.2", "run");
 const RUN_ASYNC: (&str, &str) = ("wasi:cli/run@0.3", "run");
 /// The interface of what answers HTTP requests.
 const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
+
+/// The same where it is async.
+const HANDLER_ASYNC: (&str, &str) = ("wasi:http/handler@0.3", "handle");
 
 /// The module name under which adapters import what is called when a result has been taken.
 const POST_RETURN: &str = "post_return";
@@ -80,6 +85,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         post_returns: HashMap::new(),
         callbacks: HashMap::new(),
         copies: BTreeSet::new(),
+        outside: BTreeMap::new(),
         lowerings: HashMap::new(),
         destructors: HashMap::new(),
         made: HashMap::new(),
@@ -183,6 +189,8 @@ struct Builder<'a> {
     callbacks: HashMap<RuntimeCallbackIndex, Source>,
     /// Memories between which streams and futures are copied.
     copies: BTreeSet<RuntimeMemoryIndex>,
+    /// How they are copied between memories and the host, and the number of the first function of each.
+    outside: BTreeMap<concurrent::Outside, u32>,
     lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
     destructors: HashMap<ResourceIndex, Source>,
     /// Trampolines that are part of a glue instance already.
@@ -471,17 +479,12 @@ impl Builder<'_> {
             return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
         }
         let function_type = &self.types[lower_ty];
-        let is_lowered_async = options.async_;
-        let expected = match is_lowered_async {
-            true => {
-                let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
-                lowered_async(function, results.is_none_or(|count| count > 1))
-            }
-            false => Some(Signature::new(function.params, function.results)),
-        };
-        let Some(expected) = expected else {
-            return Err(unsupported(format!("`{function_name}` of `{name}`, lowered as async with its parameters in memory,")));
-        };
+        let mut form = AsyncForm::Synchronous;
+        let mut expected = Signature::new(function.params, function.results);
+        if options.async_ {
+            let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
+            (form, expected) = lowered_async(function, results.is_none_or(|count| count > 1));
+        }
         if *ty != expected {
             self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
             return Ok(None);
@@ -501,7 +504,7 @@ impl Builder<'_> {
             return self.lower_ends(&lowered, lower_ty, options.instance, ty, glue).map(Some);
         }
         Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
-            true => self.operation(&lowered, is_lowered_async, ty, glue),
+            true => self.operation(&lowered, lower_ty, form, ty, glue),
             false => glue.lower(&lowered, ty),
         }))
     }
@@ -553,20 +556,21 @@ impl Builder<'_> {
 
     /// The last instance: what the server calls.
     fn entry(&mut self) -> Result<(), CompileError> {
-        let entries = [(HANDLER, Entry::Handler), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
+        let entries =
+            [(HANDLER, Entry::Handler), (HANDLER_ASYNC, Entry::Service), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
         let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
         let Some((entry, (func, ty, options))) = found else {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(CompileError::Component {
                 message: format!(
-                    "this component exports neither `wasi:http/incoming-handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
+                    "this component exports neither `wasi:http/incoming-handler` or `wasi:http/handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
                     if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
                 ),
             });
         };
         if options.async_ {
             let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
-            return self.run_task(&func, result_type, &options);
+            return self.run_task(&func, result_type, &options, matches!(entry, Entry::Service));
         }
         let func = func.clone();
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
@@ -578,6 +582,7 @@ impl Builder<'_> {
         match entry {
             Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
             Entry::Run => glue.run(&callee, post_return.as_ref()),
+            Entry::Service => return Err(unsupported("`handle` of `wasi:http/handler`, lifted as synchronous,")),
         }
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked)?;
@@ -607,25 +612,30 @@ fn value(ty: &WasmValType) -> Result<ValType, CompileError> {
     }
 }
 
-/// The type of a function of the host that is lowered as async, where its parameters are flat then, too. `has_place`: whether the last parameter says where the
-/// result goes.
-fn lowered_async(function: &abi::Function, has_place: bool) -> Option<Signature> {
+/// The form and type of a function of the host that is lowered as async. `has_place`: whether its last parameter says where the result goes.
+fn lowered_async(function: &abi::Function, has_place: bool) -> (AsyncForm, Signature) {
     /// CanonicalABI.md, `MAX_FLAT_ASYNC_PARAMS`; the place of the result is not counted.
     const PARAMS_MAX: usize = 4;
     let mut params = function.params.to_vec();
+    let mut form = AsyncForm::Flat;
     if params.len() - usize::from(has_place) > PARAMS_MAX {
-        return None;
+        form = AsyncForm::InMemory;
+        params = vec![ValType::I32; 1 + usize::from(has_place)];
     }
     if !function.results.is_empty() {
         params.push(ValType::I32);
     }
-    Some(Signature { params, results: vec![ValType::I32] })
+    (form, Signature { params, results: vec![ValType::I32] })
 }
 
 /// How a component is entered.
 #[derive(Clone, Copy)]
 enum Entry {
+    /// It answers HTTP requests, as WASI 0.2 has it.
     Handler,
+    /// The same of WASI 0.3.
+    Service,
+    /// A command.
     Run,
 }
 
@@ -634,7 +644,7 @@ impl Entry {
     fn post_return(self) -> Signature {
         match self {
             Entry::Handler => Signature::new(&[], &[]),
-            Entry::Run => Signature::new(&[ValType::I32], &[]),
+            Entry::Run | Entry::Service => Signature::new(&[ValType::I32], &[]),
         }
     }
 }

@@ -47,8 +47,11 @@ pub const RESPONSE: &str = "response";
 /// `exit(result)`: how a command ended: zero for success, as a `result` is flat.
 pub const EXIT: &str = "exit";
 
-/// `wait() -> operation`: suspends the sandbox until an operation of the host can go on: its number, or zero where none is under way.
+/// `wait() -> operation`: suspends the sandbox until an operation of the host can go on: its number, zero where none is under way, or [`WAIT_OWN`] where
+/// something went on that the host does by itself.
 pub const WAIT: &str = "wait";
+/// What [`WAIT`] returns then.
+pub const WAIT_OWN: u32 = 1;
 /// `finish(operation) -> result`: goes on with an operation whose time has come. Its result is that of the function which began it, widened.
 pub const FINISH: &str = "finish";
 /// `cancel(operation)`: gives an operation up.
@@ -60,8 +63,18 @@ pub const OPERATION: u64 = 12;
 /// `copy(number, address, count, writes) -> packed`: copies values between the component's memory and a stream or future of which the host has the other end, as reading and
 /// writing do in the component model: 0 where it goes on, 1 where the host's end was dropped, and how many values from bit 4 on. It may become an operation.
 pub const COPY: &str = "copy";
+/// `exchange(table, address, count, writes, number) -> packed`: the same of values that hold strings, lists or handles. What the component reads may need memory of it
+/// ([`RESUME`]) if at least one was copied.
+pub const EXCHANGE: &str = "exchange";
 /// `close(number)`: the component has dropped its end.
 pub const CLOSE: &str = "close";
+
+/// `served(table) -> handle`: the HTTP request that is being served, as a `request` of WASI 0.3.
+pub const SERVED: &str = "served";
+/// `respond(table, ...)`: its response, a `result<response, error-code>` of WASI 0.3 as it is flat.
+pub const RESPOND: &str = "respond";
+/// `unfinished() -> is_unfinished`: whether a response, or what the host passes on by itself, is still on its way when the function has returned.
+pub const UNFINISHED: &str = "unfinished";
 
 /// Signatures of the functions of [`CANONICAL`].
 pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
@@ -75,8 +88,18 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
     crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
     crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32], results: &[I32] },
+    crate::imports::Function { name: EXCHANGE, params: &[I32, I32, I32, I32, I32], results: &[I32] },
     crate::imports::Function { name: CLOSE, params: &[I32], results: &[] },
+    crate::imports::Function { name: SERVED, params: &[I32], results: &[I32] },
+    crate::imports::Function { name: RESPOND, params: &[I32, I32, I32, I32, I64, I32, I32, I32, I32], results: &[] },
+    crate::imports::Function { name: UNFINISHED, params: &[], results: &[I32] },
 ];
+
+/// A `result<response, error-code>` of WASI 0.3 as it is flat: what [`RESPOND`] takes behind the handle table.
+#[must_use]
+pub const fn response_params() -> &'static [ValType] {
+    &[I32, I32, I32, I64, I32, I32, I32, I32]
+}
 
 /// `drop(representation)`: an owned handle of a resource of the host was dropped.
 pub const DROP: &str = "drop";
@@ -101,9 +124,11 @@ pub struct Function {
     pub results: &'static [ValType],
     /// Whether its result holds a list or string. The host function's result is then whether memory is needed ([`RESUME`]); what is lowered has none.
     pub allocates: bool,
-    /// How many streams and futures its result consists of, if it consists of these alone. The host function has no result then: instead of the address of one, it gets the
-    /// numbers by which the host knows them ([`COPY`]), as it does for those among its parameters.
+    /// How many streams and futures its result holds. The host function has no result then: behind its parameters it gets the numbers by which the host knows
+    /// them ([`COPY`]), as it does for those among its parameters.
     pub ends: u32,
+    /// Whether its result holds something else beside them, which the host function writes; otherwise it does not get the address.
+    pub holds_more: bool,
 }
 
 /// A handle table in the state's memory: what a component instance's handles stand for. Handles begin at 1.

@@ -42,17 +42,22 @@ pub const RESOURCES: &[(&str, &str)] = &[
 
 /// A function whose result is flat, or in memory without lists.
 pub(super) const fn function(name: &'static str, params: &'static [ValType], results: &'static [ValType]) -> Function {
-    Function { name, params, results, allocates: false, ends: 0 }
+    Function { name, params, results, allocates: false, ends: 0, holds_more: false }
 }
 
 /// A function whose result holds lists or strings. The last parameter is the address of the result.
 pub(super) const fn allocating(name: &'static str, params: &'static [ValType]) -> Function {
-    Function { name, params, results: &[], allocates: true, ends: 0 }
+    Function { name, params, results: &[], allocates: true, ends: 0, holds_more: false }
 }
 
 /// A function whose result is so many streams and futures. If there are several, the last parameter is the address of the result.
-const fn ending(name: &'static str, params: &'static [ValType], results: &'static [ValType], ends: u32) -> Function {
-    Function { name, params, results, allocates: false, ends }
+pub(super) const fn ending(name: &'static str, params: &'static [ValType], results: &'static [ValType], ends: u32) -> Function {
+    Function { name, params, results, allocates: false, ends, holds_more: false }
+}
+
+/// A function whose result is so many streams and futures, and something else. The last parameter is the address of the result.
+pub(super) const fn ending_with_more(name: &'static str, params: &'static [ValType], ends: u32) -> Function {
+    Function { name, params, results: &[], allocates: false, ends, holds_more: true }
 }
 
 /// All interfaces.

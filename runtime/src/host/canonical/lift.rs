@@ -242,6 +242,14 @@ impl<'a> Call<'a> {
     /// A trap, when there is no such handle, it is borrowed or lent, or others depend on it.
     pub(in crate::host) fn owned<T: Typed>(&mut self, index: usize) -> Result<Box<T>, Stop> {
         let handle = self.args.u32(index);
+        self.owned_of(handle)
+    }
+
+    /// The same of a handle that is no argument.
+    ///
+    /// # Errors
+    /// As for `owned`.
+    pub(in crate::host) fn owned_of<T: Typed>(&mut self, handle: u32) -> Result<Box<T>, Stop> {
         let representation = self.handles()?.remove(handle, T::NUMBER)?;
         self.context.ports.resource::<T>(representation)?;
         self.context.ports.resources_mut().take(representation)

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use awsm_abi::component::{CANCEL, CANONICAL, FINISH, OPERATION, WAIT};
+use awsm_abi::component::{CANCEL, CANONICAL, FINISH, OPERATION, WAIT, WAIT_OWN};
 use awsm_abi::types::ValType::{I32, I64};
 use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, abortable};
@@ -37,6 +37,14 @@ pub(in crate::host) struct Operations {
     handles: BTreeMap<u32, AbortHandle>,
     /// Those whose time has come.
     ready: BTreeMap<u32, Ready>,
+    /// How many there are that the host does by itself, and how many there have been.
+    own: u32,
+    own_begun: u32,
+}
+
+/// Whether an operation is one that the host does by itself. Records of the component have even addresses.
+const fn is_own(id: u32) -> bool {
+    id & 1 == 1
 }
 
 /// What an operation waits for.
@@ -103,6 +111,51 @@ impl Operations {
 }
 
 impl Call<'_> {
+    /// Does that while the component does something else, which does not learn of it. The arguments of this call are there then; its memory and handles are not.
+    ///
+    /// # Errors
+    /// A trap, when there are too many operations.
+    pub(in crate::host) fn go_on_alone(
+        &mut self,
+        effect: Effect,
+        then: impl FnOnce(&mut Call<'_>) -> Result<Flat, Stop> + Send + 'static,
+    ) -> Result<(), Stop> {
+        let pending = Pending::new(std::future::ready(()), move |call, ()| then(call));
+        let operations = self.context.operations.get_or_insert_default();
+        let id = operations.own_begun.wrapping_mul(2) | 1;
+        operations.begin(id, Saved { args: self.args, effect }, pending)?;
+        (operations.own, operations.own_begun) = (operations.own + 1, operations.own_begun.wrapping_add(1));
+        Ok(())
+    }
+
+    /// Whether there is something that the host does by itself.
+    pub(in crate::host) fn goes_on_alone(&self) -> bool {
+        self.context.operations.as_ref().is_some_and(|operations| operations.own > 0)
+    }
+
+    /// Goes on with that.
+    fn go_on_with_own(&mut self, id: u32) -> Result<(), Stop> {
+        let (saved, result) = self.complete(id)?;
+        let pending = self.pending.take();
+        let Some(operations) = &mut self.context.operations else { return Ok(()) };
+        match (result, pending) {
+            (Err(Stop::Waits), Some(pending)) => operations.begin(id, saved, pending),
+            (result, _) => {
+                operations.own -= 1;
+                result.map(drop)
+            }
+        }
+    }
+
+    /// Completes the wait of an operation: the call that it was, and what comes of it.
+    fn complete(&mut self, id: u32) -> Result<(Saved, Result<Flat, Stop>), Stop> {
+        let ready = self.context.operations.as_mut().and_then(|operations| operations.ready.remove(&id));
+        let Ready { call: saved, completion } = ready.ok_or(ComponentTrap::NothingToResume)?;
+        self.args = saved.args;
+        self.context.ports.open(saved.effect);
+        Ok((saved, completion(self)))
+    }
+
     /// What comes of a host call: what it would wait for becomes an operation, if one is prepared.
     pub(in crate::host) fn or_operation(
         &mut self,
@@ -142,20 +195,18 @@ fn wait(call: &mut Call<'_>) -> Result<Flat, Stop> {
     };
     Err(call.wait(next, |call, (operations, id)| {
         call.context.operations = Some(operations);
-        Ok(Flat::from(id))
+        if !is_own(id) {
+            return Ok(Flat::from(id));
+        }
+        call.go_on_with_own(id)?;
+        Ok(Flat::from(WAIT_OWN))
     }))
 }
 
 /// `finish(operation) -> result`: whether it is over says what is prepared afterwards.
 fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let id = call.args.u32(0);
-    let ready = call.context.operations.as_mut().and_then(|operations| operations.ready.remove(&id));
-    let Some(Ready { call: saved, completion }) = ready else {
-        return Err(ComponentTrap::NothingToResume.into());
-    };
-    call.args = saved.args;
-    call.context.ports.open(saved.effect);
-    let result = completion(call);
+    let (saved, result) = call.complete(id)?;
     let pending = call.pending.take();
     let (result, pending) = call.or_operation(saved.effect, result, pending);
     call.pending = pending;

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use awsm_abi::types::ValType::I32;
 
-use super::ends::{End, Outcome};
+use super::ends::{FaultCode, Outcome, Sink, Source, Told};
+use super::pump::{self, Taken};
 use crate::host::Effect::Stream;
-use crate::host::canonical::canonical;
+use crate::host::canonical::{canonical, enums};
+use crate::host::wasi::Errno;
+use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::{ERRORS, INPUT, OUTPUT};
 use crate::host::{Call, Flat, HostFunction, Stop};
 
@@ -17,11 +20,26 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical("wasi:cli/stderr@0.3", "write-via-stream", &[I32, I32, I32], &[], Stream, write_stderr),
 ];
 
+/// An `error-code` of `wasi:cli/types`.
+#[derive(Clone, Copy, Debug)]
+enum ErrorCode {
+    Io = 0,
+    Pipe = 2,
+}
+
+enums! { ErrorCode }
+
+impl FaultCode for ErrorCode {
+    fn of(fault: Fault) -> ErrorCode {
+        if matches!(fault, Fault::Closed | Fault::Failed(Errno::PIPE, _)) { ErrorCode::Pipe } else { ErrorCode::Io }
+    }
+}
+
 /// `read-via-stream() -> tuple<stream<u8>, future<result<_, error-code>>>`
 fn read_stdin(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let outcome = Arc::new(Outcome::default());
-    call.share(call.args.u32(1), End::Source { stream: INPUT, outcome: Arc::clone(&outcome) })?;
-    call.share(call.args.u32(2), End::Outcome(outcome))?;
+    call.share(call.args.u32(1), Arc::new(Source { stream: INPUT, outcome: Arc::clone(&outcome) }))?;
+    call.share(call.args.u32(2), Told::<ErrorCode>::new(outcome))?;
     Ok(Flat::NONE)
 }
 
@@ -36,7 +54,19 @@ fn write_stderr(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 fn write(call: &mut Call<'_>, stream: u32) -> Result<Flat, Stop> {
     let outcome = Arc::new(Outcome::default());
-    call.share(call.args.u32(1), End::Sink { stream, outcome: Arc::clone(&outcome) })?;
-    call.share(call.args.u32(2), End::Outcome(outcome))?;
+    let data = call.args.u32(1);
+    match call.taken(data).map(Taken::of) {
+        None => call.share(data, Arc::new(Sink { stream, outcome: Arc::clone(&outcome) }))?,
+        Some(Taken::Source(source)) => {
+            let outcome = Arc::clone(&outcome);
+            pump::begin(call, source, stream, Stream, move |_, result| {
+                outcome.end(result);
+                Ok(())
+            })?;
+        }
+        // There is nothing to write.
+        Some(Taken::Other) => outcome.end(Ok(())),
+    }
+    call.share(call.args.u32(2), Told::<ErrorCode>::new(outcome))?;
     Ok(Flat::NONE)
 }

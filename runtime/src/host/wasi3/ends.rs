@@ -1,69 +1,252 @@
 //! Streams and futures of which the host has one end, by the number that the component's glue gives them (`outside.wat`).
 //!
+//! ```text
+//!   Call::share(number, end)      the host has that end now
+//!   copy, exchange --> End::transfer      the component reads or writes
+//!   close --> End::close                  the component has dropped its end
+//!   Call::taken(number) --> end           the component gives back what it got from the host, which has both ends then
+//! ```
+//!
 //! Reading and writing waits as any host call does, so it becomes an operation of the component. What a plain module makes up for numbers leads to ends of its
 //! own invocation only.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use awsm_abi::component::{CANONICAL, CLOSE, COPY};
+use awsm_abi::component::{CANONICAL, CLOSE, COPY, EXCHANGE};
 use awsm_abi::types::ValType::I32;
 use tokio::sync::watch;
 
 use crate::component_trap::ComponentTrap;
-use crate::host::Effect::Stream;
-use crate::host::canonical::{Subject, canonical};
-use crate::host::wasi::Errno;
+use crate::host::Effect::{Head, Stream};
+use crate::host::canonical::{Lower, Subject, canonical};
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::streams::{Content, read_then, room, write_then};
 use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// The most ends of one invocation: they count nowhere else.
 const ENDS_MAX: usize = 1 << 14;
-/// What [`COPY`] returns where the host's end is dropped.
-const DROPPED: u32 = 1;
+/// Which argument of [`COPY`] and of [`EXCHANGE`] is the address.
+pub(super) const ADDRESS: usize = 1;
 
 /// What glue imports for them.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, COPY, &[I32, I32, I32, I32], &[I32], Stream, copy),
+    // Trailers are a head's.
+    canonical(CANONICAL, EXCHANGE, &[I32, I32, I32, I32, I32], &[I32], Head, exchange),
     canonical(CANONICAL, CLOSE, &[I32], &[], Stream, close),
 ];
 
 /// The ends that the host has in an invocation.
 #[derive(Debug, Default)]
-pub(in crate::host) struct Ends(BTreeMap<u32, End>);
-
-/// The host's end of a stream or future. A stream's representation is that of WASI 0.2.
-#[derive(Clone, Debug)]
-pub(super) enum End {
-    /// Bytes of an input stream, which the component reads.
-    Source { stream: u32, outcome: Arc<Outcome> },
-    /// An output stream, to which the component writes.
-    Sink { stream: u32, outcome: Arc<Outcome> },
-    /// What became of one of these, in a `future<result<_, error-code>>`.
-    Outcome(Arc<Outcome>),
+pub(in crate::host) struct Ends {
+    by_number: BTreeMap<u32, Arc<dyn End>>,
+    /// What becomes of the response's body.
+    response: Option<Arc<Outcome>>,
 }
 
-/// How the transfer of a stream ended: with an `error-code` of `wasi:cli`, or well.
-#[derive(Debug, Default)]
-pub(super) struct Outcome(watch::Sender<Option<Result<(), ErrorCode>>>);
-
-/// An `error-code` of `wasi:cli`.
+/// What the component reads or writes.
 #[derive(Clone, Copy, Debug)]
-enum ErrorCode {
-    Io = 0,
-    Pipe = 2,
+pub(super) struct Transfer {
+    /// Where its buffer is.
+    pub(super) address: u64,
+    /// How many values there is room for, or there are.
+    pub(super) count: u32,
+    /// Whether it writes.
+    pub(super) writes: bool,
 }
+
+/// What a transfer comes to, as the glue knows it.
+pub(super) enum Moved {
+    /// So many values.
+    Values(u32),
+    /// None: the host's end is dropped.
+    Dropped,
+}
+
+impl From<Moved> for Flat {
+    fn from(moved: Moved) -> Flat {
+        Flat::from(match moved {
+            Moved::Values(count) => count << 4,
+            Moved::Dropped => 1,
+        })
+    }
+}
+
+/// The host's end of a stream or future.
+pub(super) trait End: Any + fmt::Debug + Send + Sync {
+    /// The component reads or writes: at once, or after a wait.
+    ///
+    /// # Errors
+    /// A trap, or the wait.
+    fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop>;
+
+    /// The component has dropped its end.
+    ///
+    /// # Errors
+    /// When the invocation ends by that.
+    fn close(&self, _: &mut Call<'_>) -> Result<(), Stop> {
+        Ok(())
+    }
+}
+
+/// How the transfer of a stream ended: well, or because of that.
+#[derive(Debug, Default)]
+pub(super) struct Outcome(watch::Sender<Option<Result<(), Fault>>>);
 
 impl Outcome {
     /// It ended so, unless it had ended before.
-    fn end(&self, result: Result<(), ErrorCode>) {
+    pub(super) fn end(&self, result: Result<(), Fault>) {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
             known.get_or_insert(result);
             is_first
         });
     }
+
+    /// How it ended, if it has.
+    pub(super) fn known(&self) -> Option<Result<(), Fault>> {
+        *self.0.borrow()
+    }
+
+    /// Goes on when it has ended.
+    ///
+    /// # Errors
+    /// Those of `then`, or the wait.
+    pub(super) fn then(
+        &self,
+        call: &mut Call<'_>,
+        then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + Send + 'static,
+    ) -> Result<Flat, Stop> {
+        if let Some(result) = self.known() {
+            return then(call, result);
+        }
+        let mut end = self.0.subscribe();
+        let wait = async move { end.wait_for(Option::is_some).await.ok().and_then(|result| *result) };
+        // What could end it with an error is gone.
+        Err(call.wait(wait, move |call, result| then(call, result.unwrap_or(Ok(())))))
+    }
+}
+
+/// An `error-code`, of the interface that has the future in which it is told.
+pub(super) trait FaultCode: Lower + Send + 'static {
+    /// What a fault is called there.
+    fn of(fault: Fault) -> Self;
+}
+
+/// A `future<result<_, error-code>>`: what became of a stream.
+pub(super) struct Told<E> {
+    outcome: Arc<Outcome>,
+    code: std::marker::PhantomData<fn() -> E>,
+}
+
+impl<E> Told<E> {
+    pub(super) fn new(outcome: Arc<Outcome>) -> Arc<Told<E>> {
+        Arc::new(Told { outcome, code: std::marker::PhantomData })
+    }
+}
+
+impl<E> fmt::Debug for Told<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Told").field(&self.outcome).finish()
+    }
+}
+
+impl<E: FaultCode> End for Told<E> {
+    fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
+        if transfer.writes {
+            return Err(ComponentTrap::NothingToResume.into());
+        }
+        self.outcome.then(call, |call, result| {
+            call.lower(ADDRESS, result.map_err(E::of))?;
+            Ok(Moved::Values(1).into())
+        })
+    }
+}
+
+/// Bytes of an input stream of WASI 0.2, which the component reads.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Its representation.
+    pub(super) stream: u32,
+    pub(super) outcome: Arc<Outcome>,
+}
+
+impl End for Source {
+    fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
+        let Transfer { address, count, writes: false } = transfer else {
+            return Err(ComponentTrap::NothingToResume.into());
+        };
+        read_then(call, self.stream, count.into(), true, move |call, result| {
+            Ok(Flat::from(match result {
+                Ok(bytes) => {
+                    let memory = call.memory.as_mut().ok_or(ComponentTrap::OutOfBounds)?;
+                    memory.write(address, &bytes).map_err(|_| ComponentTrap::OutOfBounds)?;
+                    Moved::Values(bytes.len() as u32)
+                }
+                Err(fault) => {
+                    self.outcome.end(if matches!(fault, Fault::Closed) { Ok(()) } else { Err(fault) });
+                    Moved::Dropped
+                }
+            }))
+        })
+    }
+
+    fn close(&self, call: &mut Call<'_>) -> Result<(), Stop> {
+        self.outcome.end(Ok(()));
+        call.context.ports.drop_resource(self.stream)
+    }
+}
+
+/// An output stream of WASI 0.2, to which the component writes.
+#[derive(Debug)]
+pub(super) struct Sink {
+    /// Its representation.
+    pub(super) stream: u32,
+    pub(super) outcome: Arc<Outcome>,
+}
+
+impl End for Sink {
+    fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
+        let (stream, outcome) = (self.stream, Arc::clone(&self.outcome));
+        write(call, stream, transfer, move |fault| outcome.end(Err(fault)))
+    }
+
+    fn close(&self, call: &mut Call<'_>) -> Result<(), Stop> {
+        self.outcome.end(Ok(()));
+        call.context.ports.drop_resource(self.stream)
+    }
+}
+
+/// The component writes bytes to an output stream: as many as there is room for, so that nothing is lost where it gives that up while it waits.
+///
+/// # Errors
+/// A trap, or the wait.
+pub(super) fn write(
+    call: &mut Call<'_>,
+    stream: u32,
+    transfer: Transfer,
+    failed: impl FnOnce(Fault) + Send + 'static,
+) -> Result<Flat, Stop> {
+    let Transfer { address, count, writes: true } = transfer else {
+        return Err(ComponentTrap::NothingToResume.into());
+    };
+    let room = room(call, stream)?;
+    if room == 0 && count > 0 {
+        return Err(call.until_ready(&[Subject::Of(stream)], move |call| write(call, stream, transfer, failed)));
+    }
+    let count = room.min(count as usize);
+    write_then(call, stream, Content::Guest(address), 0, count, move |_, result| {
+        Ok(Flat::from(match result {
+            Ok(()) => Moved::Values(count as u32),
+            Err(fault) => {
+                failed(fault);
+                Moved::Dropped
+            }
+        }))
+    })
 }
 
 impl Call<'_> {
@@ -71,95 +254,58 @@ impl Call<'_> {
     ///
     /// # Errors
     /// A trap, when there are too many.
-    pub(super) fn share(&mut self, number: u32, end: End) -> Result<(), Stop> {
-        let ends = &mut self.context.ends.get_or_insert_default().0;
+    pub(super) fn share(&mut self, number: u32, end: Arc<dyn End>) -> Result<(), Stop> {
+        let ends = &mut self.context.ends.get_or_insert_default().by_number;
         if ends.len() >= ENDS_MAX {
             return Err(ComponentTrap::ResourcesExhausted.into());
         }
         ends.insert(number, end);
         Ok(())
     }
+
+    /// The host's end, if the host had given the other one to the component, which gives that back now.
+    pub(super) fn taken(&mut self, number: u32) -> Option<Arc<dyn End>> {
+        self.context.ends.as_mut()?.by_number.remove(&number)
+    }
+
+    /// The invocation goes on until the response's body has ended.
+    pub(super) fn expect(&mut self, outcome: Arc<Outcome>) {
+        self.context.ends.get_or_insert_default().response = Some(outcome);
+    }
+
+    /// Whether it has not.
+    pub(super) fn is_expecting(&self) -> bool {
+        let response = self.context.ends.as_ref().and_then(|ends| ends.response.as_ref());
+        response.is_some_and(|outcome| outcome.known().is_none())
+    }
+}
+
+fn transfer(call: &mut Call<'_>, number: u32, transfer: Transfer) -> Result<Flat, Stop> {
+    let end = call.context.ends.as_ref().and_then(|ends| ends.by_number.get(&number)).map(Arc::clone);
+    end.ok_or(ComponentTrap::NothingToResume)?.transfer(call, transfer)
 }
 
 /// `copy(number, address, count, writes) -> packed`
 fn copy(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let (number, address, count, writes) = (call.args.u32(0), call.args.address(1), call.args.u32(2), call.args.u32(3) != 0);
-    let end = call.context.ends.as_ref().and_then(|ends| ends.0.get(&number)).cloned();
-    match end {
-        Some(End::Source { stream, outcome }) if !writes => read(call, stream, outcome, address, count),
-        Some(End::Sink { stream, outcome }) if writes => write(call, stream, outcome, address, count),
-        Some(End::Outcome(outcome)) if !writes => learn(call, &outcome, address),
-        _ => Err(ComponentTrap::NothingToResume.into()),
-    }
+    let args = &call.args;
+    let (number, moving) =
+        (args.u32(0), Transfer { address: args.address(ADDRESS), count: args.u32(2), writes: args.u32(3) != 0 });
+    transfer(call, number, moving)
 }
 
-/// The component reads bytes.
-fn read(call: &mut Call<'_>, stream: u32, outcome: Arc<Outcome>, address: u64, count: u32) -> Result<Flat, Stop> {
-    read_then(call, stream, count.into(), true, move |call, result| {
-        let packed = match result {
-            Ok(bytes) => {
-                let memory = call.memory.as_mut().ok_or(ComponentTrap::OutOfBounds)?;
-                memory.write(address, &bytes).map_err(|_| ComponentTrap::OutOfBounds)?;
-                (bytes.len() as u32) << 4
-            }
-            Err(fault) => {
-                outcome.end(if matches!(fault, Fault::Closed) { Ok(()) } else { Err(ErrorCode::Io) });
-                DROPPED
-            }
-        };
-        Ok(Flat::from(packed))
-    })
-}
-
-/// The component writes bytes: as many as there is room for, so that nothing is lost where it gives that up while it waits.
-fn write(call: &mut Call<'_>, stream: u32, outcome: Arc<Outcome>, address: u64, count: u32) -> Result<Flat, Stop> {
-    let room = room(call, stream)?;
-    if room == 0 && count > 0 {
-        return Err(call.until_ready(&[Subject::Of(stream)], move |call| write(call, stream, outcome, address, count)));
-    }
-    let count = room.min(count as usize);
-    write_then(call, stream, Content::Guest(address), 0, count, move |_, result| {
-        Ok(Flat::from(match result {
-            Ok(()) => (count as u32) << 4,
-            Err(fault) => {
-                let is_gone = matches!(fault, Fault::Closed | Fault::Failed(Errno::PIPE, _));
-                outcome.end(Err(if is_gone { ErrorCode::Pipe } else { ErrorCode::Io }));
-                DROPPED
-            }
-        }))
-    })
-}
-
-/// The component reads how a transfer ended.
-fn learn(call: &mut Call<'_>, outcome: &Outcome, address: u64) -> Result<Flat, Stop> {
-    let known = *outcome.0.borrow();
-    if let Some(result) = known {
-        return tell(call, result, address);
-    }
-    let mut end = outcome.0.subscribe();
-    let wait = async move { end.wait_for(Option::is_some).await.ok().and_then(|result| *result) };
-    // What could end it with an error is gone.
-    Err(call.wait(wait, move |call, result| tell(call, result.unwrap_or(Ok(())), address)))
-}
-
-/// Writes a `result<_, error-code>`.
-fn tell(call: &mut Call<'_>, result: Result<(), ErrorCode>, address: u64) -> Result<Flat, Stop> {
-    let bytes = match result {
-        Ok(()) => [0, 0],
-        Err(code) => [1, code as u8],
-    };
-    let memory = call.memory.as_mut().ok_or(ComponentTrap::OutOfBounds)?;
-    memory.write(address, &bytes).map_err(|_| ComponentTrap::OutOfBounds)?;
-    // The one value of a future.
-    Ok(Flat::from(1_u32 << 4))
+/// `exchange(table, address, count, writes, number) -> packed`
+fn exchange(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let args = &call.args;
+    let (number, moving) =
+        (args.u32(4), Transfer { address: args.address(ADDRESS), count: args.u32(2), writes: args.u32(3) != 0 });
+    transfer(call, number, moving)
 }
 
 /// `close(number)`: what was written before has gone on its way.
 fn close(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let number = call.args.u32(0);
-    let end = call.context.ends.as_mut().and_then(|ends| ends.0.remove(&number));
-    if let Some(End::Source { outcome, .. } | End::Sink { outcome, .. }) = end {
-        outcome.end(Ok(()));
+    if let Some(end) = call.taken(number) {
+        end.close(call)?;
     }
     Ok(Flat::NONE)
 }

@@ -2,16 +2,30 @@
 
 mod cli;
 mod ends;
+mod http;
+mod pump;
 
 pub(in crate::host) use ends::Ends;
+
+use awsm_abi::component;
 
 use super::HostFunction;
 
 /// All interfaces.
-pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[cli::FUNCTIONS, ends::FUNCTIONS];
+pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
+    cli::FUNCTIONS,
+    ends::FUNCTIONS,
+    http::fields::FUNCTIONS,
+    http::options::FUNCTIONS,
+    http::message::FUNCTIONS,
+    http::service::FUNCTIONS,
+];
 
-/// Whether that function makes a stream or future with the host.
+/// Module name of what serves and makes requests.
+pub const HTTP: &str = http::TYPES;
+
+/// Whether that function of an interface makes streams or futures with the host.
 #[must_use]
-pub fn makes_ends(name: &str) -> bool {
-    name.ends_with("-via-stream")
+pub fn makes_ends(interface: &str, name: &str) -> bool {
+    component::function(interface, name).is_some_and(|function| function.ends > 0)
 }

@@ -4,14 +4,13 @@
 //! left of it is dropped: the future, or the response and its body.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
+use hyper::body::Body as _;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TE};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::{Method, Request, Uri};
@@ -22,6 +21,7 @@ use super::error::ErrorCode;
 use super::fields::{HttpFields, memory_bytes, visible};
 use super::incoming::{Arriving, IncomingBody};
 use super::outgoing::{Begun, Outgoing, OutgoingBody};
+use super::sending::Sending;
 use super::request::{HttpMethod, HttpScheme, METHODS};
 use crate::host::Effect::{External, Safe};
 use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
@@ -29,8 +29,6 @@ use crate::host::fetch::{Answered, Exchange, Share, WAIT_TIME_MAX, begin, share}
 use crate::host::fetch_span::ClientSpan;
 use crate::host::wasi2::streams::subscribe;
 use crate::host::{Call, Flat, HostFunction, Stop};
-use crate::outcome::Failure as Outcome;
-use crate::reply::Stream;
 use crate::upstream::RequestBody;
 
 /// Module name of the one function that makes requests.
@@ -40,18 +38,23 @@ const TEXT_BYTES_MAX: u64 = 8 << 10;
 
 /// An `outgoing-request`.
 #[derive(Debug)]
-struct OutgoingRequest {
-    method: Method,
-    scheme: Option<Scheme>,
-    authority: Option<Authority>,
-    target: Option<PathAndQuery>,
-    headers: Arc<HeaderMap>,
-    body: Option<Arc<Outgoing>>,
+pub(in crate::host) struct OutgoingRequest {
+    pub(in crate::host) method: Method,
+    pub(in crate::host) scheme: Option<Scheme>,
+    pub(in crate::host) authority: Option<Authority>,
+    pub(in crate::host) target: Option<PathAndQuery>,
+    pub(in crate::host) headers: Arc<HeaderMap>,
+    pub(in crate::host) body: Option<Arc<Outgoing>>,
 }
 
 impl OutgoingRequest {
+    /// One with these headers, and nothing else that was said.
+    pub(in crate::host) const fn new(headers: Arc<HeaderMap>) -> OutgoingRequest {
+        OutgoingRequest { method: Method::GET, scheme: None, authority: None, target: None, headers, body: None }
+    }
+
     /// Bytes of its head.
-    fn head_bytes(&self) -> usize {
+    pub(in crate::host) fn head_bytes(&self) -> usize {
         let authority = self.authority.as_ref().map_or(0, |authority| authority.as_str().len());
         let target = self.target.as_ref().map_or(0, |target| target.as_str().len());
         memory_bytes(&self.headers) + self.method.as_str().len() + authority + target
@@ -91,13 +94,20 @@ impl Typed for RequestOptions {
 /// A `future-incoming-response`.
 struct FutureIncomingResponse {
     state: State,
-    piece_time: Duration,
+    /// The rest of what was sent.
+    sent: Sent,
+}
+
+/// A request that is on its way.
+pub(in crate::host) struct Sent {
+    /// How long each piece of the response may take.
+    pub(in crate::host) piece_time: Duration,
     /// The request's body, which may still be written.
-    body: Option<Arc<Outgoing>>,
+    pub(in crate::host) body: Option<Arc<Outgoing>>,
     /// Bytes of the request, which are kept until the response begins.
-    request_bytes: usize,
+    pub(in crate::host) request_bytes: usize,
     /// That the request is under way; none when the response was given away, whose body says it then.
-    share: Option<Arc<Share>>,
+    pub(in crate::host) share: Option<Arc<Share>>,
 }
 
 enum State {
@@ -111,13 +121,13 @@ enum State {
 
 impl fmt::Debug for FutureIncomingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FutureIncomingResponse").field("body", &self.body).finish_non_exhaustive()
+        f.debug_struct("FutureIncomingResponse").field("body", &self.sent.body).finish_non_exhaustive()
     }
 }
 
 impl Resource for FutureIncomingResponse {
     fn memory_bytes(&self) -> usize {
-        self.request_bytes + self.body.as_ref().map_or(0, |body| body.memory_bytes())
+        self.sent.request_bytes + self.sent.body.as_ref().map_or(0, |body| body.memory_bytes())
     }
 
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
@@ -201,8 +211,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 /// `constructor(headers: headers) -> outgoing-request`
 fn constructor(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let headers = call.owned::<HttpFields>(1)?.into_map();
-    let request = OutgoingRequest { method: Method::GET, scheme: None, authority: None, target: None, headers, body: None };
-    call.give(request).map(|own| Flat::from(own.0))
+    call.give(OutgoingRequest::new(headers)).map(|own| Flat::from(own.0))
 }
 
 /// `body(self) -> result<outgoing-body>`: once, and not where the headers say no length that is one.
@@ -247,13 +256,40 @@ fn parsed<T>(call: &Call<'_>, index: usize, parse: impl FnOnce(&str) -> Option<T
     Ok(text(call, index + 1)?.and_then(parse).map(Some))
 }
 
-/// `set-method(self, method: method) -> result`
-fn set_method(call: &mut Call<'_>) -> Result<Flat, Stop> {
+/// The `method` that begins at argument 2; none where it is wrong.
+pub(in crate::host) fn method_argument(call: &Call<'_>) -> Result<Option<Method>, Stop> {
     let case = call.case(2, METHODS.len() as u32 + 1)? as usize;
-    let method = match METHODS.get(case) {
+    Ok(match METHODS.get(case) {
         Some(method) => Some(method.clone()),
         None => text(call, 3)?.and_then(|text| Method::from_bytes(text.as_bytes()).ok()),
-    };
+    })
+}
+
+/// The `option<string>` that is a path with a query and begins at argument 2; none where it is wrong.
+pub(in crate::host) fn target_argument(call: &Call<'_>) -> Result<Option<Option<PathAndQuery>>, Stop> {
+    parsed(call, 2, |text| PathAndQuery::try_from(text).ok())
+}
+
+/// The `option<scheme>` that begins at argument 2; none where it is wrong.
+pub(in crate::host) fn scheme_argument(call: &Call<'_>) -> Result<Option<Option<Scheme>>, Stop> {
+    if !call.is_some(2)? {
+        return Ok(Some(None));
+    }
+    Ok(match call.case(3, 3)? {
+        0 => Some(Some(Scheme::HTTP)),
+        1 => Some(Some(Scheme::HTTPS)),
+        _ => text(call, 4)?.and_then(|text| Scheme::try_from(text).ok()).map(Some),
+    })
+}
+
+/// The `option<string>` that is an authority and begins at argument 2; none where it is wrong.
+pub(in crate::host) fn authority_argument(call: &Call<'_>) -> Result<Option<Option<Authority>>, Stop> {
+    parsed(call, 2, |text| Authority::try_from(text).ok())
+}
+
+/// `set-method(self, method: method) -> result`
+fn set_method(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let method = method_argument(call)?;
     set(call, method, |request, method| request.method = method)
 }
 
@@ -265,7 +301,7 @@ fn target(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `set-path-with-query(self, path-with-query: option<string>) -> result`
 fn set_target(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let target = parsed(call, 2, |text| PathAndQuery::try_from(text).ok())?;
+    let target = target_argument(call)?;
     set(call, target, |request, target| request.target = target)
 }
 
@@ -277,15 +313,7 @@ fn scheme(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `set-scheme(self, scheme: option<scheme>) -> result`
 fn set_scheme(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let scheme = if call.is_some(2)? {
-        match call.case(3, 3)? {
-            0 => Some(Some(Scheme::HTTP)),
-            1 => Some(Some(Scheme::HTTPS)),
-            _ => text(call, 4)?.and_then(|text| Scheme::try_from(text).ok()).map(Some),
-        }
-    } else {
-        Some(None)
-    };
+    let scheme = scheme_argument(call)?;
     set(call, scheme, |request, scheme| request.scheme = scheme)
 }
 
@@ -297,7 +325,7 @@ fn authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `set-authority(self, authority: option<string>) -> result`
 fn set_authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let authority = parsed(call, 2, |text| Authority::try_from(text).ok())?;
+    let authority = authority_argument(call)?;
     set(call, authority, |request, authority| request.authority = authority)
 }
 
@@ -369,11 +397,14 @@ fn time_of(nanoseconds: Option<u64>) -> Duration {
 }
 
 /// Makes a request, if it may be made.
-fn send(
+///
+/// # Errors
+/// A trap. What prevents the request is the result.
+pub(in crate::host) fn send(
     call: &mut Call<'_>,
     request: OutgoingRequest,
     options: RequestOptions,
-) -> Result<Result<FutureIncomingResponse, ErrorCode>, Stop> {
+) -> Result<Result<(Exchange, Sent), ErrorCode>, Stop> {
     let (mut head, mut request_bytes) = match head(request) {
         Ok(request) => request,
         Err(code) => return Ok(Err(code)),
@@ -395,13 +426,13 @@ fn send(
                 let sent = match trailers {
                     // With nothing behind it, it needs no chunks.
                     None => RequestBody::from(bytes),
-                    Some(trailers) => RequestBody::of(Sending::Whole(bytes, Some(trailers.into_map()))),
+                    Some(trailers) => RequestBody::of(Sending::whole(bytes, Some(trailers))),
                 };
                 (sent, None)
             }
             Some(Begun::Writer(mut writer)) => {
                 writer.answer(usize::MAX, false);
-                let stream = writer.begin().map(|(_, stream)| Sending::of(stream, Arc::clone(&share)));
+                let stream = writer.begin().map(|(_, stream)| Sending::to_server(stream, Arc::clone(&share)));
                 outgoing.write_to(writer);
                 (stream.map_or_else(|| RequestBody::from(Bytes::new()), RequestBody::of), Some(outgoing))
             }
@@ -416,9 +447,9 @@ fn send(
     }
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let connect = options.connect.map(Duration::from_nanos);
-    let state = State::Sent(begin(upstream, request, time_of(options.first_byte), connect, span));
+    let exchange = begin(upstream, request, time_of(options.first_byte), connect, span);
     let piece_time = time_of(options.between_bytes);
-    Ok(Ok(FutureIncomingResponse { state, piece_time, body, request_bytes, share: Some(share) }))
+    Ok(Ok((exchange, Sent { piece_time, body, request_bytes, share: Some(share) })))
 }
 
 /// `handle(request: outgoing-request, options: option<request-options>) -> result<future-incoming-response, error-code>`
@@ -427,9 +458,9 @@ fn handle(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let options = if call.is_some(2)? { *call.owned::<RequestOptions>(3)? } else { RequestOptions::default() };
     let written = request.body.clone();
     let result = match send(call, request, options)? {
-        Ok(future) => {
-            let body = future.body.clone();
-            let own = call.give(future)?;
+        Ok((exchange, sent)) => {
+            let body = sent.body.clone();
+            let own = call.give(FutureIncomingResponse { state: State::Sent(exchange), sent })?;
             if let Some(body) = body {
                 body.belong_to(call.representation_of::<FutureIncomingResponse>(own.0)?);
             }
@@ -454,8 +485,8 @@ fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
         return call.lower::<Given>(2, None);
     }
     let future = call.context.ports.resource::<FutureIncomingResponse>(representation)?;
-    let (piece_time, share) = (future.piece_time, future.share.take());
-    future.request_bytes = 0;
+    let (piece_time, share) = (future.sent.piece_time, future.sent.share.take());
+    future.sent.request_bytes = 0;
     let state = std::mem::replace(&mut future.state, State::Taken);
     call.context.ports.resources_mut().count(representation)?;
     let given: Given = Some(match state {
@@ -495,70 +526,4 @@ fn consume(call: &mut Call<'_>) -> Result<Flat, Stop> {
         None => Err(()),
     };
     call.lower(2, result)
-}
-
-/// The body of a request, as the connection takes it.
-#[derive(Debug)]
-enum Sending {
-    /// While it is written.
-    Stream {
-        stream: Stream,
-        /// That the request is under way: a server may answer before it has all of it.
-        _share: Arc<Share>,
-    },
-    /// All of it, and what comes behind it.
-    Whole(Bytes, Option<HeaderMap>),
-}
-
-impl Sending {
-    /// What is written. Connections to other servers are HTTP/1.1, where nothing comes behind a body with a length.
-    fn of(mut stream: Stream, share: Arc<Share>) -> Sending {
-        if stream.length().is_some() {
-            stream.without_trailers();
-        }
-        Sending::Stream { stream, _share: share }
-    }
-}
-
-/// The component has not finished the body.
-#[derive(Debug, thiserror::Error)]
-#[error("the request's body was not finished")]
-struct Unfinished;
-
-impl From<Outcome> for Unfinished {
-    fn from(_: Outcome) -> Unfinished {
-        Unfinished
-    }
-}
-
-impl Body for Sending {
-    type Data = Bytes;
-    type Error = Unfinished;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Unfinished>>> {
-        match &mut *self {
-            Sending::Stream { stream, .. } => match std::task::ready!(stream.poll_next(context)) {
-                Some(Ok(bytes)) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Some(Err(failure)) => Poll::Ready(Some(Err(failure.into()))),
-                None => Poll::Ready(stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers.into_map())))),
-            },
-            Sending::Whole(bytes, _) if !bytes.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Sending::Whole(_, trailers) => Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Sending::Stream { stream, .. } => stream.is_complete(),
-            Sending::Whole(bytes, trailers) => bytes.is_empty() && trailers.is_none(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Sending::Stream { stream, .. } => stream.length().map_or_else(SizeHint::default, SizeHint::with_exact),
-            // Trailers come behind chunks.
-            Sending::Whole(..) => SizeHint::default(),
-        }
-    }
 }

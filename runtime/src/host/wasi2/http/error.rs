@@ -52,7 +52,7 @@ const NAMES: [&str; 39] = [
     "internal-error",
 ];
 /// How many cases there are.
-pub(super) const CASES: u32 = NAMES.len() as u32;
+pub(in crate::host) const CASES: u32 = NAMES.len() as u32;
 /// The case that says something in words.
 pub(super) const INTERNAL_ERROR: u32 = CASES - 1;
 
@@ -76,6 +76,8 @@ pub(in crate::host) enum ErrorCode {
     /// So much was written of a response that was to have another length.
     HttpResponseBodySize(u64),
     HttpProtocolError,
+    /// What a component has said, by its case; nothing is kept of what else it said.
+    Said(u8),
 }
 
 impl ErrorCode {
@@ -97,6 +99,7 @@ impl ErrorCode {
             ErrorCode::HttpRequestUriInvalid => 19,
             ErrorCode::HttpResponseBodySize(_) => 28,
             ErrorCode::HttpProtocolError => 35,
+            ErrorCode::Said(case) => case,
         }
     }
 

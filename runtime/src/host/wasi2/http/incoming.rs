@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
 use hyper::HeaderMap;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 
 use super::TYPES;
 use super::error::ErrorCode;
 use super::fields::{HttpFields, memory_bytes, visible};
+use super::outgoing::{Begun, Outgoing};
+use super::sending::Sending;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
-use crate::host::fetch::Share;
+use crate::host::fetch::{Share, WAIT_TIME_MAX};
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::streams::{InputStream, subscribe};
 use crate::host::{Call, Flat, HeadField, HostFunction, Input, Stop};
@@ -24,10 +26,32 @@ use crate::host::{Call, Flat, HeadField, HostFunction, Input, Stop};
 #[derive(Debug)]
 pub(in crate::host) struct Arriving(Mutex<State>);
 
+/// Where it comes from.
+#[derive(Debug)]
+enum Coming {
+    /// From another server.
+    Server(Incoming),
+    /// From the component itself, which has written it.
+    Component(Sending),
+}
+
+impl Coming {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ErrorCode>>> {
+        let failed = |error: hyper::Error| match error.is_timeout() {
+            true => ErrorCode::ConnectionReadTimeout,
+            false => ErrorCode::ConnectionTerminated,
+        };
+        match self {
+            Coming::Server(incoming) => Pin::new(incoming).poll_frame(context).map_err(failed),
+            Coming::Component(sending) => Pin::new(sending).poll_frame(context).map_err(|_| ErrorCode::ConnectionTerminated),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct State {
     /// None at the end.
-    incoming: Option<Incoming>,
+    coming: Option<Coming>,
     /// What has come and was not read.
     piece: Bytes,
     /// What came behind it.
@@ -48,9 +72,9 @@ impl State {
     /// Ready when there is something to read, or the end.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.piece.is_empty()
-            && let Some(incoming) = &mut self.incoming
+            && let Some(coming) = &mut self.coming
         {
-            let frame = match Pin::new(incoming).poll_frame(context) {
+            let frame = match coming.poll_frame(context) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let now = Instant::now();
@@ -62,11 +86,10 @@ impl State {
                 }
             };
             self.until = None;
-            match frame.map(|frame| frame.map(hyper::body::Frame::into_data)) {
+            match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.piece = data,
                 Some(Ok(Err(frame))) => self.trailers = frame.into_trailers().map(|map| visible(&map)).unwrap_or_default(),
-                Some(Err(error)) if error.is_timeout() => self.end(Some(ErrorCode::ConnectionReadTimeout)),
-                Some(Err(_)) => self.end(Some(ErrorCode::ConnectionTerminated)),
+                Some(Err(code)) => self.end(Some(code)),
                 None => self.end(None),
             }
         }
@@ -75,15 +98,33 @@ impl State {
 
     /// It goes no further.
     fn end(&mut self, failed: Option<ErrorCode>) {
-        (self.incoming, self.share, self.failed) = (None, None, failed);
+        (self.coming, self.share, self.failed) = (None, None, failed);
     }
 }
 
 impl Arriving {
     /// Of a response. `share` says that its request is under way.
-    pub(super) fn new(incoming: Incoming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
+    pub(in crate::host) fn new(incoming: Incoming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
+        Arriving::of(Coming::Server(incoming), piece_time, share)
+    }
+
+    /// What the component itself writes.
+    pub(in crate::host) fn of_component(outgoing: &Outgoing) -> Option<Arriving> {
+        let sending = match outgoing.begin()? {
+            Begun::Whole(bytes, trailers) => Sending::whole(bytes.into_bytes(None), trailers),
+            Begun::Writer(mut writer) => {
+                writer.answer(usize::MAX, false);
+                let stream = writer.begin().map(|(_, stream)| stream);
+                outgoing.write_to(writer);
+                Sending::of(stream?, None)
+            }
+        };
+        Some(Arriving::of(Coming::Component(sending), WAIT_TIME_MAX, None))
+    }
+
+    fn of(coming: Coming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
         let state = State {
-            incoming: Some(incoming),
+            coming: Some(coming),
             piece: Bytes::new(),
             trailers: HeaderMap::new(),
             failed: None,
@@ -147,7 +188,7 @@ impl Arriving {
 
 /// Whose body it is.
 #[derive(Clone, Debug)]
-enum Of {
+pub(in crate::host) enum Of {
     /// The request's that is served.
     Request,
     /// A response's.
@@ -182,12 +223,25 @@ impl Typed for IncomingBody {
 
 /// A `future-trailers`.
 #[derive(Debug)]
-struct FutureTrailers {
+pub(in crate::host) struct FutureTrailers {
     of: Of,
     /// What they are, when they are there.
     came: Option<Result<HeaderMap, ErrorCode>>,
     /// Whether they were given away.
     is_taken: bool,
+}
+
+impl FutureTrailers {
+    /// What comes behind that body.
+    pub(in crate::host) const fn new(of: Of) -> FutureTrailers {
+        FutureTrailers { of, came: None, is_taken: false }
+    }
+
+    /// What came, once; none before.
+    pub(in crate::host) const fn take(&mut self) -> Option<Result<HeaderMap, ErrorCode>> {
+        self.is_taken = true;
+        self.came.take()
+    }
 }
 
 impl Resource for FutureTrailers {
@@ -258,7 +312,7 @@ fn stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `finish(this: incoming-body) -> future-trailers`
 fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let IncomingBody { of, .. } = *call.owned::<IncomingBody>(1)?;
-    call.give(FutureTrailers { of, came: None, is_taken: false }).map(|own| Flat::from(own.0))
+    call.give(FutureTrailers::new(of)).map(|own| Flat::from(own.0))
 }
 
 /// `get(self) -> option<result<result<option<trailers>, error-code>>>`: none before they are there; once.
@@ -272,8 +326,7 @@ fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
         trace.head.insert(HeadField::Headers);
     }
     let trailers = call.borrowed::<FutureTrailers>(1)?;
-    trailers.is_taken = true;
-    let came = trailers.came.take();
+    let came = trailers.take();
     call.context.ports.resources_mut().count(representation)?;
     let given: Given = Some(match came {
         None => Err(()),

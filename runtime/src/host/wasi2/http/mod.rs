@@ -9,13 +9,14 @@
 //!
 //! Which headers are kept from components, and what fails how, follows what other hosts of these interfaces do.
 
-pub(super) mod client;
-pub(super) mod error;
-pub(super) mod fields;
-pub(super) mod incoming;
-pub(super) mod outgoing;
-pub(super) mod request;
-pub(super) mod response;
+pub(in crate::host) mod client;
+pub(in crate::host) mod error;
+pub(in crate::host) mod fields;
+pub(in crate::host) mod incoming;
+pub(in crate::host) mod outgoing;
+pub(in crate::host) mod request;
+pub(in crate::host) mod response;
+mod sending;
 #[cfg(test)]
 mod tests;
 

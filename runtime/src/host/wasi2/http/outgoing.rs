@@ -51,7 +51,7 @@ enum Place {
 
 /// What a message has at its begin.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(in crate::host) enum Begun {
     /// All of it, and what comes behind it.
     Whole(ReplyBytes, Option<Box<Fields>>),
     /// What is written from now on.
@@ -62,7 +62,7 @@ pub(super) enum Begun {
 ///
 /// # Errors
 /// When it says nothing that is a length.
-pub(super) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ()> {
+pub(in crate::host) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, ()> {
     let number = |text: &str| if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse::<u64>().ok() } else { None };
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter().map(|length| number(length.to_str().ok()?));
     match (lengths.next(), lengths.next()) {
@@ -88,7 +88,7 @@ impl State {
 
 impl Outgoing {
     /// The body of a message with that `content-length`.
-    fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
+    pub(in crate::host) fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
         let writer = Writer::held(length);
         let pipe = Arc::clone(writer.pipe());
         let state = State { place: Place::Writer(writer), message, pipe, is_request, length, written: 0 };
@@ -149,7 +149,7 @@ impl Outgoing {
     }
 
     /// Begins the message: of a body that is complete it is the whole, otherwise the writer.
-    pub(super) fn begin(&self) -> Option<Begun> {
+    pub(in crate::host) fn begin(&self) -> Option<Begun> {
         let mut state = self.state();
         let Place::Writer(writer) = std::mem::replace(&mut state.place, Place::Reply) else { return None };
         Some(match state.pipe.is_finished() {
@@ -167,7 +167,10 @@ impl Outgoing {
     }
 
     /// Ends it: it is complete, with what comes behind it, or what is there of it is of no use.
-    fn end(&self, end: Result<Option<Box<Fields>>, Unfinished>) -> Result<(), ErrorCode> {
+    ///
+    /// # Errors
+    /// When so much is not what was said.
+    pub(in crate::host) fn end(&self, end: Result<Option<Box<Fields>>, Unfinished>) -> Result<(), ErrorCode> {
         let state = self.state();
         let is_short = end.is_ok() && state.length.is_some_and(|length| state.written < length);
         state.pipe.finish(if is_short { Err(Unfinished) } else { end });
@@ -175,12 +178,12 @@ impl Outgoing {
     }
 
     /// The message goes nowhere: nothing is kept of it.
-    pub(super) fn abandon(&self) {
+    pub(in crate::host) fn abandon(&self) {
         self.state().pipe.close();
     }
 
     /// What has this representation counts what is kept from now on.
-    pub(super) fn belong_to(&self, message: u32) {
+    pub(in crate::host) fn belong_to(&self, message: u32) {
         self.state().message = message;
     }
 
@@ -260,11 +263,12 @@ fn write(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let OutgoingBody { outgoing, .. } = *call.owned::<OutgoingBody>(1)?;
     let trailers = if call.is_some(2)? { Some(call.owned::<HttpFields>(3)?.into_map()) } else { None };
-    // What may not come behind a body is left out.
-    let trailers = trailers.map(|map| {
-        let fields = map.iter().filter(|(name, _)| may_trail(name));
-        Box::new(Fields::from(fields.map(|(name, value)| (name.clone(), value.clone())).collect::<HeaderMap>()))
-    });
-    let result = outgoing.end(Ok(trailers));
+    let result = outgoing.end(Ok(trailers.as_deref().map(trailing)));
     call.lower(4, result)
+}
+
+/// Trailers: what may not come behind a body is left out.
+pub(in crate::host) fn trailing(map: &HeaderMap) -> Box<Fields> {
+    let fields = map.iter().filter(|(name, _)| may_trail(name));
+    Box::new(Fields::from(fields.map(|(name, value)| (name.clone(), value.clone())).collect::<HeaderMap>()))
 }

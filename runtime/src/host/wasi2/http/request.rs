@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use awsm_abi::types::ValType::I32;
 use hyper::header::HOST;
-use hyper::http::uri::Scheme;
+use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{HeaderMap, Method};
 
 use super::TYPES;
@@ -39,7 +39,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 
 /// A `method`.
 #[derive(Debug)]
-pub(super) struct HttpMethod(pub(super) Method);
+pub(in crate::host) struct HttpMethod(pub(in crate::host) Method);
 
 /// The methods that are cases, in their order.
 pub(super) const METHODS: [Method; 9] = [
@@ -56,7 +56,7 @@ pub(super) const METHODS: [Method; 9] = [
 
 /// A `scheme`.
 #[derive(Debug)]
-pub(super) struct HttpScheme(pub(super) Scheme);
+pub(in crate::host) struct HttpScheme(pub(in crate::host) Scheme);
 
 /// Lowers one of so many cases, or behind them what it is called.
 fn lower_or_other(to: &mut Lowering, place: Place, case: Option<usize>, cases: usize, text: &str) -> Result<(), Stop> {
@@ -84,48 +84,76 @@ impl Lower for HttpScheme {
     }
 }
 
-/// The head of the request of argument 1, of which that field is read; none of what another function has called, or runs on a terminal.
+/// The head of the request that is served, of which that field is read; none of what another function has called, or runs on a terminal.
 fn head<'a>(call: &'a mut Call<'_>, field: impl FnOnce() -> HeadField) -> Result<Option<&'a RequestHead>, Stop> {
-    call.borrowed::<IncomingRequest>(1)?;
     if let Some(trace) = call.context.trace_effects() {
         trace.head.insert(field());
     }
     call.context.ports.head()
 }
 
-/// `method(self) -> method`: without a request it is what a body is sent by.
+/// The method of the request that is served: without a request it is what a body is sent by.
+pub(in crate::host) fn served_method(call: &mut Call<'_>) -> Result<Method, Stop> {
+    Ok(head(call, || HeadField::Method)?.map_or(Method::POST, |head| head.method.clone()))
+}
+
+/// The path and query of the request that is served.
+pub(in crate::host) fn served_target(call: &mut Call<'_>) -> Result<PathAndQuery, Stop> {
+    let target = head(call, || HeadField::Target)?.and_then(|head| head.target.path_and_query());
+    Ok(target.cloned().unwrap_or_else(|| PathAndQuery::from_static("/")))
+}
+
+/// The scheme of the request that is served.
+pub(in crate::host) fn served_scheme(call: &mut Call<'_>) -> Result<Scheme, Stop> {
+    let is_secure = head(call, || HeadField::Target)?.is_some_and(|head| head.is_secure);
+    Ok(if is_secure { Scheme::HTTPS } else { Scheme::HTTP })
+}
+
+/// The server that the request which is served names.
+pub(in crate::host) fn served_authority(call: &mut Call<'_>) -> Result<Option<String>, Stop> {
+    let head = head(call, || HeadField::Header(HOST.to_string()))?;
+    Ok(head.and_then(|head| {
+        let named = head.target.authority().map(|authority| authority.as_str());
+        named.or_else(|| head.headers.get(HOST)?.to_str().ok()).map(str::to_owned)
+    }))
+}
+
+/// The headers of the request that is served.
+pub(in crate::host) fn served_headers(call: &mut Call<'_>) -> Result<HeaderMap, Stop> {
+    Ok(head(call, || HeadField::Headers)?.map_or_else(HeaderMap::new, |head| visible(&head.headers)))
+}
+
+/// `method(self) -> method`
 fn method(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let method = head(call, || HeadField::Method)?.map_or(Method::POST, |head| head.method.clone());
+    call.borrowed::<IncomingRequest>(1)?;
+    let method = served_method(call)?;
     call.lower(2, HttpMethod(method))
 }
 
 /// `path-with-query(self) -> option<string>`
 fn path_with_query(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let target = head(call, || HeadField::Target)?.and_then(|head| head.target.path_and_query());
-    let target = target.map_or("/", |target| target.as_str()).to_owned();
-    call.lower(2, Some(target))
+    call.borrowed::<IncomingRequest>(1)?;
+    let target = served_target(call)?;
+    call.lower(2, Some(target.as_str()))
 }
 
 /// `scheme(self) -> option<scheme>`
 fn scheme(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let head = head(call, || HeadField::Target)?;
-    let scheme = head.map(|head| if head.is_secure { Scheme::HTTPS } else { Scheme::HTTP });
-    call.lower(2, Some(HttpScheme(scheme.unwrap_or(Scheme::HTTP))))
+    call.borrowed::<IncomingRequest>(1)?;
+    let scheme = served_scheme(call)?;
+    call.lower(2, Some(HttpScheme(scheme)))
 }
 
 /// `authority(self) -> option<string>`
 fn authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let head = head(call, || HeadField::Header(HOST.to_string()))?;
-    let authority = head.and_then(|head| {
-        let named = head.target.authority().map(|authority| authority.as_str());
-        named.or_else(|| head.headers.get(HOST)?.to_str().ok()).map(str::to_owned)
-    });
+    call.borrowed::<IncomingRequest>(1)?;
+    let authority = served_authority(call)?;
     call.lower(2, authority)
 }
 
 /// `headers(self) -> headers`
 fn headers(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let map = head(call, || HeadField::Headers)?.map_or_else(HeaderMap::new, |head| visible(&head.headers));
+    let map = served_headers(call)?;
     let parent = call.representation::<IncomingRequest>(1)?;
     call.give_child(HttpFields::of_message(Arc::new(map)), Some(parent)).map(|own| Flat::from(own.0))
 }

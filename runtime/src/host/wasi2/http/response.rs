@@ -32,10 +32,10 @@ impl Typed for ResponseOutparam {
 
 /// An `outgoing-response`.
 #[derive(Debug)]
-struct OutgoingResponse {
-    status: StatusCode,
-    headers: Arc<HeaderMap>,
-    body: Option<Arc<Outgoing>>,
+pub(in crate::host) struct OutgoingResponse {
+    pub(in crate::host) status: StatusCode,
+    pub(in crate::host) headers: Arc<HeaderMap>,
+    pub(in crate::host) body: Option<Arc<Outgoing>>,
 }
 
 impl Resource for OutgoingResponse {
@@ -76,10 +76,15 @@ fn status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Ok(Flat::from(u32::from(call.borrowed::<OutgoingResponse>(1)?.status.as_u16())))
 }
 
-/// `set-status-code(self, status-code: status-code) -> result`: one that a response ends with.
-fn set_status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
+/// The `status-code` that is argument 2; none where it is none that a response ends with.
+pub(in crate::host) fn status_argument(call: &Call<'_>) -> Option<StatusCode> {
     let code = u16::try_from(call.args.u32(2)).ok().filter(|code| *code >= 200);
-    let status = code.and_then(|code| StatusCode::from_u16(code).ok());
+    code.and_then(|code| StatusCode::from_u16(code).ok())
+}
+
+/// `set-status-code(self, status-code: status-code) -> result`
+fn set_status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let status = status_argument(call);
     let response = call.borrowed::<OutgoingResponse>(1)?;
     if let Some(status) = status {
         response.status = status;
@@ -113,7 +118,7 @@ fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
         let response = *call.owned::<OutgoingResponse>(3)?;
         answer(call, response)?;
     } else {
-        fail(call)?;
+        fail(call, 3)?;
     }
     Ok(Flat::NONE)
 }
@@ -141,7 +146,10 @@ fn write_all(output: &mut Output, mut bytes: &[u8]) -> Result<(), Stop> {
 }
 
 /// Begins the reply.
-fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
+///
+/// # Errors
+/// When the reply is too large, or cannot be written.
+pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
     let OutgoingResponse { status, headers, body } = response;
     let is_bodiless = is_bodiless(call, status)?;
     // The length is known where the body is; what is no length says nothing.
@@ -196,12 +204,15 @@ fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Answers that there is no response, and says why in the log.
-fn fail(call: &mut Call<'_>) -> Result<(), Stop> {
-    let case = call.case(3, CASES)?;
+/// Answers that there is no response, and says why in the log: the `error-code` that begins at argument `index`.
+///
+/// # Errors
+/// A trap, when that is none.
+pub(in crate::host) fn fail(call: &mut Call<'_>, index: usize) -> Result<(), Stop> {
+    let case = call.case(index, CASES)?;
     let mut text = format!("wasi:http: the component answered with {}", name(case));
-    if case == INTERNAL_ERROR && call.is_some(4)? {
-        let message = call.text(5)?;
+    if case == INTERNAL_ERROR && call.is_some(index + 1)? {
+        let message = call.text(index + 2)?;
         let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
         text.push_str(": ");
         text.push_str(&message[..end]);
