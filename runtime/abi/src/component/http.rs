@@ -65,3 +65,28 @@ pub(super) const TYPES: Interface = Interface {
 /// `wasi:http/outgoing-handler@0.2`.
 pub(super) const OUTGOING_HANDLER: Interface =
     Interface { name: "wasi:http/outgoing-handler@0.2", functions: &[allocating("handle", &[I32, I32, I32, I32])] };
+
+/// `wasi:http/types@0.3`.
+pub(super) const TYPES3: Interface = Interface {
+    name: "wasi:http/types@0.3",
+    functions: &[
+        function("[constructor]fields", &[], &[I32]),
+        allocating("[static]fields.from-list", &[I32, I32, I32]),
+        allocating("[method]fields.get", &[I32, I32, I32, I32]),
+        function("[method]fields.has", &[I32, I32, I32], &[I32]),
+        allocating("[method]fields.set", &[I32, I32, I32, I32, I32, I32]),
+        allocating("[method]fields.delete", &[I32, I32, I32, I32]),
+        allocating("[method]fields.get-and-delete", &[I32, I32, I32, I32]),
+        allocating("[method]fields.append", &[I32, I32, I32, I32, I32, I32]),
+        allocating("[method]fields.copy-all", &[I32, I32]),
+        function("[method]fields.clone", &[I32], &[I32]),
+        function("[constructor]request-options", &[], &[I32]),
+        function("[method]request-options.get-connect-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-connect-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.get-first-byte-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-first-byte-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.get-between-bytes-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-between-bytes-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.clone", &[I32], &[I32]),
+    ],
+};

@@ -1,14 +1,15 @@
-//! WASI 0.3, as components import it. What is as in WASI 0.2 has its body [there](super::wasi2); this is what came new: streams and futures of which the host has one end.
+//! WASI 0.3, as components import it. What is as in WASI 0.2 has its body [there](super::wasi2); this is what came new: streams and futures of which the host has one end, and `wasi:http`.
 
 mod cli;
 mod ends;
+mod http;
 
 pub(in crate::host) use ends::Ends;
 
 use super::HostFunction;
 
 /// All interfaces.
-pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[cli::FUNCTIONS, ends::FUNCTIONS];
+pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[cli::FUNCTIONS, ends::FUNCTIONS, http::fields::FUNCTIONS, http::options::FUNCTIONS];
 
 /// Whether that function makes a stream or future with the host.
 #[must_use]

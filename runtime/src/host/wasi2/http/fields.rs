@@ -302,6 +302,17 @@ pub(in crate::host) fn delete<V: Version>(call: &mut Call<'_>) -> Result<Flat, S
     })
 }
 
+/// `get-and-delete(self, name: field-name) -> result<list<field-value>, header-error>`
+pub(in crate::host) fn get_and_delete<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let name = text(call)?.and_then(settable);
+    change::<V, _>(call, 4, |map| {
+        let name = name?;
+        let values = values(map, &name);
+        map.remove(name);
+        Ok(values)
+    })
+}
+
 /// `append(self, name: field-name, value: field-value) -> result<_, header-error>`
 pub(in crate::host) fn append<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (name, value) = (text(call)?.and_then(settable), value(call.bytes(4)?));

@@ -11,7 +11,7 @@
 
 pub(super) mod client;
 pub(super) mod error;
-pub(super) mod fields;
+pub(in crate::host) mod fields;
 pub(super) mod incoming;
 pub(super) mod outgoing;
 pub(super) mod request;
@@ -19,6 +19,7 @@ pub(super) mod response;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::host) use client::RequestOptions;
 pub(in crate::host) use error::ErrorCode;
 pub(in crate::host) use incoming::Arriving;
 pub(in crate::host) use outgoing::Outgoing;
