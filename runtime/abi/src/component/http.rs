@@ -1,7 +1,7 @@
 //! `wasi:http`, as its WIT says it: what serves a request, and what asks other servers.
 
 use super::Interface;
-use super::wasi::{allocating, function};
+use super::wasi::{allocating, ending, ending_with_more, function};
 use crate::types::ValType::{I32, I64};
 
 /// `wasi:http/types@0.2`.
@@ -65,3 +65,48 @@ pub(super) const TYPES: Interface = Interface {
 /// `wasi:http/outgoing-handler@0.2`.
 pub(super) const OUTGOING_HANDLER: Interface =
     Interface { name: "wasi:http/outgoing-handler@0.2", functions: &[allocating("handle", &[I32, I32, I32, I32])] };
+
+/// `wasi:http/types@0.3`.
+pub(super) const TYPES3: Interface = Interface {
+    name: "wasi:http/types@0.3",
+    functions: &[
+        function("[constructor]fields", &[], &[I32]),
+        allocating("[static]fields.from-list", &[I32, I32, I32]),
+        allocating("[method]fields.get", &[I32, I32, I32, I32]),
+        function("[method]fields.has", &[I32, I32, I32], &[I32]),
+        allocating("[method]fields.set", &[I32, I32, I32, I32, I32, I32]),
+        allocating("[method]fields.delete", &[I32, I32, I32, I32]),
+        allocating("[method]fields.get-and-delete", &[I32, I32, I32, I32]),
+        allocating("[method]fields.append", &[I32, I32, I32, I32, I32, I32]),
+        allocating("[method]fields.copy-all", &[I32, I32]),
+        function("[method]fields.clone", &[I32], &[I32]),
+        function("[constructor]request-options", &[], &[I32]),
+        function("[method]request-options.get-connect-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-connect-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.get-first-byte-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-first-byte-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.get-between-bytes-timeout", &[I32, I32], &[]),
+        allocating("[method]request-options.set-between-bytes-timeout", &[I32, I32, I64, I32]),
+        function("[method]request-options.clone", &[I32], &[I32]),
+        ending_with_more("[static]request.new", &[I32, I32, I32, I32, I32, I32, I32], 1),
+        allocating("[method]request.get-method", &[I32, I32]),
+        function("[method]request.set-method", &[I32, I32, I32, I32], &[I32]),
+        allocating("[method]request.get-path-with-query", &[I32, I32]),
+        function("[method]request.set-path-with-query", &[I32, I32, I32, I32], &[I32]),
+        allocating("[method]request.get-scheme", &[I32, I32]),
+        function("[method]request.set-scheme", &[I32, I32, I32, I32, I32], &[I32]),
+        allocating("[method]request.get-authority", &[I32, I32]),
+        function("[method]request.set-authority", &[I32, I32, I32, I32], &[I32]),
+        function("[method]request.get-options", &[I32, I32], &[]),
+        function("[method]request.get-headers", &[I32], &[I32]),
+        ending("[static]request.consume-body", &[I32, I32, I32], &[], 2),
+        ending_with_more("[static]response.new", &[I32, I32, I32, I32, I32], 1),
+        function("[method]response.get-status-code", &[I32], &[I32]),
+        function("[method]response.set-status-code", &[I32, I32], &[I32]),
+        function("[method]response.get-headers", &[I32], &[I32]),
+        ending("[static]response.consume-body", &[I32, I32, I32], &[], 2),
+    ],
+};
+
+/// `wasi:http/client@0.3`.
+pub(super) const CLIENT: Interface = Interface { name: "wasi:http/client@0.3", functions: &[allocating("send", &[I32, I32])] };

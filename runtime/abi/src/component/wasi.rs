@@ -38,6 +38,10 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("sledge:call/functions@0.1", "pending"),
     ("wasi:cli/terminal-input@0.3", "terminal-input"),
     ("wasi:cli/terminal-output@0.3", "terminal-output"),
+    ("wasi:http/types@0.3", "fields"),
+    ("wasi:http/types@0.3", "request"),
+    ("wasi:http/types@0.3", "request-options"),
+    ("wasi:http/types@0.3", "response"),
 ];
 
 /// A function whose result is flat, or in memory without lists.
@@ -289,6 +293,8 @@ pub const INTERFACES: &[Interface] = &[
     Interface { name: "wasi:cli/terminal-stdout@0.3", functions: &[function("get-terminal-stdout", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stderr@0.3", functions: &[function("get-terminal-stderr", &[I32], &[])] },
     super::http::TYPES,
+    super::http::TYPES3,
+    super::http::CLIENT,
     super::http::OUTGOING_HANDLER,
     super::store::STORE,
     super::store::STORE2,

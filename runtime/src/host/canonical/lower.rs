@@ -402,3 +402,24 @@ macro_rules! enums {
 }
 
 pub(in crate::host) use enums;
+
+/// The same of variants that end with a case `other(option<string>)`, which the host does not say: no other case of theirs holds anything.
+macro_rules! errors {
+    ($($ty:ty)*) => {
+        $(impl $crate::host::canonical::Lower for $ty {
+            const SIZE: u32 = $crate::host::canonical::variant::size(<Option<String> as $crate::host::canonical::Lower>::SIZE, Self::ALIGN);
+            const ALIGN: u32 = <Option<String> as $crate::host::canonical::Lower>::ALIGN;
+
+            fn lower(
+                self,
+                to: &mut $crate::host::canonical::Lowering,
+                place: $crate::host::canonical::Place,
+            ) -> Result<(), $crate::host::Stop> {
+                to.case(place, self as u8);
+                Ok(())
+            }
+        })*
+    };
+}
+
+pub(in crate::host) use errors;

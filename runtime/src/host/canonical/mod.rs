@@ -29,7 +29,7 @@ use super::{Call, Code, Effect, Flat, HostFunction, Stop};
 
 pub(in crate::host) use glue::FUNCTIONS;
 pub(in crate::host) use lift::{Lift, Lifting};
-pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, variant};
+pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, errors, variant};
 pub(in crate::host) use operations::{FUNCTIONS as OPERATIONS, Operations};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
 pub(in crate::host) use resources::{Resource, Resources, Typed, number};

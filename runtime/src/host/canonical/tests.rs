@@ -71,6 +71,12 @@ impl World {
         self.sandbox.memory_of(self.state).write_u32(at + field, value).unwrap();
     }
 
+    /// Gives a resource to the component; its handle.
+    pub(in crate::host) fn give<T: Typed>(&mut self, resource: T) -> u32 {
+        let given = self.run(Effect::Safe, &[TABLE.into()], |call| call.give(resource).map(|own| Flat::from(own.0)));
+        given.unwrap().0 as u32
+    }
+
     /// What a handle stands for.
     pub(in crate::host) fn representation(&mut self, handle: u32) -> u32 {
         self.entry(handle)[1]

@@ -79,10 +79,13 @@ impl Typed for OutgoingRequest {
 
 /// A `request-options`: times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct RequestOptions {
-    connect: Option<u64>,
-    first_byte: Option<u64>,
-    between_bytes: Option<u64>,
+pub(in crate::host) struct RequestOptions {
+    /// Until there is a connection.
+    pub(in crate::host) connect: Option<u64>,
+    /// Until the response begins.
+    pub(in crate::host) first_byte: Option<u64>,
+    /// Until more of its body comes.
+    pub(in crate::host) between_bytes: Option<u64>,
 }
 
 impl Resource for RequestOptions {}

@@ -20,6 +20,7 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::host) use client::RequestOptions;
 pub(in crate::host) use error::ErrorCode;
 pub(in crate::host) use incoming::Arriving;
 pub(in crate::host) use outgoing::Outgoing;
