@@ -216,7 +216,7 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
         }
         Effect::Entropy => shared("waits for the clock, or for a stream that each request has anew"),
         Effect::Stream if wasi2::reads_stream(function.name) => shared("reads a stream that each request has anew"),
-        Effect::Stream if wasi3::makes_ends(function.name) => never("begins a stream that belongs to a request"),
+        Effect::Stream if wasi3::makes_ends(function.module, function.name) => never("begins a stream that belongs to a request"),
         // Standard error is the log, a reply has no room here, and a file was opened for writing before.
         Effect::Stream if ![wasi2::HTTP, host::EXCHANGE].contains(&function.module) => None,
         Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),
@@ -339,6 +339,7 @@ mod tests {
             ("wasi:cli/environment@0.2", "get-environment"),
             ("wasi:cli/stdout@0.2", "get-stdout"),
             ("wasi:filesystem/preopens@0.2", "get-directories"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.read-via-stream"),
             ("wasi:io/streams@0.2", "[method]output-stream.write"),
             ("wasi:io/streams@0.2", "[method]input-stream.subscribe"),
             ("sledge:canonical", "resume"),

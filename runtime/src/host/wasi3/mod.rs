@@ -12,6 +12,6 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[cli::FUNCTIONS, ends
 
 /// Whether that function makes a stream or future with the host.
 #[must_use]
-pub fn makes_ends(name: &str) -> bool {
-    name.ends_with("-via-stream")
+pub fn makes_ends(module: &str, name: &str) -> bool {
+    module.ends_with("@0.3") && name.ends_with("-via-stream")
 }
