@@ -20,9 +20,8 @@ pub(in crate::host) use sockets::Reach;
 
 use super::canonical::Resource;
 use super::wasi::Grant;
-use super::wasi::descriptors::Descriptor;
 use super::{Args, HostFunction};
-use filesystem::FileDescriptor;
+use filesystem::{FileDescriptor, Wasi2};
 use streams::{InputStream, OutputStream};
 
 /// Module name of what serves and makes requests.
@@ -77,7 +76,7 @@ pub(in crate::host) fn stand(grants: &[Grant], representation: u32) -> Option<Bo
         ERRORS => Box::new(OutputStream::Errors),
         _ => {
             let index = representation.checked_sub(FOLDERS)? as usize;
-            Box::new(FileDescriptor(Descriptor::granted(index, grants.get(index)?)))
+            Box::new(FileDescriptor::<Wasi2>::granted(index, grants.get(index)?))
         }
     })
 }
@@ -91,6 +90,7 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     random::FUNCTIONS,
     cli::FUNCTIONS,
     filesystem::FUNCTIONS,
+    filesystem::SHARED,
     sockets::network::FUNCTIONS,
     sockets::lookup::FUNCTIONS,
     sockets::tcp::FUNCTIONS,
