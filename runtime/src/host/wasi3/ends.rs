@@ -10,6 +10,7 @@ use awsm_abi::component::{CANONICAL, CLOSE, COPY};
 use awsm_abi::types::ValType::I32;
 use tokio::sync::watch;
 
+use super::filesystem;
 use crate::component_trap::ComponentTrap;
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Subject, canonical};
@@ -21,7 +22,7 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 /// The most ends of one invocation: they count nowhere else.
 const ENDS_MAX: usize = 1 << 14;
 /// What [`COPY`] returns where the host's end is dropped.
-const DROPPED: u32 = 1;
+pub(super) const DROPPED: u32 = 1;
 
 /// What glue imports for them.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -40,6 +41,8 @@ pub(super) enum End {
     Source { stream: u32, outcome: Arc<Outcome> },
     /// An output stream, to which the component writes.
     Sink { stream: u32, outcome: Arc<Outcome> },
+    /// Entries of a folder, which the component reads.
+    Entries { stream: u32, outcome: Arc<Outcome> },
     /// What became of one of these, in a `future<result<_, error-code>>`.
     Outcome(Arc<Outcome>),
 }
@@ -50,14 +53,19 @@ pub(super) struct Outcome(watch::Sender<Option<Result<(), ErrorCode>>>);
 
 /// An `error-code` of `wasi:cli`.
 #[derive(Clone, Copy, Debug)]
-enum ErrorCode {
+pub(super) enum ErrorCode {
     Io = 0,
     Pipe = 2,
 }
 
 impl Outcome {
+    /// It failed so, unless it had ended before.
+    pub(super) fn fail(&self, errno: Errno) {
+        self.end(Err(if errno == Errno::PIPE { ErrorCode::Pipe } else { ErrorCode::Io }));
+    }
+
     /// It ended so, unless it had ended before.
-    fn end(&self, result: Result<(), ErrorCode>) {
+    pub(super) fn end(&self, result: Result<(), ErrorCode>) {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
             known.get_or_insert(result);
@@ -88,6 +96,7 @@ fn copy(call: &mut Call<'_>) -> Result<Flat, Stop> {
     match end {
         Some(End::Source { stream, outcome }) if !writes => read(call, stream, outcome, address, count),
         Some(End::Sink { stream, outcome }) if writes => write(call, stream, outcome, address, count),
+        Some(End::Entries { stream, outcome }) if !writes => filesystem::read_entries(call, stream, outcome, 1, count),
         Some(End::Outcome(outcome)) if !writes => learn(call, &outcome, address),
         _ => Err(ComponentTrap::NothingToResume.into()),
     }
@@ -158,7 +167,7 @@ fn tell(call: &mut Call<'_>, result: Result<(), ErrorCode>, address: u64) -> Res
 fn close(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let number = call.args.u32(0);
     let end = call.context.ends.as_mut().and_then(|ends| ends.0.remove(&number));
-    if let Some(End::Source { outcome, .. } | End::Sink { outcome, .. }) = end {
+    if let Some(End::Source { outcome, .. } | End::Sink { outcome, .. } | End::Entries { outcome, .. }) = end {
         outcome.end(Ok(()));
     }
     Ok(Flat::NONE)

@@ -2,16 +2,19 @@
 
 mod cli;
 mod ends;
+mod filesystem;
 
 pub(in crate::host) use ends::Ends;
+pub(in crate::host) use filesystem::Wasi3;
 
 use super::HostFunction;
 
 /// All interfaces.
-pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[cli::FUNCTIONS, ends::FUNCTIONS];
+pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] =
+    &[cli::FUNCTIONS, ends::FUNCTIONS, filesystem::FUNCTIONS, filesystem::SHARED];
 
 /// Whether that function makes a stream or future with the host.
 #[must_use]
 pub fn makes_ends(module: &str, name: &str) -> bool {
-    module.ends_with("@0.3") && name.ends_with("-via-stream")
+    module.ends_with("@0.3") && (name.ends_with("-via-stream") || name.ends_with(".read-directory"))
 }

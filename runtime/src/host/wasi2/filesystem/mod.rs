@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 use awsm_abi::types::ValType::{I32, I64};
 use rustix::fs::FileType;
 
+pub(in crate::host) use entries::{EntryStream, entries_then};
+pub(in crate::host) use files::open_file;
 
 use super::{FOLDERS, error};
 use crate::host::Effect::{External, Stream};
