@@ -324,12 +324,16 @@ mod tests {
             ("wasi:io/streams@0.2", "[method]output-stream.splice"),
             ("wasi:filesystem/types@0.2", "[method]descriptor.stat-at"),
             ("wasi:filesystem/types@0.2", "[method]descriptor.open-at"),
+            ("wasi:filesystem/types@0.3", "[method]descriptor.open-at"),
         ] {
             assert_eq!(objects(module, name, &[]), Some(true), "{module} {name}");
         }
         for (module, name) in [
             ("wasi:filesystem/types@0.2", "[method]descriptor.unlink-file-at"),
             ("wasi:filesystem/types@0.2", "[method]descriptor.write"),
+            ("wasi:filesystem/types@0.3", "[method]descriptor.rename-at"),
+            ("wasi:filesystem/types@0.3", "[method]descriptor.read-via-stream"),
+            ("wasi:filesystem/types@0.3", "[method]descriptor.read-directory"),
             ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
             ("sledge:canonical", "request"),
         ] {
@@ -339,6 +343,8 @@ mod tests {
             ("wasi:cli/environment@0.2", "get-environment"),
             ("wasi:cli/stdout@0.2", "get-stdout"),
             ("wasi:filesystem/preopens@0.2", "get-directories"),
+            ("wasi:filesystem/preopens@0.3", "get-directories"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.read-via-stream"),
             ("wasi:io/streams@0.2", "[method]output-stream.write"),
             ("wasi:io/streams@0.2", "[method]input-stream.subscribe"),
             ("sledge:canonical", "resume"),

@@ -113,7 +113,7 @@ impl Glue {
             );
         }
         let export = self.export(ty, &locals(&format!("(local $operation i32) {load_locals}")), &body);
-        self.go_on(operation, result, flat, &is_done, &place, &locals(""));
+        self.go_on(operation, table, result, flat, &is_done, &place, &locals(""));
         export
     }
 
@@ -121,12 +121,15 @@ impl Glue {
     fn go_on(
         &mut self,
         operation: &Operation,
+        table: u32,
         result: Option<ValType>,
         flat: Option<ValType>,
         is_done: &str,
         place: &str,
         locals: &str,
     ) {
+        // Other calls may have used up the room that was there when it began.
+        let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
         let again = self.function(&Source::state("operation again"), &[I32], &[]);
         let finish = self.canonical(abi::FINISH);
         let finished = format!("(call {finish} (local.get $operation))");
@@ -150,6 +153,7 @@ impl Glue {
         let _ = writeln!(
             self.functions,
             "(func $go_on_{entry} (param $operation i32) (result i32) {locals}
+               (call {reserve} (i32.const {table}))
                (call {again} (local.get $operation))
                {finished}
                (if (i32.eqz (call {is_done})) (then (return (i32.const 0))))

@@ -42,6 +42,7 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("wasi:http/types@0.3", "request"),
     ("wasi:http/types@0.3", "request-options"),
     ("wasi:http/types@0.3", "response"),
+    ("wasi:filesystem/types@0.3", "descriptor"),
 ];
 
 /// A function whose result is flat, or in memory without lists.
@@ -160,6 +161,38 @@ pub const INTERFACES: &[Interface] = &[
         ],
     },
     Interface { name: "wasi:filesystem/preopens@0.2", functions: &[allocating("get-directories", &[I32])] },
+    // An `error-code` and a `descriptor-type` may hold a string, but the host gives none.
+    Interface {
+        name: "wasi:filesystem/types@0.3",
+        functions: &[
+            ending("[method]descriptor.read-via-stream", &[I32, I64, I32], &[], 2),
+            ending("[method]descriptor.write-via-stream", &[I32, I32, I64], &[I32], 1),
+            ending("[method]descriptor.append-via-stream", &[I32, I32], &[I32], 1),
+            function("[method]descriptor.advise", &[I32, I64, I64, I32, I32], &[]),
+            function("[method]descriptor.sync-data", &[I32, I32], &[]),
+            function("[method]descriptor.get-flags", &[I32, I32], &[]),
+            function("[method]descriptor.get-type", &[I32, I32], &[]),
+            function("[method]descriptor.set-size", &[I32, I64, I32], &[]),
+            function("[method]descriptor.set-times", &[I32, I32, I64, I32, I32, I64, I32, I32], &[]),
+            ending("[method]descriptor.read-directory", &[I32, I32], &[], 2),
+            function("[method]descriptor.sync", &[I32, I32], &[]),
+            function("[method]descriptor.create-directory-at", &[I32, I32, I32, I32], &[]),
+            function("[method]descriptor.stat", &[I32, I32], &[]),
+            function("[method]descriptor.stat-at", &[I32, I32, I32, I32, I32], &[]),
+            function("[method]descriptor.set-times-at", &[I32, I32, I32, I32, I32, I64, I32, I32, I64, I32, I32], &[]),
+            function("[method]descriptor.link-at", &[I32, I32, I32, I32, I32, I32, I32, I32], &[]),
+            function("[method]descriptor.open-at", &[I32, I32, I32, I32, I32, I32, I32], &[]),
+            allocating("[method]descriptor.readlink-at", &[I32, I32, I32, I32]),
+            function("[method]descriptor.remove-directory-at", &[I32, I32, I32, I32], &[]),
+            function("[method]descriptor.rename-at", &[I32, I32, I32, I32, I32, I32, I32], &[]),
+            function("[method]descriptor.symlink-at", &[I32, I32, I32, I32, I32, I32], &[]),
+            function("[method]descriptor.unlink-file-at", &[I32, I32, I32, I32], &[]),
+            function("[method]descriptor.is-same-object", &[I32, I32], &[I32]),
+            function("[method]descriptor.metadata-hash", &[I32, I32], &[]),
+            function("[method]descriptor.metadata-hash-at", &[I32, I32, I32, I32, I32], &[]),
+        ],
+    },
+    Interface { name: "wasi:filesystem/preopens@0.3", functions: &[allocating("get-directories", &[I32])] },
     Interface { name: "wasi:sockets/network@0.2", functions: &[function("network-error-code", &[I32, I32], &[])] },
     Interface { name: "wasi:sockets/instance-network@0.2", functions: &[function("instance-network", &[], &[I32])] },
     Interface {

@@ -61,6 +61,15 @@ enum Content {
 }
 
 impl Content {
+    /// Room for so many values.
+    fn room<T: Lower>(count: usize) -> Result<Content, Stop> {
+        let bytes = count.saturating_mul(T::SIZE as usize);
+        if bytes > RESULT_BYTES_MAX {
+            return Err(ComponentTrap::ResultTooLarge.into());
+        }
+        Ok(Content::Built(vec![0; bytes]))
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Content::Built(bytes) => bytes,
@@ -90,11 +99,23 @@ impl Lowering {
     /// # Errors
     /// A trap, when it is too large.
     pub(super) fn new<T: Lower>(value: T, address: u32) -> Result<Lowering, Stop> {
-        let mut lowering =
-            Lowering { blocks: Vec::new(), pointers: Vec::new(), addresses: vec![address], is_asked: false, bytes: 0 };
-        lowering.block(Content::Built(vec![0; T::SIZE as usize]), T::ALIGN)?;
-        value.lower(&mut lowering, Place { block: 0, at: 0 })?;
+        let mut lowering = Lowering::at(address);
+        let block = lowering.block(Content::room::<T>(1)?, T::ALIGN)?;
+        value.lower(&mut lowering, Place { block, at: 0 })?;
         Ok(lowering)
+    }
+
+    /// The same of values that stand one behind the other.
+    fn each<T: Lower>(values: Vec<T>, address: u32) -> Result<Lowering, Stop> {
+        let mut lowering = Lowering::at(address);
+        let block = lowering.block(Content::room::<T>(values.len())?, T::ALIGN)?;
+        lowering.put_each(block, values)?;
+        Ok(lowering)
+    }
+
+    /// A result of which the area is at that address, and nothing else known.
+    fn at(address: u32) -> Lowering {
+        Lowering { blocks: Vec::new(), pointers: Vec::new(), addresses: vec![address], is_asked: false, bytes: 0 }
     }
 
     /// Bytes of the host's memory that it takes.
@@ -109,6 +130,14 @@ impl Lowering {
         {
             to.copy_from_slice(bytes);
         }
+    }
+
+    /// Puts values one behind the other to a block.
+    fn put_each<T: Lower>(&mut self, block: usize, values: Vec<T>) -> Result<(), Stop> {
+        for (index, value) in values.into_iter().enumerate() {
+            value.lower(self, Place { block, at: index * T::SIZE as usize })?;
+        }
+        Ok(())
     }
 
     /// Writes a discriminant of at most 256 cases.
@@ -186,6 +215,20 @@ impl Call<'_> {
     /// A trap, when the result is too large, or cannot be where it is wanted.
     pub(in crate::host) fn lower<T: Lower>(&mut self, index: usize, value: T) -> Result<Flat, Stop> {
         let lowering = Lowering::new(value, self.args.u32(index))?;
+        self.hand_over(lowering)
+    }
+
+    /// The same of values that stand there one behind the other.
+    ///
+    /// # Errors
+    /// As for [`lower`](Call::lower).
+    pub(in crate::host) fn lower_each<T: Lower>(&mut self, index: usize, values: Vec<T>) -> Result<Flat, Stop> {
+        let lowering = Lowering::each(values, self.args.u32(index))?;
+        self.hand_over(lowering)
+    }
+
+    /// Writes a result, or keeps it until its memory is there.
+    fn hand_over(&mut self, lowering: Lowering) -> Result<Flat, Stop> {
         if !lowering.is_placed() {
             self.context.lowering = Some(Box::new(lowering));
             return Ok(Flat::from(true));
@@ -281,15 +324,8 @@ impl<T: Lower> Lower for Vec<T> {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        let bytes = self.len().saturating_mul(T::SIZE as usize);
-        if bytes > RESULT_BYTES_MAX {
-            return Err(ComponentTrap::ResultTooLarge.into());
-        }
-        let block = to.list(place, Content::Built(vec![0; bytes]), T::ALIGN, self.len())?;
-        for (index, element) in self.into_iter().enumerate() {
-            element.lower(to, Place { block, at: index * T::SIZE as usize })?;
-        }
-        Ok(())
+        let block = to.list(place, Content::room::<T>(self.len())?, T::ALIGN, self.len())?;
+        to.put_each(block, self)
     }
 }
 

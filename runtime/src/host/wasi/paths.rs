@@ -80,7 +80,7 @@ impl Place {
     /// Changes the times of access and modification.
     pub(in crate::host) fn set_times(self, follow: bool, [access, modification]: [stat::Change; 2]) -> Result<(), Errno> {
         let set = if follow { Dir::set_times } else { Dir::set_symlink_times };
-        Ok(set(&self.dir, self.path, access.spec(), modification.spec())?)
+        Ok(set(&self.dir, self.path, access.spec()?, modification.spec()?)?)
     }
 
     /// Gives it another name, be it a symbolic link.

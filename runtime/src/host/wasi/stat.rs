@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use cap_fs_ext::SystemTimeSpec;
 use cap_std::fs::{Metadata, MetadataExt as _};
@@ -172,39 +173,52 @@ pub(in crate::host) fn metadata(
 pub(in crate::host) enum Change {
     Keep,
     Now,
-    To(u64),
+    To(Timespec),
 }
 
 impl Change {
+    /// To a time: seconds since 1970, and nanoseconds, however many.
+    ///
+    /// # Errors
+    /// When it is too late for the system.
+    pub(in crate::host) fn to(seconds: i64, nanoseconds: u32) -> Result<Change, Errno> {
+        const SECOND: u32 = NANOSECONDS as u32;
+        let seconds = seconds.checked_add((nanoseconds / SECOND).into()).ok_or(Errno::OVERFLOW)?;
+        Ok(Change::To(Timespec { tv_sec: seconds, tv_nsec: (nanoseconds % SECOND).into() }))
+    }
+
     fn timespec(self) -> Timespec {
         match self {
             Change::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
             Change::Now => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
-            // A quotient by that fits.
-            Change::To(time) => {
-                Timespec { tv_sec: (time / NANOSECONDS).cast_signed(), tv_nsec: (time % NANOSECONDS).cast_signed() }
-            }
+            Change::To(time) => time,
         }
     }
 
     /// As cap-std takes it; nothing when it is to be kept.
-    pub(super) fn spec(self) -> Option<SystemTimeSpec> {
-        match self {
+    ///
+    /// # Errors
+    /// For a time before 1970: there cap-std has none.
+    pub(super) fn spec(self) -> Result<Option<SystemTimeSpec>, Errno> {
+        Ok(match self {
             Change::Keep => None,
             Change::Now => Some(SystemTimeSpec::SymbolicNow),
-            Change::To(time) => {
-                let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(time);
+            Change::To(Timespec { tv_sec, tv_nsec }) => {
+                let seconds = u64::try_from(tv_sec).map_err(|_| Errno::INVAL)?;
+                // Below a second.
+                let time = UNIX_EPOCH + Duration::new(seconds, tv_nsec as u32);
                 Some(SystemTimeSpec::Absolute(SystemTime::from_std(time)))
             }
-        }
+        })
     }
 }
 
 /// What `fstflags` say about the time of access and that of modification.
 pub(super) fn changes(access: u64, modification: u64, flags: u32) -> Result<[Change; 2], Errno> {
-    let change = |time, to, now| match (flags & to != 0, flags & now != 0) {
+    let change = |time: u64, to, now| match (flags & to != 0, flags & now != 0) {
         (true, true) => Err(Errno::INVAL),
-        (true, false) => Ok(Change::To(time)),
+        // The rest of a second has 30 bits.
+        (true, false) => Change::to((time / NANOSECONDS).cast_signed(), (time % NANOSECONDS) as u32),
         (false, true) => Ok(Change::Now),
         (false, false) => Ok(Change::Keep),
     };

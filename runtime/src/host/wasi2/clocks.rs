@@ -35,7 +35,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 ];
 
 /// A `datetime`: seconds and nanoseconds.
-pub(super) fn datetime(time: Timespec) -> (u64, u32) {
+fn datetime(time: Timespec) -> (u64, u32) {
     (u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 

@@ -6,7 +6,7 @@ mod cli;
 mod clocks;
 mod config;
 pub(in crate::host) mod error;
-mod filesystem;
+pub(in crate::host) mod filesystem;
 pub(in crate::host) mod http;
 mod keyvalue;
 mod poll;
@@ -17,12 +17,14 @@ pub(in crate::host) mod streams;
 mod tests;
 
 pub(in crate::host) use sockets::Reach;
+#[cfg(test)]
+pub(in crate::host) use tests::{RESULT, with_folders};
 
 use super::canonical::Resource;
 use super::wasi::Grant;
-use super::wasi::descriptors::Descriptor;
+use super::wasi3::Wasi3;
 use super::{Args, HostFunction};
-use filesystem::FileDescriptor;
+use filesystem::{FileDescriptor, Form as _, Wasi2};
 use streams::{InputStream, OutputStream};
 
 /// Module name of what serves and makes requests.
@@ -60,13 +62,15 @@ pub(in crate::host) const INPUT: u32 = 1;
 pub(in crate::host) const OUTPUT: u32 = 2;
 /// Representation of standard error.
 pub(in crate::host) const ERRORS: u32 = 3;
-/// Representation of the first granted folder.
+/// Representation of the first granted folder. All of them stand there in the form of WASI 0.2, and behind that in the form of WASI 0.3.
 const FOLDERS: u32 = 4;
+/// Forms in which granted folders stand.
+const FORMS: u32 = 2;
 
 /// How many resources every invocation of a function with these folders has: [`Resources::reserve`](super::canonical::Resources::reserve).
 pub(in crate::host) const fn standing(grants: &[Grant]) -> u32 {
     // Far fewer.
-    FOLDERS - 1 + grants.len() as u32
+    FOLDERS - 1 + FORMS * grants.len() as u32
 }
 
 /// One of them, by its representation.
@@ -76,8 +80,14 @@ pub(in crate::host) fn stand(grants: &[Grant], representation: u32) -> Option<Bo
         OUTPUT => Box::new(OutputStream::Output),
         ERRORS => Box::new(OutputStream::Errors),
         _ => {
-            let index = representation.checked_sub(FOLDERS)? as usize;
-            Box::new(FileDescriptor(Descriptor::granted(index, grants.get(index)?)))
+            let (index, count) = (representation.checked_sub(FOLDERS)?, grants.len() as u32);
+            let (place, index) = (index.checked_div(count)?, index.checked_rem(count)? as usize);
+            let grant = grants.get(index)?;
+            match place {
+                Wasi2::PLACE => Box::new(FileDescriptor::<Wasi2>::granted(index, grant)),
+                Wasi3::PLACE => Box::new(FileDescriptor::<Wasi3>::granted(index, grant)),
+                _ => return None,
+            }
         }
     })
 }
@@ -91,6 +101,7 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     random::FUNCTIONS,
     cli::FUNCTIONS,
     filesystem::FUNCTIONS,
+    filesystem::SHARED,
     sockets::network::FUNCTIONS,
     sockets::lookup::FUNCTIONS,
     sockets::tcp::FUNCTIONS,

@@ -17,7 +17,7 @@ use crate::host::{Body, BodyError, Flat, HostFunction, Output, Piece, Process, S
 const STREAMS: &str = "wasi:io/streams@0.2";
 const TYPES: &str = "wasi:filesystem/types@0.2";
 /// Where results go.
-const RESULT: u64 = 16;
+pub(in crate::host) const RESULT: u64 = 16;
 /// Where blocks of results go.
 const ROOM: u32 = 0x1_0000;
 
@@ -37,18 +37,20 @@ fn world(body: &'static [u8]) -> World {
 }
 
 /// With a folder to write to, and one to read.
-fn with_folders(write: &Path, read: &Path) -> World {
+pub(in crate::host) fn with_folders(write: &Path, read: &Path) -> World {
     let grant = |host, guest, write| Grant::open(host, guest, write).unwrap();
     let grants = vec![grant(write, "/w", true), grant(read, "/r", false)];
     World::new(Body::default(), Process { grants, ..Process::default() })
 }
 
 impl World {
-    fn invoke(&mut self, module: &str, name: &str, args: &[u64]) -> Result<Flat, Stop> {
+    /// Calls a function; the blocks of its result come behind one another.
+    pub(in crate::host) fn invoke(&mut self, module: &str, name: &str, args: &[u64]) -> Result<Flat, Stop> {
         self.call(function(module, name), args, ROOM)
     }
 
-    fn ok(&mut self, module: &str, name: &str, args: &[u64]) -> u64 {
+    /// The same of a call that has to succeed; what is flat of its result.
+    pub(in crate::host) fn ok(&mut self, module: &str, name: &str, args: &[u64]) -> u64 {
         self.invoke(module, name, args).unwrap_or_else(|stop| panic!("{name}: {stop:?}")).0
     }
 
@@ -68,7 +70,7 @@ impl World {
     }
 
     /// Writes a string to an address; its address and length.
-    fn string(&mut self, at: u64, text: &str) -> [u64; 2] {
+    pub(in crate::host) fn string(&mut self, at: u64, text: &str) -> [u64; 2] {
         self.memory().write(at, text.as_bytes()).unwrap();
         [at, text.len() as u64]
     }

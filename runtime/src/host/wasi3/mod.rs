@@ -2,10 +2,12 @@
 
 mod cli;
 mod ends;
+mod filesystem;
 mod http;
 mod pump;
 
 pub(in crate::host) use ends::Ends;
+pub(in crate::host) use filesystem::Wasi3;
 
 use awsm_abi::component;
 
@@ -15,6 +17,8 @@ use super::HostFunction;
 pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     cli::FUNCTIONS,
     ends::FUNCTIONS,
+    filesystem::FUNCTIONS,
+    filesystem::SHARED,
     http::fields::FUNCTIONS,
     http::options::FUNCTIONS,
     http::message::FUNCTIONS,

@@ -4,34 +4,54 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
+use rustix::fs::FileType;
 
-use super::files::descriptor_type;
-use super::{FileDescriptor, TYPES, answer, on_disk};
+use super::{Form as _, TYPES, Wasi2, answer, descriptor};
 use crate::host::canonical::{Resource, Typed, number};
-use crate::host::wasi::descriptors::Open;
-use crate::host::wasi::{folders, rights};
+use crate::host::wasi::descriptors::{Descriptor, Open};
+use crate::host::wasi::disk::begin;
+use crate::host::wasi::{Errno, folders, rights};
 use crate::host::{Call, Flat, Stop};
 
 /// Entries that are read at a time.
 const ENTRIES: usize = 128;
 
-/// A `directory-entry-stream`.
+/// An entry of a folder: type and name.
+pub(in crate::host) type Listed = (FileType, String);
+
+/// A `directory-entry-stream`, or what gives the entries of a `stream<directory-entry>`.
 #[derive(Debug)]
-struct EntryStream {
-    dir: Arc<Dir>,
+pub(in crate::host) struct EntryStream {
+    /// None where there is nothing to list.
+    dir: Option<Arc<Dir>>,
     /// That the system has the folder open, for as long as the stream does.
     _open: Option<Arc<Open>>,
     /// Where to go on.
     cookie: u64,
-    /// What was read and not taken: type and name.
-    entries: VecDeque<(u8, String)>,
+    /// What was read and not taken.
+    entries: VecDeque<Listed>,
     is_last: bool,
+}
+
+impl EntryStream {
+    /// A stream without entries.
+    pub(in crate::host) const EMPTY: EntryStream =
+        EntryStream { dir: None, _open: None, cookie: 0, entries: VecDeque::new(), is_last: true };
+
+    /// The entries of a folder, from the first.
+    ///
+    /// # Errors
+    /// When it is no folder, or must not be listed.
+    pub(in crate::host) fn of(descriptor: &Descriptor) -> Result<EntryStream, Errno> {
+        let (folder, _) = descriptor.folder(rights::FD_READDIR)?;
+        Ok(EntryStream { dir: Some(Arc::clone(&folder.dir)), _open: folder.open.clone(), is_last: false, ..EntryStream::EMPTY })
+    }
 }
 
 impl Resource for EntryStream {
     fn memory_bytes(&self) -> usize {
         let names: usize = self.entries.iter().map(|(_, name)| name.capacity()).sum();
-        names + self.entries.capacity() * size_of::<(u8, String)>()
+        names + self.entries.capacity() * size_of::<Listed>()
     }
 }
 
@@ -39,45 +59,56 @@ impl Typed for EntryStream {
     const NUMBER: u32 = number(TYPES, "directory-entry-stream");
 }
 
-/// `read-directory(self) -> result<directory-entry-stream, error-code>`
-pub(super) fn read_directory(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let folder = call.borrowed::<FileDescriptor>(1)?.0.folder(rights::FD_READDIR);
-    let stream = folder.map(|(folder, _)| EntryStream {
-        dir: Arc::clone(&folder.dir),
-        _open: folder.open.clone(),
-        cookie: 0,
-        entries: VecDeque::new(),
-        is_last: false,
-    });
-    let own = stream.map_err(Stop::from).and_then(|stream| call.give(stream));
-    answer(call, 2, own)
-}
-
-/// `read-directory-entry(self) -> result<option<directory-entry>, error-code>`
-pub(super) fn read_directory_entry(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let representation = call.representation::<EntryStream>(1)?;
-    let stream = call.borrowed::<EntryStream>(1)?;
-    if !stream.entries.is_empty() || stream.is_last {
-        let entry = stream.entries.pop_front();
-        call.context.ports.resources_mut().count(representation)?;
-        return answer(call, 2, Ok(entry));
-    }
-    let (dir, cookie) = (Arc::clone(&stream.dir), stream.cookie);
+/// Takes the next entries of a stream, at most so many, and goes on with them. None where at least one was wanted means that it is at its end.
+pub(in crate::host) fn entries_then(
+    call: &mut Call<'_>,
+    representation: u32,
+    count_max: usize,
+    then: impl FnOnce(&mut Call<'_>, Result<Vec<Listed>, Errno>) -> Result<Flat, Stop> + Send + 'static,
+) -> Result<Flat, Stop> {
+    let stream = call.context.ports.resource::<EntryStream>(representation)?;
+    let dir = match &stream.dir {
+        Some(dir) if stream.entries.is_empty() && !stream.is_last => Arc::clone(dir),
+        _ => {
+            let count = stream.entries.len().min(count_max);
+            let entries = stream.entries.drain(..count).collect();
+            call.context.ports.resources_mut().count(representation)?;
+            return then(call, Ok(entries));
+        }
+    };
+    let cookie = stream.cookie;
     let work = move || {
         let mut entries = VecDeque::new();
         let (cookie, is_last) = folders::list(&dir, cookie, |entry| {
             if !matches!(entry.name, "." | "..") {
-                entries.push_back((descriptor_type(entry.ty), entry.name.to_owned()));
+                entries.push_back((entry.ty, entry.name.to_owned()));
             }
             entries.len() < ENTRIES
         })?;
         Ok((entries, cookie, is_last))
     };
-    on_disk(call, 2, Ok(work), move |call, (entries, cookie, is_last)| {
-        let stream = call.context.ports.resource::<EntryStream>(representation)?;
-        (stream.entries, stream.cookie, stream.is_last) = (entries, cookie, is_last);
-        let entry = stream.entries.pop_front();
-        call.context.ports.resources_mut().count(representation)?;
-        Ok(entry)
+    Err(begin(call, work, move |call, listed| match listed {
+        Ok(listed) => {
+            let stream = call.context.ports.resource::<EntryStream>(representation)?;
+            (stream.entries, stream.cookie, stream.is_last) = listed;
+            entries_then(call, representation, count_max, then)
+        }
+        Err(errno) => then(call, Err(errno)),
+    }))
+}
+
+/// `read-directory(self) -> result<directory-entry-stream, error-code>`
+pub(super) fn read_directory(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let stream = EntryStream::of(descriptor::<Wasi2>(call, 1)?);
+    let own = stream.map_err(Stop::from).and_then(|stream| call.give(stream));
+    answer::<Wasi2, _>(call, 2, own)
+}
+
+/// `read-directory-entry(self) -> result<option<directory-entry>, error-code>`
+pub(super) fn read_directory_entry(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let representation = call.representation::<EntryStream>(1)?;
+    entries_then(call, representation, 1, |call, result| {
+        let entry = result.map(|mut entries| entries.pop().map(|(ty, name)| (Wasi2::descriptor_type(ty), name)));
+        answer::<Wasi2, _>(call, 2, entry.map_err(Stop::from))
     })
 }

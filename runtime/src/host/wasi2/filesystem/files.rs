@@ -5,17 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cap_std::fs::{Metadata, MetadataExt as _};
 use rustix::fs::FileType;
-use rustix::time::Timespec;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{FileDescriptor, answer, just_on_disk, on_disk};
+use super::{Form, Wasi2, answer, descriptor, just_on_disk, on_disk};
 use crate::host::canonical::{Own, Typed};
 use crate::host::wasi::descriptors::Kind;
 use crate::host::wasi::disk::begin;
 use crate::host::wasi::files::{self, TRANSFER_BYTES_MAX, To};
 use crate::host::wasi::stat::{self, Change, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
 use crate::host::wasi::{Errno, rights};
-use crate::host::wasi2::clocks::datetime;
 use crate::host::wasi2::streams::{InputStream, OpenFile, OutputStream};
 use crate::host::{Call, Flat, Stop};
 
@@ -27,31 +25,20 @@ pub(super) const DATA_INTEGRITY_SYNC: u32 = 1 << 3;
 pub(super) const REQUESTED_WRITE_SYNC: u32 = 1 << 4;
 pub(super) const MUTATE_DIRECTORY: u32 = 1 << 5;
 
-/// `descriptor-type`: the case of a file's type.
-pub(super) const fn descriptor_type(ty: FileType) -> u8 {
-    match ty {
-        FileType::Unknown => 0,
-        FileType::BlockDevice => 1,
-        FileType::CharacterDevice => 2,
-        FileType::Directory => 3,
-        FileType::Fifo => 4,
-        FileType::Symlink => 5,
-        FileType::RegularFile => 6,
-        FileType::Socket => 7,
-    }
-}
-
-/// A `datetime`, where there is one.
-type Time = Option<(u64, u32)>;
+/// A `datetime` or `instant`: seconds and nanoseconds. Both look alike as long as there is no time before 1970.
+type Time = Option<(i64, u32)>;
 
 /// A `descriptor-stat`: type, links, size, times of access, modification and change of status.
-pub(super) type Stat = (u8, u64, u64, Time, Time, Time);
+pub(super) type Stat<F> = (<F as Form>::DescriptorType, u64, u64, Time, Time, Time);
 
 /// What is known about something on the disk.
-pub(super) fn stat_of(metadata: &Metadata) -> Stat {
-    let time = |seconds, nanoseconds| Some(datetime(Timespec { tv_sec: seconds, tv_nsec: nanoseconds }));
+pub(super) fn stat_of<F: Form>(metadata: &Metadata) -> Stat<F> {
+    let time = |seconds: i64, nanoseconds: i64| {
+        let seconds = if F::IS_BEFORE_1970 { seconds } else { seconds.max(0) };
+        Some((seconds, u32::try_from(nanoseconds).unwrap_or(0)))
+    };
     (
-        descriptor_type(FileType::from_raw_mode(metadata.mode())),
+        F::descriptor_type(FileType::from_raw_mode(metadata.mode())),
         metadata.nlink(),
         metadata.size(),
         time(metadata.atime(), metadata.atime_nsec()),
@@ -69,6 +56,12 @@ pub(super) fn hash_of(metadata: &Metadata) -> (u64, u64) {
     (hash as u64, (hash >> 64) as u64)
 }
 
+/// The file that is argument 1, for a stream; it has to have that right.
+pub(in crate::host) fn open_file<F: Form>(call: &mut Call<'_>, right: u64) -> Result<Result<OpenFile, Errno>, Stop> {
+    let file = descriptor::<F>(call, 1)?.file(right);
+    Ok(file.map(|file| OpenFile { file: Arc::clone(&file.file), _open: Arc::clone(&file.open) }))
+}
+
 /// Opens a stream on the file, which has to have that right.
 fn via_stream<T: Typed>(
     call: &mut Call<'_>,
@@ -76,10 +69,9 @@ fn via_stream<T: Typed>(
     right: u64,
     stream: impl FnOnce(OpenFile) -> Result<T, Errno>,
 ) -> Result<Flat, Stop> {
-    let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
-    let open = descriptor.file(right).map(|file| OpenFile { file: Arc::clone(&file.file), _open: Arc::clone(&file.open) });
-    let own: Result<Own, Stop> = open.and_then(stream).map_err(Stop::from).and_then(|stream| call.give(stream));
-    answer(call, index, own)
+    let stream = open_file::<Wasi2>(call, right)?.and_then(stream);
+    let own: Result<Own, Stop> = stream.map_err(Stop::from).and_then(|stream| call.give(stream));
+    answer::<Wasi2, _>(call, index, own)
 }
 
 /// `read-via-stream(self, offset) -> result<input-stream, error-code>`
@@ -100,27 +92,27 @@ pub(super) fn append_via_stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// `advise(self, offset, length, advice) -> result<_, error-code>`
-pub(super) fn advise(call: &mut Call<'_>) -> Result<Flat, Stop> {
+pub(super) fn advise<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (at, bytes, advice) = (call.args.u64(2), call.args.u64(3), call.case(4, 6)?);
-    let work = files::advise(&call.borrowed::<FileDescriptor>(1)?.0, at, bytes, advice);
-    just_on_disk(call, 5, work)
+    let work = files::advise(descriptor::<F>(call, 1)?, at, bytes, advice);
+    just_on_disk::<F>(call, 5, work)
 }
 
 /// `sync-data(self) -> result<_, error-code>`
-pub(super) fn sync_data(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = files::sync_data(&call.borrowed::<FileDescriptor>(1)?.0);
-    just_on_disk(call, 2, work)
+pub(super) fn sync_data<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = files::sync_data(descriptor::<F>(call, 1)?);
+    just_on_disk::<F>(call, 2, work)
 }
 
 /// `sync(self) -> result<_, error-code>`
-pub(super) fn sync(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = files::sync(&call.borrowed::<FileDescriptor>(1)?.0);
-    just_on_disk(call, 2, work)
+pub(super) fn sync<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = files::sync(descriptor::<F>(call, 1)?);
+    just_on_disk::<F>(call, 2, work)
 }
 
 /// `get-flags(self) -> result<descriptor-flags, error-code>`
-pub(super) fn get_flags(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
+pub(super) fn get_flags<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let descriptor = descriptor::<F>(call, 1)?;
     let has = |right: u64, flag: u32| if descriptor.base & right == 0 { 0 } else { flag };
     let opened = if let Kind::File(file) = &descriptor.kind { file.flags } else { 0 };
     let with = |flags: u16, flag: u32| if opened & flags == 0 { 0 } else { flag };
@@ -130,36 +122,35 @@ pub(super) fn get_flags(call: &mut Call<'_>) -> Result<Flat, Stop> {
         | with(FDFLAGS_SYNC, FILE_INTEGRITY_SYNC)
         | with(FDFLAGS_DSYNC, DATA_INTEGRITY_SYNC)
         | with(FDFLAGS_RSYNC, REQUESTED_WRITE_SYNC);
-    answer(call, 2, Ok(flags as u8))
+    answer::<F, _>(call, 2, Ok(flags as u8))
 }
 
 /// `get-type(self) -> result<descriptor-type, error-code>`
-pub(super) fn get_type(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let ty = match &call.borrowed::<FileDescriptor>(1)?.0.kind {
+pub(super) fn get_type<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let ty = match descriptor::<F>(call, 1)?.kind {
         Kind::File(_) => FileType::RegularFile,
         Kind::Folder(_) => FileType::Directory,
         Kind::Stream(_) => FileType::Unknown,
     };
-    answer(call, 2, Ok(descriptor_type(ty)))
+    answer::<F, _>(call, 2, Ok(F::descriptor_type(ty)))
 }
 
 /// `set-size(self, size) -> result<_, error-code>`
-pub(super) fn set_size(call: &mut Call<'_>) -> Result<Flat, Stop> {
+pub(super) fn set_size<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let bytes = call.args.u64(2);
-    let work = files::set_size(&call.borrowed::<FileDescriptor>(1)?.0, bytes);
-    just_on_disk(call, 3, work)
+    let work = files::set_size(descriptor::<F>(call, 1)?, bytes);
+    just_on_disk::<F>(call, 3, work)
 }
 
 /// The `new-timestamp`s of arguments `index` to `index + 5`: of access and of modification.
-pub(super) fn changes(call: &Call<'_>, index: usize) -> Result<Result<[Change; 2], Errno>, Stop> {
+pub(super) fn changes<F: Form>(call: &Call<'_>, index: usize) -> Result<Result<[Change; 2], Errno>, Stop> {
     let change = |index| {
         Ok::<_, Stop>(match call.case(index, 3)? {
             0 => Ok(Change::Keep),
             1 => Ok(Change::Now),
             _ => {
-                let nanoseconds = call.args.u64(index + 1).checked_mul(1_000_000_000);
-                let nanoseconds = nanoseconds.and_then(|time| time.checked_add(call.args.u32(index + 2).into()));
-                nanoseconds.map(Change::To).ok_or(Errno::OVERFLOW)
+                let (seconds, nanoseconds) = (call.args.u64(index + 1).cast_signed(), call.args.u32(index + 2));
+                if seconds < 0 && !F::IS_BEFORE_1970 { Err(Errno::OVERFLOW) } else { Change::to(seconds, nanoseconds) }
             }
         })
     };
@@ -168,17 +159,17 @@ pub(super) fn changes(call: &Call<'_>, index: usize) -> Result<Result<[Change; 2
 }
 
 /// `set-times(self, data-access-timestamp, data-modification-timestamp) -> result<_, error-code>`
-pub(super) fn set_times(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let changes = changes(call, 2)?;
-    let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
+pub(super) fn set_times<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let changes = changes::<F>(call, 2)?;
+    let descriptor = descriptor::<F>(call, 1)?;
     let work = changes.and_then(|changes| stat::set_times(descriptor, changes));
-    just_on_disk(call, 8, work)
+    just_on_disk::<F>(call, 8, work)
 }
 
 /// `read(self, length, offset) -> result<tuple<list<u8>, bool>, error-code>`: whether there is nothing from that offset on.
 pub(super) fn read(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (bytes_max, at) = (call.args.u64(2).min(TRANSFER_BYTES_MAX) as usize, call.args.u64(3));
-    let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
+    let descriptor = descriptor::<Wasi2>(call, 1)?;
     let file = descriptor.file(rights::FD_READ).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
     match file {
         Ok((file, at)) => files::read_then(call, file, Some(at), bytes_max, move |call, bytes| {
@@ -186,9 +177,9 @@ pub(super) fn read(call: &mut Call<'_>) -> Result<Flat, Stop> {
                 let is_end = bytes.is_empty() && bytes_max > 0;
                 (Bytes::from(bytes), is_end)
             });
-            answer(call, 4, result.map_err(Stop::from))
+            answer::<Wasi2, _>(call, 4, result.map_err(Stop::from))
         }),
-        Err(errno) => answer::<(Bytes, bool)>(call, 4, Err(errno.into())),
+        Err(errno) => answer::<Wasi2, (Bytes, bool)>(call, 4, Err(errno.into())),
     }
 }
 
@@ -197,28 +188,28 @@ pub(super) fn write(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let at = call.args.u64(4);
     let bytes = call.bytes(2)?;
     let bytes = bytes[..bytes.len().min(TRANSFER_BYTES_MAX as usize)].to_vec();
-    let descriptor = &call.borrowed::<FileDescriptor>(1)?.0;
+    let descriptor = descriptor::<Wasi2>(call, 1)?;
     let file = descriptor.file(rights::FD_WRITE).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
     let work = file.map(|(file, at)| move || files::write_some(&file, To::Offset(at), &bytes));
-    on_disk(call, 5, work, |_, count| Ok(count as u64))
+    on_disk::<Wasi2, _, _>(call, 5, work, |_, count| Ok(count as u64))
 }
 
 /// `stat(self) -> result<descriptor-stat, error-code>`
-pub(super) fn stat(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = stat::metadata(&call.borrowed::<FileDescriptor>(1)?.0);
-    on_disk(call, 2, work, |_, metadata| Ok(stat_of(&metadata)))
+pub(super) fn stat<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = stat::metadata(descriptor::<F>(call, 1)?);
+    on_disk::<F, _, _>(call, 2, work, |_, metadata| Ok(stat_of::<F>(&metadata)))
 }
 
 /// `metadata-hash(self) -> result<metadata-hash-value, error-code>`
-pub(super) fn metadata_hash(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = stat::metadata(&call.borrowed::<FileDescriptor>(1)?.0);
-    on_disk(call, 2, work, |_, metadata| Ok(hash_of(&metadata)))
+pub(super) fn metadata_hash<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let work = stat::metadata(descriptor::<F>(call, 1)?);
+    on_disk::<F, _, _>(call, 2, work, |_, metadata| Ok(hash_of(&metadata)))
 }
 
 /// `is-same-object(self, other: borrow<descriptor>) -> bool`
-pub(super) fn is_same_object(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let one = stat::metadata(&call.borrowed::<FileDescriptor>(1)?.0);
-    let other = stat::metadata(&call.borrowed::<FileDescriptor>(2)?.0);
+pub(super) fn is_same_object<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let one = stat::metadata(descriptor::<F>(call, 1)?);
+    let other = stat::metadata(descriptor::<F>(call, 2)?);
     let (Ok(one), Ok(other)) = (one, other) else { return Ok(Flat::from(false)) };
     let work = move || matches!((one(), other()), (Ok(one), Ok(other)) if hash_of(&one) == hash_of(&other));
     Err(begin(call, work, |_, is_same| Ok(Flat::from(is_same))))
