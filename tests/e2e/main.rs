@@ -47,6 +47,7 @@ mod replies;
 mod requests;
 mod scheduling;
 mod secrets;
+mod service;
 mod shutdown;
 mod snapshot;
 mod sockets;

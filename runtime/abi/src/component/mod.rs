@@ -31,7 +31,7 @@ use crate::types::ValType::{self, I32, I64};
 pub const CANONICAL: &str = "sledge:canonical";
 /// Where a wrapper goes on with a call that answered that it needs memory: `resume(address) -> next`. The first address is 0; each later one is where
 /// the component's realloc placed the block that was asked for. `next` is the size of the next block in its low half, its alignment in its high half; or
-/// [`RESUME_DONE`].
+/// [`RESUME_DONE`], as where nothing needs memory.
 pub const RESUME: &str = "resume";
 /// All blocks are placed and written.
 pub const RESUME_DONE: i64 = -1;

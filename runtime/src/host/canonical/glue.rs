@@ -18,10 +18,12 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, component::EXIT, &[I32], &[], Stream, exit),
 ];
 
-/// `resume(address) -> next`: goes on with a result that needs memory of the component.
+/// `resume(address) -> next`: goes on with a result that needs memory of the component, if there is one.
 fn resume(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let address = call.args.u32(0);
-    let lowering = call.context.lowering.as_mut().ok_or(ComponentTrap::NothingToResume)?;
+    let Some(lowering) = call.context.lowering.as_mut() else {
+        return Ok(Flat(component::RESUME_DONE.cast_unsigned()));
+    };
     lowering.resume(address);
     let next = lowering.next();
     if next != component::RESUME_DONE.cast_unsigned() {
