@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use wit_parser::abi::{AbiVariant, WasmType};
 use wit_parser::{Resolve, Type, TypeDefKind};
 
@@ -134,6 +135,59 @@ fn what_components_may_import_is_flat_as_wit_says() {
     let others = INTERFACES.iter().filter(|interface| !found.contains(interface.name)).map(|interface| interface.name);
     let others: Vec<_> = others.filter(|name| !name.starts_with("wasi:")).collect();
     assert!(others.is_empty() && found.len() == 16, "{others:?} {found:?}");
+}
+
+/// The WIT that the Rust bindings of that name hold, as the component in `functions/components` uses them.
+fn wit_of(bindings: &str, component: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/functions/components").join(component);
+    let mut cargo = Command::new("cargo");
+    cargo.args(["metadata", "--locked", "--format-version", "1", "--filter-platform", "wasm32-wasip2"]).current_dir(folder);
+    let output = cargo.output().expect("cargo");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let package = packages.iter().find(|package| package["name"] == bindings).expect("the bindings");
+    Path::new(package["manifest_path"].as_str().expect("a path")).with_file_name("wit")
+}
+
+/// How many streams and futures a result holds.
+fn ends_in(resolve: &Resolve, ty: &Type) -> usize {
+    let Type::Id(id) = ty else { return 0 };
+    match &resolve.types[*id].kind {
+        TypeDefKind::Stream(_) | TypeDefKind::Future(_) => 1,
+        TypeDefKind::Tuple(tuple) => tuple.types.iter().map(|ty| ends_in(resolve, ty)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn wasi_is_flat_as_the_wit_of_its_bindings_says() {
+    for (bindings, component, tracks) in [("wasip2", "http", "@0.2"), ("wasip3", "service", "@0.3")] {
+        let mut resolve = Resolve::default();
+        resolve.push_dir(wit_of(bindings, component)).unwrap_or_else(|error| panic!("{bindings}: {error:?}"));
+        let interfaces: BTreeMap<String, _> =
+            resolve.interfaces.iter().map(|(id, interface)| (component::track(&resolve.id_of(id).expect("a name")), interface)).collect();
+        let offered = INTERFACES.iter().filter(|offered| offered.name.starts_with("wasi:") && offered.name.ends_with(tracks));
+        let mut compared = 0;
+        for offered in offered {
+            // Behind a gate, which the bindings do not open.
+            let Some(interface) = interfaces.get(offered.name) else { continue };
+            for function in offered.functions {
+                let name = format!("{} {}", offered.name, function.name);
+                let Some(wanted) = interface.functions.get(function.name) else { continue };
+                let signature = resolve.wasm_signature(AbiVariant::GuestImport, wanted);
+                assert!(!signature.indirect_params, "{name}");
+                let types = (core(&signature.params), core(&signature.results));
+                assert_eq!((function.params.to_vec(), function.results.to_vec()), types, "{name}");
+                let ends = wanted.result.map_or(0, |ty| ends_in(&resolve, &ty));
+                assert_eq!(function.ends as usize, ends, "{name}");
+                compared += 1;
+            }
+            let missing: Vec<_> = interface.functions.keys().filter(|name| component::function(offered.name, name).is_none()).collect();
+            assert!(missing.is_empty(), "{}: {missing:?}", offered.name);
+        }
+        assert!(compared > 100, "{bindings}: {compared}");
+    }
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_service_waits_for_its_client() {
     // Others are served while it waits.
     assert_eq!(ask(&server, "hello", "").status, 200);
     drop(raw);
-    server.wait_for_log("the client is gone");
+    server.wait_for_log("reason=\"client_gone\"");
     let all = ask(&server, "fill:8000000", "").body;
     assert!(all.len() == 8_000_000 && all.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8), "{}", all.len());
     server.stop();

@@ -120,11 +120,16 @@ async fn copy(mut from: StreamReader<u8>, mut to: StreamWriter<u8>) -> usize {
     }
 }
 
+/// Headers that name a field which may come behind the body.
+fn with_trailer() -> Fields {
+    Fields::from_list(&[("trailer".to_owned(), b"x-sum".to_vec())]).expect("headers")
+}
+
 /// The body goes back piece by piece, and its trailers behind it.
 fn echo(request: Request) -> Response {
     let (body, trailers) = Request::consume_body(request, accepted());
     let (writer, reader) = wit_stream::new();
-    let (response, _sent) = Response::new(Fields::new(), Some(reader), trailers);
+    let (response, _sent) = Response::new(with_trailer(), Some(reader), trailers);
     spawn_local(async move {
         copy(body, writer).await;
     });
@@ -134,7 +139,7 @@ fn echo(request: Request) -> Response {
 /// The body goes back without having been seen.
 fn pass(request: Request) -> Response {
     let (body, trailers) = Request::consume_body(request, accepted());
-    Response::new(Fields::new(), Some(body), trailers).0
+    Response::new(with_trailer(), Some(body), trailers).0
 }
 
 /// Reads the body and its trailers, and says how much there was in trailers of its own.
