@@ -11,7 +11,7 @@ pub(in crate::host) mod http;
 mod keyvalue;
 mod poll;
 mod random;
-mod sockets;
+pub(in crate::host) mod sockets;
 pub(in crate::host) mod streams;
 #[cfg(test)]
 mod tests;

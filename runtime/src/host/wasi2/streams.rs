@@ -107,6 +107,12 @@ pub(in crate::host) enum OutputStream {
 }
 
 impl Resource for InputStream {
+    fn dropped(&mut self) {
+        if let InputStream::Socket(connection) = self {
+            connection.drop_reader();
+        }
+    }
+
     fn memory_bytes(&self) -> usize {
         if let InputStream::Response(arriving) = self { arriving.memory_bytes() } else { 0 }
     }

@@ -12,7 +12,7 @@ use crate::host::{Call, Stop};
 /// An `ip-address-family`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Family {
+pub(in crate::host) enum Family {
     Ipv4,
     Ipv6,
 }
@@ -21,7 +21,7 @@ enums! { Family }
 
 impl Family {
     /// The system's number of it.
-    pub(super) const fn system(self) -> AddressFamily {
+    pub(in crate::host) const fn system(self) -> AddressFamily {
         match self {
             Family::Ipv4 => AddressFamily::INET,
             Family::Ipv6 => AddressFamily::INET6,
@@ -32,7 +32,7 @@ impl Family {
     ///
     /// # Errors
     /// `invalid-argument` for another one's.
-    pub(super) fn check(self, address: SocketAddr) -> Result<(), ErrorCode> {
+    pub(in crate::host) fn check(self, address: SocketAddr) -> Result<(), ErrorCode> {
         let is_valid = match address {
             SocketAddr::V4(_) => self == Family::Ipv4,
             SocketAddr::V6(address) => self == Family::Ipv6 && !holds_ipv4(*address.ip()),
@@ -44,7 +44,7 @@ impl Family {
     ///
     /// # Errors
     /// `invalid-argument` for another family's address, and for one that is not known in full.
-    pub(super) fn check_remote(self, address: SocketAddr) -> Result<(), ErrorCode> {
+    pub(in crate::host) fn check_remote(self, address: SocketAddr) -> Result<(), ErrorCode> {
         self.check(address)?;
         if address.ip().is_unspecified() || address.port() == 0 { Err(ErrorCode::InvalidArgument) } else { Ok(()) }
     }
@@ -56,7 +56,7 @@ fn holds_ipv4(address: Ipv6Addr) -> bool {
 }
 
 /// Whether an address stands for one machine.
-pub(super) fn is_unicast(address: SocketAddr) -> bool {
+pub(in crate::host) fn is_unicast(address: SocketAddr) -> bool {
     match address.ip() {
         IpAddr::V4(address) => !address.is_multicast() && !address.is_broadcast(),
         IpAddr::V6(address) => !address.is_multicast(),
@@ -67,13 +67,13 @@ pub(super) fn is_unicast(address: SocketAddr) -> bool {
 ///
 /// # Errors
 /// `unknown` where it is none of IPv4 or IPv6.
-pub(super) fn said(address: SocketAddrAny) -> Result<SocketAddr, ErrorCode> {
+pub(in crate::host) fn said(address: SocketAddrAny) -> Result<SocketAddr, ErrorCode> {
     SocketAddr::try_from(address).map_err(|_| ErrorCode::Unknown)
 }
 
 /// An `ip-socket-address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address(pub(super) SocketAddr);
+pub(in crate::host) struct Address(pub(in crate::host) SocketAddr);
 
 /// Where what a case of it holds begins.
 const PAYLOAD: u32 = 4;
@@ -129,7 +129,7 @@ impl Lift for Address {
 
 /// An `ip-address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ip(pub(super) IpAddr);
+pub(in crate::host) struct Ip(pub(in crate::host) IpAddr);
 
 impl Lower for Ip {
     const SIZE: u32 = 18;
@@ -155,7 +155,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// A trap, when it is none.
-    pub(super) fn family(&self, index: usize) -> Result<Family, Stop> {
+    pub(in crate::host) fn family(&self, index: usize) -> Result<Family, Stop> {
         Ok(if self.case(index, 2)? == 0 { Family::Ipv4 } else { Family::Ipv6 })
     }
 
@@ -163,7 +163,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// A trap, when it is none.
-    pub(super) fn address(&self, index: usize) -> Result<SocketAddr, Stop> {
+    pub(in crate::host) fn address(&self, index: usize) -> Result<SocketAddr, Stop> {
         let field = |offset| self.args.u32(index + offset);
         // The canonical ABI takes the low bits of what is flat.
         let port = field(1) as u16;

@@ -28,18 +28,45 @@ const BUFFER_SHARE: usize = 4;
 pub(in crate::host) struct Connection {
     watched: Arc<Watched>,
     /// The other end. The kernel forgets it when both ends are done.
-    pub(super) remote: SocketAddr,
+    pub(in crate::host) remote: SocketAddr,
     /// Whether nothing is received any more: the end was read, or the component said so, where the kernel would go on.
     is_read_closed: AtomicBool,
     is_write_closed: AtomicBool,
-    /// How many of its socket and its output stream the component has.
+    /// How many of its socket and its output stream the component has; the socket only as long as it may write.
     writers: AtomicU8,
+    /// Whether nothing is received any more when the component drops its input stream.
+    ends_with_input: AtomicBool,
 }
 
 impl Connection {
-    pub(super) const fn new(watched: Arc<Watched>, remote: SocketAddr) -> Connection {
-        let (is_read_closed, is_write_closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        Connection { watched, remote, is_read_closed, is_write_closed, writers: AtomicU8::new(2) }
+    /// One whose only writer is its socket.
+    pub(in crate::host) const fn new(watched: Arc<Watched>, remote: SocketAddr) -> Connection {
+        Connection {
+            watched,
+            remote,
+            is_read_closed: AtomicBool::new(false),
+            is_write_closed: AtomicBool::new(false),
+            writers: AtomicU8::new(1),
+            ends_with_input: AtomicBool::new(false),
+        }
+    }
+
+    /// The component has an output stream beside the socket.
+    pub(in crate::host) fn add_writer(&self) {
+        self.writers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nothing is received any more when the component drops its input stream.
+    pub(in crate::host) fn end_with_input(&self) {
+        self.ends_with_input.store(true, Ordering::Relaxed);
+    }
+
+    /// The component has dropped its input stream.
+    pub(in crate::host) fn drop_reader(&self) {
+        if self.ends_with_input.load(Ordering::Relaxed) {
+            // A connection that has failed has ended anyway.
+            let _ = self.shutdown(true, false);
+        }
     }
 
     /// The component has dropped its socket or its output stream. Without both it can neither write nor say that it will not, so the peer is told, even
@@ -55,7 +82,7 @@ impl Connection {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn shutdown(&self, receive: bool, send: bool) -> Result<(), ErrorCode> {
+    pub(in crate::host) fn shutdown(&self, receive: bool, send: bool) -> Result<(), ErrorCode> {
         let how = match (receive, send) {
             (true, true) => Shutdown::Both,
             (true, false) => Shutdown::Read,
@@ -157,4 +184,22 @@ pub(in crate::host) fn send_then(
         }
     }
     then(call, Ok(()))
+}
+
+/// Writes what the kernel takes at once of so many bytes of the component to a connection that is the stream with that representation, and goes on with how many these
+/// were. As long as it waits, it has written none.
+pub(in crate::host) fn send_some_then(
+    call: &mut Call<'_>,
+    representation: u32,
+    connection: Arc<Connection>,
+    address: u64,
+    length: usize,
+    then: impl FnOnce(&mut Call<'_>, Result<usize, Fault>) -> Result<Flat, Stop> + Send + 'static,
+) -> Result<Flat, Stop> {
+    match connection.write(Content::Guest(address).rest(call.memory.as_ref(), 0, length)?) {
+        Ok(0) if length > 0 => Err(call.until_ready(&[Subject::Of(representation)], move |call| {
+            send_some_then(call, representation, connection, address, length, then)
+        })),
+        result => then(call, result),
+    }
 }

@@ -25,9 +25,9 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 /// Datagrams that one call gives or takes.
 const DATAGRAMS_MAX: usize = 16;
 /// Datagrams that one call drops before it gives up.
-const DROPPED_MAX: usize = 64;
+pub(in crate::host) const DROPPED_MAX: usize = 64;
 /// The largest datagram.
-const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+pub(in crate::host) const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
     /// Where this thread receives a datagram before its length is known.
@@ -59,7 +59,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 
 /// An `incoming-datagram-stream`.
 #[derive(Debug)]
-pub(super) struct IncomingDatagramStream(pub(super) Arc<Association>);
+pub(in crate::host) struct IncomingDatagramStream(pub(in crate::host) Arc<Association>);
 
 impl Resource for IncomingDatagramStream {
     fn is_ready(&mut self, look: &mut Look<'_>) -> Result<bool, Stop> {
@@ -73,14 +73,14 @@ impl Typed for IncomingDatagramStream {
 
 /// An `outgoing-datagram-stream`.
 #[derive(Debug)]
-pub(super) struct OutgoingDatagramStream {
+pub(in crate::host) struct OutgoingDatagramStream {
     association: Arc<Association>,
     /// Datagrams of the next call, as `check-send` has said; none where it was not called.
     permitted: usize,
 }
 
 impl OutgoingDatagramStream {
-    pub(super) const fn new(association: Arc<Association>) -> OutgoingDatagramStream {
+    pub(in crate::host) const fn new(association: Arc<Association>) -> OutgoingDatagramStream {
         OutgoingDatagramStream { association, permitted: 0 }
     }
 }
@@ -96,7 +96,10 @@ impl Typed for OutgoingDatagramStream {
 }
 
 /// Receives a datagram; none where there is none.
-fn receive_one(association: &Association) -> Result<Option<(Bytes, SocketAddr)>, ErrorCode> {
+///
+/// # Errors
+/// What the system says.
+pub(in crate::host) fn receive_one(association: &Association) -> Result<Option<(Bytes, SocketAddr)>, ErrorCode> {
     BUFFER.with_borrow_mut(|buffer| {
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
         match recvfrom(&*association.watched, &mut buffer[..], RecvFlags::empty()) {
@@ -105,6 +108,15 @@ fn receive_one(association: &Association) -> Result<Option<(Bytes, SocketAddr)>,
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    })
+}
+
+/// Whether the component gets datagrams from there.
+pub(in crate::host) fn is_known(call: &mut Call<'_>, association: &Association, address: SocketAddr) -> Result<bool, Stop> {
+    Ok(match association.remote {
+        // The kernel lets through what it had queued before it was told of the peer.
+        Some(remote) => (remote.ip(), remote.port()) == (address.ip(), address.port()),
+        None => association.is_open || call.context.ports.sockets()?.is_some_and(|reach| reach.reaches(address)),
     })
 }
 
@@ -121,12 +133,7 @@ fn receive(call: &mut Call<'_>) -> Result<Flat, Stop> {
     while received.len() < wanted && dropped < DROPPED_MAX {
         match receive_one(&association) {
             Ok(Some((bytes, address))) => {
-                let is_known = match association.remote {
-                    // The kernel lets through what it had queued before it was told of the peer.
-                    Some(remote) => (remote.ip(), remote.port()) == (address.ip(), address.port()),
-                    None => association.is_open || call.context.ports.sockets()?.is_some_and(|reach| reach.reaches(address)),
-                };
-                if is_known {
+                if is_known(call, &association, address)? {
                     received.push((bytes, Address(address)));
                 } else {
                     dropped += 1;
@@ -188,20 +195,9 @@ fn send_one(
     association: &Association,
     ((at, length), address): Outgoing,
 ) -> Result<Result<bool, ErrorCode>, Stop> {
-    let to = match (association.remote, address) {
-        (Some(_), None) => None,
-        (Some(remote), Some(Address(address))) if remote == address => None,
-        (None, Some(Address(address))) => {
-            let allowed = match association.family.check_remote(address) {
-                Ok(()) => reaches(call, address)?,
-                error => error,
-            };
-            if let Err(code) = allowed {
-                return Ok(Err(code));
-            }
-            Some(address)
-        }
-        (Some(_), Some(_)) | (None, None) => return Ok(Err(ErrorCode::InvalidArgument)),
+    let to = match receiver(call, association, address.map(|Address(address)| address))? {
+        Ok(to) => to,
+        Err(code) => return Ok(Err(code)),
     };
     if length as usize > DATAGRAM_BYTES_MAX {
         return Ok(Err(ErrorCode::DatagramTooLarge));
@@ -209,13 +205,38 @@ fn send_one(
     let memory = call.memory.as_ref().ok_or(ComponentTrap::OutOfBounds)?;
     // The kernel reads from our buffer, never from the guest's memory.
     let bytes = memory.slice(at.into(), length.into()).map_err(|_| ComponentTrap::OutOfBounds)?.to_vec();
+    Ok(send_bytes(association, &bytes, to))
+}
+
+/// Where a datagram goes that is to go there: none for the peer with which the socket is associated.
+pub(in crate::host) fn receiver(
+    call: &mut Call<'_>,
+    association: &Association,
+    address: Option<SocketAddr>,
+) -> Result<Result<Option<SocketAddr>, ErrorCode>, Stop> {
+    Ok(match (association.remote, address) {
+        (Some(_), None) => Ok(None),
+        (Some(remote), Some(address)) if remote == address => Ok(None),
+        (None, Some(address)) => match association.family.check_remote(address) {
+            Ok(()) => reaches(call, address)?.map(|()| Some(address)),
+            Err(code) => Err(code),
+        },
+        (Some(_), Some(_)) | (None, None) => Err(ErrorCode::InvalidArgument),
+    })
+}
+
+/// Sends a datagram to where it goes; false where that would have to wait.
+///
+/// # Errors
+/// What the system says.
+pub(in crate::host) fn send_bytes(association: &Association, bytes: &[u8], to: Option<SocketAddr>) -> Result<bool, ErrorCode> {
     let sent = match to {
-        Some(address) => sendto(&*association.watched, &bytes, SendFlags::NOSIGNAL, &address),
-        None => send_connected(&*association.watched, &bytes, SendFlags::NOSIGNAL),
+        Some(address) => sendto(&*association.watched, bytes, SendFlags::NOSIGNAL, &address),
+        None => send_connected(&*association.watched, bytes, SendFlags::NOSIGNAL),
     };
-    Ok(match sent {
+    match sent {
         Ok(_) => Ok(true),
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
-    })
+    }
 }

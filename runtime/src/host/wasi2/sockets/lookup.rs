@@ -69,7 +69,7 @@ impl Resource for ResolveAddressStream {
         let State::Asked(Task(task)) = &mut self.state else { return Ok(true) };
         let Poll::Ready(answer) = Pin::new(task).poll(&mut look.context()) else { return Ok(false) };
         self.state = match answer {
-            Ok(Ok(found)) => State::Known(distinct(&found)),
+            Ok(Ok(found)) => State::Known(distinct(&found).into()),
             Ok(Err(error)) => State::Failed(lookup_error(&error)),
             Err(_) => State::Failed(ErrorCode::TemporaryResolverFailure),
         };
@@ -82,18 +82,18 @@ impl Typed for ResolveAddressStream {
 }
 
 /// Each address once, in their order.
-fn distinct(found: &[SocketAddr]) -> VecDeque<IpAddr> {
-    let mut addresses = VecDeque::new();
+pub(in crate::host) fn distinct(found: &[SocketAddr]) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
     for address in found.iter().map(|found| found.ip().to_canonical()) {
         if addresses.len() < ADDRESSES_MAX && !addresses.contains(&address) {
-            addresses.push_back(address);
+            addresses.push(address);
         }
     }
     addresses
 }
 
 /// Why there are no addresses. The standard library keeps only what the system's library says of it, in words.
-fn lookup_error(error: &io::Error) -> ErrorCode {
+pub(in crate::host) fn lookup_error(error: &io::Error) -> ErrorCode {
     let words = error.to_string();
     if words.contains("Temporary failure") {
         ErrorCode::TemporaryResolverFailure
@@ -122,30 +122,54 @@ fn ascii(name: &str) -> Result<Cow<'_, str>, ErrorCode> {
     if labels.len() > 253 || !labels.split('.').all(is_label) { Err(ErrorCode::InvalidArgument) } else { Ok(ascii) }
 }
 
+/// What is looked up.
+#[derive(Debug)]
+pub(in crate::host) enum Question {
+    /// An address, which is its own answer.
+    Address(IpAddr),
+    /// A name that may be looked up.
+    Name(Arc<str>),
+}
+
+/// The name that is argument `index` and the next, if it may be looked up, and that the lookup is one of the invocation's.
+pub(in crate::host) fn question(call: &mut Call<'_>, index: usize) -> Result<Result<(Question, Arc<()>), ErrorCode>, Stop> {
+    let Some(name) = call.text_within(index, NAME_BYTES_MAX)?.map(str::to_owned) else {
+        return Ok(Err(ErrorCode::InvalidArgument));
+    };
+    let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
+    let Some(share) = reach.look_up() else { return Ok(Err(ErrorCode::OutOfMemory)) };
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(Ok((Question::Address(address.to_canonical()), share)));
+    }
+    let name: Arc<str> = match ascii(&name) {
+        Ok(name) => name.into(),
+        Err(code) => return Ok(Err(code)),
+    };
+    if !reach.may_look_up(&name) {
+        call.say(Level::WARN, &format!("wasi:sockets: {name} is not in the function's `socket_hosts`"))?;
+        return Ok(Err(ErrorCode::AccessDenied));
+    }
+    Ok(Ok((Question::Name(name), share)))
+}
+
 /// What `resolve-addresses` gives.
 type Asked = Result<Own, ErrorCode>;
 
 /// `resolve-addresses(network: borrow<network>, name: string) -> result<resolve-address-stream, error-code>`
 fn resolve_addresses(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.borrowed::<Network>(1)?;
-    let Some(name) = call.text_within(2, NAME_BYTES_MAX)?.map(str::to_owned) else {
-        return call.lower::<Asked>(4, Err(ErrorCode::InvalidArgument));
-    };
-    let Some(reach) = call.context.ports.sockets()? else { return call.lower::<Asked>(4, Err(ErrorCode::AccessDenied)) };
-    let Some(share) = reach.look_up() else { return call.lower::<Asked>(4, Err(ErrorCode::OutOfMemory)) };
-    if let Ok(address) = name.parse::<IpAddr>() {
-        let state = State::Known(VecDeque::from([address.to_canonical()]));
-        let own = call.give(ResolveAddressStream { state, name: None, _share: share })?;
-        return call.lower::<Asked>(4, Ok(own));
-    }
-    let name: Arc<str> = match ascii(&name) {
-        Ok(name) => name.into(),
+    let (question, share) = match question(call, 2)? {
+        Ok(question) => question,
         Err(code) => return call.lower::<Asked>(4, Err(code)),
     };
-    if !reach.may_look_up(&name) {
-        call.say(Level::WARN, &format!("wasi:sockets: {name} is not in the function's `socket_hosts`"))?;
-        return call.lower::<Asked>(4, Err(ErrorCode::AccessDenied));
-    }
+    let name = match question {
+        Question::Address(address) => {
+            let state = State::Known(VecDeque::from([address]));
+            let own = call.give(ResolveAddressStream { state, name: None, _share: share })?;
+            return call.lower::<Asked>(4, Ok(own));
+        }
+        Question::Name(name) => name,
+    };
     let asked = Arc::clone(&name);
     // Begun where the runtime is at hand; from there it goes on by itself.
     let begin = async move { Task(tokio::spawn(async move { addresses(&asked, 0).await })) };

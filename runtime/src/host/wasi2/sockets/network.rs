@@ -16,7 +16,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 
 /// A `network`.
 #[derive(Debug)]
-pub(super) struct Network;
+pub(in crate::host) struct Network;
 
 impl Resource for Network {}
 

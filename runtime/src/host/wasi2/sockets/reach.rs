@@ -1,23 +1,23 @@
 //! What the sockets of one invocation may reach: what the configuration says, and the addresses to which its lookups of listed names led.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use super::ErrorCode;
 use crate::host::wasi::descriptors::Open;
 use crate::upstream::SocketPolicy;
 
 /// Sockets of one invocation.
-pub(super) const SOCKETS_MAX: usize = 128;
+pub(in crate::host) const SOCKETS_MAX: usize = 128;
 /// Lookups of one invocation whose streams it has not dropped.
-pub(super) const LOOKUPS_MAX: usize = 16;
+pub(in crate::host) const LOOKUPS_MAX: usize = 16;
 /// Addresses of names that are kept for one invocation; the oldest go first.
 const LEARNED_MAX: usize = 256;
 
 /// That a socket of the system is open: it counts among the invocation's and among all, and so does what the kernel keeps for it.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(in crate::host) struct Share {
     _open: Open,
     all: Arc<AtomicUsize>,
     /// Its part of all bytes.
@@ -25,9 +25,19 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// Counts so many bytes beside its own.
+    pub(in crate::host) fn keep(&self, bytes: usize) {
+        // Relaxed, as below: counts, with which nothing else is published.
+        self.all.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// No longer counts these.
+    pub(in crate::host) fn release(&self, bytes: usize) {
+        self.all.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Counts so many bytes for it from now on.
-    pub(super) fn count(&self, bytes: usize) {
-        // Relaxed: counts, with which nothing else is published.
+    pub(in crate::host) fn count(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
         self.all.fetch_add(bytes, Ordering::Relaxed);
         self.all.fetch_sub(before, Ordering::Relaxed);
@@ -37,6 +47,26 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.count(0);
+    }
+}
+
+/// Counts sockets of an invocation.
+#[derive(Debug)]
+pub(in crate::host) struct Door(Weak<AtomicUsize>);
+
+impl Door {
+    /// Counts one more.
+    ///
+    /// # Errors
+    /// `new-socket-limit` where the invocation, or all of them together, have as many as they may.
+    pub(in crate::host) fn open(&self) -> Result<Share, ErrorCode> {
+        let all = self.0.upgrade().ok_or(ErrorCode::NewSocketLimit)?;
+        // One is that of `Reach`, another this one.
+        if Arc::strong_count(&all) > SOCKETS_MAX + 1 {
+            return Err(ErrorCode::NewSocketLimit);
+        }
+        let open = Open::take(None).map_err(|_| ErrorCode::NewSocketLimit)?;
+        Ok(Share { _open: open, all, bytes: AtomicUsize::new(0) })
     }
 }
 
@@ -58,24 +88,24 @@ impl Reach {
     }
 
     /// Whether a socket may connect or send to that address.
-    pub(super) fn reaches(&self, address: SocketAddr) -> bool {
+    pub(in crate::host) fn reaches(&self, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
         let names = self.learned.iter().filter(|(known, _)| *known == ip).map(|(_, name)| &**name);
         self.policy.reaches(address, names)
     }
 
     /// Whether others may reach a socket at that address.
-    pub(super) fn may_listen(&self, address: SocketAddr) -> bool {
+    pub(in crate::host) fn may_listen(&self, address: SocketAddr) -> bool {
         self.policy.may_listen(address)
     }
 
     /// Whether a name may be looked up.
-    pub(super) fn may_look_up(&self, name: &str) -> bool {
+    pub(in crate::host) fn may_look_up(&self, name: &str) -> bool {
         self.policy.may_look_up(name)
     }
 
     /// A name led to that address.
-    pub(super) fn learn(&mut self, name: &Arc<str>, address: IpAddr) {
+    pub(in crate::host) fn learn(&mut self, name: &Arc<str>, address: IpAddr) {
         let address = address.to_canonical();
         if self.learned.iter().any(|(known, other)| *known == address && other == name) {
             return;
@@ -90,13 +120,13 @@ impl Reach {
     ///
     /// # Errors
     /// `new-socket-limit` where the invocation, or all of them together, have as many as they may.
-    pub(super) fn open(&self) -> Result<Share, ErrorCode> {
-        // One is its own.
-        if Arc::strong_count(&self.sockets) > SOCKETS_MAX {
-            return Err(ErrorCode::NewSocketLimit);
-        }
-        let open = Open::take(None).map_err(|_| ErrorCode::NewSocketLimit)?;
-        Ok(Share { _open: open, all: Arc::clone(&self.sockets), bytes: AtomicUsize::new(0) })
+    pub(in crate::host) fn open(&self) -> Result<Share, ErrorCode> {
+        self.door().open()
+    }
+
+    /// What counts sockets that come by themselves.
+    pub(in crate::host) fn door(&self) -> Door {
+        Door(Arc::downgrade(&self.sockets))
     }
 
     /// Bytes that the kernel keeps for the sockets: about.
@@ -105,7 +135,7 @@ impl Reach {
     }
 
     /// Counts one more lookup, for as long as the share is kept; none where there are as many as there may be.
-    pub(super) fn look_up(&self) -> Option<Arc<()>> {
+    pub(in crate::host) fn look_up(&self) -> Option<Arc<()>> {
         let share = Arc::clone(&self.lookups);
         // One is its own, another this one.
         (Arc::strong_count(&share) <= LOOKUPS_MAX + 1).then_some(share)

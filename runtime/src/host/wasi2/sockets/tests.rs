@@ -20,18 +20,19 @@ const UDP: &str = "wasi:sockets/udp@0.2";
 const LOOKUP: &str = "wasi:sockets/ip-name-lookup@0.2";
 const STREAMS: &str = "wasi:io/streams@0.2";
 /// Where results go.
-const RESULT: u64 = 16;
+pub(in crate::host) const RESULT: u64 = 16;
 /// Where blocks of results go.
 const ROOM: u32 = 0x1_0000;
 
-fn world(hosts: &[&str], listen: &[&str]) -> World {
+/// An invocation whose sockets may go and be there.
+pub(in crate::host) fn world(hosts: &[&str], listen: &[&str]) -> World {
     let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>();
     let sockets = SocketPolicy::new(&list(hosts), &list(listen)).unwrap().map(Arc::new);
     World::new(Body::default(), Process { sockets, ..Process::default() })
 }
 
 /// The flat form of an address of IPv4.
-fn flat(address: SocketAddr) -> Vec<u64> {
+pub(in crate::host) fn flat(address: SocketAddr) -> Vec<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address}") };
     let octets = address.ip().octets().map(u64::from);
     let mut flat = vec![0, address.port().into()];
@@ -40,19 +41,21 @@ fn flat(address: SocketAddr) -> Vec<u64> {
     flat
 }
 
-fn local(port: u16) -> SocketAddr {
+/// An address of this machine.
+pub(in crate::host) fn local(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 impl World {
-    fn perform(&mut self, module: &str, name: &str, args: &[u64]) -> Result<u64, Stop> {
+    /// Calls a function.
+    pub(in crate::host) fn perform(&mut self, module: &str, name: &str, args: &[u64]) -> Result<u64, Stop> {
         let found = offered_to_components().find(|function| function.module == module && function.name == name);
         let function = found.unwrap_or_else(|| panic!("{module} {name}"));
         self.call(function, args, ROOM).map(|flat| flat.0)
     }
 
     /// Calls a function with a result at [`RESULT`]; the case of its error, which is at `payload`.
-    fn result(&mut self, module: &str, name: &str, args: &[u64], payload: u64) -> Result<(), u8> {
+    pub(in crate::host) fn result(&mut self, module: &str, name: &str, args: &[u64], payload: u64) -> Result<(), u8> {
         let args: Vec<u64> = args.iter().copied().chain([RESULT]).collect();
         self.perform(module, name, &args).unwrap_or_else(|stop| panic!("{name}: {stop:?}"));
         if self.bytes(RESULT, 1)[0] == 0 { Ok(()) } else { Err(self.bytes(RESULT + payload, 1)[0]) }
@@ -88,7 +91,8 @@ impl World {
         self.result(module, &format!("[method]{resource}.finish-bind"), &[socket], 1)
     }
 
-    fn drop_handle(&mut self, handle: u64) {
+    /// Drops a handle as its wrapper does, but for the table's entry.
+    pub(in crate::host) fn drop_handle(&mut self, handle: u64) {
         let representation = self.representation(handle as u32);
         self.glue("drop", representation).unwrap();
     }

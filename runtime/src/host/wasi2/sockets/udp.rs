@@ -1,5 +1,6 @@
 //! `udp-socket`: an address, and the peer that it is associated with, if any. What is sent and received goes through [`datagrams`](super::datagrams).
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::socket::{
     Binding, Socket, SocketResource, address_family, finish_bind, local_address, open, reaches, start_bind, watched_then,
 };
 use super::watched::Watched;
-use super::{ErrorCode, UDP};
+use super::{ErrorCode, Form, UDP, Wasi2, answer};
 use crate::host::Effect::{External, Stream};
 use crate::host::canonical::{Own, Resource, Typed, canonical, number};
 use crate::host::wasi2::streams::subscribe;
@@ -23,16 +24,16 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// The interfaces, but for streams and options.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
-    canonical("wasi:sockets/udp-create-socket@0.2", "create-udp-socket", &[I32, I32, I32], &[], External, create),
+    canonical("wasi:sockets/udp-create-socket@0.2", "create-udp-socket", &[I32, I32, I32], &[], External, create::<Wasi2>),
     canonical(
         UDP,
         "[method]udp-socket.start-bind",
         &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
         &[],
         External,
-        start_bind::<UdpSocket>,
+        start_bind::<UdpSocket<Wasi2>>,
     ),
-    canonical(UDP, "[method]udp-socket.finish-bind", &[I32, I32, I32], &[], External, finish_bind::<UdpSocket>),
+    canonical(UDP, "[method]udp-socket.finish-bind", &[I32, I32, I32], &[], External, finish_bind::<UdpSocket<Wasi2>>),
     canonical(
         UDP,
         "[method]udp-socket.stream",
@@ -41,29 +42,33 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
         External,
         stream,
     ),
-    canonical(UDP, "[method]udp-socket.local-address", &[I32, I32, I32], &[], Stream, local_address::<UdpSocket>),
-    canonical(UDP, "[method]udp-socket.remote-address", &[I32, I32, I32], &[], Stream, remote_address),
-    canonical(UDP, "[method]udp-socket.address-family", &[I32, I32], &[I32], Stream, address_family::<UdpSocket>),
-    canonical(UDP, "[method]udp-socket.subscribe", &[I32, I32], &[I32], Stream, subscribe::<UdpSocket>),
+    canonical(UDP, "[method]udp-socket.local-address", &[I32, I32, I32], &[], Stream, local_address::<UdpSocket<Wasi2>>),
+    canonical(UDP, "[method]udp-socket.remote-address", &[I32, I32, I32], &[], Stream, remote_address::<Wasi2>),
+    canonical(UDP, "[method]udp-socket.address-family", &[I32, I32], &[I32], Stream, address_family::<UdpSocket<Wasi2>>),
+    canonical(UDP, "[method]udp-socket.subscribe", &[I32, I32], &[I32], Stream, subscribe::<UdpSocket<Wasi2>>),
 ];
 
-/// A `udp-socket`. What waits for it waits for its streams, so it is always ready itself.
+/// A `udp-socket`, in a version's form. What waits for it waits for its streams, so it is always ready itself.
 #[derive(Debug)]
-pub(super) struct UdpSocket {
-    socket: Socket,
-    /// What its streams have in common, once there are any.
-    association: Option<Arc<Association>>,
+pub(in crate::host) struct UdpSocket<F> {
+    /// What it has in common with those of TCP.
+    pub(in crate::host) socket: Socket,
+    /// What it receives from and sends to, once that is used.
+    pub(in crate::host) association: Option<Arc<Association>>,
+    form: PhantomData<fn() -> F>,
 }
 
-/// What the two streams of a socket have in common.
+/// What the two streams of a socket have in common, or what uses it without streams.
 #[derive(Debug)]
-pub(super) struct Association {
-    pub(super) watched: Arc<Watched>,
-    pub(super) family: Family,
+pub(in crate::host) struct Association {
+    /// Its socket.
+    pub(in crate::host) watched: Arc<Watched>,
+    /// Its socket's.
+    pub(in crate::host) family: Family,
     /// The only one that is sent to and received from, if it is only one.
-    pub(super) remote: Option<SocketAddr>,
+    pub(in crate::host) remote: Option<SocketAddr>,
     /// Whether all datagrams are received where there is no peer, not only those from where the function may send.
-    pub(super) is_open: bool,
+    pub(in crate::host) is_open: bool,
     /// Whether the socket has made no other since.
     is_current: AtomicBool,
 }
@@ -73,19 +78,20 @@ impl Association {
     ///
     /// # Errors
     /// `invalid-state` where the socket has others by now.
-    pub(super) fn check(&self) -> Result<(), ErrorCode> {
+    pub(in crate::host) fn check(&self) -> Result<(), ErrorCode> {
         // Relaxed: one guest, which does one thing after the other.
         if self.is_current.load(Ordering::Relaxed) { Ok(()) } else { Err(ErrorCode::InvalidState) }
     }
 }
 
-impl Resource for UdpSocket {}
+impl<F: Form> Resource for UdpSocket<F> {}
 
-impl Typed for UdpSocket {
-    const NUMBER: u32 = number(UDP, "udp-socket");
+impl<F: Form> Typed for UdpSocket<F> {
+    const NUMBER: u32 = number(F::UDP, "udp-socket");
 }
 
-impl SocketResource for UdpSocket {
+impl<F: Form> SocketResource for UdpSocket<F> {
+    type Form = F;
     const IS_UNICAST: bool = false;
 
     fn socket(&mut self) -> &mut Socket {
@@ -93,7 +99,7 @@ impl SocketResource for UdpSocket {
     }
 }
 
-impl UdpSocket {
+impl<F: Form> UdpSocket<F> {
     /// Whether it may have streams to that address, as far as its state and the address say.
     fn check_stream(&self, remote: Option<SocketAddr>) -> Result<(), ErrorCode> {
         if !matches!(self.socket.binding, Binding::Bound { .. }) {
@@ -103,7 +109,14 @@ impl UdpSocket {
     }
 
     /// Associates it with an address, or with none.
-    fn associate(&mut self, watched: Arc<Watched>, remote: Option<SocketAddr>) -> Result<Arc<Association>, ErrorCode> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(in crate::host) fn associate(
+        &mut self,
+        watched: Arc<Watched>,
+        remote: Option<SocketAddr>,
+    ) -> Result<Arc<Association>, ErrorCode> {
         let before = self.association.take();
         if let Some(before) = &before {
             before.is_current.store(false, Ordering::Relaxed);
@@ -138,13 +151,13 @@ fn disconnect(socket: impl AsFd) -> Result<(), ErrorCode> {
 }
 
 /// `create-udp-socket(address-family) -> result<udp-socket, error-code>`
-fn create(call: &mut Call<'_>) -> Result<Flat, Stop> {
+pub(in crate::host) fn create<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let family = call.family(1)?;
     let socket = match open(call, family, SocketType::DGRAM)? {
-        Ok(socket) => Ok(call.give(UdpSocket { socket, association: None })?),
+        Ok(socket) => Ok(call.give(UdpSocket::<F> { socket, association: None, form: PhantomData })?),
         Err(code) => Err(code),
     };
-    call.lower(2, socket)
+    answer::<F, _>(call, 2, socket)
 }
 
 /// What `stream` gives.
@@ -152,17 +165,17 @@ type Streams = Result<(Own, Own), ErrorCode>;
 
 /// `stream(self, remote-address: option<ip-socket-address>) -> result<tuple<incoming-datagram-stream, outgoing-datagram-stream>, error-code>`
 fn stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let representation = call.representation::<UdpSocket>(1)?;
+    let representation = call.representation::<UdpSocket<Wasi2>>(1)?;
     let remote = if call.is_some(2)? { Some(call.address(3)?) } else { None };
-    let mut allowed = call.borrowed::<UdpSocket>(1)?.check_stream(remote);
+    let mut allowed = call.borrowed::<UdpSocket<Wasi2>>(1)?.check_stream(remote);
     if let (Ok(()), Some(remote)) = (allowed, remote) {
         allowed = reaches(call, remote)?;
     }
     if let Err(code) = allowed {
         return call.lower::<Streams>(15, Err(code));
     }
-    watched_then::<UdpSocket>(call, representation, move |call, watched| {
-        let socket = call.context.ports.resource::<UdpSocket>(representation)?;
+    watched_then::<UdpSocket<Wasi2>>(call, representation, move |call, watched| {
+        let socket = call.context.ports.resource::<UdpSocket<Wasi2>>(representation)?;
         let streams = match watched.and_then(|watched| socket.associate(watched, remote)) {
             Ok(association) => {
                 let incoming = call.give(IncomingDatagramStream(Arc::clone(&association)))?;
@@ -175,8 +188,8 @@ fn stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// `remote-address(self) -> result<ip-socket-address, error-code>`
-fn remote_address(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let association = &call.borrowed::<UdpSocket>(1)?.association;
+pub(in crate::host) fn remote_address<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    let association = &call.borrowed::<UdpSocket<F>>(1)?.association;
     let remote = association.as_ref().and_then(|association| association.remote).map(Address);
-    call.lower(2, remote.ok_or(ErrorCode::InvalidState))
+    answer::<F, _>(call, 2, remote.ok_or(ErrorCode::InvalidState))
 }

@@ -17,7 +17,7 @@ const SOCKET_BYTES: usize = 8 << 10;
 
 /// A socket of the system, closed with the last that has it. Its buffers count for as long: a connection's streams may outlive its socket.
 #[derive(Debug)]
-pub(super) struct Descriptor {
+pub(in crate::host) struct Descriptor {
     fd: OwnedFd,
     share: Share,
 }
@@ -27,14 +27,14 @@ impl Descriptor {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn new(fd: OwnedFd, share: Share) -> rustix::io::Result<Descriptor> {
+    pub(in crate::host) fn new(fd: OwnedFd, share: Share) -> rustix::io::Result<Descriptor> {
         let descriptor = Descriptor { fd, share };
         descriptor.count_buffers()?;
         Ok(descriptor)
     }
 
     /// Counts what the kernel made of the sizes of its buffers.
-    pub(super) fn count_buffers(&self) -> rustix::io::Result<()> {
+    pub(in crate::host) fn count_buffers(&self) -> rustix::io::Result<()> {
         self.share.count(SOCKET_BYTES + socket_recv_buffer_size(&self.fd)? + socket_send_buffer_size(&self.fd)?);
         Ok(())
     }
@@ -52,9 +52,35 @@ impl AsRawFd for Descriptor {
     }
 }
 
+/// Bytes that wait until the kernel takes them. They count with what it keeps for their socket.
+#[derive(Debug)]
+pub(in crate::host) struct Waiting {
+    bytes: Vec<u8>,
+    descriptor: Arc<Descriptor>,
+}
+
+impl Waiting {
+    /// Counts them.
+    pub(in crate::host) fn new(bytes: Vec<u8>, descriptor: Arc<Descriptor>) -> Waiting {
+        descriptor.share.keep(bytes.capacity());
+        Waiting { bytes, descriptor }
+    }
+
+    /// The bytes.
+    pub(in crate::host) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.descriptor.share.release(self.bytes.capacity());
+    }
+}
+
 /// A socket that the runtime watches.
 #[derive(Debug)]
-pub(super) struct Watched(AsyncFd<Arc<Descriptor>>);
+pub(in crate::host) struct Watched(AsyncFd<Arc<Descriptor>>);
 
 impl Watched {
     /// Has this thread's runtime watch it: to be called within the runtime.
@@ -62,7 +88,7 @@ impl Watched {
     /// # Errors
     /// When the system refuses.
     #[expect(deprecated, reason = "sound for what owns its descriptor and always names the same; the other way is unsafe")]
-    pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Watched> {
+    pub(in crate::host) fn new(descriptor: Arc<Descriptor>) -> io::Result<Watched> {
         AsyncFd::new(descriptor).map(Watched)
     }
 
@@ -73,18 +99,41 @@ impl Watched {
     }
 
     /// Whether something can be written now, or a connection is made or has failed.
-    pub(super) fn can_write(&self) -> bool {
+    pub(in crate::host) fn can_write(&self) -> bool {
         self.is(PollFlags::OUT)
     }
 
     /// Whether something can be read or accepted; otherwise what looks is woken when it may be so.
-    pub(super) fn read_ready(&self, look: &Look<'_>) -> bool {
+    pub(in crate::host) fn read_ready(&self, look: &Look<'_>) -> bool {
         self.ready(PollFlags::IN, || forget(self.0.poll_read_ready(&mut look.context())))
     }
 
     /// The same for writing.
-    pub(super) fn write_ready(&self, look: &Look<'_>) -> bool {
+    pub(in crate::host) fn write_ready(&self, look: &Look<'_>) -> bool {
         self.ready(PollFlags::OUT, || forget(self.0.poll_write_ready(&mut look.context())))
+    }
+
+    /// Waits until something may be read or accepted. Several may wait so at a time, of which each is woken; whether there is anything is to be looked at anew.
+    pub(in crate::host) async fn readable(&self) {
+        for _ in 0..2 {
+            if self.is(PollFlags::IN) {
+                return;
+            }
+            // What fails is looked at, too.
+            let Ok(mut guard) = self.0.readable().await else { return };
+            guard.clear_ready();
+        }
+    }
+
+    /// The same for writing.
+    pub(in crate::host) async fn writable(&self) {
+        for _ in 0..2 {
+            if self.is(PollFlags::OUT) {
+                return;
+            }
+            let Ok(mut guard) = self.0.writable().await else { return };
+            guard.clear_ready();
+        }
     }
 
     /// Asks the kernel first, since what the runtime has noted may be used up by now. `noted` asks the runtime, and has it forget what it had noted.
