@@ -61,6 +61,8 @@ pub(in super::super) struct EndParam {
 pub(in super::super) struct EndResult {
     /// Where in the result.
     pub(in super::super) offset: u32,
+    /// Whether it is there only if the result is a `result` that says ok.
+    pub(in super::super) is_in_ok: bool,
     /// The type of its handle's entry.
     pub(in super::super) entry: u32,
 }
@@ -214,10 +216,16 @@ impl Glue {
                 false => writeln!(body, "{begun}"),
             };
         }
-        for (index, EndResult { offset, .. }) in results.iter().enumerate() {
+        for (index, &EndResult { offset, is_in_ok, entry }) in results.iter().enumerate() {
             let handle = format!("(i32.wrap_i64 (local.get $end{index}))");
+            let store = format!("(i32.store offset={offset} (local.get {to}) {handle})");
             let _ = match by_address {
-                true => writeln!(body, "(i32.store offset={offset} (local.get {to}) {handle})"),
+                true if is_in_ok => {
+                    let drop = self.function(&Source::state("end drop"), &[I32; 3], &[]);
+                    let dropped = format!("(call {drop} (i32.const {record}) (i32.const {entry}) {handle})");
+                    writeln!(body, "(if (i32.load8_u (local.get {to})) (then {dropped}) (else {store}))")
+                }
+                true => writeln!(body, "{store}"),
                 false => writeln!(body, "{handle}"),
             };
         }

@@ -586,16 +586,20 @@ impl Builder<'_> {
             }
             at += self.types.canonical_abi(ty).flat_count.map_or(0, usize::from);
         }
-        let fields = match *self.types[function.results].types {
-            [InterfaceType::Tuple(index)] => &self.types[index].types,
-            ref types => types,
-        };
-        let mut end = 0_u32;
+        let (mut fields, mut end, mut is_in_ok) = (&*self.types[function.results].types, 0_u32, false);
+        if let [InterfaceType::Result(index)] = fields
+            && let TypeResult { ok: Some(ok), info, .. } = &self.types[*index]
+        {
+            (fields, end, is_in_ok) = (std::slice::from_ref(ok), info.payload_offset32, true);
+        }
+        if let [InterfaceType::Tuple(index)] = fields {
+            fields = &self.types[*index].types;
+        }
         for ty in fields {
             let abi = self.types.canonical_abi(ty);
             let offset = end.next_multiple_of(abi.align32);
             if let Some(entry) = self.end_entry(ty) {
-                ends.results.push(EndResult { offset, entry });
+                ends.results.push(EndResult { offset, is_in_ok, entry });
             }
             end = offset + abi.size32;
         }
