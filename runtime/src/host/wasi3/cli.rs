@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use awsm_abi::types::ValType::I32;
 
-use super::ends::{FaultCode, Outcome, Sink, Source, Told};
-use super::pump::{self, Taken};
+use super::ends::{FaultCode, Outcome, Source, Told};
+use super::pump;
 use crate::host::Effect::Stream;
 use crate::host::canonical::{canonical, enums};
 use crate::host::wasi::Errno;
@@ -54,19 +54,7 @@ fn write_stderr(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 fn write(call: &mut Call<'_>, stream: u32) -> Result<Flat, Stop> {
     let outcome = Arc::new(Outcome::default());
-    let data = call.args.u32(1);
-    match call.taken(data).map(Taken::of) {
-        None => call.share(data, Arc::new(Sink { stream, outcome: Arc::clone(&outcome) }))?,
-        Some(Taken::Source(source)) => {
-            let outcome = Arc::clone(&outcome);
-            pump::begin(call, source, stream, Stream, move |_, result| {
-                outcome.end(result);
-                Ok(())
-            })?;
-        }
-        // There is nothing to write.
-        Some(Taken::Other) => outcome.end(Ok(())),
-    }
+    pump::take(call, call.args.u32(1), stream, Arc::clone(&outcome), Stream)?;
     call.share(call.args.u32(2), Told::<ErrorCode>::new(outcome))?;
     Ok(Flat::NONE)
 }

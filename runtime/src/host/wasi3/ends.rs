@@ -21,9 +21,10 @@ use tokio::sync::watch;
 
 use crate::component_trap::ComponentTrap;
 use crate::host::Effect::{Head, Stream};
-use crate::host::canonical::{Lower, Subject, canonical};
+use crate::host::canonical::{Lower, Resource, Subject, canonical};
 use crate::host::wasi2::error::Fault;
-use crate::host::wasi2::streams::{Content, read_then, room, write_then};
+use crate::host::wasi2::sockets::send_some_then;
+use crate::host::wasi2::streams::{Content, OutputStream, read_then, room, write_then};
 use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// The most ends of one invocation: they count nowhere else.
@@ -220,6 +221,27 @@ impl End for Sink {
     }
 }
 
+/// Begins a transfer: its stream, and what becomes of it, which is told in the future whose number is argument `future`. Where there is nothing to transfer, the
+/// stream is one that has failed.
+///
+/// # Errors
+/// A trap, when there are too many.
+pub(super) fn begin<E: FaultCode, T: Resource>(
+    call: &mut Call<'_>,
+    future: usize,
+    stream: Result<T, Fault>,
+    failed: T,
+) -> Result<(u32, Arc<Outcome>), Stop> {
+    let outcome = Arc::<Outcome>::default();
+    let stream = stream.unwrap_or_else(|fault| {
+        outcome.end(Err(fault));
+        failed
+    });
+    let stream = call.context.ports.resources_mut().insert(Box::new(stream), None)?;
+    call.share(call.args.u32(future), Told::<E>::new(Arc::clone(&outcome)))?;
+    Ok((stream, outcome))
+}
+
 /// The component writes bytes to an output stream: as many as there is room for, so that nothing is lost where it gives that up while it waits.
 ///
 /// # Errors
@@ -233,19 +255,27 @@ pub(super) fn write(
     let Transfer { address, count, writes: true } = transfer else {
         return Err(ComponentTrap::NothingToResume.into());
     };
+    if let OutputStream::Socket(connection) = call.context.ports.resource(stream)? {
+        let connection = Arc::clone(connection);
+        return send_some_then(call, stream, connection, address, count as usize, move |_, result| Ok(moved(result, failed)));
+    }
     let room = room(call, stream)?;
     if room == 0 && count > 0 {
         return Err(call.until_ready(&[Subject::Of(stream)], move |call| write(call, stream, transfer, failed)));
     }
     let count = room.min(count as usize);
-    write_then(call, stream, Content::Guest(address), 0, count, move |_, result| {
-        Ok(Flat::from(match result {
-            Ok(()) => Moved::Values(count as u32),
-            Err(fault) => {
-                failed(fault);
-                Moved::Dropped
-            }
-        }))
+    write_then(call, stream, Content::Guest(address), 0, count, move |_, result| Ok(moved(result.map(|()| count), failed)))
+}
+
+/// What the component learns of a write of so many bytes.
+fn moved(result: Result<usize, Fault>, failed: impl FnOnce(Fault)) -> Flat {
+    Flat::from(match result {
+        // No more than were to be written.
+        Ok(count) => Moved::Values(count as u32),
+        Err(fault) => {
+            failed(fault);
+            Moved::Dropped
+        }
     })
 }
 

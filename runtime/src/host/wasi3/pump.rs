@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::ends::{End, Source};
+use super::ends::{End, Outcome, Sink, Source};
 use crate::host::canonical::Subject;
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::streams::{Content, read_then, room, write_then};
@@ -38,6 +38,25 @@ pub(super) fn begin(
     then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<(), Stop> + Send + 'static,
 ) -> Result<(), Stop> {
     call.go_on_alone(effect, move |call| step(call, source, to, then))
+}
+
+/// What the component writes to the stream of that number goes to the output stream `to`, which is dropped with its end.
+///
+/// # Errors
+/// A trap, when there are too many.
+pub(super) fn take(call: &mut Call<'_>, number: u32, to: u32, outcome: Arc<Outcome>, effect: Effect) -> Result<(), Stop> {
+    match call.taken(number).map(Taken::of) {
+        None => call.share(number, Arc::new(Sink { stream: to, outcome })),
+        Some(Taken::Source(source)) => begin(call, source, to, effect, move |call, result| {
+            outcome.end(result);
+            call.context.ports.drop_resource(to)
+        }),
+        // There is nothing to write.
+        Some(Taken::Other) => {
+            outcome.end(Ok(()));
+            call.context.ports.drop_resource(to)
+        }
+    }
 }
 
 /// Passes on one piece.

@@ -11,8 +11,8 @@ use crate::host::wasi::{Errno, rights};
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::filesystem::{EntryStream, Form as _, descriptor, entries_then, open_file};
 use crate::host::wasi2::streams::{InputStream, OutputStream};
-use crate::host::wasi3::ends::{ADDRESS, End, FaultCode, Moved, Outcome, Sink, Source, Told, Transfer};
-use crate::host::wasi3::pump::{self, Taken};
+use crate::host::wasi3::ends::{self, ADDRESS, End, FaultCode, Moved, Outcome, Source, Transfer};
+use crate::host::wasi3::pump;
 use crate::host::{Call, Flat, Stop};
 
 impl FaultCode for Case {
@@ -47,15 +47,7 @@ fn write(call: &mut Call<'_>, future: usize, to: Result<To, Errno>) -> Result<Fl
     let file = open_file::<Wasi3>(call, rights::FD_WRITE)?;
     let stream = file.and_then(|file| Ok(OutputStream::File(file, to?)));
     let (stream, outcome) = begin(call, future, stream, OutputStream::Failed)?;
-    let data = call.args.u32(2);
-    match call.taken(data).map(Taken::of) {
-        None => call.share(data, Arc::new(Sink { stream, outcome }))?,
-        Some(Taken::Source(source)) => pump::begin(call, source, stream, External, move |call, result| {
-            outcome.end(result);
-            call.context.ports.drop_resource(stream)
-        })?,
-        Some(Taken::Other) => outcome.end(Ok(())),
-    }
+    pump::take(call, call.args.u32(2), stream, outcome, External)?;
     Ok(Flat::NONE)
 }
 
@@ -67,22 +59,14 @@ pub(super) fn read_directory(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Ok(Flat::NONE)
 }
 
-/// Begins a transfer: its stream, and what becomes of it, which is told in the future whose number is argument `future`. Where there is nothing to transfer, the
-/// stream is one that has failed.
+/// Begins a transfer of a file or folder.
 fn begin<T: Resource>(
     call: &mut Call<'_>,
     future: usize,
     stream: Result<T, Errno>,
     failed: T,
 ) -> Result<(u32, Arc<Outcome>), Stop> {
-    let outcome = Arc::<Outcome>::default();
-    let stream = stream.unwrap_or_else(|errno| {
-        outcome.end(Err(Fault::Failed(errno, true)));
-        failed
-    });
-    let stream = call.context.ports.resources_mut().insert(Box::new(stream), None)?;
-    call.share(call.args.u32(future), Told::<Case>::new(Arc::clone(&outcome)))?;
-    Ok((stream, outcome))
+    ends::begin::<Case, _>(call, future, stream.map_err(|errno| Fault::Failed(errno, true)), failed)
 }
 
 /// Entries of a folder, which the component reads. Their names need memory of it.
