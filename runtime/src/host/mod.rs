@@ -52,7 +52,7 @@ use stdio::{Input, Output};
 use wasi::Errno;
 
 /// The most parameters that a host function has.
-pub const PARAMS_MAX: usize = 16;
+pub const PARAMS_MAX: usize = 18;
 
 /// A function that guests may import.
 #[derive(Debug)]

@@ -43,6 +43,8 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("wasi:http/types@0.3", "request-options"),
     ("wasi:http/types@0.3", "response"),
     ("wasi:filesystem/types@0.3", "descriptor"),
+    ("wasi:sockets/types@0.3", "tcp-socket"),
+    ("wasi:sockets/types@0.3", "udp-socket"),
 ];
 
 /// A function whose result is flat, or in memory without lists.
@@ -60,7 +62,7 @@ pub(super) const fn ending(name: &'static str, params: &'static [ValType], resul
     Function { name, params, results, allocates: false, ends, holds_more: false }
 }
 
-/// A function whose result is so many streams and futures, and something else. The last parameter is the address of the result.
+/// A function whose result is so many streams and futures, and something else, or a `result` that may hold them. The last parameter is the address of the result.
 pub(super) const fn ending_with_more(name: &'static str, params: &'static [ValType], ends: u32) -> Function {
     Function { name, params, results: &[], allocates: false, ends, holds_more: true }
 }
@@ -277,6 +279,73 @@ pub const INTERFACES: &[Interface] = &[
         ],
     },
     Interface { name: "wasi:sockets/udp-create-socket@0.2", functions: &[function("create-udp-socket", &[I32, I32], &[])] },
+    // An `error-code` may hold a string, but the host gives none.
+    Interface {
+        name: "wasi:sockets/types@0.3",
+        functions: &[
+            function("[static]tcp-socket.create", &[I32, I32], &[]),
+            function(
+                "[method]tcp-socket.bind",
+                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+                &[],
+            ),
+            function(
+                "[method]tcp-socket.connect",
+                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+                &[],
+            ),
+            ending_with_more("[method]tcp-socket.listen", &[I32, I32], 1),
+            ending("[method]tcp-socket.send", &[I32, I32], &[I32], 1),
+            ending("[method]tcp-socket.receive", &[I32, I32], &[], 2),
+            function("[method]tcp-socket.get-local-address", &[I32, I32], &[]),
+            function("[method]tcp-socket.get-remote-address", &[I32, I32], &[]),
+            function("[method]tcp-socket.get-is-listening", &[I32], &[I32]),
+            function("[method]tcp-socket.get-address-family", &[I32], &[I32]),
+            function("[method]tcp-socket.set-listen-backlog-size", &[I32, I64, I32], &[]),
+            function("[method]tcp-socket.get-keep-alive-enabled", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-keep-alive-enabled", &[I32, I32, I32], &[]),
+            function("[method]tcp-socket.get-keep-alive-idle-time", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-keep-alive-idle-time", &[I32, I64, I32], &[]),
+            function("[method]tcp-socket.get-keep-alive-interval", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-keep-alive-interval", &[I32, I64, I32], &[]),
+            function("[method]tcp-socket.get-keep-alive-count", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-keep-alive-count", &[I32, I32, I32], &[]),
+            function("[method]tcp-socket.get-hop-limit", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-hop-limit", &[I32, I32, I32], &[]),
+            function("[method]tcp-socket.get-receive-buffer-size", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-receive-buffer-size", &[I32, I64, I32], &[]),
+            function("[method]tcp-socket.get-send-buffer-size", &[I32, I32], &[]),
+            function("[method]tcp-socket.set-send-buffer-size", &[I32, I64, I32], &[]),
+            function("[static]udp-socket.create", &[I32, I32], &[]),
+            function(
+                "[method]udp-socket.bind",
+                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+                &[],
+            ),
+            function(
+                "[method]udp-socket.connect",
+                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+                &[],
+            ),
+            function("[method]udp-socket.disconnect", &[I32, I32], &[]),
+            function(
+                "[method]udp-socket.send",
+                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
+                &[],
+            ),
+            allocating("[method]udp-socket.receive", &[I32, I32]),
+            function("[method]udp-socket.get-local-address", &[I32, I32], &[]),
+            function("[method]udp-socket.get-remote-address", &[I32, I32], &[]),
+            function("[method]udp-socket.get-address-family", &[I32], &[I32]),
+            function("[method]udp-socket.get-unicast-hop-limit", &[I32, I32], &[]),
+            function("[method]udp-socket.set-unicast-hop-limit", &[I32, I32, I32], &[]),
+            function("[method]udp-socket.get-receive-buffer-size", &[I32, I32], &[]),
+            function("[method]udp-socket.set-receive-buffer-size", &[I32, I64, I32], &[]),
+            function("[method]udp-socket.get-send-buffer-size", &[I32, I32], &[]),
+            function("[method]udp-socket.set-send-buffer-size", &[I32, I64, I32], &[]),
+        ],
+    },
+    Interface { name: "wasi:sockets/ip-name-lookup@0.3", functions: &[allocating("resolve-addresses", &[I32, I32, I32])] },
     Interface { name: "wasi:random/insecure-seed@0.2", functions: &[function("insecure-seed", &[I32], &[])] },
     Interface {
         name: "wasi:random/insecure@0.2",

@@ -5,6 +5,7 @@ mod ends;
 mod filesystem;
 mod http;
 mod pump;
+mod sockets;
 
 pub(in crate::host) use ends::Ends;
 pub(in crate::host) use filesystem::Wasi3;
@@ -23,6 +24,9 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     http::options::FUNCTIONS,
     http::message::FUNCTIONS,
     http::service::FUNCTIONS,
+    sockets::TCP,
+    sockets::UDP,
+    sockets::lookup::FUNCTIONS,
 ];
 
 /// Module name of what serves and makes requests.
