@@ -156,6 +156,7 @@ fn ends_in(resolve: &Resolve, ty: &Type) -> usize {
     match &resolve.types[*id].kind {
         TypeDefKind::Stream(_) | TypeDefKind::Future(_) => 1,
         TypeDefKind::Tuple(tuple) => tuple.types.iter().map(|ty| ends_in(resolve, ty)).sum(),
+        TypeDefKind::Result(result) => result.ok.map_or(0, |ty| ends_in(resolve, &ty)),
         _ => 0,
     }
 }

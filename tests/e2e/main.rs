@@ -36,6 +36,7 @@ mod life;
 mod many;
 mod memory;
 mod metrics;
+mod network;
 mod operations;
 mod packaging;
 mod pending;

@@ -20,9 +20,13 @@ fn artifact() -> PathBuf {
     MADE.clone()
 }
 
-/// A server with the component under the name `sockets`, and under the name `none` without any grant.
 fn server_with(hosts: &[String], listen: &[&str], more: &Value) -> Server {
-    let none = json!({ "name": "none", "path": artifact(), "deadline_ms": 20_000 });
+    server_of(artifact(), hosts, listen, more)
+}
+
+/// A server with an artifact under the name `sockets`, and under the name `none` without any grant.
+pub(crate) fn server_of(artifact: PathBuf, hosts: &[String], listen: &[&str], more: &Value) -> Server {
+    let none = json!({ "name": "none", "path": artifact, "deadline_ms": 20_000 });
     let mut sockets = none.clone();
     (sockets["name"], sockets["socket_hosts"], sockets["socket_listen"]) = (json!("sockets"), json!(hosts), json!(listen));
     for (key, value) in more.as_object().expect("an object") {
@@ -31,14 +35,14 @@ fn server_with(hosts: &[String], listen: &[&str], more: &Value) -> Server {
     Server::start(json!({ "workers": 1, "functions": [none, sockets] }))
 }
 
-fn ask(server: &Server, function: &str, line: &str) -> String {
+pub(crate) fn ask(server: &Server, function: &str, line: &str) -> String {
     let reply = server.client().post(&format!("/{function}"), line);
     assert_eq!(reply.status, 200, "{line}: {reply:?}");
     reply.text().trim_end().to_owned()
 }
 
 /// A server that says again what each client has said, once it has said all.
-fn echo() -> SocketAddr {
+pub(crate) fn echo() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
     let address = listener.local_addr().expect("an address");
     thread::spawn(move || {
@@ -55,7 +59,7 @@ fn echo() -> SocketAddr {
 }
 
 /// A socket that answers each datagram with its text in capitals.
-fn shouting() -> SocketAddr {
+pub(crate) fn shouting() -> SocketAddr {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("an address");
     let address = socket.local_addr().expect("an address");
     thread::spawn(move || {
@@ -69,7 +73,7 @@ fn shouting() -> SocketAddr {
 }
 
 /// The address behind these words in the server's log.
-fn said(server: &Server, words: &str) -> SocketAddr {
+pub(crate) fn said(server: &Server, words: &str) -> SocketAddr {
     server.wait_for_log(words);
     let log = server.log();
     let rest = log.split_once(words).expect("the words").1;
