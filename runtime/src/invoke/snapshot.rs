@@ -335,6 +335,8 @@ mod tests {
             ("wasi:filesystem/types@0.3", "[method]descriptor.read-via-stream"),
             ("wasi:filesystem/types@0.3", "[method]descriptor.read-directory"),
             ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
+            ("wasi:sockets/types@0.3", "[static]tcp-socket.create"),
+            ("wasi:sockets/types@0.3", "[method]tcp-socket.receive"),
             ("sledge:canonical", "request"),
         ] {
             assert_eq!(objects(module, name, &[]), Some(false), "{module} {name}");

@@ -284,16 +284,8 @@ pub const INTERFACES: &[Interface] = &[
         name: "wasi:sockets/types@0.3",
         functions: &[
             function("[static]tcp-socket.create", &[I32, I32], &[]),
-            function(
-                "[method]tcp-socket.bind",
-                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
-                &[],
-            ),
-            function(
-                "[method]tcp-socket.connect",
-                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
-                &[],
-            ),
+            function("[method]tcp-socket.bind", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
+            function("[method]tcp-socket.connect", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
             ending_with_more("[method]tcp-socket.listen", &[I32, I32], 1),
             ending("[method]tcp-socket.send", &[I32, I32], &[I32], 1),
             ending("[method]tcp-socket.receive", &[I32, I32], &[], 2),
@@ -317,16 +309,8 @@ pub const INTERFACES: &[Interface] = &[
             function("[method]tcp-socket.get-send-buffer-size", &[I32, I32], &[]),
             function("[method]tcp-socket.set-send-buffer-size", &[I32, I64, I32], &[]),
             function("[static]udp-socket.create", &[I32, I32], &[]),
-            function(
-                "[method]udp-socket.bind",
-                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
-                &[],
-            ),
-            function(
-                "[method]udp-socket.connect",
-                &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32],
-                &[],
-            ),
+            function("[method]udp-socket.bind", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
+            function("[method]udp-socket.connect", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
             function("[method]udp-socket.disconnect", &[I32, I32], &[]),
             function(
                 "[method]udp-socket.send",

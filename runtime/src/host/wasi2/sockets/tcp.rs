@@ -1,8 +1,8 @@
 //! `tcp-socket`: its states, and connecting. Listening is in [`listen`](super::listen).
 //!
 //! ```text
-//!   None --start-connect--> Connecting --finish-connect--> Connected | Failed
-//!   None, bound --start-listen--> ListenStarted --finish-listen--> Listening
+//!   None --start-connect--> ConnectStarted, Connecting --finish-connect--> Connected | Failed
+//!   None, bound --start-listen--> ListenStarted --finish-listen--> Listening --accept--> Connected | Accepted --first use--> Connected
 //! ```
 
 use std::marker::PhantomData;
