@@ -59,7 +59,7 @@ fn write(call: &mut Call<'_>, stream: u32) -> Result<Flat, Stop> {
         None => call.share(data, Arc::new(Sink { stream, outcome: Arc::clone(&outcome) }))?,
         Some(Taken::Source(source)) => {
             let outcome = Arc::clone(&outcome);
-            pump::begin(call, source, stream, Stream, move |_, result| {
+            pump::begin(call, source, stream, true, move |_, result| {
                 outcome.end(result);
                 Ok(())
             })?;

@@ -26,7 +26,7 @@ impl Taken {
 }
 
 /// Passes on what comes from `source` to the output stream `to`, while the component does something else; `then` goes on when that has ended. Either may
-/// fail.
+/// fail. The invocation goes on until then, if it `is_awaited`.
 ///
 /// # Errors
 /// A trap, when the invocation has too many operations.
@@ -34,10 +34,10 @@ pub(super) fn begin(
     call: &mut Call<'_>,
     source: Arc<Source>,
     to: u32,
-    effect: Effect,
+    is_awaited: bool,
     then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<(), Stop> + Send + 'static,
 ) -> Result<(), Stop> {
-    call.go_on_alone(effect, move |call| step(call, source, to, then))
+    call.go_on_alone(Effect::Stream, is_awaited, move |call| step(call, source, to, then))
 }
 
 /// Passes on one piece.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Case, Wasi3};
 use crate::component_trap::ComponentTrap;
-use crate::host::Effect::External;
 use crate::host::canonical::Resource;
 use crate::host::wasi::files::{self, To};
 use crate::host::wasi::{Errno, rights};
@@ -50,11 +49,14 @@ fn write(call: &mut Call<'_>, future: usize, to: Result<To, Errno>) -> Result<Fl
     let data = call.args.u32(2);
     match call.taken(data).map(Taken::of) {
         None => call.share(data, Arc::new(Sink { stream, outcome }))?,
-        Some(Taken::Source(source)) => pump::begin(call, source, stream, External, move |call, result| {
+        Some(Taken::Source(source)) => pump::begin(call, source, stream, true, move |call, result| {
             outcome.end(result);
             call.context.ports.drop_resource(stream)
         })?,
-        Some(Taken::Other) => outcome.end(Ok(())),
+        Some(Taken::Other) => {
+            outcome.end(Ok(()));
+            call.context.ports.drop_resource(stream)?;
+        }
     }
     Ok(Flat::NONE)
 }
