@@ -68,6 +68,18 @@ fn a_service_answers_with_what_it_has_put_together() {
     server.stop();
 }
 
+/// What is complete goes out at once, and what wakes a task is seen although the task yields all the time.
+#[test]
+fn a_task_does_not_hold_up_what_the_host_does() {
+    let server = server();
+    let begin = Instant::now();
+    assert_eq!(ask(&server, "later", "").text(), "at once\n");
+    assert!(begin.elapsed() < Duration::from_millis(900), "{:?}", begin.elapsed());
+    server.wait_for_log("afterwards");
+    assert_eq!(ask(&server, "yields", "").text(), "yielded\n");
+    server.stop();
+}
+
 #[test]
 fn bodies_go_through_a_service_while_they_come() {
     for listeners in LISTENERS {
