@@ -125,7 +125,10 @@ fn trailers_go_both_ways_through_a_service() {
     raw.send(format!("POST /web?trailers HTTP/1.1\r\n{head}4\r\nbody\r\n0\r\nx-sum: 7\r\n\r\n"));
     let text = String::from_utf8(raw.everything()).expect("text");
     let (_, rest) = text.split_once("\r\n\r\n").expect("a head");
-    assert!(rest.starts_with("8\r\n4 bytes\n\r\n0\r\n") && rest.contains("x-sum: 7\r\n") && rest.contains("x-count: 4\r\n"), "{text}");
+    assert!(
+        rest.starts_with("8\r\n4 bytes\n\r\n0\r\n") && rest.contains("x-sum: 7\r\n") && rest.contains("x-count: 4\r\n"),
+        "{text}"
+    );
     server.wait_for_log("sent with trailers");
     server.stop();
 }

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use awsm_abi::component::response_params;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
-    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
-    TypeStreamTableIndex, TypeTupleIndex,
+    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex,
+    TypeFutureTableIndex, TypeResult, TypeStreamTableIndex, TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form, Glue,
-    Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form,
+    Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
 };
 use super::flat::{Load, flat};
 use super::{Builder, unsupported};
@@ -166,8 +166,13 @@ impl Builder<'_> {
             let code = Load::all(self.types, &self.types[params].types, &slots, &trap);
             Loaded { code, align: self.types[params].abi.align32, slots }
         });
-        let operation =
-            Operation { record: self.state.instance(call.instance), entry, is_lowered_async: form != AsyncForm::Synchronous, loaded };
+        let operation = Operation {
+            record: self.state.instance(call.instance),
+            table: call.table,
+            entry,
+            is_lowered_async: form != AsyncForm::Synchronous,
+            loaded,
+        };
         glue.operation(call, &operation, ty)
     }
 

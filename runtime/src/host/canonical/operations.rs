@@ -200,8 +200,7 @@ impl Call<'_> {
         let operations = self.context.operations.get_or_insert_default();
         let id = operations.own_begun.wrapping_mul(2) | 1;
         operations.begin(id, Saved { args: self.args, effect, is_awaited }, pending)?;
-        (operations.own, operations.own_begun) =
-            (operations.own + u32::from(is_awaited), operations.own_begun.wrapping_add(1));
+        (operations.own, operations.own_begun) = (operations.own + u32::from(is_awaited), operations.own_begun.wrapping_add(1));
         Ok(())
     }
 

@@ -79,7 +79,8 @@ impl Written {
         let outgoing = Outgoing::new(is_request, content_length(headers).unwrap_or_default(), 0);
         let kept = call.context.ports.resources_mut().insert(Box::new(Kept(Arc::clone(&outgoing))), None)?;
         outgoing.belong_to(kept);
-        let state = Mutex::new(State { kept, is_open: true, trailers: None, is_begun: false, ended: None, is_settled: !is_request });
+        let state =
+            Mutex::new(State { kept, is_open: true, trailers: None, is_begun: false, ended: None, is_settled: !is_request });
         Ok(Arc::new(Written { outgoing, outcome: Arc::default(), state }))
     }
 

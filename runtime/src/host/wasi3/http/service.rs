@@ -12,11 +12,11 @@ use crate::host::Effect::{External, Head, Stream};
 use crate::host::canonical::{Own, canonical};
 use crate::host::fetch::Answered;
 use crate::host::wasi2::error::Fault;
+use crate::host::wasi2::http::ErrorCode;
 use crate::host::wasi2::http::client::{self, Sent};
 use crate::host::wasi2::http::fields::visible;
 use crate::host::wasi2::http::incoming::{Arriving, Of};
 use crate::host::wasi2::http::response::{OutgoingResponse, answer, fail};
-use crate::host::wasi2::http::ErrorCode;
 use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// What glue imports, and the interface of the client. What was sent to another cannot be taken back.
