@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use awsm_abi::component::response_params;
+use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
     RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex,
@@ -210,8 +211,12 @@ impl Builder<'_> {
 
     /// Whether a result is flat as a response and an error are.
     fn is_response(&self, result_type: TypeTupleIndex) -> bool {
-        let [ty] = &*self.types[result_type].types else { return false };
-        flat(self.types, ty) == response_params()
+        self.is_flat(&InterfaceType::Tuple(result_type), response_params())
+    }
+
+    /// Whether a value is flat so. One that is in memory because it is too large is not.
+    pub(super) fn is_flat(&self, ty: &InterfaceType, expected: &[ValType]) -> bool {
+        self.types.canonical_abi(ty).flat_count.is_some() && flat(self.types, ty) == expected
     }
 
     /// How many functions copy from one memory to another: they come first.
