@@ -155,6 +155,14 @@ impl Operations {
         Ok(())
     }
 
+    /// Drops what an operation waits for.
+    fn give_up(&mut self, id: u32) {
+        if let Some(waits) = self.waits.remove(&id) {
+            *lock(&waits) = None;
+        }
+        self.ready.remove(&id);
+    }
+
     /// Counts bytes that an operation takes along.
     pub(in crate::host) fn take(&self, bytes: usize) -> Taken {
         self.bytes.fetch_add(bytes, Relaxed);
@@ -324,10 +332,41 @@ fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `cancel(operation)`
 fn cancel(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let id = call.args.u32(0);
-    let Some(operations) = &mut call.context.operations else { return Ok(Flat::NONE) };
-    if let Some(waits) = operations.waits.remove(&id) {
-        *lock(&waits) = None;
+    if let Some(operations) = &mut call.context.operations {
+        operations.give_up(id);
     }
-    operations.ready.remove(&id);
     Ok(Flat::NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(operations: &mut Operations, id: u32) -> Result<(), Stop> {
+        let saved = Saved { args: Args::new(&[]), effect: Safe, is_awaited: false };
+        operations.begin(id, saved, Pending::new(std::future::pending::<()>(), |_, ()| Ok(Flat::NONE)))
+    }
+
+    #[test]
+    fn what_was_given_up_is_kept_nowhere() {
+        let mut operations = Operations::default();
+        for id in (2..40_000).step_by(2) {
+            begin(&mut operations, id).unwrap();
+            operations.give_up(id);
+        }
+        assert!(operations.under_way.len() < 100, "{}", operations.under_way.len());
+        let taken = operations.take(1_000);
+        assert!(operations.memory_bytes() > 1_000);
+        drop(taken);
+        assert!(operations.memory_bytes() < 100 * OPERATION_BYTES);
+    }
+
+    #[test]
+    fn an_invocation_has_so_many_operations_at_most() {
+        let mut operations = Operations::default();
+        let begun = (2..).step_by(2).take_while(|id| begin(&mut operations, *id).is_ok()).count();
+        assert_eq!(begun, OPERATIONS_MAX);
+        operations.give_up(2);
+        begin(&mut operations, 1 << 20).unwrap();
+    }
 }
