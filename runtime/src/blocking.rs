@@ -1,7 +1,7 @@
 //! Work that blocks its thread (files): carried out by a bounded pool of threads beside a worker, awaited like any other future.
 //!
-//! Each worker's runtime has at most [`THREADS_MAX`] such threads; what is more waits in their queue. A guest has at most one operation
-//! there, so the queue is as long as there are guests that wait.
+//! Each worker's runtime has at most [`THREADS_MAX`] such threads; what is more waits in their queue. A guest has one operation there, or a few if it is a
+//! component whose operations go on by themselves.
 
 use std::future::Future;
 

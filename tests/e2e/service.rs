@@ -68,6 +68,18 @@ fn a_service_answers_with_what_it_has_put_together() {
     server.stop();
 }
 
+/// What is complete goes out at once, and what wakes a task is seen although the task yields all the time.
+#[test]
+fn a_task_does_not_hold_up_what_the_host_does() {
+    let server = server();
+    let begin = Instant::now();
+    assert_eq!(ask(&server, "later", "").text(), "at once\n");
+    assert!(begin.elapsed() < Duration::from_millis(900), "{:?}", begin.elapsed());
+    server.wait_for_log("afterwards");
+    assert_eq!(ask(&server, "yields", "").text(), "yielded\n");
+    server.stop();
+}
+
 #[test]
 fn bodies_go_through_a_service_while_they_come() {
     for listeners in LISTENERS {
@@ -82,7 +94,7 @@ fn bodies_go_through_a_service_while_they_come() {
             raw.send("3\r\ntwo\r\n");
             assert_eq!(raw.bytes(8), b"3\r\ntwo\r\n", "{verb} {listeners}");
             raw.send("0\r\nx-sum: 7\r\n\r\n");
-            assert_eq!(raw.bytes(16), b"0\r\nx-sum: 7\r\n\r\n", "{verb} {listeners}");
+            assert_eq!(raw.bytes(15), b"0\r\nx-sum: 7\r\n\r\n", "{verb} {listeners}");
             let large = "large ".repeat(300_000);
             assert_eq!(ask(&server, verb, &large).text(), large, "{verb} {listeners}");
         }
@@ -113,7 +125,10 @@ fn trailers_go_both_ways_through_a_service() {
     raw.send(format!("POST /web?trailers HTTP/1.1\r\n{head}4\r\nbody\r\n0\r\nx-sum: 7\r\n\r\n"));
     let text = String::from_utf8(raw.everything()).expect("text");
     let (_, rest) = text.split_once("\r\n\r\n").expect("a head");
-    assert!(rest.starts_with("8\r\n4 bytes\n\r\n0\r\n") && rest.contains("x-sum: 7\r\n") && rest.contains("x-count: 4\r\n"), "{text}");
+    assert!(
+        rest.starts_with("8\r\n4 bytes\n\r\n0\r\n") && rest.contains("x-sum: 7\r\n") && rest.contains("x-count: 4\r\n"),
+        "{text}"
+    );
     server.wait_for_log("sent with trailers");
     server.stop();
 }

@@ -229,7 +229,8 @@ impl Context {
             Output::File(_) | Output::Log(_) => 0,
         };
         let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
-        let beside = self.waiting_bytes + ports.calls.bytes() + ports.fetches.bytes() + component;
+        let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
+        let beside = self.waiting_bytes + ports.calls.bytes() + ports.fetches.bytes() + component + operations;
         body as u64 + reply as u64 + beside as u64
     }
 

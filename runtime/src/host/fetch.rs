@@ -47,10 +47,10 @@ pub(super) const WAIT_TIME_MAX: Duration = Duration::from_secs(30);
 const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// What a request came to.
-pub(super) type Answered = Result<Response<Incoming>, Failure>;
+pub(in crate::host) type Answered = Result<Response<Incoming>, Failure>;
 
 /// A request under way, until there is the head of a response.
-pub(super) type Exchange = Pin<Box<dyn Future<Output = Answered> + Send>>;
+pub(in crate::host) type Exchange = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 thread_local! {
     /// One share for each request of this worker.

@@ -13,8 +13,9 @@ pub(in super::super) const ENTRIES_PER_OPERATION: u32 = 1;
 /// A call of an async function of the host.
 #[derive(Debug)]
 pub(in super::super) struct Operation {
-    /// Address of the record of the instance that calls.
+    /// Address of the record of the instance that calls, and of its handle table.
     pub(in super::super) record: u32,
+    pub(in super::super) table: u32,
     /// Number of the function that goes on with it.
     pub(in super::super) entry: u32,
     /// Whether it is lowered as async: it returns the state of a subtask.
@@ -36,8 +37,8 @@ pub(in super::super) struct Loaded {
 impl Glue {
     /// The wrapper of a call of an async function that the host answers.
     pub(in super::super) fn operation(&mut self, call: &Lowered<'_>, operation: &Operation, ty: &Signature) -> String {
-        let &Lowered { interface, function, instance, table, .. } = call;
-        let &Operation { record, entry, is_lowered_async, ref loaded } = operation;
+        let &Lowered { interface, function, instance, .. } = call;
+        let &Operation { record, table, entry, is_lowered_async, ref loaded } = operation;
         let flat = function.results.first().copied();
         // A flat result of what is lowered as async goes to where the last parameter says, which the host does not get.
         let given = ty.params.len() - usize::from(is_lowered_async && flat.is_some());
@@ -113,7 +114,7 @@ impl Glue {
             );
         }
         let export = self.export(ty, &locals(&format!("(local $operation i32) {load_locals}")), &body);
-        self.go_on(operation, table, result, flat, &is_done, &place, &locals(""));
+        self.go_on(operation, result, flat, &is_done, &place, &locals(""));
         export
     }
 
@@ -121,13 +122,13 @@ impl Glue {
     fn go_on(
         &mut self,
         operation: &Operation,
-        table: u32,
         result: Option<ValType>,
         flat: Option<ValType>,
         is_done: &str,
         place: &str,
         locals: &str,
     ) {
+        let table = operation.table;
         // Other calls may have used up the room that was there when it began.
         let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
         let again = self.function(&Source::state("operation again"), &[I32], &[]);

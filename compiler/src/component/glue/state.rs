@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{CANCEL, CANONICAL, CLOSE, Violation, WAIT, table};
+use awsm_abi::component::{CANCEL, CANONICAL, CLOSE, LOOK, Violation, WAIT, table};
 
 use super::{MEMORY, signature};
 
@@ -96,6 +96,7 @@ impl State {
             let _ = writeln!(
                 text,
                 "(import \"{CANONICAL}\" \"{WAIT}\" (func $host_wait (result i32)))
+                 (import \"{CANONICAL}\" \"{LOOK}\" (func $host_look (result i32)))
                  (import \"{CANONICAL}\" \"{CANCEL}\" (func $host_cancel (param i32)))
                  (import \"{CANONICAL}\" \"{CLOSE}\" (func $host_close (param i32)))"
             );
@@ -196,6 +197,7 @@ impl Concurrency {
 
 /// In the place of `operations.wat` and `outside.wat`: nothing is waited for outside, which is a deadlock.
 const NO_OPERATIONS: &str = "(func $wait_for_host (call $trap (i32.const 20)))
+(func $look_at_host)
 (func $cancel_operation (param i32))
 (func $cancel_operation_of (param i32))
 (func $copy_outside (param i32))

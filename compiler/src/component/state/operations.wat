@@ -6,7 +6,7 @@
 ;;
 ;; Address 12 holds the operation that the next call of the host may become; zero once it has.
 
-;; `state.rs` imports `$host_wait`, `$host_cancel` and `$host_close`.
+;; `state.rs` imports `$host_wait`, `$host_look`, `$host_cancel` and `$host_close`.
 
 ;; Prepares one of an instance.
 (func (export "operation begin") (param $instance i32) (result i32)
@@ -69,6 +69,15 @@
   (local $operation i32)
   (local.set $operation (call $host_wait))
   (if (i32.eqz (local.get $operation)) (then (call $trap (i32.const 20))))
+  (call $go_on_with (local.get $operation)))
+
+;; Something of the component can run all the time: the host says whether an operation can go on, too.
+(func $look_at_host
+  (local $operation i32)
+  (local.set $operation (call $host_look))
+  (if (local.get $operation) (then (call $go_on_with (local.get $operation)))))
+
+(func $go_on_with (param $operation i32)
   (if (i32.eq (local.get $operation) (i32.const 1)) (then (return)))
   (if (i32.ne (i32.load (local.get $operation)) (i32.const 1))
     (then

@@ -134,11 +134,10 @@
       (then
         (i32.store offset=4 (local.get $shared) (local.get $end))
         (br $paired)))
-    (if (i32.eq (local.get $is_plain) (i32.const 2)) (then (call $trap (i32.const 18))))
-    (if (i32.and
-          (i32.eqz (local.get $is_plain))
-          (i32.eq (local.get $instance) (i32.load offset=8 (local.get $other))))
-      (then (call $trap (i32.const 31))))
+    (if (i32.ne (local.get $is_plain) (i32.const 1))
+      (then
+        (call $trap
+          (select (i32.const 31) (i32.const 18) (i32.eq (local.get $instance) (i32.load offset=8 (local.get $other)))))))
     (call $meet (local.get $end) (local.get $other) (local.get $shared)))
   (if (i32.eqz (i32.load offset=16 (local.get $end)))
     (then

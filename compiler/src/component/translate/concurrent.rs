@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use awsm_abi::component::response_params;
+use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
-    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
-    TypeStreamTableIndex, TypeTupleIndex,
+    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex,
+    TypeFutureTableIndex, TypeResult, TypeStreamTableIndex, TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form, Glue,
-    Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form,
+    Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
 };
 use super::flat::{Load, flat};
 use super::{Builder, unsupported};
@@ -166,8 +167,13 @@ impl Builder<'_> {
             let code = Load::all(self.types, &self.types[params].types, &slots, &trap);
             Loaded { code, align: self.types[params].abi.align32, slots }
         });
-        let operation =
-            Operation { record: self.state.instance(call.instance), entry, is_lowered_async: form != AsyncForm::Synchronous, loaded };
+        let operation = Operation {
+            record: self.state.instance(call.instance),
+            table: call.table,
+            entry,
+            is_lowered_async: form != AsyncForm::Synchronous,
+            loaded,
+        };
         glue.operation(call, &operation, ty)
     }
 
@@ -205,8 +211,12 @@ impl Builder<'_> {
 
     /// Whether a result is flat as a response and an error are.
     fn is_response(&self, result_type: TypeTupleIndex) -> bool {
-        let [ty] = &*self.types[result_type].types else { return false };
-        flat(self.types, ty) == response_params()
+        self.is_flat(&InterfaceType::Tuple(result_type), response_params())
+    }
+
+    /// Whether a value is flat so. One that is in memory because it is too large is not.
+    pub(super) fn is_flat(&self, ty: &InterfaceType, expected: &[ValType]) -> bool {
+        self.types.canonical_abi(ty).flat_count.is_some() && flat(self.types, ty) == expected
     }
 
     /// How many functions copy from one memory to another: they come first.

@@ -166,8 +166,7 @@ impl<'a> Load<'a> {
         };
         let (case_is, trap) = (format!("({load} offset={at} (local.get $from))"), self.trap);
         let (count, violation) = (cases.len(), Violation::InvalidDiscriminant as u32);
-        let _ =
-            writeln!(self.code, "(if (i32.ge_u {case_is} (i32.const {count})) (then (call {trap} (i32.const {violation}))))");
+        let _ = writeln!(self.code, "(if (i32.ge_u {case_is} (i32.const {count})) (then (call {trap} (i32.const {violation}))))");
         self.set(slot, I32, load, at);
         for (number, case) in cases.iter().enumerate() {
             let Some(case) = case else { continue };

@@ -481,11 +481,16 @@ impl Builder<'_> {
         let function_type = &self.types[lower_ty];
         let mut form = AsyncForm::Synchronous;
         let mut expected = Signature::new(function.params, function.results);
+        let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
+        let has_place = results.is_none_or(|count| count > 1);
         if options.async_ {
-            let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
-            (form, expected) = lowered_async(function, results.is_none_or(|count| count > 1));
+            (form, expected) = lowered_async(function, has_place);
         }
-        if *ty != expected {
+        // In memory, parameters are not part of the core function's type.
+        let given = function.params.len() - usize::from(has_place);
+        let are_loaded = form == AsyncForm::InMemory;
+        if *ty != expected || are_loaded && !self.is_flat(&InterfaceType::Tuple(function_type.params), &function.params[..given])
+        {
             self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
             return Ok(None);
         }
@@ -556,8 +561,7 @@ impl Builder<'_> {
 
     /// The last instance: what the server calls.
     fn entry(&mut self) -> Result<(), CompileError> {
-        let entries =
-            [(HANDLER, Entry::Handler), (HANDLER_ASYNC, Entry::Service), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
+        let entries = [(HANDLER, Entry::Handler), (HANDLER_ASYNC, Entry::Service), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
         let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
         let Some((entry, (func, ty, options))) = found else {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();

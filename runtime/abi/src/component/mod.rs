@@ -50,6 +50,8 @@ pub const EXIT: &str = "exit";
 /// `wait() -> operation`: suspends the sandbox until an operation of the host can go on: its number, zero where none is under way, or [`WAIT_OWN`] where
 /// something went on that the host does by itself.
 pub const WAIT: &str = "wait";
+/// `look() -> operation`: the same without waiting for one: zero where none can go on yet.
+pub const LOOK: &str = "look";
 /// What [`WAIT`] returns then.
 pub const WAIT_OWN: u32 = 1;
 /// `finish(operation) -> result`: goes on with an operation whose time has come. Its result is that of the function which began it, widened.
@@ -85,6 +87,7 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: DROP, params: &[I32], results: &[] },
     crate::imports::Function { name: EXIT, params: &[I32], results: &[] },
     crate::imports::Function { name: WAIT, params: &[], results: &[I32] },
+    crate::imports::Function { name: LOOK, params: &[], results: &[I32] },
     crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
     crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
     crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32], results: &[I32] },

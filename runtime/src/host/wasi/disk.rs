@@ -20,8 +20,17 @@ pub(in crate::host) fn begin<T: Send + 'static, R: Into<Flat>>(
     work: impl FnOnce() -> T + Send + 'static,
     finish: impl FnOnce(&mut Call<'_>, T) -> Result<R, Stop> + Send + 'static,
 ) -> Stop {
-    // Begun when it is polled: that is where there is a runtime.
-    call.wait(async move { blocking::run(work).await }, finish)
+    // An invocation with operations has others that want the disk, and so have the worker's other guests.
+    let disk = call.context.operations.as_ref().map(|operations| operations.disk());
+    let run = async move {
+        let _turn = match disk {
+            Some(disk) => disk.acquire_owned().await.ok(),
+            None => None,
+        };
+        // Begun when it is polled: that is where there is a runtime.
+        blocking::run(work).await
+    };
+    call.wait(run, finish)
 }
 
 /// The same where there is nothing to finish.

@@ -372,9 +372,13 @@ pub(in crate::host) fn write_then(
         while done + bytes.len() < length {
             bytes.extend_from_slice(content.rest(call.memory.as_ref(), done + bytes.len(), length)?);
         }
+        let taken = call.context.operations.as_ref().map(|operations| operations.take(bytes.len()));
         return Err(begin(
             call,
-            move || write_file(&file, to, &bytes),
+            move || {
+                let _taken = taken;
+                write_file(&file, to, &bytes)
+            },
             move |call, (count, result)| {
                 let stream = call.context.ports.resource::<OutputStream>(representation)?;
                 if result.is_err() {

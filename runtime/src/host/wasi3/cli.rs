@@ -54,7 +54,7 @@ fn write_stderr(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 fn write(call: &mut Call<'_>, stream: u32) -> Result<Flat, Stop> {
     let outcome = Arc::new(Outcome::default());
-    pump::take(call, call.args.u32(1), stream, Arc::clone(&outcome), Stream)?;
+    pump::take(call, call.args.u32(1), stream, Arc::clone(&outcome))?;
     call.share(call.args.u32(2), Told::<ErrorCode>::new(outcome))?;
     Ok(Flat::NONE)
 }

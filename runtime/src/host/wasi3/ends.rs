@@ -46,6 +46,8 @@ pub(in crate::host) struct Ends {
     by_number: BTreeMap<u32, Arc<dyn End>>,
     /// What becomes of the response's body.
     response: Option<Arc<Outcome>>,
+    /// Whether the task is over that the server began.
+    is_over: bool,
 }
 
 /// What the component reads or writes.
@@ -307,6 +309,16 @@ impl Call<'_> {
     pub(super) fn is_expecting(&self) -> bool {
         let response = self.context.ends.as_ref().and_then(|ends| ends.response.as_ref());
         response.is_some_and(|outcome| outcome.known().is_none())
+    }
+
+    /// The task is over that the server began.
+    pub(super) fn task_is_over(&mut self) {
+        self.context.ends.get_or_insert_default().is_over = true;
+    }
+
+    /// Whether it is.
+    pub(super) fn is_task_over(&self) -> bool {
+        self.context.ends.as_ref().is_some_and(|ends| ends.is_over)
     }
 }
 

@@ -26,7 +26,7 @@ impl Taken {
 }
 
 /// Passes on what comes from `source` to the output stream `to`, while the component does something else; `then` goes on when that has ended. Either may
-/// fail.
+/// fail. The invocation goes on until then, if it `is_awaited`.
 ///
 /// # Errors
 /// A trap, when the invocation has too many operations.
@@ -34,20 +34,20 @@ pub(super) fn begin(
     call: &mut Call<'_>,
     source: Arc<Source>,
     to: u32,
-    effect: Effect,
+    is_awaited: bool,
     then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<(), Stop> + Send + 'static,
 ) -> Result<(), Stop> {
-    call.go_on_alone(effect, move |call| step(call, source, to, then))
+    call.go_on_alone(Effect::Stream, is_awaited, move |call| step(call, source, to, then))
 }
 
-/// What the component writes to the stream of that number goes to the output stream `to`, which is dropped with its end.
+/// What the component writes to the stream of that number goes to the output stream `to`, which is dropped with its end. What the host passes on by itself is awaited.
 ///
 /// # Errors
 /// A trap, when there are too many.
-pub(super) fn take(call: &mut Call<'_>, number: u32, to: u32, outcome: Arc<Outcome>, effect: Effect) -> Result<(), Stop> {
+pub(super) fn take(call: &mut Call<'_>, number: u32, to: u32, outcome: Arc<Outcome>) -> Result<(), Stop> {
     match call.taken(number).map(Taken::of) {
         None => call.share(number, Arc::new(Sink { stream: to, outcome })),
-        Some(Taken::Source(source)) => begin(call, source, to, effect, move |call, result| {
+        Some(Taken::Source(source)) => begin(call, source, to, true, move |call, result| {
             outcome.end(result);
             call.context.ports.drop_resource(to)
         }),

@@ -17,12 +17,12 @@ use super::outgoing::{Begun, Outgoing};
 use super::sending::Sending;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Look, Own, Resource, Subject, Typed, canonical, number};
-use crate::host::fetch::{Share, WAIT_TIME_MAX};
+use crate::host::fetch::Share;
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::streams::{InputStream, subscribe};
 use crate::host::{Call, Flat, HeadField, HostFunction, Input, Stop};
 
-/// The body of a response, as it comes.
+/// The body of a response, as it comes; or of a message that the component itself writes.
 #[derive(Debug)]
 pub(in crate::host) struct Arriving(Mutex<State>);
 
@@ -60,8 +60,8 @@ struct State {
     failed: Option<ErrorCode>,
     /// Whether a read has ended with that: from then on it is closed.
     is_told: bool,
-    /// How long each piece may take.
-    piece_time: Duration,
+    /// How long each piece may take; none for as long as it likes.
+    piece_time: Option<Duration>,
     /// Until when the next one may, where it is waited for.
     until: Option<Instant>,
     /// That the request is under way.
@@ -78,7 +78,8 @@ impl State {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let now = Instant::now();
-                    if *self.until.get_or_insert(now + self.piece_time) > now {
+                    let Some(piece_time) = self.piece_time else { return Poll::Pending };
+                    if *self.until.get_or_insert(now + piece_time) > now {
                         return Poll::Pending;
                     }
                     self.end(Some(ErrorCode::ConnectionReadTimeout));
@@ -105,7 +106,7 @@ impl State {
 impl Arriving {
     /// Of a response. `share` says that its request is under way.
     pub(in crate::host) fn new(incoming: Incoming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
-        Arriving::of(Coming::Server(incoming), piece_time, share)
+        Arriving::of(Coming::Server(incoming), Some(piece_time), share)
     }
 
     /// What the component itself writes.
@@ -119,10 +120,10 @@ impl Arriving {
                 Sending::of(stream?, None)
             }
         };
-        Some(Arriving::of(Coming::Component(sending), WAIT_TIME_MAX, None))
+        Some(Arriving::of(Coming::Component(sending), None, None))
     }
 
-    fn of(coming: Coming, piece_time: Duration, share: Option<Arc<Share>>) -> Arriving {
+    fn of(coming: Coming, piece_time: Option<Duration>, share: Option<Arc<Share>>) -> Arriving {
         let state = State {
             coming: Some(coming),
             piece: Bytes::new(),
@@ -182,7 +183,8 @@ impl Arriving {
     /// Bytes that it keeps.
     pub(in crate::host) fn memory_bytes(&self) -> usize {
         let state = self.state();
-        state.piece.len() + memory_bytes(&state.trailers)
+        let to_come = if let Some(Coming::Component(sending)) = &state.coming { sending.memory_bytes() } else { 0 };
+        state.piece.len() + memory_bytes(&state.trailers) + to_come
     }
 }
 

@@ -161,6 +161,14 @@ impl Outgoing {
         })
     }
 
+    /// Begins the message as one that streams, even if its body is complete.
+    pub(super) fn begin_stream(&self) -> Option<Begun> {
+        match std::mem::replace(&mut self.state().place, Place::Reply) {
+            Place::Writer(writer) => Some(Begun::Writer(writer)),
+            Place::Reply => None,
+        }
+    }
+
     /// Goes on writing there.
     pub(super) fn write_to(&self, writer: Writer) {
         self.state().place = Place::Writer(writer);

@@ -116,7 +116,7 @@ fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.context.ports.streams_mut()?.is_answered = true;
     if call.case(2, 2)? == 0 {
         let response = *call.owned::<OutgoingResponse>(3)?;
-        answer(call, response)?;
+        answer(call, response, true)?;
     } else {
         fail(call, 3)?;
     }
@@ -145,11 +145,11 @@ fn write_all(output: &mut Output, mut bytes: &[u8]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Begins the reply.
+/// Begins the reply. One that is complete goes out when the invocation ends, if it `may_wait` for that; otherwise at once.
 ///
 /// # Errors
 /// When the reply is too large, or cannot be written.
-pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse) -> Result<(), Stop> {
+pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, may_wait: bool) -> Result<(), Stop> {
     let OutgoingResponse { status, headers, body } = response;
     let is_bodiless = is_bodiless(call, status)?;
     // The length is known where the body is; what is no length says nothing.
@@ -169,7 +169,7 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse) -
         return write_all(&mut streams.output, bytes.as_slice());
     };
     let bytes_max = *bytes_max;
-    let begun = body.and_then(|body| body.begin());
+    let begun = body.and_then(|body| if may_wait { body.begin() } else { body.begin_stream() });
     let mut writer = match begun {
         Some(Begun::Writer(writer)) => {
             if !is_bodiless && writer.written() > bytes_max as u64 {

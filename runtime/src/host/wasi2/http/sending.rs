@@ -39,6 +39,11 @@ impl Sending {
         Sending::of(stream, Some(share))
     }
 
+    /// Bytes that it keeps; what streams is counted where it is written.
+    pub(super) fn memory_bytes(&self) -> usize {
+        if let Sending::Whole(bytes, _) = self { bytes.len() } else { 0 }
+    }
+
     /// What was written.
     pub(super) fn whole(bytes: Bytes, trailers: Option<Box<Fields>>) -> Sending {
         Sending::Whole(bytes, trailers.map(|trailers| trailers.into_map()))

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{Case, Wasi3};
 use crate::component_trap::ComponentTrap;
-use crate::host::Effect::External;
 use crate::host::canonical::Resource;
 use crate::host::wasi::files::{self, To};
 use crate::host::wasi::{Errno, rights};
@@ -47,7 +46,7 @@ fn write(call: &mut Call<'_>, future: usize, to: Result<To, Errno>) -> Result<Fl
     let file = open_file::<Wasi3>(call, rights::FD_WRITE)?;
     let stream = file.and_then(|file| Ok(OutputStream::File(file, to?)));
     let (stream, outcome) = begin(call, future, stream, OutputStream::Failed)?;
-    pump::take(call, call.args.u32(2), stream, outcome, External)?;
+    pump::take(call, call.args.u32(2), stream, outcome)?;
     Ok(Flat::NONE)
 }
 

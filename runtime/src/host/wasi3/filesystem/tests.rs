@@ -159,12 +159,14 @@ fn entries(world: &mut World, stream: u32, count_max: u32) -> (u64, Vec<String>)
     let transfer = Transfer { address: ENTRIES, count: count_max, writes: false };
     let Flat(packed) = world.run(Effect::Stream, &[0, ENTRIES], |call: &mut Call<'_>| end.transfer(call, transfer)).unwrap();
     let (count, mut room, mut address) = (packed >> 4, 0x1_0000, 0);
-    while count > 0 {
-        let Flat(next) = world.glue("resume", address).unwrap();
-        if next == RESUME_DONE.cast_unsigned() {
-            break;
+    if count > 0 {
+        loop {
+            let Flat(next) = world.glue("resume", address).unwrap();
+            if next == RESUME_DONE.cast_unsigned() {
+                break;
+            }
+            (address, room) = (room, room + next as u32);
         }
-        (address, room) = (room, room + next as u32);
     }
     let name = |index| {
         let at = ENTRIES + 24 * index;

@@ -26,7 +26,7 @@ use crate::host::wasi2::http::{ErrorCode, Outgoing};
 use crate::host::wasi2::streams::{InputStream, OutputStream};
 use crate::host::wasi3::ends::{ADDRESS, End, FaultCode, Moved, Outcome, Source, Told, Transfer, write};
 use crate::host::wasi3::pump::{self, Taken};
-use crate::host::{Call, Effect, Flat, Input, Stop};
+use crate::host::{Call, Effect, Flat, HeadField, Input, Stop};
 use crate::reply::Unfinished;
 
 impl FaultCode for ErrorCode {
@@ -54,6 +54,12 @@ struct State {
     /// Whether more may be written.
     is_open: bool,
     trailers: Option<Trailers>,
+    /// Whether its message is on its way, which counts it from then on.
+    is_begun: bool,
+    /// What became of it.
+    ended: Option<Result<(), Fault>>,
+    /// Whether that is told: of a request's body when there is a response.
+    is_settled: bool,
 }
 
 /// What is kept of a body until its message is on its way.
@@ -73,7 +79,8 @@ impl Written {
         let outgoing = Outgoing::new(is_request, content_length(headers).unwrap_or_default(), 0);
         let kept = call.context.ports.resources_mut().insert(Box::new(Kept(Arc::clone(&outgoing))), None)?;
         outgoing.belong_to(kept);
-        let state = Mutex::new(State { kept, is_open: true, trailers: None });
+        let state =
+            Mutex::new(State { kept, is_open: true, trailers: None, is_begun: false, ended: None, is_settled: !is_request });
         Ok(Arc::new(Written { outgoing, outcome: Arc::default(), state }))
     }
 
@@ -97,7 +104,7 @@ impl Written {
     /// Its contents are what comes from there.
     pub(super) fn pass_on(self: &Arc<Self>, call: &mut Call<'_>, source: Arc<Source>) -> Result<(), Stop> {
         let (stream, written) = (self.stream(call)?, Arc::clone(self));
-        pump::begin(call, source, stream, Effect::External, move |call, result| {
+        pump::begin(call, source, stream, false, move |call, result| {
             call.context.ports.drop_resource(stream)?;
             written.close(call, result)
         })
@@ -125,7 +132,7 @@ impl Written {
     /// Its trailers are what comes there.
     pub(super) fn pass_trailers_on(self: &Arc<Self>, call: &mut Call<'_>, to_come: Arc<TrailersToCome>) -> Result<(), Stop> {
         let written = Arc::clone(self);
-        call.go_on_alone(Effect::External, move |call| {
+        call.go_on_alone(Effect::Head, false, move |call| {
             to_come.then(call, move |call, to_come, came| {
                 to_come.close(call)?;
                 written.trail(call, came.map(|map| (!map.is_empty()).then(|| Arc::new(map))))?;
@@ -163,18 +170,48 @@ impl Written {
             Some(Err(code)) => self.fail(call, Fault::Http(code)),
             Some(Ok(trailers)) => {
                 let ended = self.outgoing.end(Ok(trailers.as_deref().map(trailing)));
-                self.outcome.end(ended.map_err(Fault::Http));
-                self.forget(call)
+                self.end(call, ended.map_err(Fault::Http))
             }
         }
     }
 
     /// What is there of it is of no use.
-    pub(super) fn fail(&self, call: &mut Call<'_>, fault: Fault) -> Result<(), Stop> {
+    fn fail(&self, call: &mut Call<'_>, fault: Fault) -> Result<(), Stop> {
         // It is told what went wrong.
         let _ = self.outgoing.end(Err(Unfinished));
-        self.outcome.end(Err(fault));
-        self.forget(call)
+        self.end(call, Err(fault))
+    }
+
+    /// It has ended so.
+    fn end(&self, call: &mut Call<'_>, result: Result<(), Fault>) -> Result<(), Stop> {
+        let (is_begun, is_settled) = {
+            let mut state = self.state();
+            state.ended = Some(result);
+            (state.is_begun, state.is_settled)
+        };
+        if is_settled || result.is_err() {
+            self.outcome.end(result);
+        }
+        if is_begun { self.forget(call) } else { Ok(()) }
+    }
+
+    /// Its message is on its way.
+    pub(super) fn begun(&self, call: &mut Call<'_>) -> Result<(), Stop> {
+        let has_ended = {
+            let mut state = self.state();
+            state.is_begun = true;
+            state.ended.is_some()
+        };
+        if has_ended { self.forget(call) } else { Ok(()) }
+    }
+
+    /// The request that it belongs to has a response: what became of it can be told, now or when it ends.
+    pub(super) fn settle(&self) {
+        let mut state = self.state();
+        state.is_settled = true;
+        if let Some(result) = state.ended {
+            self.outcome.end(result);
+        }
     }
 
     /// Its message goes nowhere.
@@ -216,7 +253,7 @@ struct TrailersSaid(Arc<Written>);
 
 impl End for TrailersSaid {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
-        let trailers = match said(call, transfer)? {
+        let trailers = match verdict(call, transfer)? {
             // Behind the case of the result: its alignment is that of an `error-code`.
             Ok(payload) => match byte(call, payload)? {
                 0 => Ok(None),
@@ -239,13 +276,13 @@ pub(super) struct Verdict;
 
 impl End for Verdict {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
-        let _verdict = said(call, transfer)?;
+        let _said = verdict(call, transfer)?;
         Ok(Moved::Values(1).into())
     }
 }
 
 /// Reads a `result<_, error-code>` that the component writes: where what its first case holds begins, or the code.
-fn said(call: &Call<'_>, transfer: Transfer) -> Result<Result<u64, ErrorCode>, Stop> {
+fn verdict(call: &Call<'_>, transfer: Transfer) -> Result<Result<u64, ErrorCode>, Stop> {
     let Transfer { address, writes: true, .. } = transfer else {
         return Err(ComponentTrap::NothingToResume.into());
     };
@@ -301,6 +338,9 @@ impl TrailersToCome {
         if call.ready(&[subject])?.is_empty() {
             return Err(call.until_ready(&[subject], move |call| self.come(call, then)));
         }
+        if let Some(trace) = call.context.trace_effects() {
+            trace.head.insert(HeadField::Headers);
+        }
         let came = call.context.ports.resource::<FutureTrailers>(self.trailers)?.take();
         call.context.ports.resources_mut().count(self.trailers)?;
         then(call, &self, came.unwrap_or_else(|| Ok(HeaderMap::new())))
@@ -344,6 +384,8 @@ impl Body {
             Body::Of(of) => of,
             Body::Written(written) => {
                 let arriving = Arriving::of_component(&written.outgoing).ok_or(ComponentTrap::NothingToResume)?;
+                written.begun(call)?;
+                written.settle();
                 Of::Response(Arc::new(arriving))
             }
         };

@@ -13,9 +13,7 @@ use super::options::HttpOptions;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Resource, Typed, canonical, number};
 use crate::host::wasi2::http::RequestOptions;
-use crate::host::wasi2::http::client::{
-    OutgoingRequest, authority_argument, method_argument, scheme_argument, target_argument,
-};
+use crate::host::wasi2::http::client::{OutgoingRequest, authority_argument, method_argument, scheme_argument, target_argument};
 use crate::host::wasi2::http::fields::memory_bytes;
 use crate::host::wasi2::http::incoming::Of;
 use crate::host::wasi2::http::request::{

@@ -10,12 +10,13 @@ use super::body::{Body, Written};
 use super::message::{Request, Response, served_head};
 use crate::host::Effect::{External, Head, Stream};
 use crate::host::canonical::{Own, canonical};
+use crate::host::fetch::Answered;
 use crate::host::wasi2::error::Fault;
-use crate::host::wasi2::http::client;
+use crate::host::wasi2::http::ErrorCode;
+use crate::host::wasi2::http::client::{self, Sent};
 use crate::host::wasi2::http::fields::visible;
 use crate::host::wasi2::http::incoming::{Arriving, Of};
 use crate::host::wasi2::http::response::{OutgoingResponse, answer, fail};
-use crate::host::wasi2::http::ErrorCode;
 use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// What glue imports, and the interface of the client. What was sent to another cannot be taken back.
@@ -32,7 +33,8 @@ fn served(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.give(Request::served()).map(|own| Flat::from(own.0))
 }
 
-/// `respond(table, response: result<response, error-code>)`: the response begins when nothing of the component can run. So one that is complete by then is sent as a whole.
+/// `respond(table, response: result<response, error-code>)`: the response begins when nothing of the component can run. One that is complete when the task is over, too, is
+/// sent as a whole.
 fn respond(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.context.ports.streams_mut()?.is_answered = true;
     if call.case(1, 2)? == 1 {
@@ -42,8 +44,10 @@ fn respond(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let Response { status, headers, body } = *call.owned::<Response>(2)?;
     let written = body.into_written(call, &headers, false)?;
     call.expect(Arc::clone(&written.outcome));
-    call.go_on_alone(External, move |call| {
-        answer(call, OutgoingResponse { status, headers, body: Some(Arc::clone(&written.outgoing)) })?;
+    call.go_on_alone(External, true, move |call| {
+        let is_last = call.is_task_over();
+        answer(call, OutgoingResponse { status, headers, body: Some(Arc::clone(&written.outgoing)) }, is_last)?;
+        written.begun(call)?;
         Ok(Flat::NONE)
     })?;
     Ok(Flat::NONE)
@@ -51,6 +55,7 @@ fn respond(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `unfinished() -> is_unfinished`
 fn unfinished(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.task_is_over();
     Ok(Flat::from(call.goes_on_alone() || call.is_expecting()))
 }
 
@@ -65,26 +70,39 @@ fn send(call: &mut Call<'_>) -> Result<Flat, Stop> {
     head.body = Some(Arc::clone(&written.outgoing));
     match client::send(call, *head, options.unwrap_or_default())? {
         Err(code) => end(call, &written, Err(code)),
-        Ok((exchange, sent)) => Err(call.wait(exchange, move |call, answered| match answered {
-            Ok(response) => {
-                let (head, body) = response.into_parts();
-                let body = Body::Of(Of::Response(Arc::new(Arriving::new(body, sent.piece_time, sent.share))));
-                let headers = Arc::new(visible(&head.headers));
-                let response = call.give(Response { status: head.status, headers, body })?;
-                end(call, &written, Ok(response))
-            }
-            Err(failure) => {
-                call.say(Level::WARN, &format!("wasi:http: {failure}"))?;
-                end(call, &written, Err(ErrorCode::from(&failure)))
-            }
-        })),
+        Ok((exchange, sent)) => {
+            written.begun(call)?;
+            let taken = call.context.operations.as_ref().map(|operations| operations.take(sent.request_bytes));
+            Err(call.wait(exchange, move |call, answered| {
+                drop(taken);
+                answered_by(call, &written, sent, answered)
+            }))
+        }
+    }
+}
+
+/// Another server has answered, or has not.
+fn answered_by(call: &mut Call<'_>, written: &Written, sent: Sent, answered: Answered) -> Result<Flat, Stop> {
+    match answered {
+        Ok(response) => {
+            let (head, body) = response.into_parts();
+            let body = Body::Of(Of::Response(Arc::new(Arriving::new(body, sent.piece_time, sent.share))));
+            let headers = Arc::new(visible(&head.headers));
+            let response = call.give(Response { status: head.status, headers, body })?;
+            end(call, written, Ok(response))
+        }
+        Err(failure) => {
+            call.say(Level::WARN, &format!("wasi:http: {failure}"))?;
+            end(call, written, Err(ErrorCode::from(&failure)))
+        }
     }
 }
 
 /// Answers a call of `send`; a request that failed is not written any more.
 fn end(call: &mut Call<'_>, written: &Written, result: Result<Own, ErrorCode>) -> Result<Flat, Stop> {
-    if let Err(code) = result {
-        written.abandon(Err(Fault::Http(code)));
+    match result {
+        Ok(_) => written.settle(),
+        Err(code) => written.abandon(Err(Fault::Http(code))),
     }
     call.lower(2, result)
 }

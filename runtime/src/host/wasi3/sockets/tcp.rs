@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{ErrorCode, Tcp, Wasi3};
-use crate::host::Effect::Stream;
 use crate::host::canonical::Subject;
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::sockets::socket::watched_then;
@@ -69,7 +68,7 @@ pub(super) fn send(call: &mut Call<'_>) -> Result<Flat, Stop> {
     connection_then(call, may_send, |call, connection| {
         let stream = connection.map(OutputStream::Socket);
         let (stream, outcome) = begin::<ErrorCode, _>(call, 3, stream, OutputStream::Failed)?;
-        pump::take(call, call.args.u32(2), stream, outcome, Stream)?;
+        pump::take(call, call.args.u32(2), stream, outcome)?;
         Ok(Flat::NONE)
     })
 }

@@ -1,10 +1,13 @@
 //! What WASI 0.3 offers to what serves HTTP, each by a path.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use wasip3::clocks::monotonic_clock::wait_for;
 use wasip3::exports::http::handler::Guest;
 use wasip3::http::client;
 use wasip3::http::types::{ErrorCode, Fields, HeaderError, Method, Request, Response, Scheme, Trailers};
-use wasip3::wit_bindgen::rt::async_support::{FutureReader, StreamReader, StreamResult, StreamWriter};
+use wasip3::wit_bindgen::rt::async_support::{FutureReader, StreamReader, StreamResult, StreamWriter, yield_async};
 use wasip3::{spawn_local, wit_future, wit_stream};
 
 wasip3::http::service::export!(Function);
@@ -29,6 +32,8 @@ impl Guest for Function {
             "pass" => Ok(pass(request)),
             "trailers" => Ok(trailers(request).await),
             "waits" => Ok(waits().await),
+            "later" => Ok(later()),
+            "yields" => Ok(yields().await),
             "fill" => Ok(fill(number(rest)?)),
             "fields" => Ok(text(&fields())),
             "status" => status(rest),
@@ -167,6 +172,29 @@ async fn trailers(request: Request) -> Response {
 async fn waits() -> Response {
     futures::join!(wait_for(200_000_000), wait_for(200_000_000), wait_for(200_000_000));
     text("waited\n")
+}
+
+/// Goes on for a second after the response is complete.
+fn later() -> Response {
+    spawn_local(async {
+        wait_for(1_000_000_000).await;
+        eprintln!("afterwards");
+    });
+    text("at once\n")
+}
+
+/// Yields until a wait is over.
+async fn yields() -> Response {
+    let is_over = Rc::new(Cell::new(false));
+    let tells = Rc::clone(&is_over);
+    spawn_local(async move {
+        wait_for(100_000_000).await;
+        tells.set(true);
+    });
+    while !is_over.get() {
+        yield_async().await;
+    }
+    text("yielded\n")
 }
 
 /// So many bytes.
