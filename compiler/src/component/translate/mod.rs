@@ -489,7 +489,8 @@ impl Builder<'_> {
         // In memory, parameters are not part of the core function's type.
         let given = function.params.len() - usize::from(has_place);
         let are_loaded = form == AsyncForm::InMemory;
-        if *ty != expected || are_loaded && !self.is_flat(&InterfaceType::Tuple(function_type.params), &function.params[..given]) {
+        if *ty != expected || are_loaded && !self.is_flat(&InterfaceType::Tuple(function_type.params), &function.params[..given])
+        {
             self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
             return Ok(None);
         }
