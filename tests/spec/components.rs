@@ -364,7 +364,7 @@ fn what_cannot_be_compiled_is_refused_by_name() {
         (
             r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
             (func (export "f") (canon lift (core func $i "f"))))"#,
-            "this component exports neither `wasi:http/incoming-handler` or `wasi:http/handler` (it answers requests) nor `wasi:cli/run` (a command); it exports `f`",
+            "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports `f`",
         ),
         (
             r#"(component (import "m" (core module $m)) (core instance $i (instantiate $m)))"#,
@@ -379,6 +379,61 @@ fn what_cannot_be_compiled_is_refused_by_name() {
     assert!(error.starts_with("bounds `segment`: a component has several memories"), "{error}");
     let cut = &wat::parse_str(with_resource("")).unwrap()[..200];
     assert!(awsm::compile(&Program::of(cut), &CompileOptions::default(), &()).is_err());
+}
+
+/// A component that imports that function of an interface with that type, lowered with these options. The core type is the host function's, whatever the component declares.
+fn importing(interface: &str, types: &str, name: &str, function: &str, options: &str) -> String {
+    format!(
+        r#"(component
+          (import "{interface}" (instance $i {types} (export "{name}" (func {function}))))
+          (core module $memory (memory (export "memory") 1)
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable))
+          (core instance $memory (instantiate $memory))
+          (core func $f (canon lower (func $i "{name}") {options}))
+          (core instance $lowered (export "f" (func $f)))
+          (core module $m (func (export "run") (result i32) (i32.const 0)))
+          (core module $uses)
+          (core instance $c (instantiate $m))
+          (core instance (instantiate $uses (with "" (instance $lowered))))
+          (func $run (result (result)) (canon lift (core func $c "run")))
+          (instance $r (export "run" (func $run))) (export "wasi:cli/run@0.2.0" (instance $r)))"#
+    )
+}
+
+/// What the core function's type does not show would otherwise become an address in the state's memory, a number of another's stream, or a value of another size.
+#[test]
+fn host_functions_are_imported_with_their_own_types_only() {
+    const MEMORY: &str = r#"(memory (core memory $memory "memory"))"#;
+    const FILES: &str = "wasi:filesystem/types@0.3.0";
+    let lowered_async = format!("async {MEMORY}");
+    let descriptor =
+        r#"(export "descriptor" (type $d (sub resource))) (type $s (stream u8)) (type $o (future u8)) (type $t (tuple $s $o))"#;
+    let read = r#"(param "self" (borrow $d)) (result $t)"#;
+    let streams = r#"(type $s (stream u8)) (type $e (enum "io" "illegal-byte-sequence" "pipe")) (export "e" (type $x (eq $e)))
+        (type $r (result (error $x))) (type $o (future $r)) (type $t (tuple $o $s)) (type $right (tuple $s $o))"#;
+    for (interface, types, name, function, options) in [
+        ("wasi:clocks/monotonic-clock@0.3.0", "", "now", r#"async (param "to" u32)"#, "async"),
+        (
+            "wasi:clocks/monotonic-clock@0.3.0",
+            "",
+            "now",
+            r#"async (param "a" u32) (param "b" u32) (result (tuple u32 u32))"#,
+            &lowered_async,
+        ),
+        ("wasi:cli/stdout@0.2.0", "", "get-stdout", r#"async (param "to" u32)"#, "async"),
+        ("wasi:cli/stderr@0.3.0", streams, "write-via-stream", r#"(param "data" u32) (result $o)"#, ""),
+        ("wasi:cli/stdin@0.3.0", streams, "read-via-stream", "(result $t)", MEMORY),
+        (FILES, descriptor, "[method]descriptor.read-directory", read, MEMORY),
+    ] {
+        // Without the types of streams, there are no tasks.
+        let text = importing(interface, types, name, function, options);
+        let error = compile(&text, &CompileOptions::default()).expect_err(name).to_string();
+        assert!(error.contains(&format!("`{name}`: it is offered with another type")), "{interface} {name}: {error}");
+    }
+    let right = importing("wasi:cli/stdin@0.3.0", streams, "read-via-stream", "(result $right)", MEMORY);
+    // Where nothing is read, there is no state of streams.
+    let error = compile(&right, &CompileOptions::default()).expect_err("no tasks").to_string();
+    assert!(!error.contains("another type"), "{error}");
 }
 
 #[test]

@@ -301,12 +301,12 @@ mod tests {
             INTERFACES.iter().flat_map(|interface| interface.functions.iter().map(move |function| (interface.name, function)))
         {
             // The numbers of streams and futures come last, and instead of a result or its address if it is nothing else.
-            let given = function.params.len() - usize::from(function.ends > 1 && !function.holds_more);
-            let ends = vec![ValType::I32; function.ends as usize];
-            let params = std::iter::once(ValType::I32).chain(function.params[..given].iter().copied()).chain(ends).collect();
+            let ends = vec![ValType::I32; function.ends.len()];
+            let given = function.params[..function.given()].iter().copied();
+            let params = std::iter::once(ValType::I32).chain(given).chain(ends).collect();
             let results = match function {
                 _ if function.allocates => vec![ValType::I32],
-                _ if function.ends > 0 => Vec::new(),
+                _ if !function.ends.is_empty() => Vec::new(),
                 _ => function.results.to_vec(),
             };
             assert!(!function.allocates || function.results.is_empty(), "{interface} {}", function.name);

@@ -22,6 +22,20 @@ pub(in super::super) struct Operation {
     pub(in super::super) is_lowered_async: bool,
     /// How its parameters are loaded, if they are in memory.
     pub(in super::super) loaded: Option<Loaded>,
+    /// Size of its result in memory.
+    pub(in super::super) result_bytes: u32,
+}
+
+impl Operation {
+    /// Code that stores a flat result of that type where the component wants it, which is the address that `to` leaves.
+    fn store(&self, ty: ValType, to: &str) -> String {
+        let width = match self.result_bytes {
+            1 => "8",
+            2 => "16",
+            _ => "",
+        };
+        format!("({ty}.store{width} {to} (local.get $result))")
+    }
 }
 
 /// Parameters that are in memory, at the address that is the first parameter.
@@ -38,7 +52,7 @@ impl Glue {
     /// The wrapper of a call of an async function that the host answers.
     pub(in super::super) fn operation(&mut self, call: &Lowered<'_>, operation: &Operation, ty: &Signature) -> String {
         let &Lowered { interface, function, instance, .. } = call;
-        let &Operation { record, table, entry, is_lowered_async, ref loaded } = operation;
+        let &Operation { record, table, entry, is_lowered_async, ref loaded, .. } = operation;
         let flat = function.results.first().copied();
         // A flat result of what is lowered as async goes to where the last parameter says, which the host does not get.
         let given = ty.params.len() - usize::from(is_lowered_async && flat.is_some());
@@ -89,7 +103,7 @@ impl Glue {
         let to = format!("(local.get {given})");
         if is_lowered_async {
             let start = self.function(&Source::state("operation start"), &[I32; 3], &[I32]);
-            let store = flat.map_or(String::new(), |ty| format!("({ty}.store {to} (local.get $result))"));
+            let store = flat.map_or(String::new(), |ty| operation.store(ty, &to));
             let to = if flat.is_some() { to } else { "(i32.const 0)".to_owned() };
             let _ = writeln!(
                 body,
@@ -142,7 +156,7 @@ impl Glue {
             None => String::new(),
             Some(ty) if operation.is_lowered_async => {
                 let to = self.function(&Source::state("operation place"), &[I32], &[I32]);
-                format!("({ty}.store (call {to} (local.get $operation)) (local.get $result))")
+                operation.store(ty, &format!("(call {to} (local.get $operation))"))
             }
             Some(ty) => {
                 let keep = self.function(&Source::state("operation keep"), &[I32, I64], &[]);

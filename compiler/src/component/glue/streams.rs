@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32, I64};
 
-use super::{Glue, Lowered, PLACE_LOCALS, Signature, Source};
+use super::{Glue, Lowered, MEMORY, PLACE_LOCALS, Signature, Source};
 
 /// The most values of one copy (CanonicalABI.md, `Buffer.MAX_LENGTH`).
 const COUNT_MAX: u32 = (1 << 28) - 1;
@@ -54,6 +54,8 @@ pub(in super::super) struct EndParam {
     pub(in super::super) is_optional: bool,
     /// The type of its handle's entry.
     pub(in super::super) entry: u32,
+    /// What it carries.
+    pub(in super::super) carries: abi::End,
 }
 
 /// One in its result.
@@ -65,6 +67,17 @@ pub(in super::super) struct EndResult {
     pub(in super::super) is_in_ok: bool,
     /// The type of its handle's entry.
     pub(in super::super) entry: u32,
+    /// What it carries.
+    pub(in super::super) carries: abi::End,
+}
+
+impl Ends {
+    /// Whether they are those of a function of the host.
+    pub(in super::super) fn are_of(&self, function: &abi::Function) -> bool {
+        let taken = |param: &EndParam| abi::Taken { at: param.at, is_optional: param.is_optional, end: param.carries };
+        self.params.iter().map(taken).eq(function.takes.iter().copied())
+            && self.results.iter().map(|result| result.carries).eq(function.ends.iter().copied())
+    }
 }
 
 /// How values of an end are copied.
@@ -126,14 +139,14 @@ impl Glue {
         self.export(&Signature::new(&[I32; 3][..if *is_future { 2 } else { 3 }], &[I32]), "", &body)
     }
 
-    /// What copies numbers between the glue's memory and the host, and what goes on with that, as the functions of that number and the next.
+    /// What copies numbers between the glue's memory and the host, and what goes on with that, as the functions of that number and the next. No handle is in it.
     pub(in super::super) fn copy_outside(&mut self, entry: u32) {
         let (copy, finish) = (self.canonical(abi::COPY), self.canonical(abi::FINISH));
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
             "(func $copy (param i32 i32 i32 i32) (result i32)
-               (call {copy} (local.get 0) (local.get 1) (local.get 2) (local.get 3)))
+               (call {copy} (i32.const 0) (local.get 1) (local.get 2) (local.get 3) (local.get 0)))
              (func $go_on (param i32) (result i32) (i32.wrap_i64 (call {finish} (local.get 0))))
              (elem (table {entries}) (i32.const {entry}) func $copy $go_on)"
         );
@@ -145,13 +158,17 @@ impl Glue {
         let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
         let entries = self.entries();
         // Without realloc, there is nothing to be placed.
+        // Only what is read is placed.
         let place = match realloc {
             None => String::new(),
-            Some(_) => {
-                let place = self.place_result(instance, realloc);
-                format!("(if (i32.shr_u (local.get $packed) (i32.const 4)) (then {place}))")
-            }
+            Some(_) => self.place_result(instance, realloc),
         };
+        let place =
+            |is_read: &str| format!("(if (i32.shr_u (local.get $packed) (i32.const 4)) (then (if {is_read} (then {place}))))");
+        // Later, the end is all that is known: the kinds of writable ends are odd.
+        let state = self.link(&Source::state(MEMORY), |name| format!("(memory {name} 0)"));
+        let is_read_later = format!("(i32.eqz (i32.and (i32.load {state} (local.get 0)) (i32.const 1)))");
+        let (place, place_later) = (place("(i32.eqz (local.get 3))"), place(&is_read_later));
         let _ = writeln!(
             self.functions,
             "(func $copy (param i32 i32 i32 i32) (result i32) (local $packed i32) {PLACE_LOCALS}
@@ -163,7 +180,7 @@ impl Glue {
              (func $go_on (param i32) (result i32) (local $packed i32) {PLACE_LOCALS}
                (call {reserve} (i32.const {table}))
                (local.set $packed (i32.wrap_i64 (call {finish} (local.get 0))))
-               {place}
+               {place_later}
                (local.get $packed))
              (elem (table {entries}) (i32.const {entry}) func $copy $go_on)"
         );
@@ -186,7 +203,7 @@ impl Glue {
             let _ = writeln!(body, "(call {reserve} (i32.const {table}))");
         }
         let mut locals = String::new();
-        for &EndParam { at, is_optional, entry } in params {
+        for &EndParam { at, is_optional, entry, .. } in params {
             let take = self.function(&Source::state("outside take"), &[I32; 3], &[I32]);
             let mut taken = format!("(call {take} (i32.const {record}) (i32.const {entry}) (local.get {at}))");
             if is_optional {
@@ -199,7 +216,7 @@ impl Glue {
             let _ = write!(locals, "(local $end{index} i64)");
             let _ = writeln!(body, "(local.set $end{index} (call {new} (i32.const {record}) (i32.const {entry})))");
         }
-        let given = ty.params.len() - usize::from(by_address && !function.holds_more);
+        let given = function.given();
         let host_params: Vec<ValType> =
             std::iter::once(I32).chain(ty.params[..given].iter().copied()).chain(vec![I32; results.len()]).collect();
         let host = self.host(interface, function.name, &host_params, &[]);

@@ -214,6 +214,8 @@
   (local.set $context_1 (global.get $context_1))
   (local.set $may_block (global.get $may_block))
   (i32.store (i32.const 8) (i32.const 0))
+  (global.set $context_0 (i32.const 0))
+  (global.set $context_1 (i32.const 0))
   ;; Tasks that yield to each other do not keep the host from going on.
   (if (call $run_one)
     (then

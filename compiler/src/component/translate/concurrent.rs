@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use awsm_abi::component::response_params;
+use awsm_abi::component::{self as abi, response_params};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
@@ -155,26 +155,30 @@ impl Builder<'_> {
         form: AsyncForm,
         ty: &Signature,
         glue: &mut Glue,
-    ) -> String {
+    ) -> Result<String, CompileError> {
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.has_operations = true;
         }
         let entry = self.new_entries(ENTRIES_PER_OPERATION);
-        let loaded = (form == AsyncForm::InMemory).then(|| {
+        let mut loaded = None;
+        if form == AsyncForm::InMemory {
             let params = self.types[function].params;
             let slots = flat(self.types, &InterfaceType::Tuple(params));
             let trap = glue.trap();
             let code = Load::all(self.types, &self.types[params].types, &slots, &trap);
-            Loaded { code, align: self.types[params].abi.align32, slots }
-        });
+            let code = code.ok_or_else(|| unsupported(format!("`{}` with parameters of so many cases", call.function.name)))?;
+            loaded = Some(Loaded { code, align: self.types[params].abi.align32, slots });
+        }
+        let result = self.types.canonical_abi(&InterfaceType::Tuple(self.types[function].results));
         let operation = Operation {
             record: self.state.instance(call.instance),
             table: call.table,
             entry,
             is_lowered_async: form != AsyncForm::Synchronous,
             loaded,
+            result_bytes: result.size32,
         };
-        glue.operation(call, &operation, ty)
+        Ok(glue.operation(call, &operation, ty))
     }
 
     /// The last instance, where what the server calls is lifted as async.
@@ -189,8 +193,12 @@ impl Builder<'_> {
             false => RootKind::Command,
             true => RootKind::Service { table: self.state.table(options.instance.as_u32()) },
         };
-        if is_service && !self.is_response(result_type) {
-            return Err(unsupported("`handle` of `wasi:http/handler` with another result"));
+        if is_service && (!self.is_response(result_type) || options.string_encoding != StringEncoding::Utf8) {
+            return Err(unsupported("`handle` of `wasi:http/handler` with another result, or strings that are not UTF-8,"));
+        }
+        // A response goes on its way while the task waits.
+        if let Some(concurrency) = &mut self.state.concurrency {
+            concurrency.has_operations |= is_service;
         }
         let root = Root {
             kind,
@@ -568,17 +576,30 @@ impl Builder<'_> {
                 let TypeResult { ok, err, .. } = &self.types[index];
                 ok.iter().chain(err).all(|ty| self.is_within(ty))
             }
+            InterfaceType::FixedLengthList(index) => self.is_within(&self.types[index].element),
             ref other => is_number(other),
         }
     }
 
-    /// The type of the entry of a stream or future.
-    fn end_entry(&self, ty: &InterfaceType) -> Option<u32> {
-        match *ty {
-            InterfaceType::Stream(index) => Some(READABLE_STREAM | self.types[index].ty.as_u32()),
-            InterfaceType::Future(index) => Some(READABLE_FUTURE | self.types[index].ty.as_u32()),
-            _ => None,
-        }
+    /// The type of the entry of a stream or future, and what that carries.
+    fn end_of(&self, ty: &InterfaceType) -> Option<(u32, abi::End)> {
+        let (entry, payload, is_future) = match *ty {
+            InterfaceType::Stream(index) => {
+                let ty = self.types[index].ty;
+                (READABLE_STREAM | ty.as_u32(), self.types[ty].payload, false)
+            }
+            InterfaceType::Future(index) => {
+                let ty = self.types[index].ty;
+                (READABLE_FUTURE | ty.as_u32(), self.types[ty].payload, true)
+            }
+            _ => return None,
+        };
+        let (size, align) = payload.map_or((0, 1), |ty| {
+            let abi = self.types.canonical_abi(&ty);
+            (abi.size32, abi.align32)
+        });
+        let is_value = payload.is_some_and(|ty| !self.is_within(&ty));
+        Some((entry, abi::End { is_future, size, align, is_value }))
     }
 
     /// The streams and futures among a function's parameters, which are flat, and in its result.
@@ -587,12 +608,12 @@ impl Builder<'_> {
         let mut ends = Ends::default();
         let mut at = 0;
         for ty in &self.types[function.params].types {
-            if let Some(entry) = self.end_entry(ty) {
-                ends.params.push(EndParam { at, is_optional: false, entry });
+            if let Some((entry, carries)) = self.end_of(ty) {
+                ends.params.push(EndParam { at, is_optional: false, entry, carries });
             } else if let InterfaceType::Option(index) = ty
-                && let Some(entry) = self.end_entry(&self.types[*index].ty)
+                && let Some((entry, carries)) = self.end_of(&self.types[*index].ty)
             {
-                ends.params.push(EndParam { at: at + 1, is_optional: true, entry });
+                ends.params.push(EndParam { at: at + 1, is_optional: true, entry, carries });
             }
             at += self.types.canonical_abi(ty).flat_count.map_or(0, usize::from);
         }
@@ -607,34 +628,37 @@ impl Builder<'_> {
         }
         for ty in fields {
             let abi = self.types.canonical_abi(ty);
-            let offset = end.next_multiple_of(abi.align32);
-            if let Some(entry) = self.end_entry(ty) {
-                ends.results.push(EndResult { offset, is_in_ok, entry });
+            let offset = end.checked_next_multiple_of(abi.align32).unwrap_or(u32::MAX);
+            if let Some((entry, carries)) = self.end_of(ty) {
+                ends.results.push(EndResult { offset, is_in_ok, entry, carries });
             }
-            end = offset + abi.size32;
+            end = offset.saturating_add(abi.size32);
         }
         ends
+    }
+
+    /// The streams and futures of a function of the host; none where a component declares others, or hides them in its memory.
+    pub(super) fn ends_of(&self, function: &abi::Function, ty: TypeFuncIndex) -> Option<Ends> {
+        let params = InterfaceType::Tuple(self.types[ty].params);
+        let ends = self.ends(ty);
+        (self.types.canonical_abi(&params).flat_count.is_some() && ends.are_of(function)).then_some(ends)
     }
 
     /// The wrapper of a call that the host answers with streams and futures.
     pub(super) fn lower_ends(
         &mut self,
         call: &Lowered<'_>,
-        function: TypeFuncIndex,
+        ends: &Ends,
         instance: RuntimeComponentInstanceIndex,
         ty: &Signature,
         glue: &mut Glue,
     ) -> Result<String, CompileError> {
-        let ends = self.ends(function);
-        if ends.results.len() != call.function.ends as usize {
-            return Err(unsupported(format!("`{}` with these streams and futures", call.function.name)));
-        }
         let record = self.record(instance);
         let Some(concurrency) = &mut self.state.concurrency else {
             return Err(unsupported(format!("`{}` where nothing is read or written", call.function.name)));
         };
         concurrency.has_operations = true;
-        Ok(glue.lower_ends(call, record, &ends, ty))
+        Ok(glue.lower_ends(call, record, ends, ty))
     }
 
     /// Adds what copies between the memories that streams and futures use, and between them and the host.

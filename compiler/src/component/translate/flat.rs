@@ -6,6 +6,9 @@ use awsm_abi::component::Violation;
 use awsm_abi::types::ValType::{self, F32, F64, I32, I64};
 use wasmtime_environ::component::{CanonicalAbiInfo, ComponentTypes, InterfaceType, VariantInfo};
 
+/// Bytes of code that loads one function's parameters: each case of a variant has its own.
+const CODE_BYTES_MAX: usize = 64 << 10;
+
 /// The cases of a variant: what each of them holds.
 type Cases = Vec<Option<InterfaceType>>;
 
@@ -81,13 +84,27 @@ pub(super) struct Load<'a> {
 
 impl<'a> Load<'a> {
     /// Code that loads values one behind the other, from the address in the local `$from`. `slots`: their core types.
-    pub(super) fn all(types: &'a ComponentTypes, values: &[InterfaceType], slots: &'a [ValType], trap: &'a str) -> String {
+    /// None where that is too much.
+    pub(super) fn all(
+        types: &'a ComponentTypes,
+        values: &[InterfaceType],
+        slots: &'a [ValType],
+        trap: &'a str,
+    ) -> Option<String> {
         let mut load = Load { types, slots, trap, code: String::new() };
         load.fields(values.iter(), 0, 0);
-        load.code
+        (!load.is_full()).then_some(load.code)
+    }
+
+    /// Whether there is so much of it that no more is added.
+    const fn is_full(&self) -> bool {
+        self.code.len() > CODE_BYTES_MAX
     }
 
     fn set(&mut self, slot: usize, ty: ValType, load: &str, at: u32) {
+        if self.is_full() {
+            return;
+        }
         let value = widened(format!("({load} offset={at} (local.get $from))"), ty, self.slots[slot]);
         let _ = writeln!(self.code, "(local.set $flat{slot} {value})");
     }
@@ -170,6 +187,9 @@ impl<'a> Load<'a> {
         self.set(slot, I32, load, at);
         for (number, case) in cases.iter().enumerate() {
             let Some(case) = case else { continue };
+            if self.is_full() {
+                break;
+            }
             let _ = writeln!(self.code, "(if (i32.eq {case_is} (i32.const {number})) (then");
             self.value(case, at + info.payload_offset32, slot + 1);
             self.code.push_str("))\n");

@@ -486,14 +486,23 @@ impl Builder<'_> {
         if options.async_ {
             (form, expected) = lowered_async(function, has_place);
         }
-        // In memory, parameters are not part of the core function's type.
-        let given = function.params.len() - usize::from(has_place);
-        let are_loaded = form == AsyncForm::InMemory;
-        if *ty != expected || are_loaded && !self.is_flat(&InterfaceType::Tuple(function_type.params), &function.params[..given])
-        {
+        let ends = self.ends_of(function, lower_ty);
+        let has_same_type = match form {
+            AsyncForm::Synchronous => true,
+            // Neither a place for a result nor parameters in memory are to be seen in the core function's type. What is no address must not become one.
+            AsyncForm::Flat | AsyncForm::InMemory => {
+                let given = function.params.len().checked_sub(usize::from(has_place));
+                let given = given.and_then(|given| function.params.get(..given));
+                let results = InterfaceType::Tuple(function_type.results);
+                function.ends.is_empty()
+                    && given.is_some_and(|given| self.is_flat(&InterfaceType::Tuple(function_type.params), given))
+                    && (has_place || self.is_flat(&results, function.results))
+            }
+        };
+        let (true, true, Some(ends)) = (*ty == expected, has_same_type, ends) else {
             self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
             return Ok(None);
-        }
+        };
         let realloc = match options.data_model {
             CanonicalOptionsDataModel::LinearMemory(LinearMemoryOptions { realloc, .. }) => realloc,
             CanonicalOptionsDataModel::Gc {} => return Err(unsupported("the canonical ABI for garbage collection")),
@@ -505,11 +514,11 @@ impl Builder<'_> {
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
         let lowered = Lowered { interface: &interface, function, instance, table, realloc };
-        if function.ends > 0 {
-            return self.lower_ends(&lowered, lower_ty, options.instance, ty, glue).map(Some);
+        if !function.ends.is_empty() {
+            return self.lower_ends(&lowered, &ends, options.instance, ty, glue).map(Some);
         }
         Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
-            true => self.operation(&lowered, lower_ty, form, ty, glue),
+            true => self.operation(&lowered, lower_ty, form, ty, glue)?,
             false => glue.lower(&lowered, ty),
         }))
     }
@@ -567,7 +576,7 @@ impl Builder<'_> {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(CompileError::Component {
                 message: format!(
-                    "this component exports neither `wasi:http/incoming-handler` or `wasi:http/handler` (it answers requests) nor `wasi:cli/run` (a command); it exports {}",
+                    "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {}",
                     if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
                 ),
             });

@@ -1,7 +1,7 @@
 //! `wasi:http`, as its WIT says it: what serves a request, and what asks other servers.
 
-use super::Interface;
-use super::wasi::{allocating, ending, ending_with_more, function};
+use super::wasi::{BYTES, allocating, ending, ending_with_more, function, taken};
+use super::{End, Interface, Taken};
 use crate::types::ValType::{I32, I64};
 
 /// `wasi:http/types@0.2`.
@@ -66,6 +66,13 @@ pub(super) const TYPES: Interface = Interface {
 pub(super) const OUTGOING_HANDLER: Interface =
     Interface { name: "wasi:http/outgoing-handler@0.2", functions: &[allocating("handle", &[I32, I32, I32, I32])] };
 
+/// A future of what became of a message.
+const OUTCOME: End = End { is_future: true, size: 40, align: 8, is_value: true };
+/// A future of what comes behind a body.
+const TRAILERS: End = End { is_future: true, size: 40, align: 8, is_value: true };
+/// What a message is made of, behind its headers.
+const MESSAGE: &[Taken] = &[Taken { at: 2, is_optional: true, end: BYTES }, taken(3, TRAILERS)];
+
 /// `wasi:http/types@0.3`.
 pub(super) const TYPES3: Interface = Interface {
     name: "wasi:http/types@0.3",
@@ -88,7 +95,7 @@ pub(super) const TYPES3: Interface = Interface {
         function("[method]request-options.get-between-bytes-timeout", &[I32, I32], &[]),
         allocating("[method]request-options.set-between-bytes-timeout", &[I32, I32, I64, I32]),
         function("[method]request-options.clone", &[I32], &[I32]),
-        ending_with_more("[static]request.new", &[I32, I32, I32, I32, I32, I32, I32], 1),
+        ending_with_more("[static]request.new", &[I32, I32, I32, I32, I32, I32, I32], MESSAGE, &[OUTCOME]),
         allocating("[method]request.get-method", &[I32, I32]),
         function("[method]request.set-method", &[I32, I32, I32, I32], &[I32]),
         allocating("[method]request.get-path-with-query", &[I32, I32]),
@@ -99,12 +106,12 @@ pub(super) const TYPES3: Interface = Interface {
         function("[method]request.set-authority", &[I32, I32, I32, I32], &[I32]),
         function("[method]request.get-options", &[I32, I32], &[]),
         function("[method]request.get-headers", &[I32], &[I32]),
-        ending("[static]request.consume-body", &[I32, I32, I32], &[], 2),
-        ending_with_more("[static]response.new", &[I32, I32, I32, I32, I32], 1),
+        ending("[static]request.consume-body", &[I32, I32, I32], &[], &[taken(1, OUTCOME)], &[BYTES, TRAILERS]),
+        ending_with_more("[static]response.new", &[I32, I32, I32, I32, I32], MESSAGE, &[OUTCOME]),
         function("[method]response.get-status-code", &[I32], &[I32]),
         function("[method]response.set-status-code", &[I32, I32], &[I32]),
         function("[method]response.get-headers", &[I32], &[I32]),
-        ending("[static]response.consume-body", &[I32, I32, I32], &[], 2),
+        ending("[static]response.consume-body", &[I32, I32, I32], &[], &[taken(1, OUTCOME)], &[BYTES, TRAILERS]),
     ],
 };
 

@@ -62,7 +62,7 @@ pub const CANCEL: &str = "cancel";
 /// host takes the number and leaves zero; then the call's result has no meaning. Where it is zero before the call, the sandbox is suspended.
 pub const OPERATION: u64 = 12;
 
-/// `copy(number, address, count, writes) -> packed`: copies values between the component's memory and a stream or future of which the host has the other end, as reading and
+/// `copy(table, address, count, writes, number) -> packed`: copies values between the component's memory and a stream or future of which the host has the other end, as reading and
 /// writing do in the component model: 0 where it goes on, 1 where the host's end was dropped, and how many values from bit 4 on. It may become an operation.
 pub const COPY: &str = "copy";
 /// `exchange(table, address, count, writes, number) -> packed`: the same of values that hold strings, lists or handles. What the component reads may need memory of it
@@ -90,7 +90,7 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: LOOK, params: &[], results: &[I32] },
     crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
     crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
-    crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32], results: &[I32] },
+    crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32, I32], results: &[I32] },
     crate::imports::Function { name: EXCHANGE, params: &[I32, I32, I32, I32, I32], results: &[I32] },
     crate::imports::Function { name: CLOSE, params: &[I32], results: &[] },
     crate::imports::Function { name: SERVED, params: &[I32], results: &[I32] },
@@ -127,11 +127,45 @@ pub struct Function {
     pub results: &'static [ValType],
     /// Whether its result holds a list or string. The host function's result is then whether memory is needed ([`RESUME`]); what is lowered has none.
     pub allocates: bool,
-    /// How many streams and futures its result holds. The host function has no result then: behind its parameters it gets the numbers by which the host knows
-    /// them ([`COPY`]), as it does for those among its parameters.
-    pub ends: u32,
+    /// The streams and futures among its parameters. The host function gets the numbers by which the host knows them ([`COPY`]).
+    pub takes: &'static [Taken],
+    /// Those that its result holds. The host function has no result then: behind its parameters it gets their numbers.
+    pub ends: &'static [End],
     /// Whether its result holds something else beside them, which the host function writes; otherwise it does not get the address.
     pub holds_more: bool,
+}
+
+/// A stream or future, as far as the host and glue depend on what it carries. A component that declares another one is refused: what the host writes to its buffer,
+/// and whether that is a handle, is known here only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Whether it is a future.
+    pub is_future: bool,
+    /// Size of a value.
+    pub size: u32,
+    /// Its alignment.
+    pub align: u32,
+    /// Whether a value holds strings, lists or handles: it goes through [`EXCHANGE`].
+    pub is_value: bool,
+}
+
+/// A stream or future among the parameters of a function of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Which of the flat parameters.
+    pub at: usize,
+    /// Whether the parameter before says if there is one.
+    pub is_optional: bool,
+    /// What it is.
+    pub end: End,
+}
+
+impl Function {
+    /// How many of its flat parameters the host function gets: not the address of a result that is nothing but streams and futures.
+    #[must_use]
+    pub const fn given(&self) -> usize {
+        self.params.len() - (self.ends.len() > 1 && !self.holds_more) as usize
+    }
 }
 
 /// A handle table in the state's memory: what a component instance's handles stand for. Handles begin at 1.

@@ -1,6 +1,6 @@
 //! Every function that the host offers to components, and the resources that it makes.
 
-use super::{Function, Interface};
+use super::{End, Function, Interface, Taken};
 use crate::types::ValType::{self, I32, I64};
 
 /// The host's resources: interface and name. A resource's number is its place, from 1; it stands in artifacts, so new ones come last.
@@ -49,22 +49,52 @@ pub const RESOURCES: &[(&str, &str)] = &[
 
 /// A function whose result is flat, or in memory without lists.
 pub(super) const fn function(name: &'static str, params: &'static [ValType], results: &'static [ValType]) -> Function {
-    Function { name, params, results, allocates: false, ends: 0, holds_more: false }
+    Function { name, params, results, allocates: false, takes: &[], ends: &[], holds_more: false }
 }
 
 /// A function whose result holds lists or strings. The last parameter is the address of the result.
 pub(super) const fn allocating(name: &'static str, params: &'static [ValType]) -> Function {
-    Function { name, params, results: &[], allocates: true, ends: 0, holds_more: false }
+    Function { name, params, results: &[], allocates: true, takes: &[], ends: &[], holds_more: false }
 }
 
-/// A function whose result is so many streams and futures. If there are several, the last parameter is the address of the result.
-pub(super) const fn ending(name: &'static str, params: &'static [ValType], results: &'static [ValType], ends: u32) -> Function {
-    Function { name, params, results, allocates: false, ends, holds_more: false }
+/// A stream of bytes.
+pub(super) const BYTES: End = End { is_future: false, size: 1, align: 1, is_value: false };
+/// A future of what became of a standard stream.
+const CLI_OUTCOME: End = End { is_future: true, size: 2, align: 1, is_value: false };
+/// A future of what became of a file or folder.
+const FILE_OUTCOME: End = End { is_future: true, size: 20, align: 4, is_value: true };
+/// A stream of entries of a folder.
+const ENTRIES: End = End { is_future: false, size: 24, align: 4, is_value: true };
+
+/// A future of what became of one direction of a connection.
+const SOCKET_OUTCOME: End = End { is_future: true, size: 20, align: 4, is_value: true };
+/// A stream of connections.
+const CONNECTIONS: End = End { is_future: false, size: 4, align: 4, is_value: true };
+
+/// One among the parameters.
+pub(super) const fn taken(at: usize, end: End) -> Taken {
+    Taken { at, is_optional: false, end }
 }
 
-/// A function whose result is so many streams and futures, and something else, or a `result` that may hold them. The last parameter is the address of the result.
-pub(super) const fn ending_with_more(name: &'static str, params: &'static [ValType], ends: u32) -> Function {
-    Function { name, params, results: &[], allocates: false, ends, holds_more: true }
+/// A function whose result is these streams and futures. If there are several, the last parameter is the address of the result.
+pub(super) const fn ending(
+    name: &'static str,
+    params: &'static [ValType],
+    results: &'static [ValType],
+    takes: &'static [Taken],
+    ends: &'static [End],
+) -> Function {
+    Function { name, params, results, allocates: false, takes, ends, holds_more: false }
+}
+
+/// A function whose result is these streams and futures, and something else. The last parameter is the address of the result.
+pub(super) const fn ending_with_more(
+    name: &'static str,
+    params: &'static [ValType],
+    takes: &'static [Taken],
+    ends: &'static [End],
+) -> Function {
+    Function { name, params, results: &[], allocates: false, takes, ends, holds_more: true }
 }
 
 /// All interfaces.
@@ -167,16 +197,16 @@ pub const INTERFACES: &[Interface] = &[
     Interface {
         name: "wasi:filesystem/types@0.3",
         functions: &[
-            ending("[method]descriptor.read-via-stream", &[I32, I64, I32], &[], 2),
-            ending("[method]descriptor.write-via-stream", &[I32, I32, I64], &[I32], 1),
-            ending("[method]descriptor.append-via-stream", &[I32, I32], &[I32], 1),
+            ending("[method]descriptor.read-via-stream", &[I32, I64, I32], &[], &[], &[BYTES, FILE_OUTCOME]),
+            ending("[method]descriptor.write-via-stream", &[I32, I32, I64], &[I32], &[taken(1, BYTES)], &[FILE_OUTCOME]),
+            ending("[method]descriptor.append-via-stream", &[I32, I32], &[I32], &[taken(1, BYTES)], &[FILE_OUTCOME]),
             function("[method]descriptor.advise", &[I32, I64, I64, I32, I32], &[]),
             function("[method]descriptor.sync-data", &[I32, I32], &[]),
             function("[method]descriptor.get-flags", &[I32, I32], &[]),
             function("[method]descriptor.get-type", &[I32, I32], &[]),
             function("[method]descriptor.set-size", &[I32, I64, I32], &[]),
             function("[method]descriptor.set-times", &[I32, I32, I64, I32, I32, I64, I32, I32], &[]),
-            ending("[method]descriptor.read-directory", &[I32, I32], &[], 2),
+            ending("[method]descriptor.read-directory", &[I32, I32], &[], &[], &[ENTRIES, FILE_OUTCOME]),
             function("[method]descriptor.sync", &[I32, I32], &[]),
             function("[method]descriptor.create-directory-at", &[I32, I32, I32, I32], &[]),
             function("[method]descriptor.stat", &[I32, I32], &[]),
@@ -286,9 +316,9 @@ pub const INTERFACES: &[Interface] = &[
             function("[static]tcp-socket.create", &[I32, I32], &[]),
             function("[method]tcp-socket.bind", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
             function("[method]tcp-socket.connect", &[I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32, I32], &[]),
-            ending_with_more("[method]tcp-socket.listen", &[I32, I32], 1),
-            ending("[method]tcp-socket.send", &[I32, I32], &[I32], 1),
-            ending("[method]tcp-socket.receive", &[I32, I32], &[], 2),
+            ending_with_more("[method]tcp-socket.listen", &[I32, I32], &[], &[CONNECTIONS]),
+            ending("[method]tcp-socket.send", &[I32, I32], &[I32], &[taken(1, BYTES)], &[SOCKET_OUTCOME]),
+            ending("[method]tcp-socket.receive", &[I32, I32], &[], &[], &[BYTES, SOCKET_OUTCOME]),
             function("[method]tcp-socket.get-local-address", &[I32, I32], &[]),
             function("[method]tcp-socket.get-remote-address", &[I32, I32], &[]),
             function("[method]tcp-socket.get-is-listening", &[I32], &[I32]),
@@ -372,9 +402,15 @@ pub const INTERFACES: &[Interface] = &[
         ],
     },
     Interface { name: "wasi:cli/exit@0.3", functions: &[function("exit", &[I32], &[]), function("exit-with-code", &[I32], &[])] },
-    Interface { name: "wasi:cli/stdin@0.3", functions: &[ending("read-via-stream", &[I32], &[], 2)] },
-    Interface { name: "wasi:cli/stdout@0.3", functions: &[ending("write-via-stream", &[I32], &[I32], 1)] },
-    Interface { name: "wasi:cli/stderr@0.3", functions: &[ending("write-via-stream", &[I32], &[I32], 1)] },
+    Interface { name: "wasi:cli/stdin@0.3", functions: &[ending("read-via-stream", &[I32], &[], &[], &[BYTES, CLI_OUTCOME])] },
+    Interface {
+        name: "wasi:cli/stdout@0.3",
+        functions: &[ending("write-via-stream", &[I32], &[I32], &[taken(0, BYTES)], &[CLI_OUTCOME])],
+    },
+    Interface {
+        name: "wasi:cli/stderr@0.3",
+        functions: &[ending("write-via-stream", &[I32], &[I32], &[taken(0, BYTES)], &[CLI_OUTCOME])],
+    },
     Interface { name: "wasi:cli/terminal-stdin@0.3", functions: &[function("get-terminal-stdin", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stdout@0.3", functions: &[function("get-terminal-stdout", &[I32], &[])] },
     Interface { name: "wasi:cli/terminal-stderr@0.3", functions: &[function("get-terminal-stderr", &[I32], &[])] },

@@ -34,7 +34,7 @@ pub(super) const ADDRESS: usize = 1;
 
 /// What glue imports for them.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
-    canonical(CANONICAL, COPY, &[I32, I32, I32, I32], &[I32], Stream, copy),
+    canonical(CANONICAL, COPY, &[I32, I32, I32, I32, I32], &[I32], Stream, exchange),
     // Trailers are a head's.
     canonical(CANONICAL, EXCHANGE, &[I32, I32, I32, I32, I32], &[I32], Head, exchange),
     canonical(CANONICAL, CLOSE, &[I32], &[], Stream, close),
@@ -322,25 +322,13 @@ impl Call<'_> {
     }
 }
 
-fn transfer(call: &mut Call<'_>, number: u32, transfer: Transfer) -> Result<Flat, Stop> {
-    let end = call.context.ends.as_ref().and_then(|ends| ends.by_number.get(&number)).map(Arc::clone);
-    end.ok_or(ComponentTrap::NothingToResume)?.transfer(call, transfer)
-}
-
-/// `copy(number, address, count, writes) -> packed`
-fn copy(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let args = &call.args;
-    let (number, moving) =
-        (args.u32(0), Transfer { address: args.address(ADDRESS), count: args.u32(2), writes: args.u32(3) != 0 });
-    transfer(call, number, moving)
-}
-
-/// `exchange(table, address, count, writes, number) -> packed`
+/// `copy(table, address, count, writes, number) -> packed`, and `exchange`
 fn exchange(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let args = &call.args;
-    let (number, moving) =
+    let (number, transfer) =
         (args.u32(4), Transfer { address: args.address(ADDRESS), count: args.u32(2), writes: args.u32(3) != 0 });
-    transfer(call, number, moving)
+    let end = call.context.ends.as_ref().and_then(|ends| ends.by_number.get(&number)).map(Arc::clone);
+    end.ok_or(ComponentTrap::NothingToResume)?.transfer(call, transfer)
 }
 
 /// `close(number)`: what was written before has gone on its way.

@@ -35,5 +35,5 @@ pub const HTTP: &str = http::TYPES;
 /// Whether that function of an interface makes streams or futures with the host.
 #[must_use]
 pub fn makes_ends(interface: &str, name: &str) -> bool {
-    component::function(interface, name).is_some_and(|function| function.ends > 0)
+    component::function(interface, name).is_some_and(|function| !function.ends.is_empty())
 }
