@@ -233,7 +233,7 @@ impl Glue {
                 false => writeln!(body, "{begun}"),
             };
         }
-        for (index, &EndResult { offset, is_in_ok, entry }) in results.iter().enumerate() {
+        for (index, &EndResult { offset, is_in_ok, entry, .. }) in results.iter().enumerate() {
             let handle = format!("(i32.wrap_i64 (local.get $end{index}))");
             let store = format!("(i32.store offset={offset} (local.get {to}) {handle})");
             let _ = match by_address {

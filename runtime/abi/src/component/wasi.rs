@@ -87,7 +87,7 @@ pub(super) const fn ending(
     Function { name, params, results, allocates: false, takes, ends, holds_more: false }
 }
 
-/// A function whose result is these streams and futures, and something else. The last parameter is the address of the result.
+/// A function whose result is these streams and futures, and something else, or a `result` that may hold them. The last parameter is the address of the result.
 pub(super) const fn ending_with_more(
     name: &'static str,
     params: &'static [ValType],
