@@ -72,21 +72,21 @@ impl World {
 
     /// Reads bytes; none at the end.
     fn bytes_of(&mut self, stream: u64) -> Option<Vec<u8>> {
-        let packed = self.plain(COPY, &[stream, BUFFER, 100, 0]);
+        let packed = self.plain(COPY, &[0, BUFFER, 100, 0, stream]);
         (packed != DROPPED).then(|| self.bytes(BUFFER, packed >> 4))
     }
 
     /// Writes bytes; how many, none where that has failed.
     fn put(&mut self, stream: u64, bytes: &[u8]) -> Option<u64> {
         self.memory().write(BUFFER, bytes).unwrap();
-        let packed = self.plain(COPY, &[stream, BUFFER, bytes.len() as u64, 1]);
+        let packed = self.plain(COPY, &[0, BUFFER, bytes.len() as u64, 1, stream]);
         (packed != DROPPED).then_some(packed >> 4)
     }
 
     /// What a future tells.
     fn told(&mut self, future: u64) -> Result<(), u8> {
         self.memory().write(RESULT, &[0xaa; 20]).unwrap();
-        assert_eq!(self.plain(COPY, &[future, RESULT, 1, 0]), 1 << 4);
+        assert_eq!(self.plain(COPY, &[0, RESULT, 1, 0, future]), 1 << 4);
         if self.bytes(RESULT, 1)[0] == 0 { Ok(()) } else { Err(self.bytes(RESULT + 4, 1)[0]) }
     }
 
