@@ -39,6 +39,29 @@ fn a_wrong_method_is_a_405_that_says_which_are_right() {
     server.stop();
 }
 
+/// A client that is not told would send its next request into a connection that ends, and could not know whether that was heard.
+#[test]
+fn a_client_is_told_when_its_connection_ends_because_its_body_was_not_read() {
+    let server = server();
+    for (path, status) in [("/nothing", 404), ("/post/", 404)] {
+        let mut raw = Raw::connect(server.address);
+        raw.send(&format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\n"));
+        let reply = raw.reply().expect("a reply");
+        assert_eq!((reply.status, reply.header("connection")), (status, Some("close")));
+        raw.send("x");
+        assert!(raw.is_closed());
+
+        // A body that has come with its head is dropped, and the connection stays.
+        let mut raw = Raw::connect(server.address);
+        for _ in 0..2 {
+            raw.send(&format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\nx"));
+            let reply = raw.reply().expect("a reply");
+            assert_eq!((reply.status, reply.header("connection")), (status, None));
+        }
+    }
+    server.stop();
+}
+
 #[test]
 fn too_large_a_body_is_a_413() {
     let server = server();

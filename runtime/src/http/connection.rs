@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::calm::Calm;
@@ -232,6 +233,11 @@ async fn answer(service: &HttpService, site: Site, activity: &Rc<Activity>, requ
     // Perhaps the body was not read: then hyper closes the connection while the client still sends.
     if has_body && response.status() != StatusCode::OK {
         activity.linger();
+    }
+    if has_body && activity.lingers() {
+        // hyper reads what has come of such a body, or closes the connection, the next time it looks for input. Without a pause that is after it
+        // has written the head, which then does not say `connection: close`: a client would send its next request into a connection that ends.
+        yield_now().await;
     }
     response
 }
