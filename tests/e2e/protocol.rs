@@ -45,7 +45,7 @@ fn a_client_is_told_when_its_connection_ends_because_its_body_was_not_read() {
     let server = server();
     for (path, status) in [("/nothing", 404), ("/post/", 404)] {
         let mut raw = Raw::connect(server.address);
-        raw.send(&format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\n"));
+        raw.send(format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\n"));
         let reply = raw.reply().expect("a reply");
         assert_eq!((reply.status, reply.header("connection")), (status, Some("close")));
         raw.send("x");
@@ -54,7 +54,7 @@ fn a_client_is_told_when_its_connection_ends_because_its_body_was_not_read() {
         // A body that has come with its head is dropped, and the connection stays.
         let mut raw = Raw::connect(server.address);
         for _ in 0..2 {
-            raw.send(&format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\nx"));
+            raw.send(format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: 1\r\n\r\nx"));
             let reply = raw.reply().expect("a reply");
             assert_eq!((reply.status, reply.header("connection")), (status, None));
         }
