@@ -23,7 +23,8 @@ fn memory_that_is_not_needed_goes_back_to_the_system_and_no_worker_wakes_up_for_
         assert_eq!(server.client().post("/heavy", "").text(), "h");
     }
     let used = server.resident_bytes();
-    assert!(used > before + 30 * MIB, "{before} before, {used} with an idle sandbox");
+    // The sandbox holds 32 MiB. The bound leaves room for what starting took and the server gives back meanwhile.
+    assert!(used > before + 24 * MIB, "{before} before, {used} with an idle sandbox");
     let start = Instant::now();
     while server.resident_bytes() > before + 8 * MIB {
         assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.resident_bytes());
