@@ -248,6 +248,18 @@ impl Context {
         Some((pipe, stream, streams.reply_head.take()))
     }
 
+    /// Makes the reply of an invocation that is over a whole one, where it was to be a stream but is complete before its head was sent. Whether it was made one.
+    pub fn complete_stream(&mut self) -> bool {
+        let streams = &mut self.ports.streams;
+        if streams.trailers.is_some() {
+            return false;
+        }
+        let Output::Stream(writer) = &mut streams.output else { return false };
+        let Some((bytes, bytes_max)) = writer.take_whole() else { return false };
+        streams.output = Output::Reply { bytes, bytes_max };
+        true
+    }
+
     /// What its reply lacks: all of it, or some of what it has said.
     #[must_use]
     pub fn shortfall(&self) -> Option<Failure> {

@@ -227,13 +227,13 @@ impl From<bool> for Flat {
 
 impl<'a> Call<'a> {
     /// A call of that function with these arguments, which opens the ports that its effect reaches.
-    #[inline]
+    #[cfg(test)]
     const fn new(function: &HostFunction, args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
         context.ports.open(function.effect);
         Call { args, memory, state: None, context, pending: None }
     }
 
-    /// The same for what that instance of a sandbox calls: with its memories.
+    /// A call by that instance of a sandbox, with its memories, which opens the ports that the function's effect reaches.
     #[inline]
     fn of(
         imported: &ImportedFunction,
@@ -242,16 +242,18 @@ impl<'a> Call<'a> {
         sandbox: &'a mut Sandbox,
         context: &'a mut Context,
     ) -> Call<'a> {
-        if !matches!(imported.function.code, Code::Canonical(_)) {
-            return Call::new(imported.function, args, sandbox.memory(instance), context);
-        }
-        let (memory, state) = match sandbox.first_and_last_memory(instance) {
-            Some((memory, Some(state))) => (Some(memory), Some(state)),
-            // A component without a memory passes no address.
-            Some((state, None)) => (None, Some(state)),
-            None => (None, None),
+        let (memory, state) = if matches!(imported.function.code, Code::Canonical(_)) {
+            match sandbox.first_and_last_memory(instance) {
+                Some((memory, Some(state))) => (Some(memory), Some(state)),
+                // A component without a memory passes no address.
+                Some((state, None)) => (None, Some(state)),
+                None => (None, None),
+            }
+        } else {
+            (sandbox.memory(instance), None)
         };
-        Call { state, ..Call::new(imported.function, args, memory, context) }
+        context.ports.open(imported.function.effect);
+        Call { args, memory, state, context, pending: None }
     }
 
     /// Suspends the guest until `future` is done, then answers with what `then` makes of its output; meanwhile the worker runs others. The host

@@ -190,6 +190,11 @@ impl Driver {
         self.context.take_stream()
     }
 
+    /// Makes the stream a whole reply, if the invocation is over and all of it is there. Whether it was made one.
+    pub fn complete_stream(&mut self) -> bool {
+        self.context.complete_stream()
+    }
+
     /// Ends it, wherever it is; what is left can only be thrown away.
     pub fn kill(&mut self) {
         self.sandbox.kill();

@@ -293,6 +293,20 @@ impl Writer {
         Some((Arc::clone(pipe), stream))
     }
 
+    /// All that was written, of an invocation that is over, where that is the whole reply and the other side was not asked for; and how large it might be.
+    pub fn take_whole(&mut self) -> Option<(ReplyBytes, usize)> {
+        if self.has_begun || self.is_bodiless || self.falls_short() {
+            return None;
+        }
+        let mut state = self.pipe.state();
+        // Some clients get trailers only behind a body that comes in pieces.
+        if state.is_closed || state.trailers.is_some() {
+            return None;
+        }
+        // It was limited by a `usize`.
+        Some((state.bytes.take(), self.bytes_max as usize))
+    }
+
     /// Whether the other side was asked for.
     #[must_use]
     pub const fn has_begun(&self) -> bool {

@@ -56,14 +56,19 @@ impl<'c, 'a> Handles<'c, 'a> {
             return wrong(Violation::UnknownHandle);
         }
         let at = self.at(handle)?;
-        let field = |offset| self.state.read_u32(at + offset).map_err(outside);
-        match field(entry::TYPE)? {
+        let bytes = self.state.slice(at, entry::BYTES).map_err(outside)?;
+        let field = |offset: u64| {
+            let field = bytes.get(offset as usize..).and_then(|bytes| bytes.first_chunk());
+            // An entry has all of its fields.
+            field.map_or(0, |field| u32::from_le_bytes(*field))
+        };
+        match field(entry::TYPE) {
             0 => return wrong(Violation::UnknownHandle),
             ty if ty != number => return wrong(Violation::HandleType),
             _ => {}
         }
-        let (representation, lends) = (field(entry::REPRESENTATION)?, field(entry::LENDS)?);
-        Ok(Entry { at, representation, lends, kind: field(entry::KIND)? })
+        let (representation, lends, kind) = (field(entry::REPRESENTATION), field(entry::LENDS), field(entry::KIND));
+        Ok(Entry { at, representation, lends, kind })
     }
 
     /// What a handle of that type stands for, be it owned or borrowed.
@@ -119,10 +124,11 @@ impl<'c, 'a> Handles<'c, 'a> {
 
     /// Writes an entry: type, representation, lends, kind.
     fn set_entry(&mut self, at: u64, fields: [u32; 4]) -> Result<(), Stop> {
-        let offsets = [entry::TYPE, entry::REPRESENTATION, entry::LENDS, entry::KIND];
-        for (offset, field) in offsets.into_iter().zip(fields) {
-            self.state.write_u32(at + offset, field).map_err(outside)?;
+        const OFFSETS: [u64; 4] = [entry::TYPE, entry::REPRESENTATION, entry::LENDS, entry::KIND];
+        let mut bytes = [0; entry::BYTES as usize];
+        for (offset, field) in OFFSETS.into_iter().zip(fields) {
+            bytes[offset as usize..][..4].copy_from_slice(&field.to_le_bytes());
         }
-        Ok(())
+        self.state.write(at, &bytes).map_err(outside)
     }
 }

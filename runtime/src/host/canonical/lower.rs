@@ -6,12 +6,16 @@
 use awsm_abi::component::RESUME_DONE;
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
+use smallvec::{SmallVec, smallvec};
 
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Flat, Stop};
 
 /// Bytes of one result. What the host keeps of it counts as the sandbox's.
 pub(super) const RESULT_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of an area that are kept in place: those of an `error-code` of `wasi:http` in a `result`.
+const AREA_BYTES: usize = 40;
 
 /// A value that a component may have in its memory.
 pub(in crate::host) trait Lower {
@@ -54,8 +58,8 @@ struct Block {
 
 #[derive(Debug)]
 enum Content {
-    /// Put together here.
-    Built(Vec<u8>),
+    /// Put together here. Most results are as small as that, so that they need nothing of the heap.
+    Built(SmallVec<[u8; AREA_BYTES]>),
     /// A list of bytes, as it came.
     Given(Bytes),
 }
@@ -67,7 +71,7 @@ impl Content {
         if bytes > RESULT_BYTES_MAX {
             return Err(ComponentTrap::ResultTooLarge.into());
         }
-        Ok(Content::Built(vec![0; bytes]))
+        Ok(Content::Built(smallvec![0; bytes]))
     }
 
     fn bytes(&self) -> &[u8] {
@@ -82,11 +86,11 @@ impl Content {
 #[derive(Debug)]
 pub(in crate::host) struct Lowering {
     /// The area, then what is to be allocated, in the order in which it is asked for.
-    blocks: Vec<Block>,
+    blocks: SmallVec<[Block; 1]>,
     /// Where addresses of blocks stand.
     pointers: Vec<(Place, usize)>,
     /// Of the blocks, as far as they are known.
-    addresses: Vec<u32>,
+    addresses: SmallVec<[u32; 4]>,
     /// Whether a block was asked for.
     is_asked: bool,
     /// Bytes of the blocks, and what they take beside.
@@ -115,7 +119,7 @@ impl Lowering {
 
     /// A result of which the area is at that address, and nothing else known.
     fn at(address: u32) -> Lowering {
-        Lowering { blocks: Vec::new(), pointers: Vec::new(), addresses: vec![address], is_asked: false, bytes: 0 }
+        Lowering { blocks: SmallVec::new(), pointers: Vec::new(), addresses: smallvec![address], is_asked: false, bytes: 0 }
     }
 
     /// Bytes of the host's memory that it takes.

@@ -14,6 +14,8 @@ use crate::host::Stop;
 
 /// Resources that an invocation may have.
 pub(super) const RESOURCES_MAX: usize = 1 << 16;
+/// Places that there is room for from the first: most invocations need no more.
+const PLACES: usize = 8;
 
 /// What a handle of a component may stand for. Dropped with its handle or with the invocation.
 pub(in crate::host) trait Resource: Any + Send + fmt::Debug {
@@ -76,12 +78,25 @@ struct Held {
     counted: usize,
 }
 
+/// A place for a resource.
+#[derive(Debug)]
+enum Slot {
+    /// It has one.
+    Held(Held),
+    /// It has none, and stands in a list of those: the representation of the next, or zero.
+    Vacant(u32),
+    /// It is reserved for what every invocation has.
+    Reserved,
+}
+
 /// The resources of an invocation.
 #[derive(Debug, Default)]
 pub(in crate::host) struct Resources {
-    places: Vec<Option<Held>>,
-    /// Places that were vacated.
-    vacant: Vec<u32>,
+    places: Vec<Slot>,
+    /// The representation whose place was vacated last, or zero.
+    vacant: u32,
+    /// How many were vacated.
+    vacant_count: usize,
     /// How many places, from the first, are for what every invocation has.
     standing: u32,
     /// What the resources keep beside themselves, as it was counted.
@@ -93,35 +108,42 @@ fn unknown() -> Stop {
     ComponentTrap::Violation(Violation::UnknownHandle).into()
 }
 
+impl Slot {
+    const fn held(&mut self) -> Option<&mut Held> {
+        if let Slot::Held(held) = self { Some(held) } else { None }
+    }
+}
+
 impl Resources {
     /// Reserves the first places for what every invocation has, before anything is inserted.
     pub(in crate::host) fn reserve(&mut self, standing: u32) {
         if self.places.len() < standing as usize {
-            self.places.resize_with(standing as usize, || None);
+            self.places.reserve(standing as usize + PLACES);
+            self.places.resize_with(standing as usize, || Slot::Reserved);
             self.standing = standing;
         }
     }
 
     /// Whether that place is reserved, and nothing there yet.
     pub(in crate::host) fn is_missing(&self, representation: u32) -> bool {
-        (1..=self.standing).contains(&representation) && self.places[representation as usize - 1].is_none()
+        (1..=self.standing).contains(&representation) && matches!(self.places[representation as usize - 1], Slot::Reserved)
     }
 
     /// Puts what every invocation has to its place.
     pub(in crate::host) fn stand(&mut self, representation: u32, resource: Box<dyn Resource>) {
         if self.is_missing(representation) {
-            self.places[representation as usize - 1] = Some(Held { resource, parent: 0, children: 0, counted: 0 });
+            self.places[representation as usize - 1] = Slot::Held(Held { resource, parent: 0, children: 0, counted: 0 });
         }
     }
 
     /// Whether there is more than what every invocation has.
     pub(in crate::host) fn has_more(&self) -> bool {
-        self.places.iter().skip(self.standing as usize).any(Option::is_some)
+        self.places.iter().skip(self.standing as usize).any(|place| matches!(place, Slot::Held(_)))
     }
 
     /// Bytes that they keep.
-    pub(in crate::host) fn memory_bytes(&self) -> usize {
-        self.places.capacity() * size_of::<Option<Held>>() + self.memory_bytes
+    pub(in crate::host) const fn memory_bytes(&self) -> usize {
+        self.places.capacity() * size_of::<Slot>() + self.memory_bytes
     }
 
     /// Asks one anew what it keeps, since that has changed.
@@ -141,7 +163,7 @@ impl Resources {
     /// # Errors
     /// A trap, when there are too many, or no such parent.
     pub(in crate::host) fn insert(&mut self, resource: Box<dyn Resource>, parent: Option<u32>) -> Result<u32, Stop> {
-        if self.places.len() - self.vacant.len() >= RESOURCES_MAX {
+        if self.places.len() - self.vacant_count >= RESOURCES_MAX {
             return Err(ComponentTrap::ResourcesExhausted.into());
         }
         if let Some(parent) = parent.filter(|parent| *parent > self.standing) {
@@ -149,10 +171,15 @@ impl Resources {
         }
         let counted = resource.memory_bytes();
         self.memory_bytes += counted;
-        let held = Some(Held { resource, parent: parent.unwrap_or(0), children: 0, counted });
-        if let Some(index) = self.vacant.pop() {
-            self.places[index as usize] = held;
-            return Ok(index + 1);
+        let held = Slot::Held(Held { resource, parent: parent.unwrap_or(0), children: 0, counted });
+        let representation = self.vacant;
+        if let Some(place) = self.places.get_mut((representation as usize).wrapping_sub(1))
+            && let Slot::Vacant(next) = *place
+        {
+            *place = held;
+            self.vacant = next;
+            self.vacant_count -= 1;
+            return Ok(representation);
         }
         self.places.push(held);
         // Far fewer.
@@ -161,7 +188,7 @@ impl Resources {
 
     fn held(&mut self, representation: u32) -> Result<&mut Held, Stop> {
         let index = (representation as usize).wrapping_sub(1);
-        self.places.get_mut(index).and_then(Option::as_mut).ok_or_else(unknown)
+        self.places.get_mut(index).and_then(Slot::held).ok_or_else(unknown)
     }
 
     /// The resource of that representation.
@@ -189,16 +216,19 @@ impl Resources {
         if self.held(representation)?.children > 0 {
             return Err(ComponentTrap::HasChildren.into());
         }
-        let index = representation - 1;
-        let held = self.places[index as usize].take().ok_or_else(unknown)?;
+        let index = representation as usize - 1;
+        let (vacated, is_standing) = (Slot::Vacant(self.vacant), representation <= self.standing);
+        let place = std::mem::replace(&mut self.places[index], if is_standing { Slot::Reserved } else { vacated });
+        let Slot::Held(held) = place else { return Err(unknown()) };
         self.memory_bytes -= held.counted;
         if held.parent > self.standing
             && let Ok(parent) = self.held(held.parent)
         {
             parent.children -= 1;
         }
-        if representation > self.standing {
-            self.vacant.push(index);
+        if !is_standing {
+            self.vacant = representation;
+            self.vacant_count += 1;
         }
         Ok(held.resource)
     }
