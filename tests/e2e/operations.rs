@@ -1,5 +1,6 @@
 //! Async functions of the host: what a component asks of WASI 0.3 goes on while it does something else.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -31,6 +32,75 @@ fn an_invocation_that_waits_for_operations_keeps_no_worker() {
             assert_eq!(reply.join().expect("a client"), 200, "{}", server.log());
         }
     });
+    server.stop();
+}
+
+/// Two calls that wait for the host at once, each on its own stack: in time, one after the other in a sandbox that is used again, and while others run.
+#[test]
+fn calls_that_wait_inside_of_themselves_go_on_when_their_own_time_has_come() {
+    let done = process::run(sledge_command(&["run"]).arg(programs::function("stacks.wat")), b"", TIME_MAX);
+    assert!(done.status.success(), "{:?} {}", done.status, done.stderr);
+    let stacks = json!({ "name": "stacks", "path": programs::function("stacks.wat"), "methods": ["POST"] });
+    let short = json!({ "name": "short", "path": programs::function("stacks.wat"), "methods": ["POST"], "deadline_ms": 100 });
+    let echo = json!({ "name": "echo", "path": programs::function("echo.wat"), "methods": ["POST"] });
+    let server = Server::start(json!({ "workers": 1, "functions": [stacks, short, echo] }));
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| server.client().post("/stacks", b"").status)).collect();
+            std::thread::sleep(Duration::from_millis(100));
+            assert_eq!(server.client().post("/echo", "x").text(), "x");
+            // Killed with all its stacks.
+            assert_eq!(server.client().post("/short", b"").status, 504, "{}", server.log());
+            for reply in waiting {
+                assert_eq!(reply.join().expect("a client"), 200, "{}", server.log());
+            }
+        });
+    }
+    server.stop();
+}
+
+/// The part of a component that wakes up on another stack than the first.
+fn awakes(folder: &Path, name: &str, awake: &str) -> PathBuf {
+    let text = std::fs::read_to_string(programs::tests_folder().join("e2e/functions/stacks.wat")).expect("a component");
+    let changed = text.replace("(func $awake)", &format!("(func $awake {awake})"));
+    assert_ne!(changed, text);
+    let source = folder.join(format!("{name}.wat"));
+    std::fs::write(&source, changed).expect("a file");
+    let artifact = folder.join(format!("{name}.so"));
+    let arguments = ["compile", source.to_str().expect("a name"), "-o", artifact.to_str().expect("a name")];
+    let done = programs::run_awsm(&arguments);
+    assert!(done.status.success(), "{}", done.stderr);
+    artifact
+}
+
+/// What runs on another stack than the first is preempted, traps with its own backtrace, runs out of its own stack, and is refused memory as any code.
+#[test]
+fn each_stack_is_a_guests_like_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let busy = "(local $count i64) (loop $more (local.set $count (i64.add (local.get $count) (i64.const 1)))
+        (br_if $more (i64.lt_u (local.get $count) (i64.const 100_000_000_000))))";
+    let functions = [("busy", busy), ("trap", "unreachable"), ("deep", "(call $awake) (call $awake)")]
+        .map(|(name, awake)| json!({ "name": name, "path": awakes(folder.path(), name, awake), "methods": ["POST"], "deadline_ms": 1_500 }));
+    let small = json!({
+        "name": "small", "path": programs::function("stacks.wat"), "methods": ["POST"], "stack_bytes": 1 << 20, "memory_bytes_max": 3 << 19,
+    });
+    let echo = json!({ "name": "echo", "path": programs::function("echo.wat"), "methods": ["POST"] });
+    let functions: Vec<_> = functions.into_iter().chain([small, echo]).collect();
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| server.client().post("/busy", b"").status);
+        std::thread::sleep(Duration::from_millis(600));
+        let begin = Instant::now();
+        assert_eq!(server.client().post("/echo", "x").text(), "x");
+        assert!(begin.elapsed() < Duration::from_millis(500), "{:?}", begin.elapsed());
+        assert_eq!(busy.join().expect("a client"), 504);
+    });
+    for (name, message) in [("trap", "unreachable"), ("deep", "stack exhausted")] {
+        assert_eq!(server.client().post(&format!("/{name}"), b"").status, 500, "{name}");
+        let log = server.log();
+        assert!(log.contains(message) && log.contains("0: awake of"), "{name}: {log}");
+    }
+    assert_eq!(server.client().post("/small", b"").status, 500, "{}", server.log());
     server.stop();
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use awsm_abi::component::{CANONICAL, EXIT, TRAP, Violation};
+use awsm_abi::component::{CANONICAL, EXIT, STACK, SWITCH, TRAP, Violation};
 use awsm_abi::descriptor::ImportType;
-use sledge_sandbox::{Backtrace, Event, Sandbox, TrapCode, Value, WorkerThread};
+use sledge_sandbox::{Backtrace, Event, Sandbox, Stacks, TrapCode, Value, WorkerThread};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Trace {
 /// Runs the start functions of a fresh sandbox in their order, then its command, to the end.
 ///
 /// # Panics
-/// When it is no command, or calls the host.
+/// When it is no command, calls the host, or there is no memory for a stack that it asks for.
 pub fn run(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Duration) -> End {
     run_traced(worker, sandbox, time_max).0
 }
@@ -44,12 +44,13 @@ pub fn run_traced(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Durati
     let deadline = Instant::now() + time_max;
     let instances: Vec<_> = sandbox.instances().collect();
     let mut functions: Vec<_> = instances.iter().filter_map(|instance| sandbox.start_function(*instance)).collect();
+    let mut stacks = Stacks::default();
     let main = sandbox.main_instance().expect("a program has instances");
     functions.push(sandbox.export_function(main, "_start").expect("a command"));
     for function in functions {
         sandbox.prepare(function, &[]).expect("a function without parameters");
         worker.arm();
-        let end = run_function(sandbox, deadline);
+        let end = run_function(sandbox, &mut stacks, deadline);
         worker.disarm();
         if let Some(end) = end {
             return end;
@@ -59,7 +60,7 @@ pub fn run_traced(worker: &WorkerThread, sandbox: &mut Sandbox, time_max: Durati
 }
 
 /// None where the function returned.
-fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<(End, Trace)> {
+fn run_function(sandbox: &mut Sandbox, stacks: &mut Stacks, deadline: Instant) -> Option<(End, Trace)> {
     loop {
         match sandbox.resume() {
             Event::HostCall(call) => {
@@ -80,6 +81,11 @@ fn run_function(sandbox: &mut Sandbox, deadline: Instant) -> Option<(End, Trace)
                         // A pool takes it back.
                         sandbox.finish();
                         (End::Exit(number), Trace::default())
+                    }
+                    (SWITCH, &[Value::I32(number)]) => {
+                        let start = sandbox.export_function(call.instance, STACK).expect("what runs on a stack");
+                        stacks.switch(sandbox, number.cast_unsigned(), start).expect("a stack");
+                        continue;
                     }
                     (other, values) => panic!("a call of {other} with {values:?}"),
                 };

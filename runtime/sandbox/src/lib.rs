@@ -31,7 +31,7 @@ pub use awsm_abi::TrapCode;
 pub use budget::{Budget, Reclaim, Share};
 pub use error::{CallError, InstantiateError, LoadError};
 pub use event::{Event, HostCall, Trap, WasmLocation};
-pub use fiber::{Backtrace, Callee, Frame, WorkerThread, affinity};
+pub use fiber::{Backtrace, Callee, Frame, Stacks, WorkerThread, affinity};
 pub use load::{Artifact, LoadPolicy, WeakArtifact, cpu_features};
 pub use reset::{Pool, Pools, Template, prefetch};
 pub use sandbox::Sandbox;

@@ -438,9 +438,14 @@ impl Sandbox {
     }
 
     /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other
-    /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill).
+    /// calls, and a pool takes it back. Anywhere else a call in progress is [killed](Self::kill). Where the selected fiber is not the first, that ends in
+    /// the same way, and is selected.
     pub fn finish(&mut self) {
         self.fiber.finish();
+        // Where the selected one was killed, there is no other to be selected.
+        if self.fiber.number != 0 && self.select_number(0).is_ok() {
+            self.fiber.finish();
+        }
     }
 
     /// Ends whatever the sandbox does, with all its fibers. It never runs again.

@@ -114,6 +114,8 @@ pub enum Stop {
     Refused,
     /// A component did what the component model forbids: the invocation ends.
     Trap(ComponentTrap),
+    /// The call is answered, but another stack of the guest goes on first: the one with that number.
+    Switch(u32),
 }
 
 impl From<Errno> for Stop {

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use awsm_abi::component::{STACK, STACKS_MAX};
 use bytes::Bytes;
-use sledge_sandbox::{Backtrace, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, TrapCode};
+use sledge_sandbox::{Backtrace, CallError, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, Stacks, TrapCode, limits};
 
 use super::program::{Program, Stage};
 use crate::component_trap::ComponentTrap;
@@ -20,6 +21,8 @@ use crate::outcome::Failure;
 use crate::phases::PhaseClock;
 use crate::reply::{self, Fields, Pipe, ReplyHead, Stream};
 
+const _: () = assert!(STACKS_MAX as usize <= limits::FIBERS_MAX, "the glue of a component says it first");
+
 /// An invocation that has begun.
 #[derive(Debug)]
 pub struct Driver {
@@ -29,6 +32,8 @@ pub struct Driver {
     stage: usize,
     /// The host call that was last begun.
     call: Option<HostCall>,
+    /// The guest's stacks, by the numbers that a component has for them.
+    stacks: Stacks,
     next: Next,
 }
 
@@ -79,8 +84,8 @@ pub struct Remains {
 impl Driver {
     /// An invocation in a fresh sandbox.
     #[must_use]
-    pub const fn new(sandbox: Box<Sandbox>, context: Context) -> Driver {
-        Driver { sandbox, context, stage: 0, call: None, next: Next::Stage }
+    pub fn new(sandbox: Box<Sandbox>, context: Context) -> Driver {
+        Driver { sandbox, context, stage: 0, call: None, stacks: Stacks::default(), next: Next::Stage }
     }
 
     /// Runs until the quantum is over or the invocation is. The thread must be a worker, and `program` always the same: that of the sandbox's template.
@@ -255,8 +260,11 @@ impl Driver {
         None
     }
 
-    /// A call returned.
+    /// A call returned: the one on the first stack, as nothing returns on others.
     fn returned(&mut self, program: &Program) -> Option<Progress> {
+        if !self.stacks.is_first(&self.sandbox) {
+            return Some(self.failed(program));
+        }
         self.next = Next::Stage;
         let stage = program.stages.get(self.stage);
         self.stage += 1;
@@ -311,11 +319,22 @@ impl Driver {
             Ok(Answer::Ended(Stop::Trap(trap))) => {
                 Some(Progress::Ended(Err(self.component_trapped(trap, call.instance, imported.function))))
             }
+            Ok(Answer::Ended(Stop::Switch(stack))) => self.switch(program, call.instance, stack),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
             Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.
             Ok(Answer::Ended(Stop::Refused)) => Some(Progress::Ended(Err(Failure::Internal))),
             Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(program)),
+        }
+    }
+
+    /// Goes on on another of the guest's stacks. The next number starts one, by a call of what that instance exports for it.
+    fn switch(&mut self, program: &Program, instance: InstanceId, stack: u32) -> Option<Progress> {
+        let Some(start) = self.sandbox.export_function(instance, STACK) else { return Some(self.failed(program)) };
+        match self.stacks.switch(&mut self.sandbox, stack, start) {
+            Ok(()) => None,
+            Err(CallError::NoStack) => Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::NoMemory)))),
+            Err(_) => Some(self.failed(program)),
         }
     }
 

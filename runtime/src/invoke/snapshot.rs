@@ -106,6 +106,12 @@ pub enum InitError {
          them, or set snapshot = \"off\" to initialise it for every request"
     )]
     Open,
+    /// It leaves stacks, which no image holds.
+    #[error(
+        "its initialisation is done once for all requests, but it called another component as async, and left a stack on which that ran or still waits; set \
+         snapshot = \"off\" to initialise it for every request"
+    )]
+    Stacks,
     /// There was no sandbox to be had.
     #[error("no sandbox for its initialisation: {0}")]
     Instantiate(#[from] InstantiateError),
@@ -148,6 +154,9 @@ fn initialise(driver: &mut Driver, program: &Program) -> Result<Template, InitEr
     }
     if driver.sandbox().holds_exceptions() {
         return Err(InitError::Exception);
+    }
+    if driver.sandbox().fibers().count() > 1 {
+        return Err(InitError::Stacks);
     }
     if driver.context().has_opened() {
         return Err(InitError::Open);

@@ -16,7 +16,7 @@ use awsm_abi::types::ValType;
 pub(super) use operations::{ENTRIES_PER_OPERATION, Loaded, Operation};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
 pub(super) use streams::{Copied, End, EndParam, EndResult, Ends, Form};
-pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, Root, RootKind};
+pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, ENTRIES_PER_ROOT, Root, RootKind};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;

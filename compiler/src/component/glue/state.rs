@@ -1,8 +1,9 @@
 //! The module that holds what the canonical ABI keeps between calls of a component.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use awsm_abi::component::{CANCEL, CANONICAL, CLOSE, LOOK, Violation, WAIT, table};
+use awsm_abi::component::{CANCEL, CANONICAL, CLOSE, LOOK, STACKS_MAX, SWITCH, Violation, WAIT, table};
 
 use super::{MEMORY, signature};
 
@@ -14,6 +15,8 @@ const ROW_BYTES: u32 = 16;
 const CALL_BYTES: u32 = 8;
 /// Size of what is known of a component instance with tasks.
 const INSTANCE_BYTES: u32 = 32;
+/// Size of what is known of a stack.
+const STACK_BYTES: u32 = 96;
 /// Size of a row of streams or futures, or of error contexts.
 const END_ROW_BYTES: u32 = 8;
 /// Pages that the state's memory may have.
@@ -53,6 +56,8 @@ pub(in super::super) struct Concurrency {
     pub(in super::super) errors: Vec<(u32, u32)>,
     /// Whether the component calls async functions of the host, or shares streams and futures with it.
     pub(in super::super) has_operations: bool,
+    /// Instances whose code may wait inside of a call.
+    pub(in super::super) may_wait: BTreeSet<u32>,
     /// How many functions the tasks of the component have that are called by their number.
     pub(in super::super) entries: u32,
 }
@@ -78,7 +83,7 @@ impl State {
         let end = match &self.concurrency {
             // The most calls in progress: an instance is not entered twice. The first place stands for none.
             None => self.calls() + (self.instances + 2) * CALL_BYTES,
-            Some(concurrency) => self.end_rows(concurrency) + concurrency.rows() * END_ROW_BYTES,
+            Some(concurrency) => self.stack(concurrency) + STACK_BYTES,
         };
         end.next_multiple_of(16)
     }
@@ -88,9 +93,17 @@ impl State {
         self.instance(self.instances)
     }
 
+    /// Where the stack is described on which all begins.
+    fn stack(&self, concurrency: &Concurrency) -> u32 {
+        self.end_rows(concurrency) + concurrency.rows() * END_ROW_BYTES
+    }
+
     /// The module. `traps` gives for each number with which adapters trap the [`Violation`] that it is.
     pub(in super::super) fn module(&self, traps: &[(u32, Violation)]) -> String {
         let mut text = String::from("(module $state\n");
+        if self.concurrency.as_ref().is_some_and(|concurrency| !concurrency.may_wait.is_empty()) {
+            let _ = writeln!(text, "(import \"{CANONICAL}\" \"{SWITCH}\" (func $host_switch (param i32)))");
+        }
         if self.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations) {
             // Imports come before all else.
             let _ = writeln!(
@@ -144,13 +157,21 @@ impl State {
     /// What a component with tasks has besides.
     fn concurrency(&self, concurrency: &Concurrency, text: &mut String) {
         text.push_str(include_str!("../state/tasks.wat"));
+        text.push_str(include_str!("../state/stacks.wat"));
         text.push_str(include_str!("../state/streams.wat"));
+        let _ = writeln!(text, "(global $stack (mut i32) (i32.const {}))", self.stack(concurrency));
+        let _ = writeln!(text, "(global $stacks_max i32 (i32.const {STACKS_MAX}))");
+        if concurrency.may_wait.is_empty() {
+            text.push_str("(func $host_switch (param i32))\n");
+        }
         let _ = writeln!(text, "(table $entries (export \"{ENTRIES}\") {} funcref)", concurrency.entries);
         let address = |base: u32, bytes: u32| format!("(i32.add (i32.const {base}) (i32.mul (local.get 0) (i32.const {bytes})))");
         let instance_at = address(self.calls(), INSTANCE_BYTES);
         let _ = writeln!(text, "(func $instance_at (param i32) (result i32) {instance_at})");
         for instance in 0..self.instances {
-            let _ = writeln!(text, "(data (i32.const {}) \"{}\")", self.instance(instance), bytes([self.table(instance)]));
+            let may_wait = u32::from(concurrency.may_wait.contains(&instance));
+            let words = [self.table(instance), 0, 0, 0, 0, may_wait];
+            let _ = writeln!(text, "(data (i32.const {}) \"{}\")", self.instance(instance), bytes(words));
         }
         let mut at = self.end_rows(concurrency);
         let kinds = [("stream", &concurrency.streams), ("future", &concurrency.futures), ("error", &concurrency.errors)];

@@ -73,6 +73,9 @@ pub(in super::super) struct Root {
     pub(in super::super) callback: Option<Source>,
 }
 
+/// Functions of it that are called by number: those of a task, and what ends the invocation.
+pub(in super::super) const ENTRIES_PER_ROOT: u32 = 4;
+
 /// What it is.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum RootKind {
@@ -231,21 +234,23 @@ impl Glue {
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
         let complete = self.function(&Source::state("task complete"), &[I32], &[]);
-        let wait = self.function(&Source::state("wait"), &[], &[]);
+        let rest = self.function(&Source::state("rest"), &[], &[]);
         let unfinished = self.canonical(abi::UNFINISHED);
         let results: &[ValType] = if root.callback.is_some() { &[I32] } else { &[] };
         let over = if root.callback.is_some() { "" } else { "(i32.const 0)" };
         let flags = 1 | 4 | if root.callback.is_some() { 2 } else { 0 };
-        let (call, give_back, name, ty, end) = match kind {
+        let exit = self.canonical(abi::EXIT);
+        let (call, give_back, name, ty, status, end) = match kind {
             RootKind::Command => {
                 let callee = self.function(&root.callee, &[], results);
-                let exit = self.canonical(abi::EXIT);
+                let status = format!("(i32.load offset={RESULT} (local.get $task))");
                 (
                     format!("(call {callee})"),
                     format!("(param $result i32) (i32.store offset={RESULT} (local.get $task) (local.get $result))"),
                     "_start",
                     Signature::new(&[], &[]),
-                    format!("(call {exit} (i32.load offset={RESULT} (local.get $task)))"),
+                    status.clone(),
+                    format!("(call {exit} {status})"),
                 )
             }
             RootKind::Service { table } => {
@@ -260,19 +265,28 @@ impl Glue {
                     "sledge_handle",
                     Signature::new(&[], &[I32]),
                     "(i32.const 0)".to_owned(),
+                    "(i32.const 0)".to_owned(),
                 )
             }
         };
-        let mut members = String::from("$run $give_back");
-        if let Some(callback) = &root.callback {
-            let callback = self.function(callback, &[I32; 3], &[I32]);
-            let _ = write!(members, " {callback}");
-        }
+        let callback = match &root.callback {
+            Some(callback) => self.function(callback, &[I32; 3], &[I32]),
+            None => "$run".to_owned(),
+        };
+        let members = format!("$run $give_back {callback} $end");
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
             "(func $run (param $task i32) (result i32) {call} {over})
              (func $give_back (param $task i32) {give_back})
+             (func $rest
+               (block $done
+                 (loop $more
+                   (br_if $done (i32.eqz (call {unfinished})))
+                   (call {rest})
+                   (br $more))))
+             ;; On another stack than the first nothing returns.
+             (func $end (param $task i32) (result i32) (call $rest) (call {exit} {status}) unreachable)
              (elem (table {entries}) (i32.const {entry}) func {members})"
         );
         let body = format!(
@@ -280,11 +294,7 @@ impl Glue {
              (local.set $task
                (call {new} (i32.const {record}) (i32.const {entry}) (i32.const {flags}) (i32.const {result_type}) (i32.const {options})))
              (call {complete} (local.get $task))
-             (block $done
-               (loop $more
-                 (br_if $done (i32.eqz (call {unfinished})))
-                 (call {wait})
-                 (br $more)))
+             (call $rest)
              {end}"
         );
         self.export_as(name, &ty, "(local $task i32)", &body);

@@ -50,9 +50,7 @@
 (func (export "operation run") (param $operation i32) (param $entry i32)
   (call $check_blocking)
   (i32.store offset=52 (local.get $operation) (local.get $entry))
-  (loop $more
-    (call $wait)
-    (br_if $more (i32.lt_u (i32.load offset=36 (local.get $operation)) (i32.const 2)))))
+  (call $wait_for (local.get $operation)))
 
 ;; A flat result.
 (func (export "operation keep") (param $operation i32) (param $result i64)

@@ -1,10 +1,9 @@
 ;; Tasks, subtasks and waitable sets of the asynchronous canonical ABI (Concurrency.md and CanonicalABI.md of the component model), for components that use
 ;; them. All of it lies in the state's memory, as handle tables do.
 ;;
-;; There is one stack. A task with a callback gives the stack back when it waits: it is a record, and waiting costs nothing. What waits inside of a call
-;; (a call that is lowered as synchronous, `waitable-set.wait`, a synchronous read) runs what is ready on top of itself, until what it waits for has
-;; happened. So the last that waits in a call goes on first. Where nothing is ready, the host is asked; where that waits for nothing either, that is a
-;; deadlock.
+;; A task with a callback gives the stack back when it waits: it is a record, and waiting costs nothing. What waits inside of a call (a call that is lowered
+;; as synchronous, `waitable-set.wait`, a synchronous read) keeps its stack, see `stacks.wat`. Where nothing is ready, the host is asked; where that waits for
+;; nothing either, that is a deadlock.
 ;;
 ;; Records come from free lists of two sizes. A task, 256 bytes; its first words are those of every call in progress:
 ;;
@@ -15,8 +14,9 @@
 ;;   16  context slot 0 (of a synchronous call:  44  its subtask at the caller, or zero     72  next of those that wait with it
 ;;   20  and 1             the caller's slots)   48  next in the queue of what may run      76  whether it is in that queue
 ;;   24  state                                   52  the set for which it waits             80  parameters as they were lowered, 8 bytes each
-;;                                               224 record of the instance that calls
+;;   224 record of the instance that calls       228 the stack that waits for its result
 ;;
+;; Where it is, also: 5 a stack that waits, 6 it is to learn that it is cancelled.
 ;; State: 0 starting, 1 started, 2 to be cancelled, 3 told so, 4 resolved.
 ;; Flags: 1 it is lifted as async; 2 no other such task of the instance runs meanwhile; 4 its function's type is async; 8 the starter still needs the record.
 ;;
@@ -24,13 +24,14 @@
 ;;
 ;;   0   kind: 1 subtask, 2 and 3 readable and writable end of a stream, 4 and 5 of a future
 ;;   4   its handle        12  its set or zero          20, 24  next and previous of those of its set that have an event
-;;   8   its instance      16  whether it has an event  28      whether a call waits for it
+;;   8   its instance      16  whether it has an event  28      the stack that waits for it in a call, or zero
 ;;   32  of a subtask: its task while that is not resolved; 36 state, 40 whether its cancellation was asked for, 44 whether its end was told, 48 lenders;
 ;;       of an end: see `streams.wat`
 ;;
-;; A waitable set, 96 bytes: 0 how many it has, 4 how many tasks wait for it, 8 and 12 first and last with an event, 16 first task that waits.
+;; A waitable set, 96 bytes: 0 how many it has, 4 how many tasks wait for it, 8 and 12 first and last with an event, 16 first task or stack that waits.
 ;;
-;; An instance, 32 bytes: 0 its handle table, 4 backpressure, 8 which call may run alone, 12 and 16 first and last task that waits to be entered.
+;; An instance, 32 bytes: 0 its handle table, 4 backpressure, 8 which call may run alone, 12 and 16 first and last task or stack that waits to enter it,
+;; 20 whether its code may wait inside of a call.
 
 (type $entry_run (func (param i32) (result i32)))
 (type $entry_callback (func (param i32 i32 i32) (result i32)))
@@ -98,14 +99,10 @@
   (local $call i32) (local $instance i32)
   (local.set $instance (call $instance_at (local.get $callee)))
   (call $check_entry (local.get $instance))
-  (if (local.get $async)
-    (then
-      (block $free
-        (loop $more
-          (br_if $free
-            (i32.eqz (i32.or (i32.load offset=4 (local.get $instance)) (i32.load offset=8 (local.get $instance)))))
-          (call $wait)
-          (br $more)))))
+  (if (i32.and
+        (i32.ne (local.get $async) (i32.const 0))
+        (i32.ne (i32.or (i32.load offset=4 (local.get $instance)) (i32.load offset=8 (local.get $instance))) (i32.const 0)))
+    (then (call $wait_to_enter (local.get $instance))))
   (local.set $call (call $take_small))
   (i32.store offset=8 (local.get $call) (i32.load (i32.const 8)))
   (i32.store offset=12 (local.get $call) (local.get $instance))
@@ -162,75 +159,68 @@
   (i32.store offset=76 (local.get $task) (i32.const 0))
   (local.get $task))
 
-;; Runs the first that can; whether there was one.
-(func $run_one (result i32)
-  (local $count i32) (local $task i32) (local $where i32) (local $instance i32) (local $code i32)
+;; The first that can run, which leaves the queue: a task, or a stack that goes on. Zero where there is none.
+(func $next (result i32)
+  (local $count i32) (local $task i32) (local $where i32)
+  (if (i32.eqz (global.get $run_count)) (then (return (i32.const 0))))
+  ;; Tasks that yield to each other do not keep the host from going on.
+  (global.set $turns (i32.add (global.get $turns) (i32.const 1)))
+  (if (i32.ge_u (global.get $turns) (i32.const 32)) (then (call $look)))
   (local.set $count (global.get $run_count))
-  (loop $next
+  (loop $more
     (if (i32.eqz (local.get $count)) (then (return (i32.const 0))))
     (local.set $count (i32.sub (local.get $count) (i32.const 1)))
     (local.set $task (call $pop))
     (local.set $where (i32.load offset=56 (local.get $task)))
-    (local.set $instance (i32.load offset=12 (local.get $task)))
-    (if (i32.eqz (local.get $where)) (then (br $next)))
+    (if (i32.eq (local.get $where) (i32.const 5)) (then (return (local.get $task))))
+    (if (i32.eqz (local.get $where)) (then (br $more)))
     (if (i32.eq (local.get $where) (i32.const 4))
       (then
         (call $give_large (local.get $task))
-        (br $next)))
+        (br $more)))
     (if (i32.eq (local.get $where) (i32.const 1))
       (then
-        (br_if $next (call $is_held_up (local.get $task)))
-        (call $take_from_entrance (local.get $task))
-        (call $begin (local.get $task))
-        (call $admit (local.get $instance))
-        (return (i32.const 1))))
+        (br_if $more (call $is_held_up (local.get $task)))
+        (return (local.get $task))))
     ;; Without an event it waits with its set again.
     (if (i32.eq (local.get $where) (i32.const 2))
       (then
         (if (i32.eqz (i32.load offset=8 (i32.load offset=52 (local.get $task))))
           (then
             (call $wait_with_set (local.get $task))
-            (br $next)))))
-    (if (i32.load offset=8 (local.get $instance))
+            (br $more)))))
+    (if (i32.load offset=8 (i32.load offset=12 (local.get $task)))
       (then
         (call $may_run (local.get $task))
-        (br $next)))
-    (if (i32.eq (local.get $where) (i32.const 2))
-      (then (local.set $code (call $take_event_of_set (i32.load offset=52 (local.get $task)))))
-      (else
-        (local.set $code (i32.const 0))
-        (global.set $event_1 (i32.const 0))
-        (global.set $event_2 (i32.const 0))))
-    (call $stop_waiting (local.get $task))
-    (call $call_back (local.get $task) (local.get $code))
-    (return (i32.const 1)))
+        (br $more)))
+    (return (local.get $task)))
   (i32.const 0))
 
-;; Has something else run, or the host wait, for a call that cannot go on. No instance is entered meanwhile.
-(func $wait (export "wait")
-  (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32)
-  (local.set $call (i32.load (i32.const 8)))
-  (local.set $context_0 (global.get $context_0))
-  (local.set $context_1 (global.get $context_1))
-  (local.set $may_block (global.get $may_block))
-  (i32.store (i32.const 8) (i32.const 0))
-  (global.set $context_0 (i32.const 0))
-  (global.set $context_1 (i32.const 0))
-  ;; Tasks that yield to each other do not keep the host from going on.
-  (if (call $run_one)
+(func $look
+  (global.set $turns (i32.const 0))
+  (call $look_at_host))
+
+;; Runs a task on this stack: it begins, or goes on, until it is over or waits.
+(func $execute (param $task i32)
+  (local $where i32) (local $code i32)
+  (local.set $where (i32.load offset=56 (local.get $task)))
+  (if (i32.eqz (local.get $where))
     (then
-      (global.set $turns (i32.add (global.get $turns) (i32.const 1)))
-      (if (i32.ge_u (global.get $turns) (i32.const 32))
-        (then
-          (global.set $turns (i32.const 0))
-          (call $look_at_host))))
+      (call $begin (local.get $task))
+      (return)))
+  (if (i32.eq (local.get $where) (i32.const 1))
+    (then
+      (call $take_from_entrance (local.get $task))
+      (call $begin (local.get $task))
+      (return)))
+  (if (i32.eq (local.get $where) (i32.const 2))
+    (then (local.set $code (call $take_event_of_set (i32.load offset=52 (local.get $task)))))
     (else
-      (global.set $turns (i32.const 0))
-      (call $wait_for_host)))
-  (i32.store (i32.const 8) (local.get $call))
-  (global.set $context_0 (local.get $context_0))
-  (global.set $context_1 (local.get $context_1))
-  (global.set $may_block (local.get $may_block)))
+      (global.set $event_1 (i32.const 0))
+      (global.set $event_2 (i32.const 0))
+      (if (i32.eq (local.get $where) (i32.const 6)) (then (local.set $code (i32.const 6))))))
+  (call $stop_waiting (local.get $task))
+  (call $call_back (local.get $task) (local.get $code)))
 
 ;; A task that runs alone in its instance, or not.
 (func $is_held_up (param $task i32) (result i32)
@@ -285,15 +275,18 @@
   (i32.store offset=40 (local.get $task) (i32.or (local.get $flags) (i32.const 8)))
   (local.get $task))
 
-;; Begins, or waits to be entered.
-(func $try (param $task i32)
+;; Begins, or waits to be entered. `$apart`: where it may wait in a call, it begins on a stack of its own, so that its caller goes on when it does.
+(func $try (param $task i32) (param $apart i32)
   (if (i32.and
         (i32.ne (i32.and (i32.load offset=40 (local.get $task)) (i32.const 4)) (i32.const 0))
         (i32.or
           (call $is_held_up (local.get $task))
           (i32.ne (i32.load offset=12 (i32.load offset=12 (local.get $task))) (i32.const 0))))
     (then (call $wait_at_entrance (local.get $task)))
-    (else (call $begin (local.get $task)))))
+    (else
+      (if (i32.and (local.get $apart) (call $may_wait (local.get $task)))
+        (then (call $run_apart (local.get $task)))
+        (else (call $begin (local.get $task)))))))
 
 (func $begin (param $task i32)
   (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32) (local $instance i32)
@@ -305,6 +298,8 @@
   (local.set $may_block (global.get $may_block))
   (if (i32.eq (i32.and (i32.load offset=40 (local.get $task)) (i32.const 6)) (i32.const 6))
     (then (i32.store offset=8 (local.get $instance) (local.get $task))))
+  ;; The next at the entrance need not wait until this one is over.
+  (call $admit (local.get $instance))
   (i32.store offset=24 (local.get $task) (i32.const 1))
   (if (i32.load offset=44 (local.get $task)) (then (call $progress (i32.load offset=44 (local.get $task)) (i32.const 1))))
   (i32.store offset=8 (local.get $task) (local.get $call))
@@ -402,26 +397,31 @@
 
 ;; It waits for its set, or for its turn, no more.
 (func $stop_waiting (param $task i32)
-  (local $set i32) (local $at i32) (local $before i32)
-  (local.set $set (i32.load offset=52 (local.get $task)))
+  (local $set i32)
   (if (i32.eq (i32.load offset=56 (local.get $task)) (i32.const 2))
     (then
+      (local.set $set (i32.load offset=52 (local.get $task)))
       (i32.store offset=4 (local.get $set) (i32.sub (i32.load offset=4 (local.get $set)) (i32.const 1)))
-      (local.set $at (i32.load offset=16 (local.get $set)))
-      (block $done
-        (loop $more
-          (br_if $done (i32.eqz (local.get $at)))
-          (if (i32.eq (local.get $at) (local.get $task))
-            (then
-              (if (local.get $before)
-                (then (i32.store offset=72 (local.get $before) (i32.load offset=72 (local.get $at))))
-                (else (i32.store offset=16 (local.get $set) (i32.load offset=72 (local.get $at)))))
-              (br $done)))
-          (local.set $before (local.get $at))
-          (local.set $at (i32.load offset=72 (local.get $at)))
-          (br $more)))))
+      (call $leave_set (local.get $set) (local.get $task))))
   (i32.store offset=52 (local.get $task) (i32.const 0))
   (i32.store offset=56 (local.get $task) (i32.const 0)))
+
+;; A task or stack is not among those that wait for a set any more, if it was.
+(func $leave_set (param $set i32) (param $task i32)
+  (local $at i32) (local $before i32)
+  (local.set $at (i32.load offset=16 (local.get $set)))
+  (block $done
+    (loop $more
+      (br_if $done (i32.eqz (local.get $at)))
+      (if (i32.eq (local.get $at) (local.get $task))
+        (then
+          (if (local.get $before)
+            (then (i32.store offset=72 (local.get $before) (i32.load offset=72 (local.get $at))))
+            (else (i32.store offset=16 (local.get $set) (i32.load offset=72 (local.get $at)))))
+          (br $done)))
+      (local.set $before (local.get $at))
+      (local.set $at (i32.load offset=72 (local.get $at)))
+      (br $more))))
 
 ;; The task that runs, for `task.return`, if it may return that.
 ;; `$mask`: which of the options matter.
@@ -442,6 +442,7 @@
   (local $subtask i32)
   (if (i32.load (local.get $task)) (then (call $trap (i32.const 6))))
   (i32.store offset=24 (local.get $task) (i32.const 4))
+  (if (i32.load offset=228 (local.get $task)) (then (call $may_run (i32.load offset=228 (local.get $task)))))
   (local.set $subtask (i32.load offset=44 (local.get $task)))
   (if (i32.eqz (local.get $subtask)) (then (return)))
   (i32.store offset=44 (local.get $task) (i32.const 0))
@@ -468,7 +469,7 @@
   (local $task i32) (local $caller i32) (local $subtask i32) (local $handle i32)
   (local.set $task (global.get $prepared))
   (local.set $caller (i32.load offset=224 (local.get $task)))
-  (call $try (local.get $task))
+  (call $try (local.get $task) (i32.const 1))
   (if (i32.ge_u (i32.load offset=24 (local.get $task)) (i32.const 4))
     (then
       (call $finish (local.get $task))
@@ -484,24 +485,24 @@
   (i32.store offset=40 (local.get $task) (i32.and (i32.load offset=40 (local.get $task)) (i32.const -9)))
   (i32.or (i32.load offset=36 (local.get $subtask)) (i32.shl (local.get $handle) (i32.const 4))))
 
-;; A call that is lowered as synchronous. Its flat result is in the record, which the caller then gives back by `task finish`.
+;; A call that is lowered as synchronous. Its flat result is in the record, which the caller then gives back by `task finish`. What is lifted as synchronous
+;; returns before its caller goes on; what is lifted as async may return and wait then.
 (func (export "task run") (param $task i32)
   (call $check_blocking)
-  (call $try (local.get $task))
+  (call $try (local.get $task) (i32.and (i32.load offset=40 (local.get $task)) (i32.const 1)))
   (block $done
     (loop $more
       (br_if $done (i32.ge_u (i32.load offset=24 (local.get $task)) (i32.const 4)))
-      (call $wait)
-      (br $more))))
+      (i32.store offset=228 (local.get $task) (global.get $stack))
+      (call $suspend)
+      (br $more)))
+  (i32.store offset=228 (local.get $task) (i32.const 0)))
 
 ;; Runs what there is until a task of the server is over. Its record stays.
 (func (export "task complete") (param $task i32)
-  (call $try (local.get $task))
-  (block $done
-    (loop $more
-      (br_if $done (i32.eq (i32.load offset=56 (local.get $task)) (i32.const 4)))
-      (call $wait)
-      (br $more))))
+  (global.set $root (local.get $task))
+  (call $try (local.get $task) (i32.const 0))
+  (call $serve))
 
 ;; The starter does not need the record of a resolved task any more.
 (func $finish (export "task finish") (param $task i32)
@@ -526,32 +527,17 @@
 
 ;; thread.yield
 (func (export "yield") (param $cancellable i32) (result i32)
-  (local $count i32)
   (if (local.get $cancellable) (then (if (call $is_cancelled) (then (return (i32.const 1))))))
-  (local.set $count (global.get $run_count))
-  (block $done
-    (loop $more
-      (br_if $done (i32.eqz (local.get $count)))
-      (br_if $done (i32.eqz (global.get $may_block)))
-      (br_if $done (i32.eqz (global.get $run_count)))
-      (call $let_run)
-      (local.set $count (i32.sub (local.get $count) (i32.const 1)))
-      (br $more)))
+  (if (global.get $may_block)
+    (then
+      (if (global.get $run_count)
+        (then
+          (call $may_run (global.get $stack))
+          (call $suspend))
+        (else
+          (global.set $turns (i32.add (global.get $turns) (i32.const 1)))
+          (if (i32.ge_u (global.get $turns) (i32.const 32)) (then (call $look)))))))
   (if (result i32) (local.get $cancellable) (then (call $is_cancelled)) (else (i32.const 0))))
-
-;; As `wait`, where nothing is waited for.
-(func $let_run
-  (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32)
-  (local.set $call (i32.load (i32.const 8)))
-  (local.set $context_0 (global.get $context_0))
-  (local.set $context_1 (global.get $context_1))
-  (local.set $may_block (global.get $may_block))
-  (i32.store (i32.const 8) (i32.const 0))
-  (drop (call $run_one))
-  (i32.store (i32.const 8) (local.get $call))
-  (global.set $context_0 (local.get $context_0))
-  (global.set $context_1 (local.get $context_1))
-  (global.set $may_block (local.get $may_block)))
 
 ;; backpressure.inc and .dec
 (func (export "backpressure inc") (param $instance i32)
@@ -602,6 +588,7 @@
 (func $notify (param $waitable i32)
   (if (i32.load offset=16 (local.get $waitable)) (then (return)))
   (i32.store offset=16 (local.get $waitable) (i32.const 1))
+  (if (i32.load offset=28 (local.get $waitable)) (then (call $may_run (i32.load offset=28 (local.get $waitable)))))
   (if (i32.load offset=12 (local.get $waitable)) (then (call $set_gains (local.get $waitable)))))
 
 ;; The set of a waitable that has an event learns of it.
@@ -658,9 +645,9 @@
 ;; Waits for a waitable's event in a call.
 (func $wait_for (param $waitable i32)
   (if (i32.load offset=16 (local.get $waitable)) (then (return)))
-  (i32.store offset=28 (local.get $waitable) (i32.const 1))
+  (i32.store offset=28 (local.get $waitable) (global.get $stack))
   (loop $more
-    (call $wait)
+    (call $suspend)
     (br_if $more (i32.eqz (i32.load offset=16 (local.get $waitable)))))
   (i32.store offset=28 (local.get $waitable) (i32.const 0)))
 
@@ -693,22 +680,23 @@
 
 ;; waitable-set.wait: the event's code, with `event 1` and `event 2`.
 (func (export "set wait") (param $instance i32) (param $set i32) (param $cancellable i32) (result i32)
+  (local $is_cancelled i32)
   (call $check_blocking)
   (local.set $set (call $record (i32.load (local.get $instance)) (i32.const 0x80000002) (local.get $set)))
   (i32.store offset=4 (local.get $set) (i32.add (i32.load offset=4 (local.get $set)) (i32.const 1)))
   (block $done
     (loop $more
-      (if (local.get $cancellable)
-        (then
-          (if (call $is_cancelled)
-            (then
-              (i32.store offset=4 (local.get $set) (i32.sub (i32.load offset=4 (local.get $set)) (i32.const 1)))
-              (return (call $cancelled))))))
-      (br_if $done (i32.load offset=8 (local.get $set)))
-      (call $wait)
+      (if (local.get $cancellable) (then (local.set $is_cancelled (call $is_cancelled))))
+      (br_if $done (i32.or (local.get $is_cancelled) (i32.load offset=8 (local.get $set))))
+      (i32.store offset=52 (global.get $stack) (local.get $set))
+      (call $wait_with_set (global.get $stack))
+      (call $suspend)
+      (call $leave_set (local.get $set) (global.get $stack))
       (br $more)))
   (i32.store offset=4 (local.get $set) (i32.sub (i32.load offset=4 (local.get $set)) (i32.const 1)))
-  (call $take_event_of_set (local.get $set)))
+  (if (result i32) (local.get $is_cancelled)
+    (then (call $cancelled))
+    (else (call $take_event_of_set (local.get $set)))))
 
 (func $cancelled (result i32)
   (global.set $event_1 (i32.const 0))
@@ -788,7 +776,10 @@
           (return)))
       (call $stop_waiting (local.get $task))
       (i32.store offset=24 (local.get $task) (i32.const 3))
-      (call $call_back (local.get $task) (call $cancelled)))
+      (i32.store offset=56 (local.get $task) (i32.const 6))
+      (if (call $may_wait (local.get $task))
+        (then (call $run_apart (local.get $task)))
+        (else (call $execute (local.get $task)))))
     (else (i32.store offset=24 (local.get $task) (i32.const 2)))))
 
 ;; Whether a call of an instance is in progress.

@@ -1,11 +1,11 @@
 //! What is asynchronous in a component: adapters that start tasks, built-in functions, streams and futures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use awsm_abi::component::{self as abi, response_params};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    CanonicalOptions, CanonicalOptionsDataModel, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
+    CanonicalOptions, CanonicalOptionsDataModel, Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
     RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex,
     TypeFutureTableIndex, TypeResult, TypeStreamTableIndex, TypeTupleIndex,
 };
@@ -13,8 +13,8 @@ use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form,
-    Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, ENTRIES_PER_ROOT, End, EndParam,
+    EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
 };
 use super::flat::{Load, flat};
 use super::{Builder, unsupported};
@@ -103,6 +103,20 @@ pub(super) const fn options(trampoline: &Trampoline) -> Option<OptionsIndex> {
     }
 }
 
+/// The instance that waits inside of its call of a built-in function, if that waits.
+fn waits(trampoline: &Trampoline, component: &Component) -> Option<RuntimeComponentInstanceIndex> {
+    let (instance, is_async) = match trampoline {
+        Trampoline::StreamRead { instance, options, .. }
+        | Trampoline::StreamWrite { instance, options, .. }
+        | Trampoline::FutureRead { instance, options, .. }
+        | Trampoline::FutureWrite { instance, options, .. } => (instance, component.options[*options].async_),
+        Trampoline::SubtaskCancel { instance, async_ } => (instance, *async_),
+        Trampoline::WaitableSetWait { instance, .. } | Trampoline::ThreadYield { instance, .. } => (instance, false),
+        _ => return None,
+    };
+    (!is_async).then_some(*instance)
+}
+
 /// A number for options of `task.return`: the memory, if any, and how strings are encoded.
 fn return_options(memory: Option<u32>, encoding: u32) -> u32 {
     memory.map_or(0, |index| index + 1) << 2 | encoding
@@ -136,6 +150,7 @@ impl Builder<'_> {
             futures: futures.collect(),
             errors: errors.collect(),
             has_operations: false,
+            may_wait: BTreeSet::new(),
             entries: self.copy_entries(),
         }
     }
@@ -145,6 +160,13 @@ impl Builder<'_> {
         let Some(concurrency) = &mut self.state.concurrency else { return 0 };
         concurrency.entries += count;
         concurrency.entries - count
+    }
+
+    /// Code of that instance may wait inside of a call.
+    fn may_wait(&mut self, instance: u32) {
+        if let Some(concurrency) = &mut self.state.concurrency {
+            concurrency.may_wait.insert(instance);
+        }
     }
 
     /// The wrapper of a call of an async function that the host answers.
@@ -158,6 +180,9 @@ impl Builder<'_> {
     ) -> Result<String, CompileError> {
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.has_operations = true;
+        }
+        if form == AsyncForm::Synchronous {
+            self.may_wait(call.instance);
         }
         let entry = self.new_entries(ENTRIES_PER_OPERATION);
         let mut loaded = None;
@@ -203,7 +228,7 @@ impl Builder<'_> {
         let root = Root {
             kind,
             record: self.record(options.instance),
-            entry: self.new_entries(ENTRIES_PER_ADAPTER),
+            entry: self.new_entries(ENTRIES_PER_ROOT),
             result_type: result_type.as_u32(),
             options: return_options(options.memory().map(|index| index.as_u32()), encoding(options.string_encoding)),
             callee: self.source(function)?,
@@ -230,6 +255,21 @@ impl Builder<'_> {
     /// How many functions copy from one memory to another: they come first.
     fn copy_entries(&self) -> u32 {
         self.component.num_runtime_memories.pow(2)
+    }
+
+    /// Notes which instances may wait to enter another one by an adapter of a module, both sides of which are synchronous.
+    pub(super) fn note_entered(&mut self, index: StaticModuleIndex, arguments: &[CoreDef]) -> Result<(), CompileError> {
+        let translated = &self.static_modules[index];
+        let functions = translated.module.imports().zip(arguments).filter(|((.., ty), _)| matches!(ty, EntityType::Function(_)));
+        let enter = functions.map(|(_, argument)| argument).position(|argument| {
+            matches!(argument, CoreDef::Trampoline(index) if matches!(self.trampolines[*index], Trampoline::EnterSyncCall))
+        });
+        if let Some(enter) = enter {
+            for caller in callers_that_wait(translated.wasm, enter as u32)? {
+                self.may_wait(caller);
+            }
+        }
+        Ok(())
     }
 
     /// Makes what the adapters of a module import to start tasks.
@@ -270,6 +310,9 @@ impl Builder<'_> {
                 _ => return Err(unsupported("an adapter without start (a bug)")),
             };
             let caller_index = numbers[0] as u32;
+            if is_sync {
+                self.may_wait(caller_index);
+            }
             let instance = RuntimeComponentInstanceIndex::from_u32(numbers[1] as u32);
             let sync_results = if is_sync { Some(self.function_type(start_type)?.results) } else { None };
             let post_return = post_return.and_then(|index| self.post_returns.get(&index)).cloned();
@@ -376,6 +419,9 @@ impl Builder<'_> {
 
     /// The wrapper of a built-in function of the asynchronous component model.
     pub(super) fn builtin(&mut self, trampoline: &Trampoline, ty: &Signature, glue: &mut Glue) -> Result<String, CompileError> {
+        if let Some(instance) = waits(trampoline, self.component) {
+            self.may_wait(instance.as_u32());
+        }
         let simple = |name| Builtin { name, option: None, option_last: false, leaves: true, takes_instance: true };
         let with = |name, option| Builtin { option: Some(option), ..simple(name) };
         let (builtin, instance) = match trampoline {
@@ -758,4 +804,25 @@ fn prepared_calls(wasm: &[u8]) -> Result<HashMap<u32, Prepared>, CompileError> {
         }
     }
     Ok(found)
+}
+
+/// The instances whose calls by adapters of a module enter functions of an async type. `enter` is what adapters call first, with the number of the instance that calls,
+/// whether the function's type is async, and the instance that is called.
+fn callers_that_wait(wasm: &[u8], enter: u32) -> Result<Vec<u32>, CompileError> {
+    let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
+    let mut callers = Vec::new();
+    for payload in Parser::new(0).parse_all(wasm) {
+        let Payload::CodeSectionEntry(body) = payload.map_err(unknown)? else { continue };
+        let mut numbers = [0; 3];
+        for operator in body.get_operators_reader().map_err(unknown)? {
+            match operator.map_err(unknown)? {
+                Operator::I32Const { value } => numbers = [numbers[1], numbers[2], value],
+                Operator::Call { function_index } if function_index == enter && numbers[1] != 0 => {
+                    callers.push(numbers[0] as u32)
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(callers)
 }

@@ -290,6 +290,7 @@ impl Builder<'_> {
     ) -> Result<(), CompileError> {
         self.make_glue(arguments)?;
         let tasks = self.task_adapters(index, arguments)?;
+        self.note_entered(index, arguments)?;
         let translated = &self.static_modules[index];
         let module = *self.compiled.entry(index).or_insert_with(|| {
             self.modules.push(translated.wasm.to_vec());

@@ -58,6 +58,13 @@ pub const WAIT_OWN: u32 = 1;
 pub const FINISH: &str = "finish";
 /// `cancel(operation)`: gives an operation up.
 pub const CANCEL: &str = "cancel";
+/// `switch(stack)`: the guest goes on on another of its stacks, until it switches to this one. It numbers them in the order in which it asks for them; 0 is the one on
+/// which the invocation began. The next number starts a stack, with a call of [`STACK`].
+pub const SWITCH: &str = "switch";
+/// Export of what imports [`SWITCH`]: what is called on a stack that starts. It does not return.
+pub const STACK: &str = "stack";
+/// The most stacks of an invocation, the first included.
+pub const STACKS_MAX: u32 = 64;
 /// Offset in the state's memory of the operation that a call may become, an `i32`: its record's address, by which the host knows it. Where the call has to wait, the
 /// host takes the number and leaves zero; then the call's result has no meaning. Where it is zero before the call, the sandbox is suspended.
 pub const OPERATION: u64 = 12;
@@ -90,6 +97,7 @@ pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: LOOK, params: &[], results: &[I32] },
     crate::imports::Function { name: FINISH, params: &[I32], results: &[I64] },
     crate::imports::Function { name: CANCEL, params: &[I32], results: &[] },
+    crate::imports::Function { name: SWITCH, params: &[I32], results: &[] },
     crate::imports::Function { name: COPY, params: &[I32, I32, I32, I32, I32], results: &[I32] },
     crate::imports::Function { name: EXCHANGE, params: &[I32, I32, I32, I32, I32], results: &[I32] },
     crate::imports::Function { name: CLOSE, params: &[I32], results: &[] },
@@ -295,11 +303,13 @@ pub enum Violation {
     CancelledTwice,
     /// It copies more values at once than may be.
     CopyTooLarge,
+    /// More of its calls wait at once than there may be stacks.
+    StacksExhausted,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 43] = [
+    pub const ALL: [Violation; 44] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -343,6 +353,7 @@ impl Violation {
         Violation::LiftFromWaitableSet,
         Violation::CancelledTwice,
         Violation::CopyTooLarge,
+        Violation::StacksExhausted,
     ];
 
     /// The one of that number.
@@ -423,6 +434,7 @@ impl Violation {
             Violation::LiftFromWaitableSet => "stream or future passed on while a waitable set has it",
             Violation::CancelledTwice => "subtask cancelled twice, or after its end was learnt",
             Violation::CopyTooLarge => "copy of more values than may be copied at once",
+            Violation::StacksExhausted => "too many calls wait at once",
         }
     }
 }

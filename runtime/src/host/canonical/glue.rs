@@ -16,6 +16,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, component::RESPONSE, &[I32], &[I32], Head, response),
     canonical(CANONICAL, component::DROP, &[I32], &[], Stream, drop),
     canonical(CANONICAL, component::EXIT, &[I32], &[], Stream, exit),
+    canonical(CANONICAL, component::SWITCH, &[I32], &[], Safe, switch),
 ];
 
 /// `resume(address) -> next`: goes on with a result that needs memory of the component, if there is one.
@@ -65,4 +66,9 @@ fn drop(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `exit(result)`: how a command ended.
 fn exit(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Err(Stop::Exit(u32::from(call.args.u32(0) != 0)))
+}
+
+/// `switch(stack)`: the guest goes on on another of its stacks.
+fn switch(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    Err(Stop::Switch(call.args.u32(0)))
 }
