@@ -108,6 +108,8 @@ pub struct Context {
     pub(super) operations: Option<Box<Operations>>,
     /// The host's ends of a component's streams and futures.
     pub(super) ends: Option<Box<Ends>>,
+    /// What a component was told as `insecure-seed`.
+    pub(super) seed: Option<Box<(u64, u64)>>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
     request_id: Option<Arc<str>>,
@@ -131,6 +133,7 @@ impl Context {
             lowering: None,
             operations: None,
             ends: None,
+            seed: None,
             waiting_bytes: 0,
             request_id: None,
             trace: None,

@@ -571,7 +571,8 @@ impl Builder<'_> {
 
     /// The last instance: what the server calls.
     fn entry(&mut self) -> Result<(), CompileError> {
-        let entries = [(HANDLER, Entry::Handler), (HANDLER_ASYNC, Entry::Service), (RUN, Entry::Run), (RUN_ASYNC, Entry::Run)];
+        // The newer version first: the older one may be what the adapter of a library exports, and do nothing.
+        let entries = [(HANDLER_ASYNC, Entry::Service), (HANDLER, Entry::Handler), (RUN_ASYNC, Entry::Run), (RUN, Entry::Run)];
         let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
         let Some((entry, (func, ty, options))) = found else {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();

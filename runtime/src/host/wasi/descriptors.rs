@@ -145,6 +145,11 @@ impl Descriptor {
         }
     }
 
+    /// Whether it belongs to a grant for writing.
+    pub(in crate::host) const fn may_change(&self) -> bool {
+        matches!(self.kind, Kind::File(File { write: true, .. }) | Kind::Folder(Folder { write: true, .. }))
+    }
+
     /// The index of the grant to which a folder belongs.
     ///
     /// # Errors

@@ -256,15 +256,23 @@ pub(super) fn fd_sync(call: &mut Call<'_>) -> Result<(), Stop> {
 /// # Errors
 /// When it is neither.
 pub(in crate::host) fn sync(descriptor: &Descriptor) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
-    let (file, dir) = match &descriptor.with(rights::FD_SYNC)?.kind {
+    flush(descriptor, rights::FD_SYNC, fs::File::sync_all)
+}
+
+fn flush(
+    descriptor: &Descriptor,
+    right: u64,
+    flush: fn(&fs::File) -> io::Result<()>,
+) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
+    let (file, dir) = match &descriptor.with(right)?.kind {
         Kind::File(file) => (Some(Arc::clone(&file.file)), None),
         Kind::Folder(Folder { dir, .. }) => (None, Some(Arc::clone(dir))),
         Kind::Stream(_) => return Err(Errno::BADF),
     };
     Ok(move || {
         retry(|| match (&file, &dir) {
-            (Some(file), _) => file.sync_all(),
-            (None, Some(dir)) => fs::File::from(folders::itself(dir)?).sync_all(),
+            (Some(file), _) => flush(file),
+            (None, Some(dir)) => flush(&fs::File::from(folders::itself(dir)?)),
             (None, None) => Ok(()),
         })
     })
@@ -276,13 +284,12 @@ pub(super) fn fd_datasync(call: &mut Call<'_>) -> Result<(), Stop> {
     just_on_disk(call, work)
 }
 
-/// Flushes a file's contents.
+/// Flushes the contents of a file or a folder.
 ///
 /// # Errors
-/// When it is no file.
+/// When it is neither.
 pub(in crate::host) fn sync_data(descriptor: &Descriptor) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
     // A descriptor that may flush everything may flush this.
     let right = if descriptor.with(rights::FD_SYNC).is_ok() { rights::FD_SYNC } else { rights::FD_DATASYNC };
-    let file = Arc::clone(&descriptor.file(right)?.file);
-    Ok(move || retry(|| file.sync_data()))
+    flush(descriptor, right, fs::File::sync_data)
 }

@@ -98,7 +98,13 @@ impl Place {
         // Slashes at the end say that it is a folder, which it has to be anyway; cap-std does not take them here. What is all slashes is absolute.
         let bytes = self.path.as_os_str().as_bytes();
         let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len(), |last| last + 1);
-        Ok(self.dir.remove_dir(OsStr::from_bytes(&bytes[..end]))?)
+        let path = OsStr::from_bytes(&bytes[..end]);
+        if end < bytes.len() && self.dir.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+            // The slashes lead to what the link names, which is not removed by that name. It may lead out.
+            self.dir.metadata(path)?;
+            return Err(Errno::NOTDIR);
+        }
+        Ok(self.dir.remove_dir(path)?)
     }
 
     /// Renames it.
@@ -274,6 +280,11 @@ impl Opening {
             return Err(Errno::ROFS);
         }
         Ok(Opening { follow, oflags, fdflags, read, write, may_change, grant, base: base & passed_on })
+    }
+
+    /// What a component is told where the grant is only for reading: not what it would be told of a disk that is.
+    pub(in crate::host) fn refused(self, errno: Errno) -> Errno {
+        if errno == Errno::ROFS && !self.may_change { Errno::PERM } else { errno }
     }
 
     /// What was opened, as a descriptor that passes on these rights.

@@ -62,8 +62,15 @@ fn number(call: &mut Call<'_>) -> Result<Flat, Stop> {
     make_number(call).map(Flat)
 }
 
-/// `insecure-seed() -> tuple<u64, u64>`
+/// `insecure-seed() -> tuple<u64, u64>`: the same for as long as an invocation takes.
 fn seed(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let seed = (make_number(call)?, make_number(call)?);
+    let seed = match &call.context.seed {
+        Some(seed) => **seed,
+        None => {
+            let seed = (make_number(call)?, make_number(call)?);
+            call.context.seed = Some(Box::new(seed));
+            seed
+        }
+    };
     call.lower(1, seed)
 }

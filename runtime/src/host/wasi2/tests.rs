@@ -331,14 +331,69 @@ fn files_are_opened_written_and_read_below_granted_folders() {
     // What is granted for reading is not changed, and nothing leads out.
     let file = world.open(readable, "a", 0, 1).unwrap();
     let [at, length] = world.string(0x200, "x");
-    assert_eq!(world.file("descriptor.write", &[file, at, length, 0], 8), Err(3), "not opened for that");
-    assert_eq!(world.open(readable, "a", 0, 3), Err(33));
-    assert_eq!(world.open(readable, "b", 1, 1), Err(33));
+    assert_eq!(world.file("descriptor.write", &[file, at, length, 0], 8), Err(31), "not-permitted");
+    assert_eq!(world.open(readable, "a", 0, 3), Err(31));
+    assert_eq!(world.open(readable, "b", 1, 1), Err(31));
     assert_eq!(world.open(readable, "b", 0, 1), Err(20), "no-entry");
     assert_eq!(world.open(readable, "../x", 0, 1), Err(31), "not-permitted");
     assert_eq!(world.open(readable, "", 0, 1), Err(20));
     assert_eq!(world.open(readable, "a\0", 0, 1), Err(12), "invalid");
     assert!(world.context.has_opened());
+}
+
+#[test]
+fn descriptors_are_opened_and_refuse_as_in_other_hosts() {
+    const NO_FLAGS: u64 = 0;
+    let (write, read) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(write.path().join("a"), "abc").unwrap();
+    std::fs::write(read.path().join("a"), "abc").unwrap();
+    let mut world = with_folders(write.path(), read.path());
+    world.ok("wasi:filesystem/preopens@0.2", "get-directories", &[RESULT]);
+    let list = u64::from(world.u32(RESULT));
+    let (writable, readable) = (u64::from(world.u32(list)), u64::from(world.u32(list + 12)));
+    let flags = |world: &mut World, handle| {
+        world.file("descriptor.get-flags", &[handle], 1).unwrap();
+        world.bytes(RESULT + 1, 1)[0]
+    };
+    // What can be neither read nor written can be read; what makes or truncates a file can write to it.
+    let file = world.open(writable, "a", 0, NO_FLAGS).unwrap();
+    assert_eq!(flags(&mut world, file), 1, "read");
+    let made = world.open(writable, "b", 1, NO_FLAGS).unwrap();
+    assert_eq!(flags(&mut world, made), 3, "read and write");
+    let made = world.open(writable, "c", 1, 2).unwrap();
+    assert_eq!(flags(&mut world, made), 2, "write");
+    // A folder can be changed through what was opened to change it, as far as it says so.
+    let folder = world.open(writable, ".", 2, NO_FLAGS).unwrap();
+    let mutable = world.open(writable, ".", 2, 1 | 1 << 5).unwrap();
+    assert_eq!([writable, readable, folder, mutable].map(|handle| flags(&mut world, handle)), [33, 1, 1, 33]);
+
+    let [at, length] = world.string(0x200, "x");
+    assert_eq!(world.file("descriptor.set-size", &[file, 0], 1), Err(12), "invalid");
+    assert_eq!(world.file("descriptor.set-size", &[writable, 0], 1), Err(3), "bad-descriptor");
+    assert_eq!(world.file("descriptor.advise", &[writable, 0, 0, 0], 1), Err(3));
+    assert_eq!(world.file("descriptor.read", &[writable, 1, 0], 4), Err(3));
+    assert_eq!(world.file("descriptor.write", &[writable, at, length, 0], 8), Err(3));
+    assert_eq!(world.file("descriptor.write-via-stream", &[writable, 0], 4), Err(3));
+    assert_eq!(world.file("descriptor.read-via-stream", &[writable, 0], 4), Err(14), "is-directory");
+    world.file("descriptor.sync-data", &[writable], 1).unwrap();
+    let kept = world.open(readable, "a", 0, 1).unwrap();
+    for method in ["write-via-stream", "append-via-stream"] {
+        let args = if method.starts_with('w') { vec![kept, 0] } else { vec![kept] };
+        assert_eq!(world.file(&format!("descriptor.{method}"), &args, 4), Err(31), "{method}: not-permitted");
+    }
+    assert_eq!(world.file("descriptor.set-size", &[kept, 0], 1), Err(31));
+}
+
+#[test]
+fn the_insecure_seed_stays_the_same() {
+    let mut world = world(b"");
+    let mut seed = |module: &str, name: &str| {
+        world.ok(module, name, &[RESULT]);
+        world.bytes(RESULT, 16)
+    };
+    let first = seed("wasi:random/insecure-seed@0.2", "insecure-seed");
+    assert_eq!(seed("wasi:random/insecure-seed@0.2", "insecure-seed"), first);
+    assert_eq!(seed("wasi:random/insecure-seed@0.3", "get-insecure-seed"), first);
 }
 
 #[test]
@@ -357,7 +412,7 @@ fn folders_are_made_listed_renamed_and_removed() {
     assert_eq!(world.file("descriptor.create-directory-at", &[writable, one, one_length], 1), Err(7), "exist");
     world.file("descriptor.rename-at", &[writable, one, one_length, writable, two, two_length], 1).unwrap();
     let across = world.file("descriptor.rename-at", &[writable, two, two_length, readable, one, one_length], 1);
-    assert_eq!(across, Err(33));
+    assert_eq!(across, Err(31));
     world.file("descriptor.symlink-at", &[writable, two, two_length, one, one_length], 1).unwrap();
     world.file("descriptor.readlink-at", &[writable, one, one_length], 4).unwrap();
     assert_eq!(world.list(RESULT + 4), b"two");

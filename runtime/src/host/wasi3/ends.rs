@@ -182,6 +182,9 @@ impl End for Source {
         let Transfer { address, count, writes: false } = transfer else {
             return Err(ComponentTrap::NothingToResume.into());
         };
+        if count == 0 {
+            return none_when_ready(call, self.stream);
+        }
         read_then(call, self.stream, count.into(), true, move |call, result| {
             Ok(Flat::from(match result {
                 Ok(bytes) => {
@@ -223,6 +226,15 @@ impl End for Sink {
     }
 }
 
+/// The component transfers nothing: it asks to be told when the stream is ready for more.
+fn none_when_ready(call: &mut Call<'_>, stream: u32) -> Result<Flat, Stop> {
+    let subjects = [Subject::Of(stream)];
+    if call.ready(&subjects)?.is_empty() {
+        return Err(call.until_ready(&subjects, move |call| none_when_ready(call, stream)));
+    }
+    Ok(Moved::Values(0).into())
+}
+
 /// Begins a transfer: its stream, and what becomes of it, which is told in the future whose number is argument `future`. Where there is nothing to transfer, the
 /// stream is one that has failed.
 ///
@@ -257,12 +269,15 @@ pub(super) fn write(
     let Transfer { address, count, writes: true } = transfer else {
         return Err(ComponentTrap::NothingToResume.into());
     };
+    if count == 0 {
+        return none_when_ready(call, stream);
+    }
     if let OutputStream::Socket(connection) = call.context.ports.resource(stream)? {
         let connection = Arc::clone(connection);
         return send_some_then(call, stream, connection, address, count as usize, move |_, result| Ok(moved(result, failed)));
     }
     let room = room(call, stream)?;
-    if room == 0 && count > 0 {
+    if room == 0 {
         return Err(call.until_ready(&[Subject::Of(stream)], move |call| write(call, stream, transfer, failed)));
     }
     let count = room.min(count as usize);

@@ -7,9 +7,9 @@ use cap_std::fs::{Metadata, MetadataExt as _};
 use rustix::fs::FileType;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Form, Wasi2, answer, descriptor, just_on_disk, on_disk};
+use super::{FileDescriptor, Form, Wasi2, answer, descriptor, just_on_disk, on_disk, refused, refused_file};
 use crate::host::canonical::{Own, Typed};
-use crate::host::wasi::descriptors::Kind;
+use crate::host::wasi::descriptors::{Descriptor, File, Kind};
 use crate::host::wasi::disk::begin;
 use crate::host::wasi::files::{self, TRANSFER_BYTES_MAX, To};
 use crate::host::wasi::stat::{self, Change, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
@@ -58,8 +58,17 @@ pub(super) fn hash_of(metadata: &Metadata) -> (u64, u64) {
 
 /// The file that is argument 1, for a stream; it has to have that right.
 pub(in crate::host) fn open_file<F: Form>(call: &mut Call<'_>, right: u64) -> Result<Result<OpenFile, Errno>, Stop> {
-    let file = descriptor::<F>(call, 1)?.file(right);
+    let file = file_of(descriptor::<F>(call, 1)?, right);
     Ok(file.map(|file| OpenFile { file: Arc::clone(&file.file), _open: Arc::clone(&file.open) }))
+}
+
+/// The file, if it has that right; to write below a grant that does not allow it is not permitted.
+fn file_of(descriptor: &Descriptor, right: u64) -> Result<&File, Errno> {
+    descriptor.file(right).map_err(|errno| match errno {
+        Errno::BADF if right == rights::FD_WRITE && !descriptor.may_change() => Errno::PERM,
+        Errno::ISDIR if right == rights::FD_WRITE => Errno::BADF,
+        errno => refused(errno),
+    })
 }
 
 /// Opens a stream on the file, which has to have that right.
@@ -94,7 +103,7 @@ pub(super) fn append_via_stream(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `advise(self, offset, length, advice) -> result<_, error-code>`
 pub(super) fn advise<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (at, bytes, advice) = (call.args.u64(2), call.args.u64(3), call.case(4, 6)?);
-    let work = files::advise(descriptor::<F>(call, 1)?, at, bytes, advice);
+    let work = files::advise(descriptor::<F>(call, 1)?, at, bytes, advice).map_err(refused_file);
     just_on_disk::<F>(call, 5, work)
 }
 
@@ -112,13 +121,13 @@ pub(super) fn sync<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `get-flags(self) -> result<descriptor-flags, error-code>`
 pub(super) fn get_flags<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let descriptor = descriptor::<F>(call, 1)?;
+    let FileDescriptor { descriptor, mutates, .. } = call.borrowed::<FileDescriptor<F>>(1)?;
     let has = |right: u64, flag: u32| if descriptor.base & right == 0 { 0 } else { flag };
     let opened = if let Kind::File(file) = &descriptor.kind { file.flags } else { 0 };
     let with = |flags: u16, flag: u32| if opened & flags == 0 { 0 } else { flag };
     let flags = has(rights::FD_READ | rights::FD_READDIR, READ)
         | has(rights::FD_WRITE, WRITE)
-        | has(rights::PATH_CREATE_FILE, MUTATE_DIRECTORY)
+        | if *mutates { has(rights::PATH_CREATE_FILE, MUTATE_DIRECTORY) } else { 0 }
         | with(FDFLAGS_SYNC, FILE_INTEGRITY_SYNC)
         | with(FDFLAGS_DSYNC, DATA_INTEGRITY_SYNC)
         | with(FDFLAGS_RSYNC, REQUESTED_WRITE_SYNC);
@@ -138,7 +147,11 @@ pub(super) fn get_type<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `set-size(self, size) -> result<_, error-code>`
 pub(super) fn set_size<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let bytes = call.args.u64(2);
-    let work = files::set_size(descriptor::<F>(call, 1)?, bytes);
+    let work = files::set_size(descriptor::<F>(call, 1)?, bytes).map_err(|errno| match errno {
+        // As ftruncate(2) says of a file that is not open for writing.
+        Errno::NOTCAPABLE => Errno::INVAL,
+        errno => refused_file(errno),
+    });
     just_on_disk::<F>(call, 3, work)
 }
 
@@ -170,7 +183,8 @@ pub(super) fn set_times<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
 pub(super) fn read(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (bytes_max, at) = (call.args.u64(2).min(TRANSFER_BYTES_MAX) as usize, call.args.u64(3));
     let descriptor = descriptor::<Wasi2>(call, 1)?;
-    let file = descriptor.file(rights::FD_READ).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
+    let file = descriptor.file(rights::FD_READ).map_err(refused_file);
+    let file = file.and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
     match file {
         Ok((file, at)) => files::read_then(call, file, Some(at), bytes_max, move |call, bytes| {
             let result = bytes.map(|bytes| {
@@ -189,7 +203,7 @@ pub(super) fn write(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let bytes = call.bytes(2)?;
     let bytes = bytes[..bytes.len().min(TRANSFER_BYTES_MAX as usize)].to_vec();
     let descriptor = descriptor::<Wasi2>(call, 1)?;
-    let file = descriptor.file(rights::FD_WRITE).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
+    let file = file_of(descriptor, rights::FD_WRITE).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
     let work = file.map(|(file, at)| move || files::write_some(&file, To::Offset(at), &bytes));
     on_disk::<Wasi2, _, _>(call, 5, work, |_, count| Ok(count as u64))
 }

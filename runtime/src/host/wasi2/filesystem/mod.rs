@@ -230,17 +230,21 @@ pub(super) const fn only_reads(open_flags: u32, descriptor_flags: u32) -> bool {
 #[derive(Debug)]
 pub(in crate::host) struct FileDescriptor<F> {
     descriptor: Descriptor,
+    /// Whether it says of itself that a folder can be changed through it.
+    mutates: bool,
     form: PhantomData<fn() -> F>,
 }
 
 impl<F: Form> FileDescriptor<F> {
-    const fn new(descriptor: Descriptor) -> FileDescriptor<F> {
-        FileDescriptor { descriptor, form: PhantomData }
+    const fn new(descriptor: Descriptor, mutates: bool) -> FileDescriptor<F> {
+        FileDescriptor { descriptor, mutates, form: PhantomData }
     }
 
     /// That of a granted folder.
     pub(in crate::host) fn granted(index: usize, grant: &Grant) -> FileDescriptor<F> {
-        FileDescriptor::new(Descriptor::granted(index, grant))
+        let descriptor = Descriptor::granted(index, grant);
+        let mutates = descriptor.may_change();
+        FileDescriptor::new(descriptor, mutates)
     }
 }
 
@@ -356,8 +360,18 @@ fn on_disk<F: Form, T: Send + 'static, U: Lower + 'static>(
             let result = result.map_err(Stop::from).and_then(|value| finish(call, value));
             answer::<F, _>(call, index, result)
         })),
-        Err(errno) => answer::<F, U>(call, index, Err(errno.into())),
+        Err(errno) => answer::<F, U>(call, index, Err(refused(errno).into())),
     }
+}
+
+/// What a component is told where its grant does not allow something: not what it would be told of a disk that is read-only.
+const fn refused(errno: Errno) -> Errno {
+    if matches!(errno, Errno::ROFS) { Errno::PERM } else { errno }
+}
+
+/// The same where a file is wanted: to what only files can do, a folder is no descriptor at all.
+const fn refused_file(errno: Errno) -> Errno {
+    if matches!(errno, Errno::ISDIR) { Errno::BADF } else { refused(errno) }
 }
 
 /// The same where there is nothing to finish.

@@ -132,10 +132,12 @@ pub(super) fn open_at<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let counted = if Arc::strong_count(&share) > DESCRIPTORS_MAX { Err(Errno::MFILE) } else { Open::take(Some(share)) };
     let work = place.and_then(|place| {
         let (opening, counted) = (opening?, counted?);
-        Ok(move || Ok((opening, place.open(opening)?, counted)))
+        Ok(move || Ok((opening, place.open(opening).map_err(|errno| opening.refused(errno))?, counted)))
     });
-    on_disk::<F, _, _>(call, 7, work, |call, (opening, opened, counted)| {
-        call.give(FileDescriptor::<F>::new(opening.descriptor(opened, counted, rights::FOLDER | rights::FILE)))
+    let mutates = call.args.u32(6) & MUTATE_DIRECTORY != 0;
+    on_disk::<F, _, _>(call, 7, work, move |call, (opening, opened, counted)| {
+        let descriptor = opening.descriptor(opened, counted, rights::FOLDER | rights::FILE);
+        call.give(FileDescriptor::<F>::new(descriptor, mutates))
     })
 }
 
@@ -151,15 +153,17 @@ fn opening<F: Form>(call: &mut Call<'_>) -> Result<Result<Opening, Errno>, Stop>
     let oflags = OFLAGS.iter().filter(|(flag, _)| open_flags & flag != 0).fold(0, |oflags, (_, oflag)| oflags | oflag);
     let fdflags = FDFLAGS.iter().filter(|(flag, _)| flags & flag != 0).fold(0, |fdflags, (_, fdflag)| fdflags | fdflag);
     let mut base = rights::FILE | rights::FOLDER;
-    if flags & READ == 0 {
+    // What makes or truncates a file can write to it, and what can do neither can read it.
+    let writes = flags & WRITE != 0 || open_flags & (CREATE | TRUNCATE) != 0;
+    if flags & READ == 0 && flags & WRITE != 0 {
         base &= !rights::FD_READ;
     }
-    if flags & WRITE == 0 {
+    if !writes {
         base &= !(rights::FD_WRITE | rights::FD_ALLOCATE | rights::FD_FILESTAT_SET_SIZE);
     }
     let folder = descriptor::<F>(call, 1)?;
     if flags & MUTATE_DIRECTORY != 0 && folder.base & rights::PATH_CREATE_FILE == 0 {
-        return Ok(Err(Errno::ROFS));
+        return Ok(Err(Errno::PERM));
     }
     Ok(Opening::below(folder, follow, oflags, fdflags, base))
 }

@@ -76,15 +76,15 @@ fn status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
     Ok(Flat::from(u32::from(call.borrowed::<OutgoingResponse>(1)?.status.as_u16())))
 }
 
-/// The `status-code` that is argument 2; none where it is none that a response ends with.
-pub(in crate::host) fn status_argument(call: &Call<'_>) -> Option<StatusCode> {
-    let code = u16::try_from(call.args.u32(2)).ok().filter(|code| *code >= 200);
+/// The `status-code` that is argument 2, if it is one of three digits and not above `code_max`.
+pub(in crate::host) fn status_argument(call: &Call<'_>, code_max: u16) -> Option<StatusCode> {
+    let code = u16::try_from(call.args.u32(2)).ok().filter(|code| *code <= code_max);
     code.and_then(|code| StatusCode::from_u16(code).ok())
 }
 
 /// `set-status-code(self, status-code: status-code) -> result`
 fn set_status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let status = status_argument(call);
+    let status = status_argument(call, 999);
     let response = call.borrowed::<OutgoingResponse>(1)?;
     if let Some(status) = status {
         response.status = status;
@@ -151,6 +151,12 @@ fn write_all(output: &mut Output, mut bytes: &[u8]) -> Result<(), Stop> {
 /// When the reply is too large, or cannot be written.
 pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, may_wait: bool) -> Result<(), Stop> {
     let OutgoingResponse { status, headers, body } = response;
+    if status.is_informational() {
+        if let Some(body) = body {
+            body.abandon();
+        }
+        return refuse_status(call, status);
+    }
     let is_bodiless = is_bodiless(call, status)?;
     // The length is known where the body is; what is no length says nothing.
     let length = content_length(&headers).unwrap_or_default();
@@ -201,6 +207,14 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
         writer.without_length();
     }
     streams.output = Output::Stream(writer);
+    Ok(())
+}
+
+/// Answers that there is no response, because its status is one that something has to follow.
+fn refuse_status(call: &mut Call<'_>, status: StatusCode) -> Result<(), Stop> {
+    call.say(Level::WARN, &format!("wasi:http: the component's response has status {}: a response ends with 200 to 999", status.as_u16()))?;
+    let head = ReplyHead { status: StatusCode::INTERNAL_SERVER_ERROR, headers: Fields::default(), says_type: true };
+    call.context.ports.streams_mut()?.reply_head = Some(Box::new(head));
     Ok(())
 }
 

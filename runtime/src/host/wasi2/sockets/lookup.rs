@@ -131,6 +131,15 @@ pub(in crate::host) enum Question {
     Name(Arc<str>),
 }
 
+/// The address that a text is; one of IPv6 may stand in brackets, as in a URL.
+fn address(text: &str) -> Option<IpAddr> {
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    match inner {
+        Some(inner) => inner.parse().ok().map(IpAddr::V6),
+        None => text.parse().ok(),
+    }
+}
+
 /// The name that is argument `index` and the next, if it may be looked up, and that the lookup is one of the invocation's.
 pub(in crate::host) fn question(call: &mut Call<'_>, index: usize) -> Result<Result<(Question, Arc<()>), ErrorCode>, Stop> {
     let Some(name) = call.text_within(index, NAME_BYTES_MAX)?.map(str::to_owned) else {
@@ -138,7 +147,7 @@ pub(in crate::host) fn question(call: &mut Call<'_>, index: usize) -> Result<Res
     };
     let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
     let Some(share) = reach.look_up() else { return Ok(Err(ErrorCode::OutOfMemory)) };
-    if let Ok(address) = name.parse::<IpAddr>() {
+    if let Some(address) = address(&name) {
         return Ok(Ok((Question::Address(address.to_canonical()), share)));
     }
     let name: Arc<str> = match ascii(&name) {

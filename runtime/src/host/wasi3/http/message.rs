@@ -252,7 +252,7 @@ fn status(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `set-status-code(self, status-code: status-code) -> result`
 fn set_status(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let status = status_argument(call);
+    let status = status_argument(call, 599);
     let response = call.borrowed::<Response>(1)?;
     if let Some(status) = status {
         response.status = status;
