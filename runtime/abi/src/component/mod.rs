@@ -295,11 +295,13 @@ pub enum Violation {
     CancelledTwice,
     /// It copies more values at once than may be.
     CopyTooLarge,
+    /// The place of parameters or of a result that it names does not lie in its memory.
+    PointerOutOfBounds,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 43] = [
+    pub const ALL: [Violation; 44] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -343,6 +345,7 @@ impl Violation {
         Violation::LiftFromWaitableSet,
         Violation::CancelledTwice,
         Violation::CopyTooLarge,
+        Violation::PointerOutOfBounds,
     ];
 
     /// The one of that number.
@@ -373,6 +376,7 @@ impl Violation {
                 | Violation::UnalignedPointer
                 | Violation::InvalidUtf8
                 | Violation::InvalidUtf16
+                | Violation::PointerOutOfBounds
         )
     }
 
@@ -423,6 +427,7 @@ impl Violation {
             Violation::LiftFromWaitableSet => "stream or future passed on while a waitable set has it",
             Violation::CancelledTwice => "subtask cancelled twice, or after its end was learnt",
             Violation::CopyTooLarge => "copy of more values than may be copied at once",
+            Violation::PointerOutOfBounds => "pointer out of bounds of memory",
         }
     }
 }
