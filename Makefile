@@ -111,9 +111,9 @@ load: build ## load after the paper on sledge, native handlers and processes; SC
 soak: build ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
 	@$(target)/release/soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-fuzz: setup ## random modules beside an interpreter, random, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
+fuzz: setup ## random modules beside an interpreter, random, streaming, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))
-	@for kind in $(or $(KINDS),modules components hostile damaged); do \
+	@for kind in $(or $(KINDS),modules components streams hostile damaged); do \
 		$(target)/release/fuzz --kind $$kind --minutes $(or $(MINUTES),10) $(if $(FROM),--from $(FROM)) \
 			$(if $(ALL_MODES),--all-modes) $(if $(JOBS),--jobs $(JOBS)); \
 	done

@@ -99,7 +99,7 @@ impl ComponentTrap {
         let words = component.words(doing);
         match doing {
             Doing::Passing(_, direction) => format!("{words}: {}", self.passing(direction)),
-            Doing::Running(_) if called.0 == CANONICAL => format!("{words}: {self}"),
+            Doing::Running(_) if called.0 == CANONICAL => format!("{words}: {}", self.streaming()),
             Doing::Running(_) => format!("`{}` of `{}`, called by {words}: {self}", called.1, called.0),
         }
     }
@@ -112,6 +112,15 @@ impl ComponentTrap {
             ComponentTrap::Utf16 { at } => format!("invalid utf16 at byte {at} of the {word}"),
             ComponentTrap::Handle { .. } => format!("{self}, in the {word}"),
             ComponentTrap::Violation(violation) if violation.is_of_value() => format!("{self}, in the {word}"),
+            other => other.to_string(),
+        }
+    }
+
+    /// What a person is told of what is found without a call: where it is a string, a value of a stream or future has it.
+    fn streaming(self) -> String {
+        match self {
+            ComponentTrap::Utf8 { at } => format!("invalid utf8 at byte {at} of a string in a stream or future"),
+            ComponentTrap::Utf16 { at } => format!("invalid utf16 at byte {at} of a string in a stream or future"),
             other => other.to_string(),
         }
     }

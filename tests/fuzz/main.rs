@@ -7,8 +7,9 @@ use std::time::Duration;
 /// How many seeds are modules. The run prints how often it executed what.
 const MODULES: u32 = 120;
 
-/// How many are components that pass values on, lie, or are damaged. A damaged one is 25.
+/// How many are components that pass values on, or stream them, lie, or are damaged. A damaged one is 25.
 const COMPONENTS: u32 = 60;
+const STREAMS: u32 = 40;
 const HOSTILE: u32 = 40;
 const DAMAGED: u32 = 3;
 
@@ -26,6 +27,11 @@ fn fixed_seeds_behave_as_in_the_reference() {
 #[test]
 fn components_get_back_what_they_send() {
     fuzz("components", COMPONENTS);
+}
+
+#[test]
+fn components_read_what_others_write() {
+    fuzz("streams", STREAMS);
 }
 
 #[test]

@@ -170,3 +170,47 @@ fn a_trap_of_core_code_is_found_behind_calls_that_were_inlined() {
         assert!(backtrace.lines().next().unwrap().contains("of instance `provider`"), "{backtrace}");
     }
 }
+
+/// A command that reads a stream of strings of its provider, in whose memory the only one stands at 100.
+fn string_streamed(bytes: &[u8]) -> String {
+    let data = bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "\\{byte:02x}");
+        text
+    });
+    let provider = format!(
+        r#"(core module $memory (memory (export "memory") 1) (data (i32.const 100) "{data}"))
+        (core instance $memory (instantiate $memory))
+        (type $s (stream string))
+        (core func $new (canon stream.new $s))
+        (core func $write (canon stream.write $s async (memory (core memory $memory "memory"))))
+        (core module $m (import "m" "memory" (memory 1))
+          (import "s" "new" (func $new (result i64))) (import "s" "write" (func $write (param i32 i32 i32) (result i32)))
+          (func (export "start") (result i32) (local $ends i64)
+            (i32.store (i32.const 0) (i32.const 100))
+            (i32.store (i32.const 4) (i32.const {}))
+            (local.set $ends (call $new))
+            (drop (call $write (i32.wrap_i64 (i64.shr_u (local.get $ends) (i64.const 32))) (i32.const 0) (i32.const 1)))
+            (i32.wrap_i64 (local.get $ends))))
+        (core instance $i (instantiate $m (with "m" (instance $memory))
+          (with "s" (instance (export "new" (func $new)) (export "write" (func $write))))))
+        (func (export "start") (result $s) (canon lift (core func $i "start")))"#,
+        bytes.len()
+    );
+    let imports = r#"(type $s (stream string)) (import "p" (instance $p (export "start" (func (result $s)))))"#;
+    let lowered = r#"
+        (core module $r (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 4096)))
+        (core instance $r (instantiate $r))
+        (core func $start (canon lower (func $p "start")))
+        (core func $read (canon stream.read $s async
+          (memory (core memory $memory "memory")) (realloc (core func $r "realloc"))))
+        (core instance $lowered (export "start" (func $start)) (export "read" (func $read)))"#;
+    let core = r#"(import "p" "start" (func $start (result i32))) (import "p" "read" (func $read (param i32 i32 i32) (result i32)))
+        (func (export "run") (result i32) (drop (call $read (call $start) (i32.const 16) (i32.const 1))) (i32.const 0))"#;
+    pair(&provider, imports, lowered, core)
+}
+
+#[test]
+fn what_is_wrong_in_a_stream_is_found_by_the_second_that_comes() {
+    let expected = "instance `user`: invalid utf8 at byte 3 of a string in a stream or future";
+    assert_eq!(message(&string_streamed(b"abc\xff")), expected);
+}

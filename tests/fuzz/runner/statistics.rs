@@ -143,7 +143,7 @@ impl Statistics {
             problems.push(format!("{} seeds with differences", self.differences));
         }
         // What is hostile or damaged does not end well.
-        if matches!(self.kind, Kind::Modules | Kind::Components) && self.returned * 2 <= self.runs() {
+        if matches!(self.kind, Kind::Modules | Kind::Components | Kind::Streams) && self.returned * 2 <= self.runs() {
             problems.push(format!("only {} of the runs end without a trap; more than half must", self.share()));
         }
         let unusable_max = if self.kind == Kind::Modules { self.seeds / 20 } else { 0 };

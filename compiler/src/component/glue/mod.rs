@@ -3,6 +3,7 @@
 //! A glue module is generated for what one instance of the component imports from it, by the memory that it works on, and becomes an instance just before that
 //! instance. Everything in it is small, so that it is inlined where it is called.
 
+mod copiers;
 mod operations;
 mod state;
 mod streams;

@@ -30,7 +30,7 @@ pub(in super::super) struct Copied {
     pub(in super::super) align: u32,
     /// How it is copied.
     pub(in super::super) form: Form,
-    /// The row or column of what copies it.
+    /// How it is copied: the row or column of what copies numbers, or else the number of the function that copies to a reader, or that of a writer.
     pub(in super::super) entry: u32,
     /// The first of the functions that copy between its memory and the host.
     pub(in super::super) outside: u32,
@@ -83,7 +83,7 @@ impl Ends {
 /// How values of an end are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Form {
-    /// They are more than their bytes, and only the host reads and writes them so far.
+    /// They are more than their bytes: an adapter passes them.
     Checked = 2,
     /// The bytes are all that they are.
     Plain = 1,

@@ -71,6 +71,8 @@ pub(in super::super) struct Root {
     pub(in super::super) options: u32,
     pub(in super::super) callee: Source,
     pub(in super::super) callback: Option<Source>,
+    /// Whether something may be thrown.
+    pub(in super::super) throws: bool,
 }
 
 /// Functions of it that are called by number: those of a task, and what ends the invocation.
@@ -160,12 +162,13 @@ impl Glue {
     }
 
     /// The functions of an adapter's tasks, by their numbers: a module that comes after the adapter, whose functions it calls. `start` copies parameters,
-    /// `give_back` the result.
+    /// `give_back` the result. `throws`: whether something may be thrown.
     pub(in super::super) fn task_functions(
         &mut self,
         adapter: &Adapter,
         start: &(Source, Signature),
         give_back: &(Source, Signature),
+        throws: bool,
     ) {
         let start_name = self.function(&start.0, &start.1.params, &start.1.results);
         let return_name = self.function(&give_back.0, &give_back.1.params, &give_back.1.results);
@@ -193,10 +196,12 @@ impl Glue {
         let arguments = |first: usize| (0..given).map(|index| format!("(local.get {})", first + index)).collect::<String>();
         // How it begins.
         let run = if adapter.callback.is_some() {
-            format!("(func $run (param $task i32) (result i32) {call})")
+            let body = self.barrier(throws, "(result i32)", call);
+            format!("(func $run (param $task i32) (result i32) {body})")
         } else if adapter.is_lifted_async {
             // It waits inside of calls, and is over when it returns.
-            format!("(func $run (param $task i32) (result i32) {call} (i32.const 0))")
+            let body = self.barrier(throws, "", call);
+            format!("(func $run (param $task i32) (result i32) {body} (i32.const 0))")
         } else {
             let locals: String = adapter.callee_type.results.iter().map(|ty| format!("(local {ty})")).collect();
             let count = adapter.callee_type.results.len();
@@ -206,26 +211,56 @@ impl Glue {
             let post_return = adapter.post_return.as_ref().map_or(String::new(), |source| {
                 format!("(call {} {values})", self.function(source, &adapter.callee_type.results, &[]))
             });
-            format!(
-                "(func $run (param $task i32) (result i32) {locals} {result_local}
-                   {call} {sets}
-                   {returned}
-                   (call {resolve} (local.get $task) (i32.const 2))
-                   {post_return}
-                   (i32.const 0))"
-            )
+            let body = self.barrier(
+                throws,
+                "",
+                format!(
+                    "{call} {sets}
+                     {returned}
+                     (call {resolve} (local.get $task) (i32.const 2))
+                     {post_return}"
+                ),
+            );
+            format!("(func $run (param $task i32) (result i32) {locals} {result_local} {body} (i32.const 0))")
         };
         // What takes its result.
         let ty = signature(returned, &[]);
-        let body = keep(format!("(call {return_name} {} {pointer})", arguments(1)));
+        let body = self.barrier(throws, "", keep(format!("(call {return_name} {} {pointer})", arguments(1))));
         let _ = writeln!(self.functions, "{run}\n(func $give_back (param $task i32){ty} {result_local} {body})");
         let mut members = String::from("$run $give_back");
         if let Some(callback) = &adapter.callback {
-            let callback = self.function(callback, &[I32; 3], &[I32]);
+            let callback = self.callback(callback, throws);
             let _ = write!(members, " {callback}");
         }
         let entries = self.entries();
         let _ = writeln!(self.functions, "(elem (table {entries}) (i32.const {}) func {members})", adapter.entry);
+    }
+
+    /// A callback, as the name of a function with three parameters.
+    fn callback(&mut self, callback: &Source, throws: bool) -> String {
+        let callback = self.function(callback, &[I32; 3], &[I32]);
+        if !throws {
+            return callback;
+        }
+        let call = format!("(call {callback} (local.get 0) (local.get 1) (local.get 2))");
+        let body = self.barrier(throws, "(result i32)", call);
+        let _ = writeln!(self.functions, "(func $callback (param i32 i32 i32) (result i32) {body})");
+        "$callback".to_owned()
+    }
+
+    /// Code of a task that must not throw: what runs it may be a call of another component that waits.
+    fn barrier(&mut self, throws: bool, result: &str, code: String) -> String {
+        if !throws {
+            return code;
+        }
+        let trap = self.trap();
+        let violation = Violation::UncaughtException as u32;
+        format!(
+            "(block $done {result}
+               (block $thrown (br $done (try_table {result} (catch_all $thrown) {code})))
+               (call {trap} (i32.const {violation}))
+               unreachable)"
+        )
     }
 
     /// What the server calls, where it is lifted as async: it makes a task, and runs what there is until that and what the host does for it are over.
@@ -270,14 +305,15 @@ impl Glue {
             }
         };
         let callback = match &root.callback {
-            Some(callback) => self.function(callback, &[I32; 3], &[I32]),
+            Some(callback) => self.callback(callback, root.throws),
             None => "$run".to_owned(),
         };
         let members = format!("$run $give_back {callback} $end");
+        let call = self.barrier(root.throws, "(result i32)", format!("{call} {over}"));
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
-            "(func $run (param $task i32) (result i32) {call} {over})
+            "(func $run (param $task i32) (result i32) {call})
              (func $give_back (param $task i32) {give_back})
              (func $rest
                (block $done
@@ -381,8 +417,14 @@ impl Glue {
             }
             None => "(i32.const 1)".to_owned(),
         };
+        let trap = self.trap();
+        let violation = Violation::PointerOutOfBounds as u32;
         let body = format!(
             "{leave}(call {check} (i32.const {record}) (local.get 0))
+             (if (i64.gt_u
+                   (i64.add (i64.extend_i32_u (local.get 1)) (i64.const 8))
+                   (i64.shl (i64.extend_i32_u (memory.size)) (i64.const 16)))
+               (then (call {trap} (i32.const {violation}))))
              (i32.store (local.get 1) {address})
              (i32.store offset=4 (local.get 1) (i32.const 0))"
         );

@@ -1,11 +1,10 @@
 ;; Streams and futures between instances. An end is a waitable (see `tasks.wat`) with
 ;;
 ;;   32  what both ends share                  52  where the rest of what it reads or writes lies
-;;   36  state: 0 idle, 1 copies, 2 cancels,   56  its row or column in `entries`: how its values are copied
+;;   36  state: 0 idle, 1 copies, 2 cancels,   56  how its values are copied: see `$transfer`
 ;;       3 done                                60  whether the copy that it told of is its last: its buffer is taken back when that is learnt
 ;;   40  result: 0 completed, 1 dropped,       64  size of a value
-;;       2 cancelled                           68  1 where values have nothing that needs an instance (none, or numbers); 2 where only the host reads and
-;;                                                 writes them so far
+;;       2 cancelled                           68  1 where values are their bytes (none, or numbers); 2 where they are more
 ;;   44  how many values were copied           72  how many values there were to copy
 ;;   48  how many are left                     76  entry type of its handle
 ;;                                             80  the first of its functions in `entries` that copy between it and the host
@@ -72,18 +71,29 @@
   (i32.store offset=4 (local.get $shared) (i32.const 0))
   (call $done (local.get $end) (local.get $result)))
 
-;; Copies from a writable end to a readable one.
+;; Copies from a writable end to a readable one. Numbers are copied by a function of `entries` for each pair of memories: the ends' numbers are its row and
+;; column. Other values are copied by a function of the reader; the writer's number tells it which adapter passes them. That may trap, or call the reader's
+;; `realloc`, which cannot call out: neither end learns of the copy before it is done.
 (func $transfer (param $from i32) (param $to i32) (param $count i32)
   (local $bytes i32)
   (local.set $bytes (i32.load offset=64 (local.get $from)))
   (if (local.get $bytes)
     (then
-      (call_indirect $entries (type $entry_copy)
-        (i32.load offset=52 (local.get $from))
-        (i32.load offset=52 (local.get $to))
-        (local.get $count)
-        (i32.mul (local.get $count) (local.get $bytes))
-        (i32.add (i32.load offset=56 (local.get $from)) (i32.load offset=56 (local.get $to))))))
+      (if (i32.eq (i32.load offset=68 (local.get $to)) (i32.const 1))
+        (then
+          (call_indirect $entries (type $entry_copy)
+            (i32.load offset=52 (local.get $from))
+            (i32.load offset=52 (local.get $to))
+            (local.get $count)
+            (i32.mul (local.get $count) (local.get $bytes))
+            (i32.add (i32.load offset=56 (local.get $from)) (i32.load offset=56 (local.get $to)))))
+        (else
+          (call_indirect $entries (type $entry_copy)
+            (i32.load offset=52 (local.get $from))
+            (i32.load offset=52 (local.get $to))
+            (local.get $count)
+            (i32.load offset=56 (local.get $from))
+            (i32.load offset=56 (local.get $to)))))))
   (call $advance (local.get $from) (local.get $count))
   (call $advance (local.get $to) (local.get $count)))
 
@@ -134,10 +144,10 @@
       (then
         (i32.store offset=4 (local.get $shared) (local.get $end))
         (br $paired)))
-    (if (i32.ne (local.get $is_plain) (i32.const 1))
-      (then
-        (call $trap
-          (select (i32.const 31) (i32.const 18) (i32.eq (local.get $instance) (i32.load offset=8 (local.get $other)))))))
+    (if (i32.and
+          (i32.ne (local.get $is_plain) (i32.const 1))
+          (i32.eq (local.get $instance) (i32.load offset=8 (local.get $other))))
+      (then (call $trap (i32.const 31))))
     (call $meet (local.get $end) (local.get $other) (local.get $shared)))
   (if (i32.eqz (i32.load offset=16 (local.get $end)))
     (then

@@ -16,6 +16,7 @@ use super::super::glue::{
     Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, ENTRIES_PER_ROOT, End, EndParam,
     EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
 };
+use super::copiers::{Side, Table};
 use super::flat::{Load, flat};
 use super::{Builder, unsupported};
 use crate::error::CompileError;
@@ -151,7 +152,7 @@ impl Builder<'_> {
             errors: errors.collect(),
             has_operations: false,
             may_wait: BTreeSet::new(),
-            entries: self.copy_entries(),
+            entries: self.copy_entries() + self.copiers.entries(),
         }
     }
 
@@ -233,6 +234,7 @@ impl Builder<'_> {
             options: return_options(options.memory().map(|index| index.as_u32()), encoding(options.string_encoding)),
             callee: self.source(function)?,
             callback: options.callback.and_then(|index| self.callbacks.get(&index)).cloned(),
+            throws: self.throws,
         };
         // What a response says of an error may be a string.
         let memory = options.memory().filter(|_| is_service).and_then(|index| self.memories.get(&index));
@@ -252,8 +254,8 @@ impl Builder<'_> {
         self.types.canonical_abi(ty).flat_count.is_some() && flat(self.types, ty) == expected
     }
 
-    /// How many functions copy from one memory to another: they come first.
-    fn copy_entries(&self) -> u32 {
+    /// How many functions copy numbers from one memory to another: they come first, and behind them those that copy other values.
+    pub(super) fn copy_entries(&self) -> u32 {
         self.component.num_runtime_memories.pow(2)
     }
 
@@ -371,7 +373,7 @@ impl Builder<'_> {
             };
             let (start, give_back) = (exported(COPY_PARAMS)?, exported(COPY_RESULT)?);
             let mut glue = Glue::new(None);
-            glue.task_functions(&adapter, &start, &give_back);
+            glue.task_functions(&adapter, &start, &give_back, self.throws);
             let (text, linked) = glue.finish();
             self.instantiate(&text, &linked)?;
         }
@@ -443,16 +445,16 @@ impl Builder<'_> {
                 return Ok(self.pair(*instance, READABLE_FUTURE | ty, WRITABLE_FUTURE | ty, glue));
             }
             Trampoline::StreamRead { instance, ty, options } => {
-                return self.copy(self.stream(*instance, *ty, READABLE_STREAM), *options, glue);
+                return self.copy(self.stream(*instance, *ty, READABLE_STREAM), Table::Stream(*ty), *options, glue);
             }
             Trampoline::StreamWrite { instance, ty, options } => {
-                return self.copy(self.stream(*instance, *ty, WRITABLE_STREAM), *options, glue);
+                return self.copy(self.stream(*instance, *ty, WRITABLE_STREAM), Table::Stream(*ty), *options, glue);
             }
             Trampoline::FutureRead { instance, ty, options } => {
-                return self.copy(self.future(*instance, *ty, READABLE_FUTURE), *options, glue);
+                return self.copy(self.future(*instance, *ty, READABLE_FUTURE), Table::Future(*ty), *options, glue);
             }
             Trampoline::FutureWrite { instance, ty, options } => {
-                return self.copy(self.future(*instance, *ty, WRITABLE_FUTURE), *options, glue);
+                return self.copy(self.future(*instance, *ty, WRITABLE_FUTURE), Table::Future(*ty), *options, glue);
             }
             Trampoline::StreamCancelRead { instance, ty, async_ } => {
                 return Ok(glue.copy_cancel(&self.stream(*instance, *ty, READABLE_STREAM).0, *async_));
@@ -573,6 +575,7 @@ impl Builder<'_> {
     fn copy(
         &mut self,
         (end, payload): (End, Option<InterfaceType>),
+        table: Table,
         options: OptionsIndex,
         glue: &mut Glue,
     ) -> Result<String, CompileError> {
@@ -588,8 +591,17 @@ impl Builder<'_> {
         };
         let (mut entry, mut outside) = (0, 0);
         if let Some(index) = memory.filter(|_| size > 0) {
-            self.copies.insert(index);
-            entry = index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 };
+            entry = match form {
+                Form::Plain => {
+                    self.copies.insert(index);
+                    index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 }
+                }
+                Form::Checked => {
+                    let number = Side::of(table, is_writer, options).and_then(|side| self.copiers.number(&side, is_writer));
+                    let number = number.ok_or_else(|| unsupported("an end that nothing copies (a bug)"))?;
+                    number + if is_writer { 0 } else { self.copy_entries() }
+                }
+            };
             let is_plain = payload.is_none_or(|ty| self.is_within(&ty));
             outside = self.outside(if is_plain {
                 Outside::Bytes(index)
@@ -737,12 +749,12 @@ impl Builder<'_> {
                 self.instantiate(&text, &linked)?;
             }
         }
-        Ok(())
+        self.instantiate_copiers()
     }
 }
 
 /// What allocates memory for an instance, if it named anything.
-const fn realloc(options: &CanonicalOptions) -> Option<RuntimeReallocIndex> {
+pub(super) const fn realloc(options: &CanonicalOptions) -> Option<RuntimeReallocIndex> {
     match options.data_model {
         CanonicalOptionsDataModel::LinearMemory(options) => options.realloc,
         CanonicalOptionsDataModel::Gc {} => None,
@@ -750,7 +762,7 @@ const fn realloc(options: &CanonicalOptions) -> Option<RuntimeReallocIndex> {
 }
 
 /// Whether values of a type are their bytes, whatever these are.
-const fn is_number(ty: &InterfaceType) -> bool {
+pub(super) const fn is_number(ty: &InterfaceType) -> bool {
     matches!(
         ty,
         InterfaceType::S8

@@ -2,6 +2,7 @@
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
 mod concurrent;
+mod copiers;
 mod description;
 mod flat;
 
@@ -23,6 +24,7 @@ use wasmtime_environ::{
 };
 
 use self::concurrent::AsyncForm;
+use self::copiers::{Copiers, Writing};
 use super::Composition;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
 use crate::error::CompileError;
@@ -68,6 +70,9 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
     let (translation, modules) = translated.map_err(|error| invalid(&error))?;
     let rows = types.num_resource_tables() as u32;
     let component = &translation.component;
+    let outside = RuntimeComponentInstanceIndex::from_u32(component.num_runtime_component_instances);
+    let writing = Writing { types: &mut types, validator: &mut validator, tunables: &tunables, features, outside };
+    let copiers = Copiers::of(component, &translation.trampolines, &modules, writing)?;
     let (types, _) = types.finish(component);
     let mut builder = Builder {
         component,
@@ -85,6 +90,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         post_returns: HashMap::new(),
         callbacks: HashMap::new(),
         copies: BTreeSet::new(),
+        copiers,
         outside: BTreeMap::new(),
         lowerings: HashMap::new(),
         destructors: HashMap::new(),
@@ -187,8 +193,10 @@ struct Builder<'a> {
     reallocs: HashMap<RuntimeReallocIndex, Source>,
     post_returns: HashMap<RuntimePostReturnIndex, Source>,
     callbacks: HashMap<RuntimeCallbackIndex, Source>,
-    /// Memories between which streams and futures are copied.
+    /// Memories between which numbers of streams and futures are copied.
     copies: BTreeSet<RuntimeMemoryIndex>,
+    /// What copies other values.
+    copiers: Copiers,
     /// How they are copied between memories and the host, and the number of the first function of each.
     outside: BTreeMap<concurrent::Outside, u32>,
     lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
@@ -413,12 +421,15 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// A memory of the component.
+    fn memory(&self, index: RuntimeMemoryIndex) -> Result<Source, CompileError> {
+        let memory = self.memories.get(&index).cloned();
+        memory.ok_or_else(|| CompileError::Component { message: "a memory that is not there yet (a bug)".to_owned() })
+    }
+
     /// On which memories a trampoline works.
     fn group(&self, trampoline: &Trampoline) -> Result<Group, CompileError> {
-        let memory = |index: &RuntimeMemoryIndex| {
-            let memory = self.memories.get(index).cloned();
-            memory.ok_or_else(|| CompileError::Component { message: "a memory that is not there yet (a bug)".to_owned() })
-        };
+        let memory = |index: &RuntimeMemoryIndex| self.memory(*index);
         Ok(match trampoline {
             Trampoline::LowerImport { options, .. } => {
                 let memory = self.component.options[*options].memory().as_ref().map(memory).transpose()?;
@@ -724,6 +735,7 @@ fn traps() -> Vec<(u32, Violation)> {
         (Trap::InvalidDiscriminant, Violation::InvalidDiscriminant),
         (Trap::UnalignedPointer, Violation::UnalignedPointer),
         (Trap::UncaughtException, Violation::UncaughtException),
+        (Trap::MemoryOutOfBounds, Violation::PointerOutOfBounds),
         (Trap::CannotBlockSyncTask, Violation::MayNotBlock),
     ];
     known.into_iter().map(|(trap, violation)| (trap as u32, violation)).collect()

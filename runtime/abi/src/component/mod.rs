@@ -305,11 +305,13 @@ pub enum Violation {
     CopyTooLarge,
     /// More of its calls wait at once than there may be stacks.
     StacksExhausted,
+    /// The place of parameters or of a result that it names does not lie in its memory.
+    PointerOutOfBounds,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 44] = [
+    pub const ALL: [Violation; 45] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -354,6 +356,7 @@ impl Violation {
         Violation::CancelledTwice,
         Violation::CopyTooLarge,
         Violation::StacksExhausted,
+        Violation::PointerOutOfBounds,
     ];
 
     /// The one of that number.
@@ -384,6 +387,7 @@ impl Violation {
                 | Violation::UnalignedPointer
                 | Violation::InvalidUtf8
                 | Violation::InvalidUtf16
+                | Violation::PointerOutOfBounds
         )
     }
 
@@ -435,6 +439,7 @@ impl Violation {
             Violation::CancelledTwice => "subtask cancelled twice, or after its end was learnt",
             Violation::CopyTooLarge => "copy of more values than may be copied at once",
             Violation::StacksExhausted => "too many calls wait at once",
+            Violation::PointerOutOfBounds => "pointer out of bounds of memory",
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! * `generate`: types and values; `types`: their text;
 //! * `pair`: components that pass values on, and compare what they get (`spill`: what a callee does with flat parameters);
+//! * `streams`: the same in a stream;
 //! * `hostile`: a component that lies (`bad`: what is no value); `damaged`: bytes of components that are changed;
 //! * `run`: compiles and runs them, and says whether they ended as they should.
 
@@ -13,6 +14,7 @@ mod pair;
 mod parts;
 mod run;
 mod spill;
+mod streams;
 mod types;
 
 pub(crate) use run::{given, modes, seed};
@@ -24,6 +26,8 @@ pub(crate) enum Kind {
     Modules,
     /// Components that give back what they get.
     Components,
+    /// Components that pass values in a stream.
+    Streams,
     /// Components that lie.
     Hostile,
     /// Components whose bytes are changed.
@@ -36,6 +40,7 @@ impl Kind {
         match self {
             Kind::Modules => "modules",
             Kind::Components => "components",
+            Kind::Streams => "streams",
             Kind::Hostile => "hostile",
             Kind::Damaged => "damaged",
         }
@@ -44,6 +49,7 @@ impl Kind {
     /// The text of a seed's component; of a damaged one, before that.
     pub(crate) fn text(self, seed: u64) -> String {
         match self {
+            Kind::Streams => streams::text(seed),
             Kind::Hostile => hostile::hostile(seed).text,
             _ => pair::text(seed),
         }

@@ -36,7 +36,12 @@ impl Types {
         text
     }
 
-    fn ty(&mut self, ty: &Type) -> String {
+    /// How many were declared so far.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(super) fn ty(&mut self, ty: &Type) -> String {
         let all = |this: &mut Types, types: &[Type]| types.iter().map(|ty| this.ty(ty)).collect::<Vec<_>>();
         let labels = |count: u32| (0..count).map(|index| format!(" \"c{index}\"")).collect::<String>();
         match ty {

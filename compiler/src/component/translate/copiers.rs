@@ -1,0 +1,506 @@
+//! What copies values that are more than numbers from a writable end of a stream or future to a readable one of another instance.
+//!
+//! For each pair of ends that can meet, wasmtime-environ writes an adapter, as if there were a function that takes a list of such values: the writer calls it,
+//! and the reader's `realloc` gives the place that the reader has named. So strings, lists, handles and what is wrong with them are treated as in calls.
+//!
+//! Which ends can meet is found in the adapters: the writable end of a stream stays where it was made, and a readable one leaves an instance only where an adapter
+//! passes it on. Without that, there would be a copier for each pair of instances that know the type.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wasmtime_environ::component::dfg;
+use wasmtime_environ::component::{
+    Adapter, AdapterOptions, CanonicalAbiInfo, CanonicalOptions, Component, ComponentTypesBuilder, CoreDef, DataModel,
+    ExportItem, GlobalInitializer, InstantiateModule, InterfaceType, RuntimeComponentInstanceIndex, RuntimeMemoryIndex,
+    RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, TypeFunc, TypeFuncIndex, TypeFutureTableIndex, TypeList,
+    TypeStreamTableIndex, TypeTuple,
+};
+use wasmtime_environ::fact::{self, Import};
+use wasmtime_environ::wasmparser::{Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
+use wasmtime_environ::{
+    EntityIndex, EntityType, IndexType, Limits, Memory, MemoryIndex, ModuleEnvironment, ModuleInternedTypeIndex,
+    ModuleTranslation, PrimaryMap, StaticModuleIndex, Tunables,
+};
+
+use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
+use super::concurrent::{is_number, realloc};
+use super::{Builder, context_storage, invalid, transcoder, unsupported};
+use crate::error::CompileError;
+use crate::program::Instance;
+
+/// Pairs of ends that can meet, in one component.
+const PAIRS_MAX: usize = 1024;
+
+/// What takes the list that an adapter passes, and behind it the `realloc` functions of readers: numbers for what is not in the component.
+const CALLEE: u32 = 0;
+const REALLOC_START: u32 = 1;
+/// Size of a page of memory, as a power of two.
+const PAGE_BITS: u8 = 16;
+
+/// The type of a stream or future, as one instance sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Table {
+    Stream(TypeStreamTableIndex),
+    Future(TypeFutureTableIndex),
+}
+
+impl Table {
+    /// What it carries.
+    fn payload(self, types: &ComponentTypesBuilder) -> Option<InterfaceType> {
+        match self {
+            Table::Stream(index) => types[types[index].ty].payload,
+            Table::Future(index) => types[types[index].ty].payload,
+        }
+    }
+}
+
+/// How an instance reads or writes streams or futures of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Side {
+    table: Table,
+    instance: RuntimeComponentInstanceIndex,
+    memory: RuntimeMemoryIndex,
+    realloc: Option<RuntimeReallocIndex>,
+    encoding: u8,
+}
+
+impl Side {
+    /// None where it has no memory.
+    pub(super) fn of(table: Table, is_writer: bool, options: &CanonicalOptions) -> Option<Side> {
+        Some(Side {
+            table,
+            instance: options.instance,
+            memory: options.memory()?,
+            // It is not called for what is written.
+            realloc: realloc(options).filter(|_| !is_writer),
+            encoding: options.string_encoding as u8,
+        })
+    }
+
+    /// What an adapter is made with.
+    fn options(
+        &self,
+        instance: RuntimeComponentInstanceIndex,
+        core_type: ModuleInternedTypeIndex,
+        realloc: Option<dfg::CoreDef>,
+    ) -> AdapterOptions {
+        let memory =
+            Memory { idx_type: IndexType::I32, limits: Limits { min: 0, max: None }, shared: false, page_size_log2: PAGE_BITS };
+        // Instances and functions are ours: the numbers only have to be different.
+        let place = dfg::CoreExport {
+            instance: dfg::InstanceId::from_u32(self.memory.as_u32()),
+            item: ExportItem::Index(MemoryIndex::from_u32(0)),
+        };
+        AdapterOptions {
+            instance,
+            ancestors: Vec::new(),
+            string_encoding: StringEncoding::from_u8(self.encoding).unwrap_or(StringEncoding::Utf8),
+            callback: None,
+            post_return: None,
+            async_: false,
+            cancellable: false,
+            core_type,
+            data_model: DataModel::LinearMemory { memory: Some((place, memory)), realloc },
+        }
+    }
+}
+
+/// What copies to a reader from some writers.
+#[derive(Debug)]
+struct Module {
+    /// The reader, and the writers: of each it exports a function under [`name`].
+    reader: usize,
+    writers: Vec<usize>,
+    wasm: Vec<u8>,
+    imports: Vec<Imported>,
+}
+
+/// The name of what copies from a writer.
+fn name(writer: usize) -> String {
+    format!("copy {writer}")
+}
+
+/// What such a module imports.
+#[derive(Debug)]
+struct Imported {
+    module: String,
+    name: String,
+    what: What,
+}
+
+/// What that is.
+#[derive(Debug)]
+enum What {
+    Source(Source),
+    Memory(RuntimeMemoryIndex),
+    /// What glue offers to copiers.
+    Seat(String),
+    Transcoder {
+        name: &'static str,
+        from: RuntimeMemoryIndex,
+        to: RuntimeMemoryIndex,
+    },
+}
+
+/// All copiers of a component.
+#[derive(Debug, Default)]
+pub(super) struct Copiers {
+    /// The ends that read and write what is more than numbers.
+    readers: Vec<Side>,
+    writers: Vec<Side>,
+    modules: Vec<Module>,
+}
+
+impl Copiers {
+    /// Writes those of a component that was translated.
+    pub(super) fn of(
+        component: &Component,
+        trampolines: &PrimaryMap<TrampolineIndex, Trampoline>,
+        modules: &PrimaryMap<StaticModuleIndex, ModuleTranslation<'_>>,
+        mut writing: Writing<'_>,
+    ) -> Result<Copiers, CompileError> {
+        let mut copiers = Copiers::default();
+        for (_, trampoline) in trampolines.iter() {
+            let (table, is_writer, options) = match trampoline {
+                Trampoline::StreamRead { ty, options, .. } => (Table::Stream(*ty), false, *options),
+                Trampoline::StreamWrite { ty, options, .. } => (Table::Stream(*ty), true, *options),
+                Trampoline::FutureRead { ty, options, .. } => (Table::Future(*ty), false, *options),
+                Trampoline::FutureWrite { ty, options, .. } => (Table::Future(*ty), true, *options),
+                _ => continue,
+            };
+            let is_checked = table.payload(writing.types).is_some_and(|ty| !is_number(&ty));
+            let Some(side) = Side::of(table, is_writer, &component.options[options]).filter(|_| is_checked) else { continue };
+            let sides = if is_writer { &mut copiers.writers } else { &mut copiers.readers };
+            if !sides.contains(&side) {
+                sides.push(side);
+            }
+        }
+        if copiers.readers.is_empty() || copiers.writers.is_empty() {
+            return Ok(copiers);
+        }
+        let mut ways = Ways::default();
+        for initializer in &component.initializers {
+            if let GlobalInitializer::InstantiateModule(InstantiateModule::Static(index, arguments), None) = initializer {
+                let module = &modules[*index];
+                let imports = module.module.imports().zip(arguments);
+                let functions = imports.filter(|((.., ty), _)| matches!(ty, EntityType::Function(_)));
+                let functions: Vec<_> = functions.map(|(_, argument)| Passed::of(argument, trampolines)).collect();
+                ways.add(module.wasm, &functions)?;
+            }
+        }
+        let core_type = writing.core_type()?;
+        copiers.write(&mut ways, core_type, &mut writing)?;
+        Ok(copiers)
+    }
+
+    /// Writes what is missing, until no more ends can meet: streams are passed on in streams, too.
+    fn write(
+        &mut self,
+        ways: &mut Ways,
+        core_type: ModuleInternedTypeIndex,
+        writing: &mut Writing<'_>,
+    ) -> Result<(), CompileError> {
+        let mut known = BTreeSet::new();
+        loop {
+            let mut missing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (number, writer) in self.writers.iter().enumerate() {
+                let reached = ways.from(writer.table);
+                for (reader_number, reader) in self.readers.iter().enumerate() {
+                    // What an instance reads that it wrote itself traps before.
+                    if !reached.contains(&reader.table) || reader.instance == writer.instance {
+                        continue;
+                    }
+                    if known.insert((reader_number, number)) {
+                        missing.entry(reader_number).or_default().push(number);
+                    }
+                    if known.len() > PAIRS_MAX {
+                        return Err(unsupported(format!(
+                            "more than {PAIRS_MAX} ways from an instance that streams values to another"
+                        )));
+                    }
+                }
+            }
+            if missing.is_empty() {
+                return Ok(());
+            }
+            for (reader, writers) in missing {
+                let module = self.module(reader, writers, core_type, ways, writing)?;
+                self.modules.push(module);
+            }
+        }
+    }
+
+    /// Writes what copies to a reader from these writers, and adds the ways on which it passes streams and futures.
+    fn module(
+        &self,
+        reader: usize,
+        writers: Vec<usize>,
+        core_type: ModuleInternedTypeIndex,
+        ways: &mut Ways,
+        writing: &mut Writing<'_>,
+    ) -> Result<Module, CompileError> {
+        let adapters = writers.iter().map(|&writer| self.adapter(reader, writer, core_type, writing));
+        let adapters = adapters.collect::<Option<Vec<_>>>().ok_or_else(|| unsupported("a copier of nothing (a bug)"))?;
+        let mut module = fact::Module::new(writing.types, writing.tunables, writing.features);
+        for (&writer, adapter) in writers.iter().zip(&adapters) {
+            module.adapt(&name(writer), adapter);
+        }
+        let wasm = module.encode();
+        let imports = module.imports();
+        let named = import_names(&wasm)?;
+        let functions = named.iter().zip(imports).filter(|((.., is_function), _)| *is_function);
+        let functions: Vec<_> = functions.map(|(_, import)| Passed::of_import(import)).collect();
+        ways.add(&wasm, &functions)?;
+        let imports = named.into_iter().zip(imports);
+        let imports =
+            imports.map(|((module, name, _), import)| Ok(Imported { module, name, what: what(import, writing.outside)? }));
+        let imports = imports.collect::<Result<_, CompileError>>()?;
+        Ok(Module { reader, writers, wasm, imports })
+    }
+
+    /// The call for which an adapter is written.
+    fn adapter(
+        &self,
+        reader: usize,
+        writer: usize,
+        core_type: ModuleInternedTypeIndex,
+        writing: &mut Writing<'_>,
+    ) -> Option<Adapter> {
+        let (to, from) = (&self.readers[reader], &self.writers[writer]);
+        let realloc = dfg::CoreDef::Trampoline(TrampolineIndex::from_u32(REALLOC_START + reader as u32));
+        Some(Adapter {
+            lift_ty: list_function(to.table, writing.types)?,
+            lift_options: to.options(to.instance, core_type, Some(realloc)),
+            lower_ty: list_function(from.table, writing.types)?,
+            // The writer may be anywhere when the reader gets its values: whether it may call out does not matter.
+            lower_options: from.options(writing.outside, core_type, None),
+            func: dfg::CoreDef::Trampoline(TrampolineIndex::from_u32(CALLEE)),
+        })
+    }
+
+    /// How many functions they have that are called by number: one for each reader.
+    pub(super) fn entries(&self) -> u32 {
+        self.readers.len() as u32
+    }
+
+    /// The number of an end: of a reader which of these functions copies to it, of a writer that by which it is known there.
+    pub(super) fn number(&self, side: &Side, is_writer: bool) -> Option<u32> {
+        let sides = if is_writer { &self.writers } else { &self.readers };
+        sides.iter().position(|known| known == side).map(|index| index as u32)
+    }
+}
+
+/// What adapters are written with.
+pub(super) struct Writing<'a> {
+    pub(super) types: &'a mut ComponentTypesBuilder,
+    pub(super) validator: &'a mut Validator,
+    pub(super) tunables: &'a Tunables,
+    pub(super) features: WasmFeatures,
+    /// A number that no component instance has.
+    pub(super) outside: RuntimeComponentInstanceIndex,
+}
+
+impl Writing<'_> {
+    /// The core type of a function that takes a list. A component need not have it: it comes from a module that has nothing else.
+    fn core_type(&mut self) -> Result<ModuleInternedTypeIndex, CompileError> {
+        const MODULE: &[u8] = b"\0asm\x01\0\0\0\x01\x06\x01\x60\x02\x7f\x7f\0";
+        self.validator.reset();
+        let (types, index) = (self.types.module_types_builder_mut(), StaticModuleIndex::from_u32(0));
+        let module = ModuleEnvironment::new(self.tunables, self.validator, types, index).translate(Parser::new(0), MODULE);
+        let module = module.map_err(|error| invalid(&error))?.module;
+        let ty = module.types.values().next().ok_or_else(|| unsupported("a module without its type (a bug)"))?;
+        Ok(ty.unwrap_module_type_index())
+    }
+}
+
+/// The function that takes a list of what ends of a type carry.
+fn list_function(table: Table, types: &mut ComponentTypesBuilder) -> Option<TypeFuncIndex> {
+    let element = table.payload(types)?;
+    let list = InterfaceType::List(types.add_list_type(TypeList { element }));
+    let abi = CanonicalAbiInfo::record(std::iter::once(types.canonical_abi(&list)));
+    let params = types.add_tuple_type(TypeTuple { types: Box::new([list]), abi });
+    let abi = CanonicalAbiInfo::record(std::iter::empty());
+    let results = types.add_tuple_type(TypeTuple { types: Box::new([]), abi });
+    Some(types.add_func_type(TypeFunc { async_: false, param_names: vec!["values".to_owned()], params, results }))
+}
+
+/// What stands for something that an adapter imports.
+fn what(import: &Import, outside: RuntimeComponentInstanceIndex) -> Result<What, CompileError> {
+    let unknown = || unsupported("a copier that imports what is not known (a bug)");
+    let memory = |def: &dfg::CoreDef| match def {
+        dfg::CoreDef::Export(export) => Ok(RuntimeMemoryIndex::from_u32(export.instance.as_u32())),
+        _ => Err(unknown()),
+    };
+    let seat = |export: &str| What::Seat(export.to_owned());
+    Ok(match import {
+        Import::CoreDef(dfg::CoreDef::InstanceFlags(instance)) if *instance == outside => seat("flags"),
+        Import::CoreDef(dfg::CoreDef::InstanceFlags(instance)) => What::Source(Source::state(flags(instance.as_u32()))),
+        Import::CoreDef(dfg::CoreDef::TaskMayBlock) => What::Source(Source::state(MAY_BLOCK)),
+        Import::UnsafeIntrinsic(intrinsic) | Import::CoreDef(dfg::CoreDef::UnsafeIntrinsic(_, intrinsic)) => {
+            What::Source(context_storage(*intrinsic)?)
+        }
+        Import::CoreDef(dfg::CoreDef::Trampoline(index)) => match index.as_u32() {
+            CALLEE => seat("callee"),
+            realloc => What::Seat(Glue::seat(realloc - REALLOC_START)),
+        },
+        Import::CoreDef(def @ dfg::CoreDef::Export(dfg::CoreExport { item: ExportItem::Index(EntityIndex::Memory(_)), .. })) => {
+            What::Memory(memory(def)?)
+        }
+        Import::Transcode { op, from, from64: false, to, to64: false } => {
+            What::Transcoder { name: transcoder(*op), from: memory(from)?, to: memory(to)? }
+        }
+        Import::ResourceTransferOwn => What::Source(Source::state("transfer own")),
+        Import::StreamTransfer => What::Source(Source::state("transfer stream")),
+        Import::FutureTransfer => What::Source(Source::state("transfer future")),
+        Import::ErrorContextTransfer => What::Source(Source::state("transfer error")),
+        Import::Trap => What::Source(Source::state("trap of adapter")),
+        Import::EnterSyncCall => seat("enter"),
+        Import::ExitSyncCall => seat("exit"),
+        _ => return Err(unknown()),
+    })
+}
+
+/// What a module imports, in its order, and whether that is a function.
+fn import_names(wasm: &[u8]) -> Result<Vec<(String, String, bool)>, CompileError> {
+    let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
+    let mut names = Vec::new();
+    for payload in Parser::new(0).parse_all(wasm) {
+        let Payload::ImportSection(section) = payload.map_err(unknown)? else { continue };
+        for import in section.into_imports() {
+            let import = import.map_err(unknown)?;
+            names.push((import.module.to_owned(), import.name.to_owned(), matches!(import.ty, TypeRef::Func(_))));
+        }
+    }
+    Ok(names)
+}
+
+/// What a function that an adapter imports passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passed {
+    Nothing,
+    Stream,
+    Future,
+}
+
+impl Passed {
+    fn of(def: &CoreDef, trampolines: &PrimaryMap<TrampolineIndex, Trampoline>) -> Passed {
+        match def {
+            CoreDef::Trampoline(index) => match trampolines[*index] {
+                Trampoline::StreamTransfer => Passed::Stream,
+                Trampoline::FutureTransfer => Passed::Future,
+                _ => Passed::Nothing,
+            },
+            _ => Passed::Nothing,
+        }
+    }
+
+    const fn of_import(import: &Import) -> Passed {
+        match import {
+            Import::StreamTransfer => Passed::Stream,
+            Import::FutureTransfer => Passed::Future,
+            _ => Passed::Nothing,
+        }
+    }
+}
+
+/// The ways that readable ends can take: for each type in an instance those in others, as which adapters pass them on.
+#[derive(Debug, Default)]
+struct Ways(BTreeMap<Table, BTreeSet<Table>>);
+
+impl Ways {
+    /// Adds those of an adapter module, by the functions that it imports. It passes both types as numbers that are known, just before the call.
+    fn add(&mut self, wasm: &[u8], functions: &[Passed]) -> Result<(), CompileError> {
+        if !functions.iter().any(|function| *function != Passed::Nothing) {
+            return Ok(());
+        }
+        let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
+        for payload in Parser::new(0).parse_all(wasm) {
+            let Payload::CodeSectionEntry(body) = payload.map_err(unknown)? else { continue };
+            let mut last = [None; 2];
+            for operator in body.get_operators_reader().map_err(unknown)? {
+                let mut number = None;
+                match operator.map_err(unknown)? {
+                    Operator::I32Const { value } => number = Some(value as u32),
+                    Operator::Call { function_index } => {
+                        let table = match functions.get(function_index as usize) {
+                            Some(Passed::Stream) => |number| Table::Stream(TypeStreamTableIndex::from_u32(number)),
+                            Some(Passed::Future) => |number| Table::Future(TypeFutureTableIndex::from_u32(number)),
+                            _ => continue,
+                        };
+                        let [Some(from), Some(to)] = last else {
+                            return Err(unsupported("an adapter of an unknown form (a bug)"));
+                        };
+                        self.0.entry(table(from)).or_default().insert(table(to));
+                    }
+                    _ => {}
+                }
+                last = [last[1], number];
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be reached from a type.
+    fn from(&self, table: Table) -> BTreeSet<Table> {
+        let mut reached = BTreeSet::from([table]);
+        let mut left = vec![table];
+        while let Some(at) = left.pop() {
+            let next = self.0.get(&at).into_iter().flatten();
+            left.extend(next.filter(|table| reached.insert(**table)));
+        }
+        reached
+    }
+}
+
+impl Builder<'_> {
+    /// Adds what copies values that are more than numbers.
+    pub(super) fn instantiate_copiers(&mut self) -> Result<(), CompileError> {
+        let Copiers { readers, modules, .. } = std::mem::take(&mut self.copiers);
+        if modules.is_empty() {
+            return Ok(());
+        }
+        let mut glue = Glue::new(None);
+        let reallocs: Vec<_> = readers.iter().map(|reader| reader.realloc.and_then(|index| self.reallocs.get(&index))).collect();
+        glue.seats(&reallocs);
+        let (text, linked) = glue.finish();
+        let seats = self.instantiate(&text, &linked)?;
+        let mut transcoders = BTreeMap::new();
+        let mut copiers: BTreeMap<u32, Vec<(u32, Source)>> = BTreeMap::new();
+        for Module { reader, writers, wasm, imports } in modules {
+            self.modules.push(wasm);
+            let mut instance = Instance::of(self.modules.len() - 1);
+            for Imported { module, name, what } in imports {
+                let source = match what {
+                    What::Source(source) => source,
+                    What::Seat(export) => Source { instance: seats, export },
+                    What::Memory(index) => self.memory(index)?,
+                    What::Transcoder { name, from, to } => {
+                        let made = match transcoders.get(&(from, to)) {
+                            Some(made) => *made,
+                            None => self.transcoders(from, to)?,
+                        };
+                        transcoders.insert((from, to), made);
+                        Source { instance: made, export: name.to_owned() }
+                    }
+                };
+                instance = instance.with(&module, &name, source.instance, &source.export);
+            }
+            self.plan.push(instance);
+            let place = self.plan.len() - 1;
+            let exports = writers.into_iter().map(|writer| (writer as u32, Source { instance: place, export: name(writer) }));
+            copiers.entry(self.copy_entries() + reader as u32).or_default().extend(exports);
+        }
+        let mut glue = Glue::new(None);
+        glue.copiers(seats, &copiers);
+        let (text, linked) = glue.finish();
+        self.instantiate(&text, &linked).map(drop)
+    }
+
+    /// All transcoders between two memories.
+    fn transcoders(&mut self, from: RuntimeMemoryIndex, to: RuntimeMemoryIndex) -> Result<usize, CompileError> {
+        let mut glue = Glue::between(&self.memory(from)?, &self.memory(to)?);
+        glue.transcoder("");
+        let (text, linked) = glue.finish();
+        self.instantiate(&text, &linked)
+    }
+}
