@@ -42,7 +42,7 @@ pub(crate) fn divide<T>(
                 .to_owned(),
         });
     }
-    let composition = Composition::of(program)?;
+    let composition = Composition::of(program, options.unknown_imports)?;
     composition.iter().flat_map(|composition| &composition.warnings).for_each(|warning| progress.warn(warning));
     let composed = composition.as_ref().map(Composition::program);
     let Checked { modules, plan } = composed.as_ref().unwrap_or(program).check(options, progress)?;

@@ -12,6 +12,7 @@
 mod artifact;
 mod compile;
 mod component;
+pub mod componentize;
 pub mod compose;
 mod divided;
 mod error;

@@ -24,6 +24,8 @@ pub struct CompileOptions {
     /// Let exceptions of other modules through, in a module that has no tag of its own. All instances of a sandbox have to agree whether there
     /// are exceptions; those of modules with tags always have them.
     pub foreign_exceptions: bool,
+    /// Compile a component although it imports what the server does not offer: a call of that traps.
+    pub unknown_imports: bool,
     /// Whether the artifact gets a line table, if the module has debug information.
     pub debug: bool,
     /// Compile every function as one that took too long, for tests of that.
@@ -43,6 +45,7 @@ impl Default for CompileOptions {
             jobs: 0,
             legacy_exceptions: false,
             foreign_exceptions: false,
+            unknown_imports: false,
             debug: false,
             given_up: false,
         }

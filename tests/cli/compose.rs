@@ -49,6 +49,8 @@ fn compose() {
     case("useless", &["app.wat", "--plug", "other.wat"]);
     case("wrong-plug", &["app.wat", "--plug", "wrong.wat"]);
     case("twice", &["app.wat", "--plug", "plain.wat", "--plug", "twice.wat"]);
+    case("plug-circle", &["app.wat", "--plug", "needing.wat", "--plug", "back.wat"]);
+    case("useless-of-two", &["app.wat", "--plug", "plain.wat", "--plug", "other.wat"]);
     for (name, text) in WIRINGS {
         let file = format!("{name}.toml");
         std::fs::write(folder.path().join(&file), text).expect("write a file");

@@ -4,6 +4,7 @@
 //! the host's processor) is replaced by a word in capitals first.
 
 mod c;
+mod componentize;
 mod compose;
 mod explain;
 mod inspect_component;

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 const TIME_MAX: Duration = Duration::from_secs(60);
 
+/// Runs `awsm` in a folder.
+fn awsm(folder: &Path, arguments: &[&str]) {
+    let done = process::run(awsm_command(arguments).current_dir(folder), b"", TIME_MAX);
+    assert_eq!(done.code(), 0, "{arguments:?}: {}", done.stderr);
+}
+
 /// Composes in a folder, compiles and runs; the exit status.
 fn run(folder: &Path, arguments: &[&str]) -> i32 {
-    for arguments in [&[&["compose"], arguments, &["-o", "all.wasm"]].concat()[..], &["compile", "all.wasm", "-o", "all.so"]] {
-        let done = process::run(awsm_command(arguments).current_dir(folder), b"", TIME_MAX);
-        assert_eq!(done.code(), 0, "{arguments:?}: {}", done.stderr);
-    }
+    awsm(folder, &[&["compose"], arguments, &["-o", "all.wasm"]].concat());
+    awsm(folder, &["compile", "all.wasm", "-o", "all.so"]);
     process::run(sledge_command(&["run", "all.so"]).current_dir(folder), b"", TIME_MAX).code()
 }
 
@@ -44,11 +48,34 @@ fn composed_components_call_each_other() {
     assert_eq!(run(folder.path(), &["wiring.toml"]), 168);
     // What was composed is a component like any other.
     let (folder, composed) = (folder.path(), folder.path().join("inner.wasm"));
-    let done = process::run(
-        awsm_command(&["compose", "twice.wat", "--plug", "plain.wat", "-o", "inner.wasm"]).current_dir(folder),
-        b"",
-        TIME_MAX,
-    );
-    assert!(done.code() == 0 && composed.is_file(), "{}", done.stderr);
+    awsm(folder, &["compose", "twice.wat", "--plug", "plain.wat", "-o", "inner.wasm"]);
+    assert!(composed.is_file());
     assert_eq!(run(folder, &["app.wat", "--plug", "inner.wasm"]), 84);
+    // A plug satisfies what another plug imports, whichever comes first.
+    assert_eq!(run(folder, &["app.wat", "--plug", "needing.wat", "--plug", "other.wat"]), 84);
+    assert_eq!(run(folder, &["app.wat", "--plug", "other.wat", "--plug", "needing.wat"]), 84);
 }
+
+#[test]
+fn a_core_module_becomes_a_component() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (name, text) in components::files() {
+        std::fs::write(folder.join(name), text).expect("write a file");
+    }
+    awsm(folder, &["componentize", "adding.wat", "--wit", "math.wit", "-o", "adding.wasm"]);
+    assert_eq!(run(folder, &["app.wat", "--plug", "adding.wasm"]), 42);
+    // A command of WASI preview 1 says all of itself.
+    std::fs::write(folder.join("hello.wat"), HELLO).expect("write a file");
+    awsm(folder, &["componentize", "hello.wat", "-o", "hello.wasm"]);
+    awsm(folder, &["compile", "hello.wasm", "-o", "hello.so"]);
+    let done = process::run(sledge_command(&["run", "hello.so"]).current_dir(folder), b"", TIME_MAX);
+    assert_eq!((done.code(), done.text().as_str()), (0, "hello"), "{}", done.stderr);
+}
+
+const HELLO: &str = r#"(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "\20\00\00\00\05\00\00\00")
+  (data (i32.const 32) "hello")
+  (func (export "_start") (drop (call $write (i32.const 1) (i32.const 16) (i32.const 1) (i32.const 24)))))"#;

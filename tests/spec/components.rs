@@ -381,6 +381,30 @@ fn what_cannot_be_compiled_is_refused_by_name() {
     assert!(awsm::compile(&Program::of(cut), &CompileOptions::default(), &()).is_err());
 }
 
+#[test]
+fn what_is_not_offered_traps_where_it_is_allowed() {
+    let command = |body: &str| {
+        format!(
+            r#"(component
+              (import "a:b/c@1.0.0" (instance $i (export "r" (type (sub resource))) (export "f" (func (result u32)))))
+              (core func $f (canon lower (func $i "f")))
+              (core module $m (import "" "f" (func $f (result i32))) (func (export "run") (result i32) {body}))
+              (core instance $c (instantiate $m (with "" (instance (export "f" (func $f))))))
+              (func $run (result (result)) (canon lift (core func $c "run")))
+              (instance $r (export "run" (func $run))) (export "wasi:cli/run@0.2.0" (instance $r)))"#
+        )
+    };
+    let options = CompileOptions { unknown_imports: true, ..CompileOptions::default() };
+    for (body, end) in [("(i32.const 0)", End::Exit(0)), ("(call $f)", End::Violation(Violation::Unsupported))] {
+        let text = command(body);
+        assert!(compile(&text, &CompileOptions::default()).unwrap_err().ends_with("compile it with --allow-unknown-imports"));
+        let artifact = compile(&text, &options).unwrap();
+        let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
+        let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
+        assert_eq!(run_in(&mut Pool::new().take(&template).unwrap()), end, "{body}");
+    }
+}
+
 /// A component that imports that function of an interface with that type, lowered with these options. The core type is the host function's, whatever the component declares.
 fn importing(interface: &str, types: &str, name: &str, function: &str, options: &str, core: &str) -> String {
     format!(

@@ -77,7 +77,8 @@ pub(super) struct Arguments {
     /// Let exceptions of other modules pass through a module without tags, so it can be linked with modules that throw
     #[arg(long)]
     foreign_exceptions: bool,
-    /// Compile a module with imports that `sledge` does not offer, for programs that link modules themselves
+    /// Compile what imports more than `sledge` offers: a component, in which a call of such a function traps, or a module for
+    /// programs that link modules themselves
     #[arg(long)]
     allow_unknown_imports: bool,
     /// Do not show progress
@@ -186,6 +187,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         jobs: arguments.jobs,
         legacy_exceptions: arguments.legacy_exceptions,
         foreign_exceptions: arguments.foreign_exceptions,
+        unknown_imports: arguments.allow_unknown_imports,
         debug: arguments.debug,
         given_up: false,
     };

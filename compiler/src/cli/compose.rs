@@ -11,8 +11,8 @@ use super::compile::write;
 
 /// Make one component of several
 ///
-/// With --plug, what the plugs export satisfies what INPUT imports, and the composition exports
-/// what INPUT exports. If INPUT is a .toml file, it names the instances, the export that satisfies
+/// With --plug, what the plugs export satisfies what INPUT and the other plugs import, and the
+/// composition exports what INPUT exports. If INPUT is a .toml file, it names the instances, the export that satisfies
 /// each import, and what the composition exports:
 ///
 ///     exports = "front"

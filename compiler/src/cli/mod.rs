@@ -3,6 +3,7 @@
 mod artifact;
 mod compile;
 mod component;
+mod componentize;
 mod compose;
 mod explain;
 mod inspect;
@@ -23,6 +24,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Compile(compile::Arguments),
+    Componentize(componentize::Arguments),
     Compose(compose::Arguments),
     Inspect(inspect::Arguments),
     Explain(explain::Arguments),
@@ -35,6 +37,7 @@ enum Command {
 pub(crate) fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Compile(arguments) => compile::run(&arguments),
+        Command::Componentize(arguments) => componentize::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

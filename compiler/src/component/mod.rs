@@ -36,10 +36,10 @@ pub(crate) struct Composition {
 }
 
 impl Composition {
-    /// What a program becomes, if it is a component.
-    pub(crate) fn of(program: &Program<'_>) -> Result<Option<Composition>, CompileError> {
+    /// What a program becomes, if it is a component. `unknown_imports`: whether it may import functions that the host does not offer.
+    pub(crate) fn of(program: &Program<'_>, unknown_imports: bool) -> Result<Option<Composition>, CompileError> {
         match program.modules() {
-            [wasm] if program.is_component() => translate::translate(wasm).map(Some),
+            [wasm] if program.is_component() => translate::translate(wasm, unknown_imports).map(Some),
             _ => Ok(None),
         }
     }

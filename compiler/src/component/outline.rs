@@ -26,7 +26,7 @@ impl Outline {
     /// # Errors
     /// Those of [`compile`](crate::compile()) that are found without generating code. A program that is no component has no outline.
     pub fn of(program: &Program<'_>) -> Result<Outline, CompileError> {
-        let Some(composition) = Composition::of(program)? else {
+        let Some(composition) = Composition::of(program, false)? else {
             return Err(CompileError::Component { message: "this is no component".to_owned() });
         };
         let composed = composition.program();

@@ -1,7 +1,7 @@
 //! Composing: components become one, in which the exports of some are the imports of others.
 //!
 //! ```text
-//! plug:   the imports of one component (the socket) <- the exports of others (the plugs)      by their names
+//! plug:   the imports of one component (the socket), and of the plugs <- the exports of others (the plugs)      by their names
 //! wire:   a file that names instances, and for each import the instance that has it           as it says
 //! ```
 //!
@@ -86,20 +86,20 @@ pub enum ComposeError {
         /// How they differ.
         reason: String,
     },
-    /// A plug has nothing that the socket imports.
-    #[error("{plug} exports nothing that {socket} imports: the first exports {exports}, the second imports {imports}")]
+    /// A plug has nothing that another component imports.
+    #[error("{plug} exports nothing that {others} imports: it exports {exports}, imported are {imports}")]
     Useless {
         /// The plug.
         plug: String,
-        /// The socket.
-        socket: String,
+        /// The other components.
+        others: String,
         /// What the plug exports.
         exports: String,
-        /// What the socket imports.
+        /// What the others import.
         imports: String,
     },
     /// Two plugs have the same.
-    #[error("{first} and {second} both export {import:?}, which {socket} imports once")]
+    #[error("{first} and {second} both export {import:?}, which {importer} imports once")]
     Twice {
         /// The first plug.
         first: String,
@@ -107,8 +107,8 @@ pub enum ComposeError {
         second: String,
         /// The import.
         import: String,
-        /// The socket.
-        socket: String,
+        /// What imports it.
+        importer: String,
     },
     /// There is no such instance.
     #[error("{place}: there is no instance {name:?}; there are {offer}")]
@@ -131,34 +131,49 @@ pub enum ComposeError {
     Encoding(String),
 }
 
-/// Satisfies imports of `socket` with what `plugs` export; the composition exports what the socket does.
+/// Satisfies imports of `socket`, and of each of `plugs`, with what the plugs export; the composition exports what the socket does.
 ///
 /// # Errors
-/// When one is no component, a plug satisfies nothing, or an export is not what the import of its name has to be.
+/// When one is no component, a plug satisfies nothing, an export is not what the import of its name has to be, or plugs need each other.
 pub fn plug(socket: &Part, plugs: &[Part]) -> Result<Vec<u8>, ComposeError> {
     let mut composer = Composer::default();
-    let socket = composer.add(socket)?;
-    let socket_node = composer.graph.instantiate(socket.package);
-    let mut taken: BTreeMap<String, String> = BTreeMap::new();
-    for plug in plugs {
-        let plug = composer.add(plug)?;
-        let exports = composer.exports(&plug);
-        let imports = composer.imports(&socket);
-        let matching = |export: &String| Some((export.clone(), named(export, &imports).ok()??.to_owned()));
-        let pairs: Vec<(String, String)> = exports.iter().filter_map(matching).collect();
-        if pairs.is_empty() {
-            let (exports, imports) = (list_or_nothing(&exports), list_or_nothing(&imports));
-            return Err(ComposeError::Useless { plug: plug.name, socket: socket.name, exports, imports });
-        }
-        let plug_node = composer.graph.instantiate(plug.package);
-        for (export, import) in pairs {
-            if let Some(first) = taken.insert(import.clone(), plug.name.clone()) {
-                return Err(ComposeError::Twice { first, second: plug.name, import, socket: socket.name });
+    let mut instances = Vec::new();
+    for part in std::iter::once(socket).chain(plugs) {
+        let added = composer.add(part)?;
+        instances.push((composer.graph.instantiate(added.package), added));
+    }
+    let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (node, importer) in &instances {
+        let imports = composer.imports(importer);
+        // What satisfies an import.
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        for (plug_node, plug) in instances[1..].iter().filter(|(plug_node, _)| plug_node != node) {
+            for export in composer.exports(plug) {
+                let Ok(Some(import)) = named(&export, &imports) else { continue };
+                if let Some(first) = taken.insert(import, &plug.name) {
+                    let (first, second) = (first.to_owned(), plug.name.clone());
+                    return Err(ComposeError::Twice {
+                        first,
+                        second,
+                        import: import.to_owned(),
+                        importer: importer.name.clone(),
+                    });
+                }
+                composer.bind((*node, importer, import), (*plug_node, plug, &export))?;
+                needs.entry(&importer.name).or_default().insert(&plug.name);
             }
-            composer.bind((socket_node, &socket, &import), (plug_node, &plug, &export))?;
         }
     }
-    composer.export_all(socket_node, &socket)?;
+    for (_, plug) in &instances[1..] {
+        if !needs.values().any(|plugs| plugs.contains(&*plug.name)) {
+            return Err(composer.useless(plug, &instances));
+        }
+    }
+    if let Some(circle) = circle(&needs) {
+        return Err(ComposeError::Circle(list(circle)));
+    }
+    let (node, socket) = &instances[0];
+    composer.export_all(*node, socket)?;
     composer.encode()
 }
 
@@ -227,6 +242,20 @@ impl Composer {
 
     fn exports(&self, added: &Added) -> Vec<String> {
         self.graph.types()[self.graph[added.package].ty()].exports.keys().cloned().collect()
+    }
+
+    /// Says that none of these components imports what a plug exports.
+    fn useless(&self, plug: &Added, instances: &[(NodeId, Added)]) -> ComposeError {
+        let others: Vec<&Added> =
+            instances.iter().map(|(_, other)| other).filter(|other| other.package != plug.package).collect();
+        let names: Vec<&str> = others.iter().map(|other| &*other.name).collect();
+        let imports: BTreeSet<String> = others.iter().flat_map(|other| self.imports(other)).collect();
+        ComposeError::Useless {
+            plug: plug.name.clone(),
+            others: names.join(" or "),
+            exports: list_or_nothing(&self.exports(plug)),
+            imports: list_or_nothing(&imports.into_iter().collect::<Vec<_>>()),
+        }
     }
 
     /// The import of an instance for which a name stands.

@@ -225,7 +225,7 @@ impl Glue {
         )
     }
 
-    /// A built-in function that is not supported: a call of it traps, for what the caller has done wrong or else for that.
+    /// A function that is not supported: a call of it traps, for what the caller has done wrong or else for that.
     pub(super) fn unsupported(&mut self, instance: u32, ty: &Signature) -> String {
         let leave = self.leave(instance);
         let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);

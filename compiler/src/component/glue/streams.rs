@@ -186,12 +186,19 @@ impl Glue {
         );
     }
 
-    /// The wrapper of a call that the host answers, with streams and futures among its parameters or in its result.
-    pub(in super::super) fn lower_ends(&mut self, call: &Lowered<'_>, record: u32, ends: &Ends, ty: &Signature) -> String {
+    /// The wrapper of a call that the host answers, with streams and futures among its parameters or in its result. What is lowered as async has returned then.
+    pub(in super::super) fn lower_ends(
+        &mut self,
+        call: &Lowered<'_>,
+        record: u32,
+        ends: &Ends,
+        ty: &Signature,
+        is_lowered_async: bool,
+    ) -> String {
         let &Lowered { interface, function, instance, table, .. } = call;
         let Ends { params, results } = ends;
         let mut body = self.leave(instance);
-        let by_address = !results.is_empty() && ty.results.is_empty();
+        let by_address = !results.is_empty() && (ty.results.is_empty() || is_lowered_async);
         let to = ty.params.len().saturating_sub(1);
         if by_address {
             let trap = self.function(&Source::state("trap"), &[I32], &[]);
@@ -245,6 +252,9 @@ impl Glue {
                 true => writeln!(body, "{store}"),
                 false => writeln!(body, "{handle}"),
             };
+        }
+        if is_lowered_async {
+            body.push_str("(i32.const 2)");
         }
         self.export(ty, &locals, &body)
     }

@@ -702,13 +702,13 @@ impl Builder<'_> {
         (self.types.canonical_abi(&params).flat_count.is_some() && ends.are_of(function)).then_some(ends)
     }
 
-    /// The wrapper of a call that the host answers with streams and futures.
+    /// The wrapper of a call that the host answers with streams and futures, at once.
     pub(super) fn lower_ends(
         &mut self,
         call: &Lowered<'_>,
         ends: &Ends,
         instance: RuntimeComponentInstanceIndex,
-        ty: &Signature,
+        (ty, form): (&Signature, AsyncForm),
         glue: &mut Glue,
     ) -> Result<String, CompileError> {
         let record = self.record(instance);
@@ -716,7 +716,7 @@ impl Builder<'_> {
             return Err(unsupported(format!("`{}` where nothing is read or written", call.function.name)));
         };
         concurrency.has_operations = true;
-        Ok(glue.lower_ends(call, record, ends, ty))
+        Ok(glue.lower_ends(call, record, ends, ty, form != AsyncForm::Synchronous))
     }
 
     /// Adds what copies between the memories that streams and futures use, and between them and the host.

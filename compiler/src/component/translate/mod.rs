@@ -49,16 +49,16 @@ const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
 /// Translates a component.
 ///
 /// # Errors
-/// When it is not valid, imports what the host does not offer, or needs what is not supported.
-pub(super) fn translate(bytes: &[u8]) -> Result<Composition, CompileError> {
+/// When it is not valid, needs what is not supported, or imports what the host does not offer and may not (`unknown_imports`).
+pub(super) fn translate(bytes: &[u8], unknown_imports: bool) -> Result<Composition, CompileError> {
     // Adapters catch what leaves a component where something may be thrown, which costs every call: first without.
-    translate_with(bytes, features()).or_else(|error| match error {
-        CompileError::Invalid { .. } => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS),
+    translate_with(bytes, features(), unknown_imports).or_else(|error| match error {
+        CompileError::Invalid { .. } => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS, unknown_imports),
         error => Err(error),
     })
 }
 
-fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, CompileError> {
+fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -> Result<Composition, CompileError> {
     let mut tunables = Tunables::default_host();
     // Costs every call.
     tunables.concurrency_support = is_async(bytes);
@@ -95,6 +95,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         lowerings: HashMap::new(),
         destructors: HashMap::new(),
         made: HashMap::new(),
+        unknown_imports,
         missing: Vec::new(),
         warnings: BTreeSet::new(),
     };
@@ -203,7 +204,9 @@ struct Builder<'a> {
     destructors: HashMap<ResourceIndex, Source>,
     /// Trampolines that are part of a glue instance already.
     made: HashMap<TrampolineIndex, Source>,
-    /// Imports that the host does not offer.
+    /// Whether calls of functions that the host does not offer trap. Otherwise the component is refused.
+    unknown_imports: bool,
+    /// Imports for which the component is refused.
     missing: Vec<String>,
     /// What the caller is told.
     warnings: BTreeSet<String>,
@@ -276,6 +279,7 @@ impl Builder<'_> {
         if self.missing.len() > NAMED_MAX {
             message.push_str("\n  ...");
         }
+        message.push_str("\nif it calls none of them, compile it with --allow-unknown-imports");
         CompileError::Component { message }
     }
 
@@ -480,12 +484,11 @@ impl Builder<'_> {
         let name = &self.component.import_types[*import].0;
         let interface = abi::track(name);
         let [function_name] = path.as_slice() else {
-            self.missing.push(format!("`{name}`: only functions of interfaces are offered"));
-            return Ok(None);
+            return Ok(self.missing(name, "only functions of interfaces are offered", options, ty, glue));
         };
         let Some(function) = abi::function(&interface, function_name) else {
-            self.missing.push(format!("`{name}` `{function_name}`: {}", self.instead(&interface)));
-            return Ok(None);
+            let what = format!("`{function_name}`: {}", self.instead(&interface));
+            return Ok(self.missing(name, &what, options, ty, glue));
         };
         if options.string_encoding != StringEncoding::Utf8 {
             return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
@@ -506,14 +509,14 @@ impl Builder<'_> {
                 let given = function.params.len().checked_sub(usize::from(has_place));
                 let given = given.and_then(|given| function.params.get(..given));
                 let results = InterfaceType::Tuple(function_type.results);
-                function.ends.is_empty()
+                (function.ends.is_empty() || form == AsyncForm::Flat)
                     && given.is_some_and(|given| self.is_flat(&InterfaceType::Tuple(function_type.params), given))
                     && (has_place || self.is_flat(&results, function.results))
             }
         };
         let (true, true, Some(ends)) = (*ty == expected, has_same_type, ends) else {
-            self.missing.push(format!("`{name}` `{function_name}`: it is offered with another type"));
-            return Ok(None);
+            let what = format!("`{function_name}`: it is offered with another type");
+            return Ok(self.missing(name, &what, options, ty, glue));
         };
         let realloc = match options.data_model {
             CanonicalOptionsDataModel::LinearMemory(LinearMemoryOptions { realloc, .. }) => realloc,
@@ -527,12 +530,22 @@ impl Builder<'_> {
         let table = self.state.table(instance);
         let lowered = Lowered { interface: &interface, function, instance, table, realloc };
         if !function.ends.is_empty() {
-            return self.lower_ends(&lowered, &ends, options.instance, ty, glue).map(Some);
+            return self.lower_ends(&lowered, &ends, options.instance, (ty, form), glue).map(Some);
         }
         Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
             true => self.operation(&lowered, lower_ty, form, ty, glue)?,
             false => glue.lower(&lowered, ty),
         }))
+    }
+
+    /// An import that the host does not offer: for this the component is refused, or a call of it traps.
+    fn missing(&mut self, name: &str, what: &str, options: &CanonicalOptions, ty: &Signature, glue: &mut Glue) -> Option<String> {
+        if self.unknown_imports {
+            self.warnings.insert(format!("not all that is imported from `{name}` is offered: a call of the rest traps"));
+            return Some(glue.unsupported(options.instance.as_u32(), ty));
+        }
+        self.missing.push(format!("`{name}` {what}"));
+        None
     }
 
     /// What is offered in the place of an interface that is not, or that has no such function.

@@ -251,7 +251,7 @@ pub enum Violation {
     InvalidUtf16,
     /// Anything else that an adapter of the compiler found.
     Adapter,
-    /// It calls a built-in function that is not supported.
+    /// It calls a built-in function that is not supported, or a function that the host does not offer.
     Unsupported,
     /// It waits in a call of a function whose type is not async.
     MayNotBlock,
@@ -412,7 +412,7 @@ impl Violation {
             Violation::InvalidUtf8 => "invalid utf8 encoding",
             Violation::InvalidUtf16 => "invalid utf16 encoding",
             Violation::Adapter => "a value cannot be passed between components",
-            Violation::Unsupported => "a built-in function that is not supported is called",
+            Violation::Unsupported => "a function that is not supported is called",
             Violation::MayNotBlock => "a function whose type is not async waits in a call",
             Violation::Deadlock => "deadlock: no task can go on, and nothing else is waited for",
             Violation::NotReturned => "an async function ended without `task.return`",
