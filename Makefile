@@ -134,7 +134,8 @@ pairs: setup ## the in-process request beside that of a commit, in alternated pa
 mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv heads deploy pools"
 	@CARGO=$(CARGO) TARGET=$(target) $(if $(PARTS),PARTS="$(PARTS)") scripts/mutants
 
-promises: build ## every numeric target beside what was measured; GROUP=first-light for one group
+promises: build ## every numeric target beside what was measured; GROUP=first-light for one group; WASMTIME=yes for those beside wasmtime
+	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin peer-wasmtime-http)
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))
 
 audit: ## known vulnerabilities, licences and sources of what we depend on

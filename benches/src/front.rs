@@ -1,13 +1,14 @@
 //! HTTP/1.1 over hyper on one thread: what servers that `sledge` is measured against have in front.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use anyhow::Result;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +17,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 
-/// Answers requests with `answer`, a body or else a status, on a port of this machine that the system chooses.
+/// Answers requests with `answer`, a body or else a status: [`serve_responses`].
+///
+/// # Errors
+///
+/// If it cannot listen.
+pub fn serve(answer: impl AsyncFn(Request<Incoming>) -> Result<Bytes, StatusCode> + 'static) -> Result<()> {
+    serve_responses(async move |request| response(answer(request).await))
+}
+
+/// Answers requests on a port of this machine that the system chooses.
 ///
 /// Prints `listening on http://ADDRESS`, as `sledge serve` does; the process ends with its standard input. The process that starts it pins it to a
 /// core.
@@ -24,7 +34,10 @@ use tokio::runtime::{Builder, LocalOptions};
 /// # Errors
 ///
 /// If it cannot listen.
-pub fn serve(answer: impl AsyncFn(Request<Incoming>) -> Result<Bytes, StatusCode> + 'static) -> Result<()> {
+pub fn serve_responses<B>(answer: impl AsyncFn(Request<Incoming>) -> Response<B> + 'static) -> Result<()>
+where
+    B: Body<Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+{
     // Standard input ends when the process that started this one has gone.
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -40,7 +53,7 @@ pub fn serve(answer: impl AsyncFn(Request<Incoming>) -> Result<Bytes, StatusCode
             let answer = Rc::clone(&answer);
             tokio::task::spawn_local(async move {
                 let _ = stream.set_nodelay(true);
-                let service = service_fn(async |request| Ok::<_, Infallible>(response(answer(request).await)));
+                let service = service_fn(async |request| Ok::<_, Infallible>(answer(request).await));
                 // A connection that ends early is the client's affair.
                 let _ = http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
             });

@@ -108,6 +108,9 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("component-method-ns", components::method_ns),
     ("component-instance-median-us", components::instance_median_us),
     ("component-hello-throughput-ratio", components::hello_throughput_ratio),
+    ("component-hello-wasmtime-ratio", components::hello_wasmtime_ratio),
+    ("component-python-wasmtime-ratio", components::python_wasmtime_ratio),
+    ("component-js-wasmtime-ratio", components::js_wasmtime_ratio),
     ("compile-ruby-o3-cpu-s", operators::ruby::compile_cpu_s),
 ];
 
