@@ -195,6 +195,15 @@
   (if (i32.eqz (global.get $run_tail)) (then (global.set $run_tail (local.get $stack))))
   (global.set $run_count (i32.add (global.get $run_count) (i32.const 1))))
 
+;; A call keeps others out of an instance, and waits. Where its event has come already, it goes on before another call finds the instance closed.
+(func $let_holder_go_on (param $instance i32)
+  (if (i32.eqz (i32.load offset=8 (local.get $instance))) (then (return)))
+  (if (i32.eqz (i32.and (i32.ne (global.get $run_count) (i32.const 0)) (global.get $may_block))) (then (return)))
+  ;; On top of a call that waits nothing else does.
+  (if (i32.load offset=36 (global.get $stack)) (then (return)))
+  (call $may_run (global.get $stack))
+  (call $suspend))
+
 ;; A synchronous call waits until it may enter an instance.
 (func $wait_to_enter (param $instance i32)
   (i32.store offset=12 (global.get $stack) (local.get $instance))

@@ -469,6 +469,7 @@
   (local $task i32) (local $caller i32) (local $subtask i32) (local $handle i32)
   (local.set $task (global.get $prepared))
   (local.set $caller (i32.load offset=224 (local.get $task)))
+  (call $let_holder_go_on (i32.load offset=12 (local.get $task)))
   (call $try (local.get $task) (i32.const 1))
   (if (i32.ge_u (i32.load offset=24 (local.get $task)) (i32.const 4))
     (then

@@ -302,6 +302,36 @@ fn a_reset_leaves_nothing_of_suspended_fibers() {
 }
 
 #[test]
+fn a_guest_numbers_its_stacks_and_exits_on_any_of_them() {
+    let _worker = worker();
+    let template = template();
+    let mut pool = Pool::new();
+    for exits_on in 0..3 {
+        let mut sandbox = Box::new(suspended(&template, "many_host", Value::I64(3)));
+        let start = sandbox.export_function(sandbox.main_instance().unwrap(), "nothing").unwrap();
+        let mut stacks = Stacks::default();
+        assert!(stacks.is_first(&sandbox));
+        assert_eq!(stacks.switch(&mut sandbox, 2, start), Err(CallError::NoFiber), "1 comes next");
+        assert_eq!(stacks.switch(&mut sandbox, u32::MAX, start), Err(CallError::NoFiber));
+        for number in 1..3 {
+            stacks.switch(&mut sandbox, number, start).unwrap();
+            assert!(!stacks.is_first(&sandbox));
+        }
+        let with_parameters = sandbox.export_function(sandbox.main_instance().unwrap(), "add").unwrap();
+        assert!(matches!(stacks.switch(&mut sandbox, 3, with_parameters), Err(CallError::Types { .. })));
+        assert_eq!(sandbox.fibers().count(), 3);
+        stacks.switch(&mut sandbox, 0, start).unwrap();
+        assert!(stacks.is_first(&sandbox) && sandbox.host_call().is_some());
+        stacks.switch(&mut sandbox, exits_on, start).unwrap();
+        sandbox.finish();
+        assert!(stacks.is_first(&sandbox) && sandbox.host_call().is_none());
+        pool.put(sandbox);
+        assert_eq!(pool.idle(), 1, "{exits_on}");
+        drop(pool.take(&template).unwrap());
+    }
+}
+
+#[test]
 fn instances_are_added_only_where_no_fiber_is_suspended() {
     let _worker = worker();
     let mut sandbox = Sandbox::new(&LIMITS).unwrap();

@@ -350,6 +350,7 @@ fn violations(message: &str) -> &'static [Violation] {
         ("cannot drop waitable set", &[Violation::SetInUse]),
         ("`subtask.cancel` called after", &[Violation::CancelledTwice]),
         ("stream read/write count too large", &[Violation::CopyTooLarge]),
+        ("too many calls wait at once", &[Violation::StacksExhausted]),
     ];
     known.iter().find(|(words, _)| message.starts_with(words)).map_or(&[], |(_, violations)| violations)
 }
