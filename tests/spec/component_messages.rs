@@ -82,8 +82,8 @@ fn a_string_that_is_not_valid_says_where() {
     assert_eq!(message(&text), format!("{}: string content out-of-bounds, in the argument", called("check")));
 }
 
-/// A command that takes a string of its provider, in whose memory it stands at 100.
-fn string_returned(bytes: &[u8]) -> String {
+/// A command that takes a string of its provider, in whose memory it stands at 100. The place of its pointer and length is `to`.
+fn string_returned(bytes: &[u8], to: u32) -> String {
     let data = bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "\\{byte:02x}");
         text
@@ -105,15 +105,25 @@ fn string_returned(bytes: &[u8]) -> String {
         (core func $text (canon lower (func $p "text")
           (memory (core memory $memory "memory")) (realloc (core func $r "realloc"))))
         (core instance $lowered (export "text" (func $text)))"#;
-    let core = r#"(import "p" "text" (func $text (param i32)))
-        (func (export "run") (result i32) (call $text (i32.const 16)) (i32.const 0))"#;
-    pair(&provider, imports, lowered, core)
+    let core = format!(
+        r#"(import "p" "text" (func $text (param i32)))
+        (func (export "run") (result i32) (call $text (i32.const {})) (i32.const 0))"#,
+        to.cast_signed()
+    );
+    pair(&provider, imports, lowered, &core)
 }
 
 #[test]
 fn results_are_told_from_arguments() {
     let expected = format!("{}: invalid utf8 at byte 2 of the result", called("text"));
-    assert_eq!(message(&string_returned(b"ok\xff")), expected);
+    assert_eq!(message(&string_returned(b"ok\xff", 16)), expected);
+}
+
+#[test]
+fn a_place_for_a_result_lies_in_memory() {
+    let expected = format!("{}: pointer out of bounds of memory, in the result", called("text"));
+    assert_eq!(message(&string_returned(b"text", 0xffff_fff0)), expected);
+    assert_eq!(message(&string_returned(b"text", 0x1_fffc)), expected);
 }
 
 #[test]
