@@ -100,6 +100,8 @@ impl End for Keys {
         let Transfer { count: count_max, writes: false, .. } = transfer else {
             return Err(ComponentTrap::NothingToResume.into());
         };
+        // What copies from streams does not reach the store. This stream's keys are part of what `get-keys` does, whose effect that is.
+        call.context.ports.open(KvRead);
         let listing = call.context.ports.resource::<Listing>(self.listing)?;
         if listing.keys.is_empty() && !listing.is_last {
             let rest = listing.rest.clone();
