@@ -32,6 +32,7 @@ mod http;
 mod interfaces;
 mod isolation;
 mod kv;
+mod languages;
 mod life;
 mod many;
 mod memory;

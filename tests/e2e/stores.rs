@@ -143,6 +143,39 @@ fn every_form(config: &Value) {
 }
 
 #[test]
+fn components_of_wasi_0_3_use_what_spin_offers() {
+    let redis = Redis::start();
+    let store = json!(components::built("spin"));
+    for kv in ["memory", &redis.url()] {
+        let function = json!({ "name": "web", "path": store, "deadline_ms": 20_000, "env": { "API_KEY": "secret" } });
+        let server = Server::start(json!({ "kv": kv, "workers": 1, "functions": [function] }));
+        check(
+            &server,
+            &[
+                ("default get a", "Ok(None)"),
+                ("default exists a", "Ok(false)"),
+                ("default set a ö", "Ok(())"),
+                ("default get a", r#"Ok(Some("ö"))"#),
+                ("default exists a", "Ok(true)"),
+                ("other get a", "Ok(None)"),
+                ("default list 10", r#"1 Some("a") Some("a") Ok(())"#),
+                ("default delete a", "Ok(())"),
+                ("default list 10", "0 None None Ok(())"),
+                ("many fill 2500", "2500"),
+                ("many list 7", r#"2500 Some("k000000") Some("k002499") Ok(())"#),
+                ("many list 4000", r#"2500 Some("k000000") Some("k002499") Ok(())"#),
+                ("many first", r#"["k000000"] Ok(())"#),
+                (&format!("{} get a", "x".repeat(65)), "Error::NoSuchStore"),
+                ("variable api_key", r#"Ok("secret")"#),
+                ("variable none", r#"Err(Error::Undefined("\"none\" is not in the function's `env`"))"#),
+                ("variable Bad", r#"Err(Error::InvalidName("\"Bad\": small letters, digits and underscores, a letter first"))"#),
+            ],
+        );
+        server.stop();
+    }
+}
+
+#[test]
 fn a_component_learns_that_there_is_no_store_or_no_room() {
     let server = server(&json!({}), &json!({}), &[]);
     check(

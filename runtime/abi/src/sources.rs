@@ -32,9 +32,11 @@ pub fn known(extension: &str) -> Option<(&'static str, &'static str)> {
 pub const GO: &str = "its own compiler makes a module of it: GOOS=wasip1 GOARCH=wasm go build -o NAME.wasm; `sledge new NAME --lang go` makes a project \
                       that does so";
 
-const PYTHON: &str = "componentize-py makes a component of it, which `awsm compile` takes; `sledge new NAME --lang python` makes a project that does so";
+const PYTHON: &str = "componentize-py makes a component of it: pip install componentize-py; componentize-py -d WIT_FOLDER -w WORLD componentize MODULE \
+                      -o NAME.wasm; awsm compile -O 0 NAME.wasm. `sledge new NAME --lang python` makes a project that does so";
 
-const JAVASCRIPT: &str = "componentize-js makes a component of it (of TypeScript after tsc), which `awsm compile` takes; `sledge new NAME --lang js` makes \
+const JAVASCRIPT: &str = "componentize-js makes a component of it (of TypeScript after tsc): npm install @bytecodealliance/componentize-js; \
+                          npx componentize-js FILE.js --wit WIT_FOLDER -n WORLD -o NAME.wasm; awsm compile -O 0 NAME.wasm. `sledge new NAME --lang js` makes \
                           a project that does so";
 
 const SCRIPT: &str = "it is not supported: what runs is WebAssembly, which `awsm compile` makes of C and Rust, and Go's compiler of Go; an interpreter \

@@ -12,7 +12,7 @@ pub(super) struct SocketArgs {
     #[arg(long = "socket-host", value_name = "HOST:PORT[-PORT]", value_parser = host)]
     hosts: Vec<String>,
     /// Let a component's sockets be reached at ADDRESS; port 0 stands for one that the system chooses
-    #[arg(long = "socket-listen", value_name = "ADDRESS:PORT[-PORT]", value_parser = place)]
+    #[arg(id = "socket_listen", long = "socket-listen", value_name = "ADDRESS:PORT[-PORT]", value_parser = place)]
     listen: Vec<String>,
 }
 

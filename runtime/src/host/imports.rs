@@ -8,7 +8,7 @@ use awsm_abi::importable;
 use awsm_abi::types::FuncType;
 use sledge_sandbox::prefetch;
 
-use super::{Effect, HostFunction, call, canonical, fetch, http, kv, note, spin, wasi, wasi2, wasi3, worlds};
+use super::{Effect, HostFunction, call, canonical, fetch, http, kv, note, spin, spin3, wasi, wasi2, wasi3, worlds};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
@@ -23,7 +23,7 @@ pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
 
 /// Every host function that the wrappers of components import, with the effect and the signature that it has there.
 pub fn offered_to_components() -> impl Iterator<Item = &'static HostFunction> {
-    let interfaces = [wasi2::FUNCTIONS, wasi3::FUNCTIONS, worlds::FUNCTIONS, &[spin::FUNCTIONS]];
+    let interfaces = [wasi2::FUNCTIONS, wasi3::FUNCTIONS, worlds::FUNCTIONS, &[spin::FUNCTIONS, spin3::FUNCTIONS]];
     canonical::FUNCTIONS.iter().chain(canonical::OPERATIONS).chain(interfaces.into_iter().flatten().copied().flatten())
 }
 

@@ -23,6 +23,7 @@ mod log;
 mod note;
 mod pending;
 mod spin;
+mod spin3;
 mod stdio;
 pub mod wasi;
 pub mod wasi2;

@@ -28,7 +28,7 @@ impl Form for Spin {
 
 /// An `error` of the store; `store-table-full` and `access-denied` do not happen.
 #[derive(Debug)]
-enum Error {
+pub(super) enum Error {
     NoSuchStore,
     Other(String),
 }
@@ -119,7 +119,7 @@ fn more_keys(call: &mut Call<'_>, range: Range, mut all: Vec<Bytes>, bytes: usiz
 }
 
 /// `get(name: string) -> result<string, error>`: the function's variable of that name, or of that name in capitals.
-fn variable(call: &mut Call<'_>) -> Result<Flat, Stop> {
+pub(super) fn variable(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let value = match call.text_within(1, NAME_BYTES_MAX)? {
         Some(name) if is_name(name) => {
             let env = call.context.ports.env();

@@ -1,10 +1,10 @@
 //! `wasi:keyvalue` and `wasi:config` in the drafts that tools and other servers have, and what Spin offers in their place.
 //!
 //! Drafts are compatible with nothing: each has its own name. wasmtime has `draft` of the first and `rc.1` of the second, Spin has `draft2` and
-//! `draft-2024-09-27`, wasmCloud has `runtime` of the second.
+//! `draft-2024-09-27`, wasmCloud has `runtime` of the second. What Spin offers has one form for WASI 0.2 and one for 0.3, whose functions are async.
 
-use super::wasi::allocating;
-use super::{Function, Interface};
+use super::wasi::{allocating, ending};
+use super::{End, Function, Interface};
 use crate::types::ValType::{I32, I64};
 
 /// `bucket` with the parameters of its `list-keys`. Every error may be a string.
@@ -82,3 +82,25 @@ pub(super) const SPIN_KEY_VALUE: Interface = Interface {
 /// `fermyon:spin/variables@2`.
 pub(super) const SPIN_VARIABLES: Interface =
     Interface { name: "fermyon:spin/variables@2", functions: &[allocating("get", &[I32, I32, I32])] };
+
+/// A stream of keys.
+const KEYS: End = End { is_future: false, size: 8, align: 4, is_value: true };
+/// A future of how it ended.
+const KEYS_OUTCOME: End = End { is_future: true, size: 16, align: 4, is_value: true };
+
+/// `spin:key-value/key-value@3`.
+pub(super) const SPIN3_KEY_VALUE: Interface = Interface {
+    name: "spin:key-value/key-value@3",
+    functions: &[
+        allocating("[static]store.open", &[I32, I32, I32]),
+        allocating("[method]store.get", &[I32, I32, I32, I32]),
+        allocating("[method]store.set", &[I32, I32, I32, I32, I32, I32]),
+        allocating("[method]store.delete", &[I32, I32, I32, I32]),
+        allocating("[method]store.exists", &[I32, I32, I32, I32]),
+        ending("[method]store.get-keys", &[I32, I32], &[], &[], &[KEYS, KEYS_OUTCOME]),
+    ],
+};
+
+/// `spin:variables/variables@3`.
+pub(super) const SPIN3_VARIABLES: Interface =
+    Interface { name: "spin:variables/variables@3", functions: &[allocating("get", &[I32, I32, I32])] };

@@ -45,6 +45,7 @@ pub const RESOURCES: &[(&str, &str)] = &[
     ("wasi:filesystem/types@0.3", "descriptor"),
     ("wasi:sockets/types@0.3", "tcp-socket"),
     ("wasi:sockets/types@0.3", "udp-socket"),
+    ("spin:key-value/key-value@3", "store"),
 ];
 
 /// A function whose result is flat, or in memory without lists.
@@ -430,6 +431,8 @@ pub const INTERFACES: &[Interface] = &[
     super::store::CONFIG_RUNTIME,
     super::store::SPIN_KEY_VALUE,
     super::store::SPIN_VARIABLES,
+    super::store::SPIN3_KEY_VALUE,
+    super::store::SPIN3_VARIABLES,
     super::own::KEYVALUE,
     super::own::CALL,
     super::own::NOTE,

@@ -30,7 +30,7 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 /// The most ends of one invocation: they count nowhere else.
 const ENDS_MAX: usize = 1 << 14;
 /// Which argument of [`COPY`] and of [`EXCHANGE`] is the address.
-pub(super) const ADDRESS: usize = 1;
+pub(in crate::host) const ADDRESS: usize = 1;
 
 /// What glue imports for them.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -52,17 +52,17 @@ pub(in crate::host) struct Ends {
 
 /// What the component reads or writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
+pub(in crate::host) struct Transfer {
     /// Where its buffer is.
-    pub(super) address: u64,
+    pub(in crate::host) address: u64,
     /// How many values there is room for, or there are.
-    pub(super) count: u32,
+    pub(in crate::host) count: u32,
     /// Whether it writes.
-    pub(super) writes: bool,
+    pub(in crate::host) writes: bool,
 }
 
 /// What a transfer comes to, as the glue knows it.
-pub(super) enum Moved {
+pub(in crate::host) enum Moved {
     /// So many values.
     Values(u32),
     /// None: the host's end is dropped.
@@ -79,7 +79,7 @@ impl From<Moved> for Flat {
 }
 
 /// The host's end of a stream or future.
-pub(super) trait End: Any + fmt::Debug + Send + Sync {
+pub(in crate::host) trait End: Any + fmt::Debug + Send + Sync {
     /// The component reads or writes: at once, or after a wait.
     ///
     /// # Errors
@@ -301,7 +301,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// A trap, when there are too many.
-    pub(super) fn share(&mut self, number: u32, end: Arc<dyn End>) -> Result<(), Stop> {
+    pub(in crate::host) fn share(&mut self, number: u32, end: Arc<dyn End>) -> Result<(), Stop> {
         let ends = &mut self.context.ends.get_or_insert_default().by_number;
         if ends.len() >= ENDS_MAX {
             return Err(ComponentTrap::ResourcesExhausted.into());
