@@ -138,7 +138,7 @@ fn what_components_may_import_is_flat_as_wit_says() {
 }
 
 /// The WIT that the Rust bindings of that name hold, as the component in `functions/components` uses them.
-fn wit_of(bindings: &str, component: &str) -> PathBuf {
+pub(crate) fn wit_of(bindings: &str, component: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/functions/components").join(component);
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--locked", "--format-version", "1", "--filter-platform", "wasm32-wasip2"]).current_dir(folder);

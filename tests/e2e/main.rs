@@ -20,6 +20,7 @@ mod contained;
 mod deploy;
 mod disk;
 mod effects;
+mod encoded;
 mod examples;
 mod exceptions;
 mod expected;
