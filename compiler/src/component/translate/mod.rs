@@ -23,8 +23,8 @@ use wasmtime_environ::{
 };
 
 use self::concurrent::AsyncForm;
-use super::Composition;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
+use super::{Composition, starts};
 use crate::error::CompileError;
 use crate::program::Instance;
 
@@ -79,6 +79,8 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         plan: Vec::new(),
         throws: features.contains(WasmFeatures::EXCEPTIONS),
         compiled: HashMap::new(),
+        compiled_late: HashMap::new(),
+        has_start: false,
         instances: Vec::new(),
         memories: HashMap::new(),
         reallocs: HashMap::new(),
@@ -97,7 +99,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
         builder.state.concurrency = Some(builder.concurrency());
     }
     builder.build()?;
-    // What becomes code is validated as it is compiled.
+    // What becomes code as it is, is validated as it is compiled.
     let unused = modules.iter().filter(|(index, _)| !builder.compiled.contains_key(index));
     for (_, module) in unused {
         let valid = Validator::new_with_features(features).validate_all(module.wasm);
@@ -182,6 +184,10 @@ struct Builder<'a> {
     throws: bool,
     /// Which of the modules each of the component's became.
     compiled: HashMap<StaticModuleIndex, usize>,
+    /// The same of those that became instances behind a start function and write their segments themselves ([`starts`]).
+    compiled_late: HashMap<StaticModuleIndex, usize>,
+    /// Whether one of the instances so far has a start function.
+    has_start: bool,
     instances: Vec<CoreInstance>,
     memories: HashMap<RuntimeMemoryIndex, Source>,
     reallocs: HashMap<RuntimeReallocIndex, Source>,
@@ -291,10 +297,14 @@ impl Builder<'_> {
         self.make_glue(arguments)?;
         let tasks = self.task_adapters(index, arguments)?;
         let translated = &self.static_modules[index];
-        let module = *self.compiled.entry(index).or_insert_with(|| {
-            self.modules.push(translated.wasm.to_vec());
-            self.modules.len() - 1
-        });
+        let module = match self.late(index)? {
+            Some(module) => module,
+            None => *self.compiled.entry(index).or_insert_with(|| {
+                self.modules.push(translated.wasm.to_vec());
+                self.modules.len() - 1
+            }),
+        };
+        self.has_start |= translated.start_func.is_some();
         let mut instance = Instance::of(module);
         let mut bound = HashMap::new();
         for ((module, name, ty), argument) in translated.module.imports().zip(arguments) {
@@ -314,6 +324,19 @@ impl Builder<'_> {
         self.plan.push(instance);
         self.instances.push(CoreInstance { place: self.plan.len() - 1, module: index, owner });
         self.task_functions(tasks)
+    }
+
+    /// Which of the program's modules it is that writes the segments of that one, where start functions have to see what was there before.
+    fn late(&mut self, index: StaticModuleIndex) -> Result<Option<usize>, CompileError> {
+        if !self.has_start || self.compiled_late.contains_key(&index) {
+            return Ok(self.compiled_late.get(&index).copied());
+        }
+        let wasm = self.static_modules[index].wasm;
+        let unreadable = |error| CompileError::Component { message: format!("a core module that cannot be read: {error}") };
+        let Some(module) = starts::with_written_segments(wasm).map_err(unreadable)? else { return Ok(None) };
+        self.modules.push(module);
+        self.compiled_late.insert(index, self.modules.len() - 1);
+        Ok(Some(self.modules.len() - 1))
     }
 
     /// The component instance whose core code something is.
