@@ -350,6 +350,47 @@ fn calls_between_small_components_are_inlined() {
     assert!(!body.contains("phi"), "{body}");
 }
 
+/// Two names that differ in case only are the same.
+#[test]
+fn components_may_spell_a_type_differently() {
+    let spelt = |ty: &str, other: &str, flat: &str, given: &str| {
+        format!(
+            r#"(component
+              (component $callee
+                (core module $m (func (export "f") (param {flat}) (result i32) (local.get 0)))
+                (core instance $m (instantiate $m))
+                (type $t' {ty})
+                (export $t "t" (type $t'))
+                (func (export "f") (param "value" $t) (result u32) (canon lift (core func $m "f"))))
+              (component $caller
+                (type $t' {other})
+                (import "t" (type $t (eq $t')))
+                (import "f" (func $f (param "value" $t) (result u32)))
+                (core func $f (canon lower (func $f)))
+                (core module $m
+                  (import "" "f" (func $f (param {flat}) (result i32)))
+                  (func (export "run") (result i32) (i32.ne (call $f {given}) (i32.const 1))))
+                (core instance $m (instantiate $m (with "" (instance (export "f" (func $f))))))
+                (func (export "run") (result (result)) (canon lift (core func $m "run"))))
+              (instance $callee (instantiate $callee))
+              (instance $caller (instantiate $caller (with "t" (type $callee "t")) (with "f" (func $callee "f"))))
+              (instance $run (export "run" (func $caller "run")))
+              (export "wasi:cli/run@0.2.3" (instance $run)))"#
+        )
+    };
+    let two = "(i32.const 1) (i32.const 2)";
+    for (ty, other, flat, given) in [
+        (r#"(record (field "id" u32) (field "a-b" u32))"#, r#"(record (field "ID" u32) (field "a-B" u32))"#, "i32 i32", two),
+        (r#"(variant (case "x") (case "y" u32))"#, r#"(variant (case "X") (case "Y" u32))"#, "i32 i32", two),
+        (r#"(enum "x" "long-name")"#, r#"(enum "X" "LONG-name")"#, "i32", "(i32.const 1)"),
+        (r#"(flags "x" "y")"#, r#"(flags "X" "y")"#, "i32", "(i32.const 1)"),
+    ] {
+        assert_eq!(run_quickly(&spelt(ty, other, flat, given)), End::Exit(0), "{other}");
+    }
+    let error = compile(&spelt(r#"(enum "x")"#, r#"(enum "Xx")"#, "i32", "(i32.const 0)"), &CompileOptions::default());
+    assert!(error.is_err_and(|error| error.contains("kebab")));
+}
+
 /// A component whose first core instance has a memory of a page, a table of two, and that start function; whose second one has segments for both; and
 /// whose third one is the command.
 fn with_start(start: &str, segments: &str, run: &str) -> String {

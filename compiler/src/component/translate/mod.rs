@@ -24,7 +24,7 @@ use wasmtime_environ::{
 
 use self::concurrent::AsyncForm;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
-use super::{Composition, starts};
+use super::{Composition, labels, starts};
 use crate::error::CompileError;
 use crate::program::Instance;
 
@@ -64,7 +64,8 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
     let mut validator = Validator::new_with_features(features);
     let mut types = ComponentTypesBuilder::new(&validator);
     let scope = ScopeVec::new();
-    let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes);
+    let lowered = labels::in_small_letters(bytes);
+    let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(&lowered);
     let (translation, modules) = translated.map_err(|error| invalid(&error))?;
     let rows = types.num_resource_tables() as u32;
     let component = &translation.component;
