@@ -6,7 +6,7 @@ use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32};
 
 use super::state::ENTRIES;
-use super::{Glue, MAY_BLOCK, Signature, Source, signature};
+use super::{Glue, Loaded, MAY_BLOCK, Signature, Source, signature};
 
 /// Offset of a task's parameters in its record; `tasks.wat` describes it.
 const PARAMS: u32 = 80;
@@ -58,7 +58,7 @@ impl Adapter {
     }
 }
 
-/// What the server calls, where it is lifted as async.
+/// What the server calls as a task: where it is lifted as async, or answers requests as WASI 0.3 has it.
 #[derive(Debug)]
 pub(in super::super) struct Root {
     pub(in super::super) kind: RootKind,
@@ -71,6 +71,15 @@ pub(in super::super) struct Root {
     pub(in super::super) options: u32,
     pub(in super::super) callee: Source,
     pub(in super::super) callback: Option<Source>,
+    /// What becomes of its result, where it is lifted as synchronous.
+    pub(in super::super) returned: Option<Returned>,
+}
+
+/// A result in memory, at the address that a function has returned.
+#[derive(Debug)]
+pub(in super::super) struct Returned {
+    pub(in super::super) loaded: Loaded,
+    pub(in super::super) post_return: Option<Source>,
 }
 
 /// What it is.
@@ -78,8 +87,8 @@ pub(in super::super) struct Root {
 pub(in super::super) enum RootKind {
     /// A command: its result is how it ended.
     Command,
-    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response.
-    Service { table: u32 },
+    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response, whose strings are encoded so.
+    Service { table: u32, encoding: u32 },
 }
 
 /// A built-in function that the state has, and what it takes beside the instance's record.
@@ -233,10 +242,15 @@ impl Glue {
         let complete = self.function(&Source::state("task complete"), &[I32], &[]);
         let wait = self.function(&Source::state("wait"), &[], &[]);
         let unfinished = self.canonical(abi::UNFINISHED);
-        let results: &[ValType] = if root.callback.is_some() { &[I32] } else { &[] };
-        let over = if root.callback.is_some() { "" } else { "(i32.const 0)" };
-        let flags = 1 | 4 | if root.callback.is_some() { 2 } else { 0 };
-        let (call, give_back, name, ty, end) = match kind {
+        let results: &[ValType] = if root.callback.is_some() || root.returned.is_some() { &[I32] } else { &[] };
+        let mut over = if root.callback.is_some() { String::new() } else { "(i32.const 0)".to_owned() };
+        let flags = match (&root.returned, &root.callback) {
+            (Some(_), _) => 2 | 4,
+            (None, Some(_)) => 1 | 2 | 4,
+            (None, None) => 1 | 4,
+        };
+        let mut locals = String::new();
+        let (mut call, give_back, name, ty, end) = match kind {
             RootKind::Command => {
                 let callee = self.function(&root.callee, &[], results);
                 let exit = self.canonical(abi::EXIT);
@@ -248,21 +262,31 @@ impl Glue {
                     format!("(call {exit} (i32.load offset={RESULT} (local.get $task)))"),
                 )
             }
-            RootKind::Service { table } => {
+            RootKind::Service { table, encoding } => {
+                let to = table | encoding;
                 let callee = self.function(&root.callee, &[I32], results);
                 let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
                 let (served, respond) = (self.canonical(abi::SERVED), self.canonical(abi::RESPOND));
                 let given = abi::response_params();
                 let arguments: String = (1..=given.len()).map(|index| format!(" (local.get {index})")).collect();
+                if let Some(returned) = &root.returned {
+                    let flat: String = (0..given.len()).map(|index| format!(" (local.get $flat{index})")).collect();
+                    let respond = format!("(call {respond} (i32.const {to}){flat})");
+                    over = self.returned(returned, &respond);
+                    locals = returned.loaded.locals();
+                }
                 (
                     format!("(call {reserve} (i32.const {table})) (call {callee} (call {served} (i32.const {table})))"),
-                    format!("{} (call {respond} (i32.const {table}){arguments})", signature(given, &[])),
+                    format!("{} (call {respond} (i32.const {to}){arguments})", signature(given, &[])),
                     "sledge_handle",
                     Signature::new(&[], &[I32]),
                     "(i32.const 0)".to_owned(),
                 )
             }
         };
+        if root.returned.is_some() {
+            call = format!("(local.set $from {call})");
+        }
         let mut members = String::from("$run $give_back");
         if let Some(callback) = &root.callback {
             let callback = self.function(callback, &[I32; 3], &[I32]);
@@ -271,7 +295,7 @@ impl Glue {
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
-            "(func $run (param $task i32) (result i32) {call} {over})
+            "(func $run (param $task i32) (result i32) {locals} {call} {over})
              (func $give_back (param $task i32) {give_back})
              (elem (table {entries}) (i32.const {entry}) func {members})"
         );
@@ -288,6 +312,20 @@ impl Glue {
              {end}"
         );
         self.export_as(name, &ty, "(local $task i32)", &body);
+    }
+
+    /// What follows where a function that is lifted as synchronous has returned the address of its result, in `$from`: as a task that returns it, and is over.
+    fn returned(&mut self, returned: &Returned, respond: &str) -> String {
+        let resolve = self.function(&Source::state("task resolve"), &[I32; 2], &[]);
+        let load = self.load(&returned.loaded);
+        let post_return = returned.post_return.as_ref().map(|source| self.function(source, &[I32], &[]));
+        let post_return = post_return.map_or(String::new(), |function| format!("(call {function} (local.get $from))"));
+        format!(
+            "{load} {respond}
+             (call {resolve} (local.get $task) (i32.const 2))
+             {post_return}
+             (i32.const 0)"
+        )
     }
 
     /// `task.return` of an instance: the type of the result, and the options; where they name no memory, none matters.

@@ -13,8 +13,8 @@ use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
     ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, InterfaceType, LinearMemoryOptions, LoweredIndex,
     OptionsIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
-    RuntimePostReturnIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator,
-    TypeFuncIndex, TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
+    RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator, TypeFuncIndex,
+    TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
@@ -115,7 +115,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures) -> Result<Composition, C
     })
 }
 
-/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them.
+/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them; or what the server calls as a task.
 fn is_async(bytes: &[u8]) -> bool {
     let has_async = |options: &[CanonicalOption]| options.contains(&CanonicalOption::Async);
     let mut sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
@@ -127,6 +127,9 @@ fn is_async(bytes: &[u8]) -> bool {
             | CanonicalFunction::ResourceRep { .. } => false,
             _ => true,
         }),
+        Payload::ComponentExportSection(section) => {
+            section.into_iter().map_while(Result::ok).any(|export| abi::track(export.name.name) == HANDLER_ASYNC.0)
+        }
         _ => false,
     })
 }
@@ -499,9 +502,6 @@ impl Builder<'_> {
             self.missing.push(format!("`{name}` `{function_name}`: {}", self.instead(&interface)));
             return Ok(None);
         };
-        if options.string_encoding != StringEncoding::Utf8 {
-            return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
-        }
         let function_type = &self.types[lower_ty];
         let mut form = AsyncForm::Synchronous;
         let mut expected = Signature::new(function.params, function.results);
@@ -537,7 +537,8 @@ impl Builder<'_> {
         }
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
-        let lowered = Lowered { interface: &interface, function, instance, table, realloc };
+        let encoding = concurrent::encoding(options.string_encoding);
+        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc };
         if !function.ends.is_empty() {
             return self.lower_ends(&lowered, &ends, options.instance, ty, glue).map(Some);
         }
@@ -605,21 +606,20 @@ impl Builder<'_> {
                 ),
             });
         };
-        if options.async_ {
-            let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
-            return self.run_task(&func, result_type, &options, matches!(entry, Entry::Service));
-        }
-        let func = func.clone();
+        let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
         let (instance, ty) = (options.instance, entry.post_return());
         let post_return = post_return.map(|function| self.post_return(&function, instance, &ty)).transpose()?;
+        let is_service = matches!(entry, Entry::Service);
+        if options.async_ || is_service {
+            return self.run_task(&func, result_type, &options, is_service, post_return);
+        }
         let table = self.state.table(instance.as_u32());
         let callee = self.source(&func)?;
         let mut glue = Glue::new(None);
         match entry {
             Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
-            Entry::Run => glue.run(&callee, post_return.as_ref()),
-            Entry::Service => return Err(unsupported("`handle` of `wasi:http/handler`, lifted as synchronous,")),
+            Entry::Run | Entry::Service => glue.run(&callee, post_return.as_ref()),
         }
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked)?;

@@ -7,6 +7,7 @@ use awsm_abi::component::RESUME_DONE;
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 
+use super::strings::{Encoded, Encoding};
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Flat, Stop};
 
@@ -87,6 +88,8 @@ pub(in crate::host) struct Lowering {
     pointers: Vec<(Place, usize)>,
     /// Of the blocks, as far as they are known.
     addresses: Vec<u32>,
+    /// How the component encodes strings.
+    encoding: Encoding,
     /// Whether a block was asked for.
     is_asked: bool,
     /// Bytes of the blocks, and what they take beside.
@@ -98,24 +101,25 @@ impl Lowering {
     ///
     /// # Errors
     /// A trap, when it is too large.
-    pub(super) fn new<T: Lower>(value: T, address: u32) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address);
+    pub(super) fn new<T: Lower>(value: T, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
+        let mut lowering = Lowering::at(address, encoding);
         let block = lowering.block(Content::room::<T>(1)?, T::ALIGN)?;
         value.lower(&mut lowering, Place { block, at: 0 })?;
         Ok(lowering)
     }
 
     /// The same of values that stand one behind the other.
-    fn each<T: Lower>(values: Vec<T>, address: u32) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address);
+    fn each<T: Lower>(values: Vec<T>, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
+        let mut lowering = Lowering::at(address, encoding);
         let block = lowering.block(Content::room::<T>(values.len())?, T::ALIGN)?;
         lowering.put_each(block, values)?;
         Ok(lowering)
     }
 
     /// A result of which the area is at that address, and nothing else known.
-    fn at(address: u32) -> Lowering {
-        Lowering { blocks: Vec::new(), pointers: Vec::new(), addresses: vec![address], is_asked: false, bytes: 0 }
+    fn at(address: u32, encoding: Encoding) -> Lowering {
+        let (blocks, pointers) = (Vec::new(), Vec::new());
+        Lowering { blocks, pointers, addresses: vec![address], encoding, is_asked: false, bytes: 0 }
     }
 
     /// Bytes of the host's memory that it takes.
@@ -214,7 +218,7 @@ impl Call<'_> {
     /// # Errors
     /// A trap, when the result is too large, or cannot be where it is wanted.
     pub(in crate::host) fn lower<T: Lower>(&mut self, index: usize, value: T) -> Result<Flat, Stop> {
-        let lowering = Lowering::new(value, self.args.u32(index))?;
+        let lowering = Lowering::new(value, self.args.u32(index), self.encoding()?)?;
         self.hand_over(lowering)
     }
 
@@ -223,7 +227,7 @@ impl Call<'_> {
     /// # Errors
     /// As for [`lower`](Call::lower).
     pub(in crate::host) fn lower_each<T: Lower>(&mut self, index: usize, values: Vec<T>) -> Result<Flat, Stop> {
-        let lowering = Lowering::each(values, self.args.u32(index))?;
+        let lowering = Lowering::each(values, self.args.u32(index), self.encoding()?)?;
         self.hand_over(lowering)
     }
 
@@ -306,7 +310,8 @@ impl Lower for String {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        Bytes::from(self).lower(to, place)
+        let Encoded { bytes, align, length } = to.encoding.encode(self);
+        to.list(place, Content::Given(bytes), align, length as usize).map(|_| ())
     }
 }
 
@@ -315,7 +320,7 @@ impl Lower for &str {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        Bytes::copy_from_slice(self.as_bytes()).lower(to, place)
+        self.to_owned().lower(to, place)
     }
 }
 

@@ -212,10 +212,9 @@ pub(in crate::host) fn fail(call: &mut Call<'_>, index: usize) -> Result<(), Sto
     let case = call.case(index, CASES)?;
     let mut text = format!("wasi:http: the component answered with {}", name(case));
     if case == INTERNAL_ERROR && call.is_some(index + 1)? {
-        let message = call.text(index + 2)?;
-        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        let message = call.text_begin(index + 2, MESSAGE_BYTES_MAX)?;
         text.push_str(": ");
-        text.push_str(&message[..end]);
+        text.push_str(&message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)]);
     }
     call.say(Level::WARN, &text)?;
     let status = if is_of_upstream(case) { StatusCode::BAD_GATEWAY } else { StatusCode::INTERNAL_SERVER_ERROR };
