@@ -96,11 +96,38 @@ fn a_module_is_compiled_once_for_each_way_to_compile_it() {
     assert!(!is_cached(&software).0);
     let baseline = with(&json!({ "functions": [{ "name": "echo", "path": module, "cpu": "baseline" }] }));
     assert!(!is_cached(&baseline).0);
-    assert_eq!(artifacts(folder.path()).len(), 3);
-    assert!(is_cached(&software).0 && is_cached(&baseline).0);
+    let quickly = with(&json!({ "functions": [{ "name": "echo", "path": module, "opt_level": 0 }] }));
+    assert!(!is_cached(&quickly).0);
+    assert_eq!(artifacts(folder.path()).len(), 4);
+    assert!(is_cached(&software).0 && is_cached(&baseline).0 && is_cached(&quickly).0);
+    let too_much = with(&json!({ "functions": [{ "name": "echo", "path": module, "opt_level": 4 }] }));
+    assert!(refused(folder.path(), &too_much).stderr.contains("functions[0].opt_level"));
     // What is refused of an artifact is refused of a module.
     let none = with(&json!({ "functions": [{ "name": "echo", "path": module, "bounds": "none" }] }));
     assert!(refused(folder.path(), &none).stderr.contains("--allow-unchecked"));
+}
+
+/// What the code of a level does is the compiler's affair: that it was asked for shows in what is kept.
+#[test]
+fn modules_are_optimised_as_the_command_line_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let module = module(folder.path());
+    let cache = folder.path().join("cache");
+    let run = |options: &[&str]| {
+        let mut command = sledge_command(&["run"]);
+        command.args(options).arg(&module).env("CACHE_DIRECTORY", &cache);
+        process::run(&mut command, b"echoed", TIME_MAX)
+    };
+    let kept = || artifacts(folder.path()).len();
+    for (options, count) in [(&[][..], 1), (&["-O", "3"], 1), (&["-O0"], 2), (&["-O", "0"], 2)] {
+        let done = run(options);
+        assert_eq!((done.code(), done.text().as_str(), kept()), (0, "echoed", count), "{options:?} {}", done.stderr);
+    }
+    assert_eq!(run(&["-O", "4"]).code(), 2);
+    let mut serve = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--admin", "none", "-O", "0"]);
+    let server = Server::start_with(serve.arg(&module).env("CACHE_DIRECTORY", &cache));
+    assert_eq!((server.client().post("/echo", "x").text().as_str(), kept()), ("x", 2));
+    server.stop();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use hyper::{HeaderMap, Method, Uri};
 use sledge::config::{Config, FunctionConfig};
 use sledge::host::{
-    Body, Context, Effect, EffectTrace, HeadField, LogLines, Objection, ReplyBytes, RequestHead, Streams, Watch, Writer,
+    Body, Context, Effect, EffectTrace, HeadField, LogLines, Objection, ReplyBytes, RequestHead, Streams, Waiter, Watch, Writer,
 };
 use sledge::invoke::alone;
 use sledge::invoke::driver::Driver;
@@ -37,7 +37,8 @@ fn watched(file: &str, lines: &str, watch: Watch) -> (Result<(), Failure>, Strin
         let worker = WorkerThread::enter(Duration::from_millis(5)).expect("a worker");
         worker.arm();
         let mut driver = Driver::new(Box::new(function.template.instantiate().expect("a sandbox")), context);
-        let result = alone::run(&mut driver, &function.program, Some(Instant::now() + Duration::from_secs(20)));
+        let result =
+            alone::run(&mut driver, &function.program, Some(Instant::now() + Duration::from_secs(20)), Waiter::default());
         let watch = driver.take_watch().expect("what watches it");
         let reply = String::from_utf8(driver.finish().reply.to_vec()).expect("text");
         (result, reply, *watch)

@@ -1,8 +1,11 @@
 //! Functions that ask other servers: whom they may ask, what they learn, and what becomes of it when something goes wrong.
 
+use crate::encoded::{self, WASI2};
 use crate::{LISTENERS, assert_failure, entry, entry_with};
 use serde_json::json;
 use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
+use sledge_tests::process;
+use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
+use wit_component::StringEncoding;
 
 /// A server with the function `fetch`, which may ask those hosts.
 fn server(hosts: &[String], more: serde_json::Value) -> Server {
@@ -121,6 +125,110 @@ fn only_listed_hosts_are_asked() {
     assert_eq!(lines(&none, &format!("POST {url} x")), ["error 2"]);
     none.stop();
     other.stop();
+}
+
+#[test]
+fn functions_of_the_command_line_ask_hosts_by_its_option() {
+    let (address, _begun, _ended) = answering("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
+    let (file, allowed) = (programs::function("fetch.c"), address.to_string());
+    let asked = format!("POST http://{address}/ x\n");
+    let run = |options: &[&str]| {
+        let done = process::run(sledge_command(&["run"]).args(options).arg(&file), asked.as_bytes(), TIME_MAX);
+        assert_eq!(done.code(), 0, "{}", done.stderr);
+        done.text().trim_end().to_owned()
+    };
+    assert_eq!(run(&[]), "error 2");
+    assert_eq!(run(&["--http-host", "example.org", "--http-host", &allowed]), "200 2 hi");
+    let wrong = process::run(sledge_command(&["run", "--http-host", "http://a"]).arg(&file), b"", TIME_MAX);
+    assert!(wrong.code() == 2 && wrong.stderr.contains("is no host"), "{}", wrong.stderr);
+    let many: Vec<&str> = ["--http-host", "a"].repeat(65);
+    let many = process::run(sledge_command(&["run"]).args(many).arg(&file), b"", TIME_MAX);
+    assert!(many.code() == 2 && many.stderr.contains("--http-host: 65 entries"), "{}", many.stderr);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin", "none", "--http-host", &allowed];
+    let server = Server::start_with(sledge_command(&serve).arg(&file));
+    let name = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+    assert_eq!(server.client().post(&format!("/{name}"), &asked).text().trim_end(), "200 2 hi");
+    server.stop();
+}
+
+/// A command that sends 3 MiB to that address, in pieces of 4 KiB, once the request is on its way, and fails unless it is answered with 200.
+fn sending(address: SocketAddr) -> String {
+    let authority = address.to_string();
+    let length = authority.len();
+    format!(
+        r#"(module
+          (import "wasi:http/types@V" "[constructor]fields" (func $fields (result i32)))
+          (import "wasi:http/types@V" "[constructor]outgoing-request" (func $request (param i32) (result i32)))
+          (import "wasi:http/types@V" "[method]outgoing-request.set-method" (func $method (param i32 i32 i32 i32) (result i32)))
+          (import "wasi:http/types@V" "[method]outgoing-request.set-authority" (func $to (param i32 i32 i32 i32) (result i32)))
+          (import "wasi:http/types@V" "[method]outgoing-request.set-scheme" (func $scheme (param i32 i32 i32 i32 i32) (result i32)))
+          (import "wasi:http/types@V" "[method]outgoing-request.body" (func $body (param i32 i32)))
+          (import "wasi:http/types@V" "[method]outgoing-body.write" (func $write (param i32 i32)))
+          (import "wasi:http/types@V" "[static]outgoing-body.finish" (func $finish (param i32 i32 i32 i32)))
+          (import "wasi:http/types@V" "[method]future-incoming-response.subscribe" (func $subscribe (param i32) (result i32)))
+          (import "wasi:http/types@V" "[method]future-incoming-response.get" (func $get (param i32 i32)))
+          (import "wasi:http/types@V" "[method]incoming-response.status" (func $status (param i32) (result i32)))
+          (import "wasi:http/outgoing-handler@V" "handle" (func $handle (param i32 i32 i32 i32)))
+          (import "wasi:io/streams@V" "[method]output-stream.blocking-write-and-flush" (func $put (param i32 i32 i32 i32)))
+          (import "wasi:io/streams@V" "[resource-drop]output-stream" (func $drop (param i32)))
+          (import "wasi:io/poll@V" "[method]pollable.block" (func $block (param i32)))
+          (memory (export "memory") 1)
+          (data (i32.const 1024) "{authority}")
+          (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+          (func $succeed (param i32) (if (i32.load8_u (local.get 0)) (then unreachable)))
+          (func (export "wasi:cli/run@V#run") (result i32)
+            (local $request i32) (local $body i32) (local $stream i32) (local $future i32) (local $left i32)
+            (local.set $request (call $request (call $fields)))
+            (drop (call $method (local.get $request) (i32.const 2) (i32.const 0) (i32.const 0)))
+            (drop (call $to (local.get $request) (i32.const 1) (i32.const 1024) (i32.const {length})))
+            (drop (call $scheme (local.get $request) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0)))
+            (call $body (local.get $request) (i32.const 16))
+            (local.set $body (i32.load (i32.const 20)))
+            (call $write (local.get $body) (i32.const 16))
+            (local.set $stream (i32.load (i32.const 20)))
+            (call $handle (local.get $request) (i32.const 0) (i32.const 0) (i32.const 64))
+            (call $succeed (i32.const 64))
+            (local.set $future (i32.load (i32.const 72)))
+            (local.set $left (i32.const 768))
+            (loop $more
+              (call $put (local.get $stream) (i32.const 4096) (i32.const 4096) (i32.const 16))
+              (call $succeed (i32.const 16))
+              (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+              (br_if $more (local.get $left)))
+            (call $drop (local.get $stream))
+            (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 64))
+            (call $succeed (i32.const 64))
+            (call $block (call $subscribe (local.get $future)))
+            (call $get (local.get $future) (i32.const 64))
+            (call $succeed (i32.const 72))
+            (call $succeed (i32.const 80))
+            (i32.ne (call $status (i32.load (i32.const 88))) (i32.const 200))))"#
+    )
+}
+
+/// What a command sends goes out while it writes, also where there is no worker: more of it than is kept.
+#[test]
+fn what_a_command_sends_goes_out_while_it_writes() {
+    const SENT: usize = 3 << 20;
+    let (say, said) = mpsc::channel();
+    let address = upstream(move |mut stream| {
+        let (mut bytes, mut piece) = (Vec::new(), [0; 1 << 16]);
+        while !bytes.ends_with(b"\r\n0\r\n\r\n") {
+            let count = stream.read(&mut piece).expect("a piece");
+            bytes.extend(&piece[..count]);
+            if count == 0 {
+                break;
+            }
+        }
+        let _ = say.send(bytes.len());
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    });
+    let world = "import wasi:http/types@V; import wasi:http/outgoing-handler@V; export wasi:cli/run@V;";
+    let component = encoded::component("sending", WASI2, world, &sending(address), StringEncoding::UTF8);
+    let options = ["run", "-O", "0", "--timeout", "20", "--http-host", &address.to_string()];
+    let done = process::run(sledge_command(&options).arg(component), b"", TIME_MAX);
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    assert!(said.recv().expect("what came") > SENT);
 }
 
 #[test]

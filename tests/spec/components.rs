@@ -350,6 +350,116 @@ fn calls_between_small_components_are_inlined() {
     assert!(!body.contains("phi"), "{body}");
 }
 
+/// Two names that differ in case only are the same.
+#[test]
+fn components_may_spell_a_type_differently() {
+    let spelt = |ty: &str, other: &str, flat: &str, given: &str| {
+        format!(
+            r#"(component
+              (component $callee
+                (core module $m (func (export "f") (param {flat}) (result i32) (local.get 0)))
+                (core instance $m (instantiate $m))
+                (type $t' {ty})
+                (export $t "t" (type $t'))
+                (func (export "f") (param "value" $t) (result u32) (canon lift (core func $m "f"))))
+              (component $caller
+                (type $t' {other})
+                (import "t" (type $t (eq $t')))
+                (import "f" (func $f (param "value" $t) (result u32)))
+                (core func $f (canon lower (func $f)))
+                (core module $m
+                  (import "" "f" (func $f (param {flat}) (result i32)))
+                  (func (export "run") (result i32) (i32.ne (call $f {given}) (i32.const 1))))
+                (core instance $m (instantiate $m (with "" (instance (export "f" (func $f))))))
+                (func (export "run") (result (result)) (canon lift (core func $m "run"))))
+              (instance $callee (instantiate $callee))
+              (instance $caller (instantiate $caller (with "t" (type $callee "t")) (with "f" (func $callee "f"))))
+              (instance $run (export "run" (func $caller "run")))
+              (export "wasi:cli/run@0.2.3" (instance $run)))"#
+        )
+    };
+    let two = "(i32.const 1) (i32.const 2)";
+    for (ty, other, flat, given) in [
+        (r#"(record (field "id" u32) (field "a-b" u32))"#, r#"(record (field "ID" u32) (field "a-B" u32))"#, "i32 i32", two),
+        (r#"(variant (case "x") (case "y" u32))"#, r#"(variant (case "X") (case "Y" u32))"#, "i32 i32", two),
+        (r#"(enum "x" "long-name")"#, r#"(enum "X" "LONG-name")"#, "i32", "(i32.const 1)"),
+        (r#"(flags "x" "y")"#, r#"(flags "X" "y")"#, "i32", "(i32.const 1)"),
+    ] {
+        assert_eq!(run_quickly(&spelt(ty, other, flat, given)), End::Exit(0), "{other}");
+    }
+    let error = compile(&spelt(r#"(enum "x")"#, r#"(enum "Xx")"#, "i32", "(i32.const 0)"), &CompileOptions::default());
+    assert!(error.is_err_and(|error| error.contains("kebab")));
+}
+
+/// A component whose first core instance has a memory of a page, a table of two, and that start function; whose second one has segments for both; and
+/// whose third one is the command.
+fn with_start(start: &str, segments: &str, run: &str) -> String {
+    format!(
+        r#"(component
+          (core module $first
+            (type $f (func (result i32)))
+            (memory (export "memory") 1 4)
+            (table (export "table") 2 funcref)
+            (global (export "seen") (mut i32) (i32.const 0))
+            (func $one (result i32) (i32.const 1))
+            (elem declare func $one)
+            (func $start {start})
+            (start $start))
+          (core module $second
+            (import "first" "memory" (memory 1))
+            (import "first" "table" (table 2 funcref))
+            (func $two (result i32) (i32.const 2))
+            {segments})
+          (core module $third
+            (import "first" "memory" (memory 1))
+            (import "first" "table" (table 2 funcref))
+            (import "first" "seen" (global $seen (mut i32)))
+            (type $f (func (result i32)))
+            (func (export "run") (result i32) {run}))
+          (core instance $first (instantiate $first))
+          (core instance (instantiate $second (with "first" (instance $first))))
+          (core instance $third (instantiate $third (with "first" (instance $first))))
+          (func $run (result (result)) (canon lift (core func $third "run")))
+          (instance $run (export "run" (func $run)))
+          (export "wasi:cli/run@0.2.3" (instance $run)))"#
+    )
+}
+
+/// An instance's segments are written behind the start functions of earlier ones, as if it was made then.
+#[test]
+fn start_functions_run_where_their_instances_are_made() {
+    const BYTE: &str = r#"(data (i32.const 16) "\02")"#;
+    const ELEMENT: &str = "(elem (table 0) (i32.const 1) func $two)";
+    let is = |what: &str, value: u32| format!("(i32.ne {what} (i32.const {value}))");
+    let (byte, seen) = ("(i32.load8_u (i32.const 16))", "(global.get $seen)");
+    let called = "(call_indirect (type $f) (i32.const 1))";
+    for (start, segments, run) in [
+        // What the start function writes is overwritten, and it sees none of what comes.
+        ("(global.set 0 (i32.load8_u (i32.const 16))) (i32.store8 (i32.const 16) (i32.const 1))", BYTE, is(byte, 2)),
+        ("(global.set 0 (i32.load8_u (i32.const 16)))", BYTE, is(seen, 0)),
+        ("(table.set (i32.const 1) (ref.func $one))", ELEMENT, is(called, 2)),
+        ("(global.set 0 (ref.is_null (table.get (i32.const 1))))", ELEMENT, is(seen, 1)),
+        // What is there only since it has run.
+        ("(drop (memory.grow (i32.const 1)))", r#"(data (i32.const 65536) "\03")"#, is("(i32.load8_u (i32.const 65536))", 3)),
+        // The own start function of what comes sees its segments.
+        (
+            "",
+            r#"(data (i32.const 16) "\04") (func $s (i32.store8 (i32.const 17) (i32.load8_u (i32.const 16)))) (start $s)"#,
+            is("(i32.load8_u (i32.const 17))", 4),
+        ),
+    ] {
+        assert_eq!(run_text(start, segments, &run), End::Exit(0), "{start} {segments}");
+    }
+    let early = run_text("(drop (call_indirect (type $f) (i32.const 1)))", ELEMENT, "(i32.const 0)");
+    assert_eq!(early, End::Trap(TrapCode::UninitializedElement), "it is called before it is there");
+    let outside = run_text("", r#"(data (i32.const 65536) "\03")"#, "(i32.const 0)");
+    assert_eq!(outside, End::Trap(TrapCode::MemoryOutOfBounds));
+}
+
+fn run_text(start: &str, segments: &str, command: &str) -> End {
+    run(&with_start(start, segments, command))
+}
+
 #[test]
 fn what_cannot_be_compiled_is_refused_by_name() {
     for (text, words) in [

@@ -3,11 +3,15 @@
 //!
 //! * `translate`: from the component's bytes to modules and plan; the only place that knows wasmtime-environ;
 //! * `glue`: the core modules that are generated, with `state/` (what is kept between calls, tasks included) and `transcode.wat`;
+//! * `labels`: names of fields and cases as the adapters' writer wants them;
+//! * `starts`: modules that become instances behind a start function;
 //! * `names`, `world`: what its instances are called, and its imports and exports in WIT.
 
 mod glue;
+mod labels;
 mod names;
 mod outline;
+mod starts;
 mod translate;
 mod world;
 

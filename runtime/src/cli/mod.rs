@@ -5,11 +5,11 @@ mod dirs;
 mod invoke;
 mod kv;
 mod made;
+mod network;
 mod new;
 mod operate;
 mod run;
 mod serve;
-mod sockets;
 mod watch;
 
 use std::io::Write as _;

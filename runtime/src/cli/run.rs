@@ -12,10 +12,11 @@ use clap::Args;
 use sledge_sandbox::WorkerThread;
 use tracing::Level;
 
-use super::sockets::SocketArgs;
+use super::network::NetworkArgs;
 use super::{FAILURE, dirs, fail, usage};
+use crate::compile::OPT_LEVEL_MAX;
 use crate::config::{self, Config, DirConfig, FunctionConfig};
-use crate::host::{Context, Streams};
+use crate::host::{Context, Streams, Waiter};
 use crate::invoke::alone;
 use crate::invoke::driver::Driver;
 use crate::invoke::function::{Function, Home};
@@ -47,7 +48,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
     #[command(flatten)]
-    sockets: SocketArgs,
+    network: NetworkArgs,
+    /// How much to optimise a .wasm: 0, which compiles fastest, to 3
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = OPT_LEVEL_MAX, value_parser = clap::value_parser!(u8).range(0..=i64::from(OPT_LEVEL_MAX)))]
+    opt_level: u8,
     /// Kill the function after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
@@ -82,14 +86,14 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     if args.dir.len() > config::DIRS_MAX {
         return usage(format_args!("--dir: {} folders; a function has at most {}", args.dir.len(), config::DIRS_MAX));
     }
-    let entries = args.sockets.entries();
-    if entries > config::HOSTS_MAX {
-        return usage(format_args!("--socket-host: {entries} entries; a function has at most {}", config::HOSTS_MAX));
+    if let Some(excess) = args.network.excess() {
+        return usage(excess);
     }
     let mut config = FunctionConfig::new(config::stem_name(&args.file), &args.file);
     config.args = args.args;
     config.dirs = args.dir;
-    args.sockets.grant(&mut config);
+    args.network.grant(&mut config);
+    config.opt_level = args.opt_level;
     config.allow_unchecked = args.allow_unchecked;
     config.stack_bytes = STACK_BYTES;
     config.memory_bytes_max = MEMORY_BYTES_MAX;
@@ -124,13 +128,14 @@ fn invoke(function: &Function, deadline: Option<Instant>) -> io::Result<(Result<
     let streams = Streams::of_program(file(&io::stdin())?, deadline, file(&io::stdout())?, file(&io::stderr())?);
     let context = Context::new(Arc::clone(&function.process), streams);
 
+    let waiter = Waiter::started()?;
     let thread = WorkerThread::enter(QUANTUM)?;
     let sandbox = function.template.instantiate().map_err(io::Error::other)?;
     let mut driver = Driver::new(Box::new(sandbox), context);
     if deadline.is_some() {
         thread.arm();
     }
-    let result = alone::run(&mut driver, &function.program, deadline);
+    let result = alone::run(&mut driver, &function.program, deadline, waiter);
     thread.disarm();
     let backtrace = driver.backtrace().to_string();
     drop(driver);

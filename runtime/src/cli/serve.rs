@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use tracing::Level;
 
-use super::sockets::SocketArgs;
+use super::network::NetworkArgs;
 use super::{dirs, fail, print_line, usage};
-use crate::compile::{self, Broker};
+use crate::compile::{self, Broker, OPT_LEVEL_MAX};
 use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
 use crate::deploy::Deployer;
 use crate::load;
@@ -46,7 +46,10 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
     #[command(flatten)]
-    sockets: SocketArgs,
+    network: NetworkArgs,
+    /// How much to optimise each .wasm that is named here: 0, which compiles fastest, to 3
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = OPT_LEVEL_MAX, value_parser = clap::value_parser!(u8).range(0..=i64::from(OPT_LEVEL_MAX)))]
+    opt_level: u8,
     /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -123,7 +126,8 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     config.state_dir = args.state_dir.or(config.state_dir);
     let function = |file: PathBuf| {
         let mut function = FunctionConfig { dirs: args.dir.clone(), ..FunctionConfig::new(config::stem_name(&file), file) };
-        args.sockets.grant(&mut function);
+        function.opt_level = args.opt_level;
+        args.network.grant(&mut function);
         function
     };
     config.functions.extend(args.files.into_iter().map(function));

@@ -44,6 +44,7 @@ struct Order {
     folder: PathBuf,
     bounds: String,
     cpu: String,
+    opt_level: u8,
     purpose: Purpose,
     ms_max: u64,
     memory_bytes_max: u64,
@@ -129,6 +130,7 @@ impl Broker {
             folder,
             bounds: target.bounds.name().to_owned(),
             cpu: target.cpu.clone(),
+            opt_level: target.opt_level,
             purpose: *purpose,
             ms_max: limits.ms_max,
             memory_bytes_max: limits.memory_bytes_max,
@@ -219,7 +221,8 @@ fn carry_out(order: Order) -> Result<(), Error> {
     }
     let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
     let program = super::program()?;
-    let work = Work { target: Target { bounds, cpu: order.cpu }, purpose: order.purpose, limits, parts: order.parts };
+    let target = Target { bounds, cpu: order.cpu, opt_level: order.opt_level };
+    let work = Work { target, purpose: order.purpose, limits, parts: order.parts };
     Ok(child::run(&program, &order.folder, &work)?)
 }
 

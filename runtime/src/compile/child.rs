@@ -99,7 +99,7 @@ pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), Comp
         .arg(program)
         .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
         .args(["--time-max-s", &limits.ms_max.div_ceil(1_000).to_string()])
-        .args(purpose.arguments())
+        .args(purpose.arguments(target.opt_level))
         .args(Parts::arguments(parts.as_ref()))
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
         // What it says then names no temporary folder.

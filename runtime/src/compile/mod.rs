@@ -41,11 +41,16 @@ pub struct Target {
     pub bounds: Bounds,
     /// The processor: `native`, `baseline` or a name.
     pub cpu: String,
+    /// How much is optimised: 0 to [`OPT_LEVEL_MAX`].
+    pub opt_level: u8,
 }
+
+/// The highest level of optimisation: what is taken unless told otherwise.
+pub const OPT_LEVEL_MAX: u8 = 3;
 
 impl Default for Target {
     fn default() -> Target {
-        Target { bounds: Bounds::Guard, cpu: "native".to_owned() }
+        Target { bounds: Bounds::Guard, cpu: "native".to_owned(), opt_level: OPT_LEVEL_MAX }
     }
 }
 
@@ -60,11 +65,11 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// What `awsm compile` is told of it.
-    const fn arguments(self) -> &'static [&'static str] {
+    /// What `awsm compile` is told of it, with the level that the function wants.
+    fn arguments(self, opt_level: u8) -> Vec<String> {
         match self {
-            Purpose::Service => &[],
-            Purpose::Development => &["-O", "0", "--debug"],
+            Purpose::Service => vec!["-O".to_owned(), opt_level.to_string()],
+            Purpose::Development => ["-O", "0", "--debug"].map(str::to_owned).to_vec(),
         }
     }
 }
@@ -213,7 +218,8 @@ impl Compiler {
         };
         let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11-22 cache of artifacts: module, compiler with processor");
         hasher.update(blake3::hash(module).as_bytes()).update(identity.as_bytes()).update(&ABI_VERSION.to_le_bytes());
-        let texts = [target.bounds.name(), &*target.cpu].into_iter().chain(self.purpose.arguments().iter().copied());
+        let arguments = self.purpose.arguments(target.opt_level);
+        let texts = [target.bounds.name(), &*target.cpu].into_iter().chain(arguments.iter().map(String::as_str));
         texts.for_each(|text| add_text(&mut hasher, text));
         Ok(Id::from(hasher.finalize()))
     }

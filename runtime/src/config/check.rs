@@ -13,6 +13,7 @@ use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX,
     KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem,
 };
+use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
 use crate::secret::Variable;
 use crate::telemetry;
@@ -289,6 +290,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     phases(at, &function.phases, problems);
     let (stack_min, stack_max) = (sledge_sandbox::limits::STACK_BYTES_MIN as u64, sledge_sandbox::limits::STACK_BYTES_MAX as u64);
     problems.range(key("stack_bytes"), function.stack_bytes, stack_min, stack_max);
+    problems.range(key("opt_level"), function.opt_level.into(), 0, OPT_LEVEL_MAX.into());
     let is_cpu_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if function.cpu.is_empty()
         || function.cpu.len() > CPU_BYTES_MAX

@@ -16,7 +16,7 @@ use awsm_abi::types;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::compile::Target;
+use crate::compile::{OPT_LEVEL_MAX, Target};
 use crate::kv::KvLimits;
 use crate::phases::PhaseConfig;
 use crate::schedule::Policy;
@@ -286,6 +286,10 @@ pub struct FunctionConfig {
     #[serde(default = "cpu_default")]
     #[schemars(length(min = 1, max = 64))]
     pub cpu: String,
+    /// For a WebAssembly module or component: how much the compiler optimises, from 0, which compiles fastest, to 3.
+    #[serde(default = "opt_level_default")]
+    #[schemars(range(max = 3))]
+    pub opt_level: u8,
     /// Load the function even if it was compiled with `--bounds none`. Such code can read and write all of the server's memory. For measurements only.
     #[serde(default)]
     pub allow_unchecked: bool,
@@ -443,6 +447,7 @@ impl FunctionConfig {
             log_lines_per_s_max: log_lines_per_s_max_default(),
             bounds: Bounds::default(),
             cpu: cpu_default(),
+            opt_level: opt_level_default(),
             allow_unchecked: false,
         }
     }
@@ -468,7 +473,7 @@ impl FunctionConfig {
     /// How it is compiled, if it is a module.
     #[must_use]
     pub fn target(&self) -> Target {
-        Target { bounds: self.bounds.into(), cpu: self.cpu.clone() }
+        Target { bounds: self.bounds.into(), cpu: self.cpu.clone(), opt_level: self.opt_level }
     }
 }
 
@@ -497,6 +502,10 @@ const fn log_lines_per_s_max_default() -> u64 {
 
 fn cpu_default() -> String {
     "native".to_owned()
+}
+
+const fn opt_level_default() -> u8 {
+    OPT_LEVEL_MAX
 }
 
 fn tenant_default() -> String {

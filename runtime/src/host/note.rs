@@ -7,7 +7,7 @@ use tracing::Level;
 use super::Effect::Log;
 use super::log::level;
 use super::wasi::Errno;
-use super::{Call, HostFunction, Output, Stop, own};
+use super::{Call, Context, HostFunction, Output, Stop, own};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:note";
@@ -27,7 +27,11 @@ fn log(call: &mut Call<'_>) -> Result<i32, Stop> {
 /// Logs the message that stands there in the guest's memory.
 pub(super) fn write(call: &mut Call<'_>, level: Level, at: u64, bytes: u32) -> Result<(), Stop> {
     let (memory, context) = call.split()?;
-    let message = memory.slice(at, bytes.into())?;
+    say(context, level, memory.slice(at, bytes.into())?)
+}
+
+/// Logs a message.
+pub(super) fn say(context: &mut Context, level: Level, message: &[u8]) -> Result<(), Stop> {
     match context.ports.log()? {
         Output::Log(lines) => lines.message(level, message),
         // On a terminal, where levels say nothing.

@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -61,11 +62,30 @@ impl Pending {
     }
 }
 
+fn runtime() -> io::Result<LocalRuntime> {
+    Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
+}
+
 /// Waits on a thread that has nothing else to do, as `sledge run` does.
 #[derive(Debug, Default)]
 pub struct Waiter(Option<LocalRuntime>);
 
 impl Waiter {
+    /// One that has what waiting needs from the beginning, for [`Waiter::within`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn started() -> io::Result<Waiter> {
+        Ok(Waiter(Some(runtime()?)))
+    }
+
+    /// Runs something. What it lets go on by itself, such as a request to another server, goes on during each wait from then on, if this was
+    /// [started](Waiter::started).
+    pub fn within<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _entered = self.0.as_ref().map(LocalRuntime::enter);
+        run()
+    }
+
     /// Waits for what a call pends on; none when `until` comes first.
     ///
     /// # Errors
@@ -73,7 +93,7 @@ impl Waiter {
     pub fn wait(&mut self, mut pending: Pending, until: Option<Instant>) -> Result<Option<Completion>, Panicked> {
         let runtime = match self.0.take() {
             Some(runtime) => runtime,
-            None => Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).map_err(|error| {
+            None => runtime().map_err(|error| {
                 tracing::error!(%error, "cannot wait for a host call");
                 Panicked
             })?,

@@ -1,7 +1,6 @@
 //! What applications for Spin import beside WASI: a key-value store and variables, as `fermyon:spin@2.0.0` says them.
 
 use awsm_abi::types::ValType::I32;
-use bytes::Bytes;
 
 use super::Effect::{KvRead, KvWrite, Safe};
 use super::canonical::{Lower, Lowering, Place, canonical, number};
@@ -100,17 +99,17 @@ fn get_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// Lists a page, then the next.
-fn more_keys(call: &mut Call<'_>, range: Range, mut all: Vec<Bytes>, bytes: usize) -> Result<Flat, Stop> {
+fn more_keys(call: &mut Call<'_>, range: Range, mut all: Vec<String>, bytes: usize) -> Result<Flat, Stop> {
     kv::keys(call, range.clone(), Page::default(), move |call, page| {
         let page = match page {
             Ok(page) => page,
-            Err(error) => return answer::<Spin, Vec<Bytes>>(call, 2, Err(error)),
+            Err(error) => return answer::<Spin, Vec<String>>(call, 2, Err(error)),
         };
         let (next, bytes) = (page.next().map(Box::from), bytes + page.bytes);
         all.extend(page.keys);
         match next {
             Some(_) if all.len() >= KEYS_MAX || bytes >= KEYS_BYTES_MAX => {
-                answer::<Spin, Vec<Bytes>>(call, 2, Err(Fault::ManyKeys))
+                answer::<Spin, Vec<String>>(call, 2, Err(Fault::ManyKeys))
             }
             Some(after) => more_keys(call, Range { after: Some(after), ..range }, all, bytes),
             None => answer::<Spin, _>(call, 2, Ok::<_, Fault>(all)),
@@ -121,9 +120,9 @@ fn more_keys(call: &mut Call<'_>, range: Range, mut all: Vec<Bytes>, bytes: usiz
 /// `get(name: string) -> result<string, error>`: the function's variable of that name, or of that name in capitals.
 pub(super) fn variable(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let value = match call.text_within(1, NAME_BYTES_MAX)? {
-        Some(name) if is_name(name) => {
+        Some(name) if is_name(&name) => {
             let env = call.context.ports.env();
-            let value = env.variable(name).or_else(|| env.variable(&name.to_ascii_uppercase()));
+            let value = env.variable(&name).or_else(|| env.variable(&name.to_ascii_uppercase()));
             value.ok_or_else(|| VariableError::Undefined(format!("{name:?} is not in the function's `env`")))
         }
         Some(name) => Err(VariableError::InvalidName(format!("{name:?}: small letters, digits and underscores, a letter first"))),

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use awsm_abi::types::ValType::I32;
-use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::Effect::{KvRead, KvWrite, Safe};
@@ -59,7 +58,7 @@ struct Listing {
     /// What was not read yet.
     rest: Range,
     /// What was read and not taken.
-    keys: VecDeque<Bytes>,
+    keys: VecDeque<String>,
     /// Bytes of them.
     bytes: usize,
     is_last: bool,
@@ -67,7 +66,7 @@ struct Listing {
 
 impl Resource for Listing {
     fn memory_bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<Bytes>() + self.bytes + self.rest.after.as_ref().map_or(0, |after| after.len())
+        self.keys.capacity() * size_of::<String>() + self.bytes + self.rest.after.as_ref().map_or(0, |after| after.len())
     }
 }
 
@@ -119,8 +118,8 @@ impl End for Keys {
             });
         }
         let count = listing.keys.len().min(count_max as usize);
-        let keys: Vec<Bytes> = listing.keys.drain(..count).collect();
-        listing.bytes -= keys.iter().map(Bytes::len).sum::<usize>();
+        let keys: Vec<String> = listing.keys.drain(..count).collect();
+        listing.bytes -= keys.iter().map(String::len).sum::<usize>();
         call.context.ports.resources_mut().count(self.listing)?;
         if keys.is_empty() && count_max > 0 {
             self.end(Ok(()));

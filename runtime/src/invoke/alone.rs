@@ -9,13 +9,13 @@ use crate::host::{Pending, Waiter};
 use crate::outcome::Failure;
 
 /// Runs an invocation to its end, or to `deadline`. The thread must be a worker, whose timer runs if there is a deadline. There are no functions to be called.
+/// Requests to other servers stream what they send only if `waiter` was started.
 ///
 /// # Errors
 /// How it failed.
-pub fn run(driver: &mut Driver, program: &Program, deadline: Option<Instant>) -> Result<(), Failure> {
-    let mut waiter = Waiter::default();
+pub fn run(driver: &mut Driver, program: &Program, deadline: Option<Instant>, mut waiter: Waiter) -> Result<(), Failure> {
     loop {
-        let progress = driver.run(program);
+        let progress = waiter.within(|| driver.run(program));
         driver.refuse_calls();
         let is_in_time = match progress {
             Progress::Ended(result) => return result,

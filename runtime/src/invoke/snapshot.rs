@@ -15,8 +15,8 @@ use super::alone;
 use super::driver::Driver;
 use super::program::{Program, Stage};
 use crate::host::{
-    self, Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Watch, Writer,
-    wasi, wasi2, wasi3,
+    self, Args, Body, Code, Context, Effect, HostFunction, LogLines, Objection, Process, ReplyBytes, Streams, Waiter, Watch,
+    Writer, wasi, wasi2, wasi3,
 };
 use crate::outcome::Failure;
 
@@ -144,7 +144,7 @@ pub fn initialised(template: &Template, program: &Program, process: &Process, sh
 fn initialise(driver: &mut Driver, program: &Program) -> Result<Template, InitError> {
     let worker = WorkerThread::enter(QUANTUM)?;
     worker.arm();
-    let result = alone::run(driver, program, Some(Instant::now() + INIT_TIME_MAX));
+    let result = alone::run(driver, program, Some(Instant::now() + INIT_TIME_MAX), Waiter::default());
     drop(worker);
     if let Err(failure) = result {
         return Err(error(driver, program, failure));

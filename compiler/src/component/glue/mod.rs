@@ -17,7 +17,7 @@ use awsm_abi::types::ValType;
 pub(super) use operations::{ENTRIES_PER_OPERATION, Loaded, Operation};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
 pub(super) use streams::{Copied, End, EndParam, EndResult, Ends, Form};
-pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, ENTRIES_PER_ROOT, Root, RootKind};
+pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, ENTRIES_PER_ROOT, Returned, Root, RootKind};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;
@@ -88,8 +88,17 @@ pub(super) struct Lowered<'a> {
     pub(super) instance: u32,
     /// Address of its handle table.
     pub(super) table: u32,
+    /// How it encodes strings, as a number of [`abi::strings`].
+    pub(super) encoding: u32,
     /// Where memory for results comes from.
     pub(super) realloc: Option<Source>,
+}
+
+impl Lowered<'_> {
+    /// What the host function gets first.
+    const fn table_and_encoding(&self) -> u32 {
+        self.table | self.encoding
+    }
 }
 
 impl Glue {
@@ -190,7 +199,7 @@ impl Glue {
         let results = if function.allocates { &[ValType::I32][..] } else { &ty.results };
         let host = self.host(interface, function.name, &params, results);
         let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
-        let host_call = format!("(call {host} (i32.const {table}){arguments})");
+        let host_call = format!("(call {host} (i32.const {}){arguments})", call.table_and_encoding());
         if function.allocates {
             let place = self.place_result(instance, call.realloc.as_ref());
             let _ = writeln!(body, "(if {host_call} (then {place}))");

@@ -38,7 +38,7 @@ impl Operation {
     }
 }
 
-/// Parameters that are in memory, at the address that is the first parameter.
+/// Values that are in memory, as flat ones.
 #[derive(Debug)]
 pub(in super::super) struct Loaded {
     /// What loads them from the address in the local `$from` to the locals `$flat0`, `$flat1`, ....
@@ -46,6 +46,17 @@ pub(in super::super) struct Loaded {
     pub(in super::super) align: u32,
     /// The types of these locals.
     pub(in super::super) slots: Vec<ValType>,
+}
+
+impl Loaded {
+    /// The locals.
+    pub(super) fn locals(&self) -> String {
+        let mut locals = String::from("(local $from i32)");
+        for (index, ty) in self.slots.iter().enumerate() {
+            let _ = write!(locals, "(local $flat{index} {ty})");
+        }
+        locals
+    }
 }
 
 impl Glue {
@@ -59,19 +70,10 @@ impl Glue {
         let (mut load, mut load_locals) = (String::new(), String::new());
         let mut arguments: Vec<(ValType, String)> =
             ty.params[..given].iter().enumerate().map(|(index, ty)| (*ty, format!("(local.get {index})"))).collect();
-        if let Some(Loaded { code, align, slots }) = loaded {
-            let (trap, violation) = (self.trap(), Violation::UnalignedPointer as u32);
-            load_locals.push_str("(local $from i32)");
-            for (index, ty) in slots.iter().enumerate() {
-                let _ = write!(load_locals, "(local $flat{index} {ty})");
-            }
-            load = format!(
-                "(local.set $from (local.get 0))
-                 (if (i32.and (local.get $from) (i32.const {})) (then (call {trap} (i32.const {violation}))))
-                 {code}",
-                align - 1
-            );
-            let flat = slots.iter().enumerate().map(|(index, ty)| (*ty, format!("(local.get $flat{index})")));
+        if let Some(loaded) = loaded {
+            load_locals = loaded.locals();
+            load = format!("(local.set $from (local.get 0))\n{}", self.load(loaded));
+            let flat = loaded.slots.iter().enumerate().map(|(index, ty)| (*ty, format!("(local.get $flat{index})")));
             arguments = flat.chain(arguments.drain(1..)).collect();
         }
         let params: Vec<ValType> = std::iter::once(I32).chain(arguments.iter().map(|(ty, _)| *ty)).collect();
@@ -79,7 +81,7 @@ impl Glue {
         let host = self.host(interface, function.name, &params, &host_results);
         let result = host_results.first().copied();
         let arguments: String = arguments.iter().map(|(_, argument)| argument.as_str()).collect();
-        let mut host_call = format!("(call {host} (i32.const {table}){arguments})");
+        let mut host_call = format!("(call {host} (i32.const {}){arguments})", call.table_and_encoding());
         if result.is_some() {
             host_call = format!("(local.set $result {host_call})");
         }
@@ -130,6 +132,17 @@ impl Glue {
         let export = self.export(ty, &locals(&format!("(local $operation i32) {load_locals}")), &body);
         self.go_on(operation, result, flat, &is_done, &place, &locals(""));
         export
+    }
+
+    /// What loads values from the address in the local `$from`.
+    pub(super) fn load(&mut self, loaded: &Loaded) -> String {
+        let (trap, violation) = (self.trap(), Violation::UnalignedPointer as u32);
+        let Loaded { code, align, .. } = loaded;
+        format!(
+            "(if (i32.and (local.get $from) (i32.const {})) (then (call {trap} (i32.const {violation}))))
+             {code}",
+            align - 1
+        )
     }
 
     /// The function that goes on with an operation: whether it is over.

@@ -152,8 +152,15 @@ impl Glue {
         );
     }
 
-    /// The same of any values. `table`: address of the handle table of the instance whose memory it is.
-    pub(in super::super) fn exchange_outside(&mut self, entry: u32, instance: u32, table: u32, realloc: Option<&Source>) {
+    /// The same of any values. `table`: address of the handle table of the instance whose memory it is; `encoding`: how it encodes strings.
+    pub(in super::super) fn exchange_outside(
+        &mut self,
+        entry: u32,
+        instance: u32,
+        table: u32,
+        encoding: u32,
+        realloc: Option<&Source>,
+    ) {
         let (exchange, finish) = (self.canonical(abi::EXCHANGE), self.canonical(abi::FINISH));
         let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
         let entries = self.entries();
@@ -169,12 +176,13 @@ impl Glue {
         let state = self.link(&Source::state(MEMORY), |name| format!("(memory {name} 0)"));
         let is_read_later = format!("(i32.eqz (i32.and (i32.load {state} (local.get 0)) (i32.const 1)))");
         let (place, place_later) = (place("(i32.eqz (local.get 3))"), place(&is_read_later));
+        let table_and_encoding = table | encoding;
         let _ = writeln!(
             self.functions,
             "(func $copy (param i32 i32 i32 i32) (result i32) (local $packed i32) {PLACE_LOCALS}
                (call {reserve} (i32.const {table}))
                (local.set $packed
-                 (call {exchange} (i32.const {table}) (local.get 1) (local.get 2) (local.get 3) (local.get 0)))
+                 (call {exchange} (i32.const {table_and_encoding}) (local.get 1) (local.get 2) (local.get 3) (local.get 0)))
                {place}
                (local.get $packed))
              (func $go_on (param i32) (result i32) (local $packed i32) {PLACE_LOCALS}
@@ -231,7 +239,7 @@ impl Glue {
         for index in 0..results.len() {
             let _ = write!(arguments, " (i32.wrap_i64 (i64.shr_u (local.get $end{index}) (i64.const 32)))");
         }
-        let _ = writeln!(body, "(call {host} (i32.const {table}){arguments})");
+        let _ = writeln!(body, "(call {host} (i32.const {}){arguments})", call.table_and_encoding());
         for &EndParam { at, is_optional, .. } in params {
             let begin = self.function(&Source::state("outside begin"), &[I32], &[]);
             let begun = format!("(call {begin} (local.get {at}))");

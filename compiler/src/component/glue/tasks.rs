@@ -6,7 +6,7 @@ use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32};
 
 use super::state::ENTRIES;
-use super::{Glue, MAY_BLOCK, Signature, Source, signature};
+use super::{Glue, Loaded, MAY_BLOCK, Signature, Source, signature};
 
 /// Offset of a task's parameters in its record; `tasks.wat` describes it.
 const PARAMS: u32 = 80;
@@ -58,7 +58,7 @@ impl Adapter {
     }
 }
 
-/// What the server calls, where it is lifted as async.
+/// What the server calls as a task: where it is lifted as async, or answers requests as WASI 0.3 has it.
 #[derive(Debug)]
 pub(in super::super) struct Root {
     pub(in super::super) kind: RootKind,
@@ -73,6 +73,15 @@ pub(in super::super) struct Root {
     pub(in super::super) callback: Option<Source>,
     /// Whether something may be thrown.
     pub(in super::super) throws: bool,
+    /// What becomes of its result, where it is lifted as synchronous.
+    pub(in super::super) returned: Option<Returned>,
+}
+
+/// A result in memory, at the address that a function has returned.
+#[derive(Debug)]
+pub(in super::super) struct Returned {
+    pub(in super::super) loaded: Loaded,
+    pub(in super::super) post_return: Option<Source>,
 }
 
 /// Functions of it that are called by number: those of a task, and what ends the invocation.
@@ -83,8 +92,8 @@ pub(in super::super) const ENTRIES_PER_ROOT: u32 = 4;
 pub(in super::super) enum RootKind {
     /// A command: its result is how it ended.
     Command,
-    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response.
-    Service { table: u32 },
+    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response, whose strings are encoded so.
+    Service { table: u32, encoding: u32 },
 }
 
 /// A built-in function that the state has, and what it takes beside the instance's record.
@@ -271,11 +280,16 @@ impl Glue {
         let complete = self.function(&Source::state("task complete"), &[I32], &[]);
         let rest = self.function(&Source::state("rest"), &[], &[]);
         let unfinished = self.canonical(abi::UNFINISHED);
-        let results: &[ValType] = if root.callback.is_some() { &[I32] } else { &[] };
-        let over = if root.callback.is_some() { "" } else { "(i32.const 0)" };
-        let flags = 1 | 4 | if root.callback.is_some() { 2 } else { 0 };
+        let results: &[ValType] = if root.callback.is_some() || root.returned.is_some() { &[I32] } else { &[] };
+        let mut over = if root.callback.is_some() { String::new() } else { "(i32.const 0)".to_owned() };
+        let flags = match (&root.returned, &root.callback) {
+            (Some(_), _) => 2 | 4,
+            (None, Some(_)) => 1 | 2 | 4,
+            (None, None) => 1 | 4,
+        };
         let exit = self.canonical(abi::EXIT);
-        let (call, give_back, name, ty, status, end) = match kind {
+        let mut locals = String::new();
+        let (mut call, give_back, name, ty, status, end) = match kind {
             RootKind::Command => {
                 let callee = self.function(&root.callee, &[], results);
                 let status = format!("(i32.load offset={RESULT} (local.get $task))");
@@ -288,15 +302,22 @@ impl Glue {
                     format!("(call {exit} {status})"),
                 )
             }
-            RootKind::Service { table } => {
+            RootKind::Service { table, encoding } => {
+                let to = table | encoding;
                 let callee = self.function(&root.callee, &[I32], results);
                 let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
                 let (served, respond) = (self.canonical(abi::SERVED), self.canonical(abi::RESPOND));
                 let given = abi::response_params();
                 let arguments: String = (1..=given.len()).map(|index| format!(" (local.get {index})")).collect();
+                if let Some(returned) = &root.returned {
+                    let flat: String = (0..given.len()).map(|index| format!(" (local.get $flat{index})")).collect();
+                    let respond = format!("(call {respond} (i32.const {to}){flat})");
+                    over = self.returned(returned, &respond);
+                    locals = returned.loaded.locals();
+                }
                 (
                     format!("(call {reserve} (i32.const {table})) (call {callee} (call {served} (i32.const {table})))"),
-                    format!("{} (call {respond} (i32.const {table}){arguments})", signature(given, &[])),
+                    format!("{} (call {respond} (i32.const {to}){arguments})", signature(given, &[])),
                     "sledge_handle",
                     Signature::new(&[], &[I32]),
                     "(i32.const 0)".to_owned(),
@@ -304,6 +325,9 @@ impl Glue {
                 )
             }
         };
+        if root.returned.is_some() {
+            call = format!("(local.set $from {call})");
+        }
         let callback = match &root.callback {
             Some(callback) => self.callback(callback, root.throws),
             None => "$run".to_owned(),
@@ -313,7 +337,7 @@ impl Glue {
         let entries = self.entries();
         let _ = writeln!(
             self.functions,
-            "(func $run (param $task i32) (result i32) {call})
+            "(func $run (param $task i32) (result i32) {locals} {call})
              (func $give_back (param $task i32) {give_back})
              (func $rest
                (block $done
@@ -334,6 +358,20 @@ impl Glue {
              {end}"
         );
         self.export_as(name, &ty, "(local $task i32)", &body);
+    }
+
+    /// What follows where a function that is lifted as synchronous has returned the address of its result, in `$from`: as a task that returns it, and is over.
+    fn returned(&mut self, returned: &Returned, respond: &str) -> String {
+        let resolve = self.function(&Source::state("task resolve"), &[I32; 2], &[]);
+        let load = self.load(&returned.loaded);
+        let post_return = returned.post_return.as_ref().map(|source| self.function(source, &[I32], &[]));
+        let post_return = post_return.map_or(String::new(), |function| format!("(call {function} (local.get $from))"));
+        format!(
+            "{load} {respond}
+             (call {resolve} (local.get $task) (i32.const 2))
+             {post_return}
+             (i32.const 0)"
+        )
     }
 
     /// `task.return` of an instance: the type of the result, and the options; where they name no memory, none matters.

@@ -14,7 +14,7 @@ use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, Stati
 
 use super::super::glue::{
     Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, ENTRIES_PER_ROOT, End, EndParam,
-    EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Root, RootKind, Signature, Source,
+    EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Returned, Root, RootKind, Signature, Source,
 };
 use super::copiers::{Side, Table};
 use super::flat::{Load, flat};
@@ -51,7 +51,13 @@ pub(super) enum Outside {
     /// As their bytes, which hold no strings, lists or handles.
     Bytes(RuntimeMemoryIndex),
     /// As what they are to that instance.
-    Values { memory: RuntimeMemoryIndex, realloc: Option<RuntimeReallocIndex>, instance: RuntimeComponentInstanceIndex },
+    Values {
+        memory: RuntimeMemoryIndex,
+        realloc: Option<RuntimeReallocIndex>,
+        instance: RuntimeComponentInstanceIndex,
+        /// How strings are encoded.
+        encoding: u32,
+    },
 }
 
 /// How many functions each of them has: one that begins, and one that goes on.
@@ -123,12 +129,12 @@ fn return_options(memory: Option<u32>, encoding: u32) -> u32 {
     memory.map_or(0, |index| index + 1) << 2 | encoding
 }
 
-/// How strings are encoded, as adapters number it.
-const fn encoding(encoding: StringEncoding) -> u32 {
+/// How strings are encoded, as adapters and the host number it.
+pub(super) const fn encoding(encoding: StringEncoding) -> u32 {
     match encoding {
-        StringEncoding::Utf8 => 0,
-        StringEncoding::Utf16 => 1,
-        StringEncoding::CompactUtf16 => 2,
+        StringEncoding::Utf8 => abi::strings::UTF8,
+        StringEncoding::Utf16 => abi::strings::UTF16,
+        StringEncoding::CompactUtf16 => abi::strings::LATIN1_OR_UTF16,
     }
 }
 
@@ -188,12 +194,10 @@ impl Builder<'_> {
         let entry = self.new_entries(ENTRIES_PER_OPERATION);
         let mut loaded = None;
         if form == AsyncForm::InMemory {
-            let params = self.types[function].params;
-            let slots = flat(self.types, &InterfaceType::Tuple(params));
-            let trap = glue.trap();
-            let code = Load::all(self.types, &self.types[params].types, &slots, &trap);
-            let code = code.ok_or_else(|| unsupported(format!("`{}` with parameters of so many cases", call.function.name)))?;
-            loaded = Some(Loaded { code, align: self.types[params].abi.align32, slots });
+            let params = self.loaded(self.types[function].params, glue);
+            let params =
+                params.ok_or_else(|| unsupported(format!("`{}` with parameters of so many cases", call.function.name)))?;
+            loaded = Some(params);
         }
         let result = self.types.canonical_abi(&InterfaceType::Tuple(self.types[function].results));
         let operation = Operation {
@@ -207,24 +211,43 @@ impl Builder<'_> {
         Ok(glue.operation(call, &operation, ty))
     }
 
-    /// The last instance, where what the server calls is lifted as async.
+    /// How values are loaded that are in memory. None where that is too much.
+    fn loaded(&self, values: TypeTupleIndex, glue: &mut Glue) -> Option<Loaded> {
+        let slots = flat(self.types, &InterfaceType::Tuple(values));
+        let code = Load::all(self.types, &self.types[values].types, &slots, &glue.trap())?;
+        Some(Loaded { code, align: self.types[values].abi.align32, slots })
+    }
+
+    /// The last instance, where what the server calls is a task. `post_return`: of what is lifted as synchronous.
     pub(super) fn run_task(
         &mut self,
         function: &CoreDef,
         result_type: TypeTupleIndex,
         options: &CanonicalOptions,
         is_service: bool,
+        post_return: Option<Source>,
     ) -> Result<(), CompileError> {
         let kind = match is_service {
             false => RootKind::Command,
-            true => RootKind::Service { table: self.state.table(options.instance.as_u32()) },
+            true => RootKind::Service {
+                table: self.state.table(options.instance.as_u32()),
+                encoding: encoding(options.string_encoding),
+            },
         };
-        if is_service && (!self.is_response(result_type) || options.string_encoding != StringEncoding::Utf8) {
-            return Err(unsupported("`handle` of `wasi:http/handler` with another result, or strings that are not UTF-8,"));
+        if is_service && !self.is_response(result_type) {
+            return Err(unsupported("`handle` of `wasi:http/handler` with another result"));
         }
         // A response goes on its way while the task waits.
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.has_operations |= is_service;
+        }
+        // What a response says of an error may be a string.
+        let memory = options.memory().filter(|_| is_service).and_then(|index| self.memories.get(&index)).cloned();
+        let mut glue = Glue::new(memory.as_ref());
+        let mut returned = None;
+        if !options.async_ {
+            let loaded = self.loaded(result_type, &mut glue).ok_or_else(|| unsupported("a result of so many cases"))?;
+            returned = Some(Returned { loaded, post_return });
         }
         let root = Root {
             kind,
@@ -235,10 +258,8 @@ impl Builder<'_> {
             callee: self.source(function)?,
             callback: options.callback.and_then(|index| self.callbacks.get(&index)).cloned(),
             throws: self.throws,
+            returned,
         };
-        // What a response says of an error may be a string.
-        let memory = options.memory().filter(|_| is_service).and_then(|index| self.memories.get(&index));
-        let mut glue = Glue::new(memory);
         glue.run_root(&root);
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked).map(drop)
@@ -606,7 +627,12 @@ impl Builder<'_> {
             outside = self.outside(if is_plain {
                 Outside::Bytes(index)
             } else {
-                Outside::Values { memory: index, realloc: realloc(options), instance: options.instance }
+                Outside::Values {
+                    memory: index,
+                    realloc: realloc(options),
+                    instance: options.instance,
+                    encoding: encoding(options.string_encoding),
+                }
             });
         }
         Ok(glue.copy(&end, &Copied { size, align, form, entry, outside, is_async: options.async_ }))
@@ -731,9 +757,10 @@ impl Builder<'_> {
                 let mut glue = Glue::new(Some(memory));
                 match outside {
                     Outside::Bytes(_) => glue.copy_outside(entry),
-                    Outside::Values { realloc, instance, .. } => {
+                    Outside::Values { realloc, instance, encoding, .. } => {
                         let realloc = realloc.and_then(|index| self.reallocs.get(&index));
-                        glue.exchange_outside(entry, instance.as_u32(), self.state.table(instance.as_u32()), realloc);
+                        let instance = instance.as_u32();
+                        glue.exchange_outside(entry, instance, self.state.table(instance), encoding, realloc);
                     }
                 }
                 let (text, linked) = glue.finish();

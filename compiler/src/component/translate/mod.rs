@@ -14,8 +14,8 @@ use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
     ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, InterfaceType, LinearMemoryOptions, LoweredIndex,
     OptionsIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
-    RuntimePostReturnIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, Transcode, Translator,
-    TypeFuncIndex, TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
+    RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator, TypeFuncIndex,
+    TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
@@ -25,8 +25,8 @@ use wasmtime_environ::{
 
 use self::concurrent::AsyncForm;
 use self::copiers::{Copiers, Writing};
-use super::Composition;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
+use super::{Composition, labels, starts};
 use crate::error::CompileError;
 use crate::program::Instance;
 
@@ -66,7 +66,8 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
     let mut validator = Validator::new_with_features(features);
     let mut types = ComponentTypesBuilder::new(&validator);
     let scope = ScopeVec::new();
-    let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes);
+    let lowered = labels::in_small_letters(bytes);
+    let translated = Translator::new(&tunables, &mut validator, &mut types, &scope).translate(&lowered);
     let (translation, modules) = translated.map_err(|error| invalid(&error))?;
     let rows = types.num_resource_tables() as u32;
     let component = &translation.component;
@@ -84,6 +85,8 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
         plan: Vec::new(),
         throws: features.contains(WasmFeatures::EXCEPTIONS),
         compiled: HashMap::new(),
+        compiled_late: HashMap::new(),
+        has_start: false,
         instances: Vec::new(),
         memories: HashMap::new(),
         reallocs: HashMap::new(),
@@ -104,7 +107,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
         builder.state.concurrency = Some(builder.concurrency());
     }
     builder.build()?;
-    // What becomes code is validated as it is compiled.
+    // What becomes code as it is, is validated as it is compiled.
     let unused = modules.iter().filter(|(index, _)| !builder.compiled.contains_key(index));
     for (_, module) in unused {
         let valid = Validator::new_with_features(features).validate_all(module.wasm);
@@ -119,7 +122,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
     })
 }
 
-/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them.
+/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them; or what the server calls as a task.
 fn is_async(bytes: &[u8]) -> bool {
     let has_async = |options: &[CanonicalOption]| options.contains(&CanonicalOption::Async);
     let mut sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
@@ -131,6 +134,9 @@ fn is_async(bytes: &[u8]) -> bool {
             | CanonicalFunction::ResourceRep { .. } => false,
             _ => true,
         }),
+        Payload::ComponentExportSection(section) => {
+            section.into_iter().map_while(Result::ok).any(|export| abi::track(export.name.name) == HANDLER_ASYNC.0)
+        }
         _ => false,
     })
 }
@@ -189,6 +195,10 @@ struct Builder<'a> {
     throws: bool,
     /// Which of the modules each of the component's became.
     compiled: HashMap<StaticModuleIndex, usize>,
+    /// The same of those that became instances behind a start function and write their segments themselves ([`starts`]).
+    compiled_late: HashMap<StaticModuleIndex, usize>,
+    /// Whether one of the instances so far has a start function.
+    has_start: bool,
     instances: Vec<CoreInstance>,
     memories: HashMap<RuntimeMemoryIndex, Source>,
     reallocs: HashMap<RuntimeReallocIndex, Source>,
@@ -304,10 +314,14 @@ impl Builder<'_> {
         let tasks = self.task_adapters(index, arguments)?;
         self.note_entered(index, arguments)?;
         let translated = &self.static_modules[index];
-        let module = *self.compiled.entry(index).or_insert_with(|| {
-            self.modules.push(translated.wasm.to_vec());
-            self.modules.len() - 1
-        });
+        let module = match self.late(index)? {
+            Some(module) => module,
+            None => *self.compiled.entry(index).or_insert_with(|| {
+                self.modules.push(translated.wasm.to_vec());
+                self.modules.len() - 1
+            }),
+        };
+        self.has_start |= translated.start_func.is_some();
         let mut instance = Instance::of(module);
         let mut bound = HashMap::new();
         for ((module, name, ty), argument) in translated.module.imports().zip(arguments) {
@@ -327,6 +341,19 @@ impl Builder<'_> {
         self.plan.push(instance);
         self.instances.push(CoreInstance { place: self.plan.len() - 1, module: index, owner });
         self.task_functions(tasks)
+    }
+
+    /// Which of the program's modules it is that writes the segments of that one, where start functions have to see what was there before.
+    fn late(&mut self, index: StaticModuleIndex) -> Result<Option<usize>, CompileError> {
+        if !self.has_start || self.compiled_late.contains_key(&index) {
+            return Ok(self.compiled_late.get(&index).copied());
+        }
+        let wasm = self.static_modules[index].wasm;
+        let unreadable = |error| CompileError::Component { message: format!("a core module that cannot be read: {error}") };
+        let Some(module) = starts::with_written_segments(wasm).map_err(unreadable)? else { return Ok(None) };
+        self.modules.push(module);
+        self.compiled_late.insert(index, self.modules.len() - 1);
+        Ok(Some(self.modules.len() - 1))
     }
 
     /// The component instance whose core code something is.
@@ -490,9 +517,6 @@ impl Builder<'_> {
             let what = format!("`{function_name}`: {}", self.instead(&interface));
             return Ok(self.missing(name, &what, options, ty, glue));
         };
-        if options.string_encoding != StringEncoding::Utf8 {
-            return Err(unsupported(format!("`{function_name}` of `{name}` with strings that are not UTF-8")));
-        }
         let function_type = &self.types[lower_ty];
         let mut form = AsyncForm::Synchronous;
         let mut expected = Signature::new(function.params, function.results);
@@ -528,7 +552,8 @@ impl Builder<'_> {
         }
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
-        let lowered = Lowered { interface: &interface, function, instance, table, realloc };
+        let encoding = concurrent::encoding(options.string_encoding);
+        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc };
         if !function.ends.is_empty() {
             return self.lower_ends(&lowered, &ends, options.instance, (ty, form), glue).map(Some);
         }
@@ -607,21 +632,20 @@ impl Builder<'_> {
                 ),
             });
         };
-        if options.async_ {
-            let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
-            return self.run_task(&func, result_type, &options, matches!(entry, Entry::Service));
-        }
-        let func = func.clone();
+        let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
         let (instance, ty) = (options.instance, entry.post_return());
         let post_return = post_return.map(|function| self.post_return(&function, instance, &ty)).transpose()?;
+        let is_service = matches!(entry, Entry::Service);
+        if options.async_ || is_service {
+            return self.run_task(&func, result_type, &options, is_service, post_return);
+        }
         let table = self.state.table(instance.as_u32());
         let callee = self.source(&func)?;
         let mut glue = Glue::new(None);
         match entry {
             Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
-            Entry::Run => glue.run(&callee, post_return.as_ref()),
-            Entry::Service => return Err(unsupported("`handle` of `wasi:http/handler`, lifted as synchronous,")),
+            Entry::Run | Entry::Service => glue.run(&callee, post_return.as_ref()),
         }
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked)?;

@@ -41,6 +41,7 @@ pub(super) const TYPES: Interface = Interface {
         function("[method]request-options.set-first-byte-timeout", &[I32, I32, I64], &[I32]),
         function("[method]request-options.between-bytes-timeout", &[I32, I32], &[]),
         function("[method]request-options.set-between-bytes-timeout", &[I32, I32, I64], &[I32]),
+        allocating("[method]response-outparam.send-informational", &[I32, I32, I32, I32]),
         function("[static]response-outparam.set", &[I32, I32, I32, I32, I64, I32, I32, I32, I32], &[]),
         function("[method]incoming-response.status", &[I32], &[I32]),
         function("[method]incoming-response.headers", &[I32], &[I32]),

@@ -115,6 +115,20 @@ pub const fn response_params() -> &'static [ValType] {
 /// `drop(representation)`: an owned handle of a resource of the host was dropped.
 pub const DROP: &str = "drop";
 
+/// How a component encodes its strings: the lowest bits of the handle table's address, as host functions get it.
+pub mod strings {
+    /// These bits. The addresses of [tables](super::table) have none of them.
+    pub const MASK: u32 = 3;
+    /// UTF-8.
+    pub const UTF8: u32 = 0;
+    /// UTF-16, little-endian. A length counts units.
+    pub const UTF16: u32 = 1;
+    /// Latin-1; or UTF-16, if the length has [`UTF16_TAG`].
+    pub const LATIN1_OR_UTF16: u32 = 2;
+    /// The bit of a length of [`LATIN1_OR_UTF16`] which says that the rest counts units of UTF-16.
+    pub const UTF16_TAG: u32 = 1 << 31;
+}
+
 /// An interface that the host offers to components.
 #[derive(Debug)]
 pub struct Interface {

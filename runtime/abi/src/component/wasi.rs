@@ -160,6 +160,14 @@ pub const INTERFACES: &[Interface] = &[
         functions: &[allocating("display", &[I64, I32, I32]), function("utc-offset", &[I64, I32], &[I32])],
     },
     Interface {
+        name: "wasi:clocks/timezone@0.3",
+        functions: &[
+            allocating("iana-id", &[I32]),
+            function("utc-offset", &[I64, I32, I32], &[]),
+            allocating("to-debug-string", &[I32]),
+        ],
+    },
+    Interface {
         name: "wasi:filesystem/types@0.2",
         functions: &[
             function("[method]descriptor.read-via-stream", &[I32, I64, I32], &[]),

@@ -1,30 +1,30 @@
 //! Arguments: from what is flat, and from the component's memory, to values.
 
+use std::borrow::Cow;
+
+use awsm_abi::component::strings;
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 
 use super::handles::Handles;
+use super::strings::Encoding;
 use super::{Resource, Typed};
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Stop};
 
 /// Bytes of all that is copied of one call's arguments. Lists may name the same bytes over and over.
-const LIFTED_BYTES_MAX: usize = 64 << 20;
+pub(super) const LIFTED_BYTES_MAX: usize = 64 << 20;
 
 /// An access outside of the component's memory.
-fn outside(_: sledge_sandbox::OutOfBounds) -> Stop {
+pub(super) fn outside(_: sledge_sandbox::OutOfBounds) -> Stop {
     ComponentTrap::OutOfBounds.into()
-}
-
-/// The bytes as text.
-fn utf8(bytes: &[u8]) -> Result<&str, Stop> {
-    std::str::from_utf8(bytes).map_err(|error| ComponentTrap::Utf8 { at: error.valid_up_to() }.into())
 }
 
 /// A component's memory, from which values are copied.
 #[derive(Debug)]
 pub(in crate::host) struct Lifting<'c, 'a> {
     memory: &'c GuestMemory<'a>,
+    encoding: Encoding,
     bytes_left: usize,
 }
 
@@ -102,8 +102,11 @@ impl Lift for String {
     const ALIGN: u32 = 4;
 
     fn lift(from: &mut Lifting<'_, '_>, at: u64) -> Result<String, Stop> {
-        let (address, length) = from.list(at, 1, 1)?;
-        utf8(from.memory.slice(address, length.into()).map_err(outside)?).map(str::to_owned)
+        let (address, length) = (from.memory.read_u32(at).map_err(outside)?, from.memory.read_u32(at + 4).map_err(outside)?);
+        let text = from.encoding.decode(from.memory, address, length, from.bytes_left as u64)?;
+        let text = text.ok_or(ComponentTrap::OutOfBounds)?;
+        from.count(text.len())?;
+        Ok(text.into_owned())
     }
 }
 
@@ -155,22 +158,27 @@ impl<'a> Call<'a> {
         self.component_memory()?.slice(self.args.address(index), self.args.u32(index + 1).into()).map_err(outside)
     }
 
-    /// The string whose address and length are arguments `index` and `index + 1`. All of it is read, however long it is: where there is a limit, use
-    /// [`text_within`](Call::text_within).
-    ///
-    /// # Errors
-    /// A trap, when it does not lie in the component's memory or is not in UTF-8.
-    pub(in crate::host) fn text(&self, index: usize) -> Result<&str, Stop> {
-        utf8(self.bytes(index)?)
+    /// How the component encodes strings.
+    pub(super) fn encoding(&self) -> Result<Encoding, Stop> {
+        Encoding::of(self.args.u32(0))
     }
 
-    /// As [`text`](Call::text); none where it is longer than that; then it was not read.
+    /// The string whose address and length are arguments `index` and `index + 1`; none where it is longer than that in UTF-8.
     ///
     /// # Errors
-    /// As for `text`.
-    pub(in crate::host) fn text_within(&self, index: usize, bytes_max: u64) -> Result<Option<&str>, Stop> {
-        let bytes = self.bytes(index)?;
-        if bytes.len() as u64 > bytes_max { Ok(None) } else { utf8(bytes).map(Some) }
+    /// A trap, when it does not lie in the component's memory or is not encoded as the component's strings are.
+    pub(in crate::host) fn text_within(&self, index: usize, bytes_max: u64) -> Result<Option<Cow<'_, str>>, Stop> {
+        let (address, length) = (self.args.u32(index), self.args.u32(index + 1));
+        self.encoding()?.decode(self.component_memory()?, address, length, bytes_max)
+    }
+
+    /// The beginning of that string, as far as so many of its code units say it. The rest is not read, and what is no text is replaced.
+    ///
+    /// # Errors
+    /// A trap, when it does not lie in the component's memory.
+    pub(in crate::host) fn text_begin(&self, index: usize, units_max: usize) -> Result<Cow<'_, str>, Stop> {
+        let (address, length) = (self.args.u32(index), self.args.u32(index + 1));
+        self.encoding()?.begin(self.component_memory()?, address, length, units_max)
     }
 
     /// A copy of the list whose address and length are arguments `index` and `index + 1`.
@@ -181,7 +189,7 @@ impl<'a> Call<'a> {
         let memory = self.component_memory()?;
         let (address, length) = (self.args.u32(index), self.args.u32(index + 1));
         check(memory, address, length, T::SIZE, T::ALIGN)?;
-        let mut from = Lifting { memory, bytes_left: LIFTED_BYTES_MAX };
+        let mut from = Lifting { memory, encoding: self.encoding()?, bytes_left: LIFTED_BYTES_MAX };
         from.count(length as usize * size_of::<T>())?;
         (0..u64::from(length)).map(|element| T::lift(&mut from, u64::from(address) + element * u64::from(T::SIZE))).collect()
     }
@@ -205,7 +213,7 @@ impl<'a> Call<'a> {
 
     /// The calling component's handles.
     fn handles(&mut self) -> Result<Handles<'_, 'a>, Stop> {
-        let table = self.args.address(0);
+        let table = u64::from(self.args.u32(0) & !strings::MASK);
         let state = self.state.as_mut().ok_or(Stop::Trap(ComponentTrap::OutOfBounds))?;
         Ok(Handles::new(state, table))
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 use smallvec::{SmallVec, smallvec};
 
+use super::strings::{Encoded, Encoding};
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Flat, Stop};
 
@@ -91,6 +92,8 @@ pub(in crate::host) struct Lowering {
     pointers: Vec<(Place, usize)>,
     /// Of the blocks, as far as they are known.
     addresses: SmallVec<[u32; 4]>,
+    /// How the component encodes strings.
+    encoding: Encoding,
     /// Whether a block was asked for.
     is_asked: bool,
     /// Bytes of the blocks, and what they take beside.
@@ -102,24 +105,25 @@ impl Lowering {
     ///
     /// # Errors
     /// A trap, when it is too large.
-    pub(super) fn new<T: Lower>(value: T, address: u32) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address);
+    pub(super) fn new<T: Lower>(value: T, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
+        let mut lowering = Lowering::at(address, encoding);
         let block = lowering.block(Content::room::<T>(1)?, T::ALIGN)?;
         value.lower(&mut lowering, Place { block, at: 0 })?;
         Ok(lowering)
     }
 
     /// The same of values that stand one behind the other.
-    fn each<T: Lower>(values: Vec<T>, address: u32) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address);
+    fn each<T: Lower>(values: Vec<T>, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
+        let mut lowering = Lowering::at(address, encoding);
         let block = lowering.block(Content::room::<T>(values.len())?, T::ALIGN)?;
         lowering.put_each(block, values)?;
         Ok(lowering)
     }
 
     /// A result of which the area is at that address, and nothing else known.
-    fn at(address: u32) -> Lowering {
-        Lowering { blocks: SmallVec::new(), pointers: Vec::new(), addresses: smallvec![address], is_asked: false, bytes: 0 }
+    fn at(address: u32, encoding: Encoding) -> Lowering {
+        let (blocks, pointers, addresses) = (SmallVec::new(), Vec::new(), smallvec![address]);
+        Lowering { blocks, pointers, addresses, encoding, is_asked: false, bytes: 0 }
     }
 
     /// Bytes of the host's memory that it takes.
@@ -218,7 +222,7 @@ impl Call<'_> {
     /// # Errors
     /// A trap, when the result is too large, or cannot be where it is wanted.
     pub(in crate::host) fn lower<T: Lower>(&mut self, index: usize, value: T) -> Result<Flat, Stop> {
-        let lowering = Lowering::new(value, self.args.u32(index))?;
+        let lowering = Lowering::new(value, self.args.u32(index), self.encoding()?)?;
         self.hand_over(lowering)
     }
 
@@ -227,7 +231,7 @@ impl Call<'_> {
     /// # Errors
     /// As for [`lower`](Call::lower).
     pub(in crate::host) fn lower_each<T: Lower>(&mut self, index: usize, values: Vec<T>) -> Result<Flat, Stop> {
-        let lowering = Lowering::each(values, self.args.u32(index))?;
+        let lowering = Lowering::each(values, self.args.u32(index), self.encoding()?)?;
         self.hand_over(lowering)
     }
 
@@ -310,7 +314,8 @@ impl Lower for String {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        Bytes::from(self).lower(to, place)
+        let Encoded { bytes, align, length } = to.encoding.encode(self);
+        to.list(place, Content::Given(bytes), align, length as usize).map(|_| ())
     }
 }
 
@@ -319,7 +324,7 @@ impl Lower for &str {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        Bytes::copy_from_slice(self.as_bytes()).lower(to, place)
+        self.to_owned().lower(to, place)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use awsm_abi::component::table::{self, entry};
-use awsm_abi::component::{RESUME_DONE, Violation};
+use awsm_abi::component::{RESUME_DONE, Violation, strings};
 use awsm_abi::types::MemoryType;
 use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
@@ -11,6 +11,7 @@ use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 use super::lift::Lift;
 use super::lower::{Lowering, RESULT_BYTES_MAX};
 use super::resources::RESOURCES_MAX;
+use super::strings::Encoding;
 use super::{FUNCTIONS, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
@@ -285,12 +286,12 @@ fn an_address_where_nothing_may_be_is_a_trap_and_nothing_is_written() {
 #[test]
 fn a_result_is_bounded_whatever_it_is_made_of() {
     let large = Bytes::from(vec![0; RESULT_BYTES_MAX]);
-    assert_eq!(Lowering::new(large.clone(), 0).err(), Some(Stop::Trap(ComponentTrap::ResultTooLarge)));
+    assert_eq!(Lowering::new(large.clone(), 0, Encoding::Utf8).err(), Some(Stop::Trap(ComponentTrap::ResultTooLarge)));
     let half = large.slice(..RESULT_BYTES_MAX / 2);
-    assert!(Lowering::new(half.clone(), 0).is_ok());
-    assert!(Lowering::new(vec![half.clone(), half], 0).is_err());
+    assert!(Lowering::new(half.clone(), 0, Encoding::Utf8).is_ok());
+    assert!(Lowering::new(vec![half.clone(), half], 0, Encoding::Utf8).is_err());
     // Empty ones take something, too.
-    assert!(Lowering::new(vec![Bytes::new(); RESULT_BYTES_MAX / 32], 0).is_err());
+    assert!(Lowering::new(vec![Bytes::new(); RESULT_BYTES_MAX / 32], 0, Encoding::Utf8).is_err());
 }
 
 #[test]
@@ -304,8 +305,9 @@ fn strings_and_lists_are_taken_from_the_components_memory() {
     }
     world
         .run(Effect::Safe, &[40, 5, 50, 2, 60, 1, 61, 0x2_0000, 1], |call| {
-            assert_eq!(call.text(0), Ok("grün"));
-            assert_eq!(call.text(2), trap(ComponentTrap::Utf8 { at: 1 }));
+            assert_eq!(call.text_within(0, 5), Ok(Some("grün".into())));
+            assert_eq!(call.text_within(0, 4), Ok(None));
+            assert_eq!(call.text_within(2, 9), trap(ComponentTrap::Utf8 { at: 1 }));
             assert_eq!(call.bytes(2), Ok(&b"a\xff"[..]));
             assert_eq!(call.list::<(String, Bytes)>(4), Ok(vec![("gr".to_owned(), Bytes::from_static(b"n"))]));
             assert_eq!(call.list::<u32>(6), trap(ComponentTrap::Unaligned));
@@ -317,6 +319,38 @@ fn strings_and_lists_are_taken_from_the_components_memory() {
         .unwrap();
     let sizes = (<(u8, u64) as Lift>::SIZE, <Option<u16> as Lift>::SIZE, <Option<u64> as Lift>::SIZE);
     assert_eq!(sizes, (16, 4, 16));
+}
+
+#[test]
+fn strings_are_taken_and_given_as_the_component_encodes_them() {
+    const TAG: u32 = strings::UTF16_TAG;
+    for (encoding, text, bytes, length) in [
+        (strings::UTF16, "é🎈", &[0xe9, 0, 0x3c, 0xd8, 0x88, 0xdf][..], 3),
+        (strings::LATIN1_OR_UTF16, "é", &[0xe9], 1),
+        (strings::LATIN1_OR_UTF16, "🎈", &[0x3c, 0xd8, 0x88, 0xdf], 2 | TAG),
+    ] {
+        let mut world = world();
+        world.memory().write(40, bytes).unwrap();
+        let args = [(TABLE | encoding).into(), 40, length.into(), 80];
+        let lowered = world.run(Effect::Safe, &args, |call| {
+            assert_eq!(call.text_within(1, 6), Ok(Some(text.into())));
+            assert_eq!(call.text_within(1, 1), Ok(None), "it is longer in UTF-8");
+            call.lower(3, text)
+        });
+        assert_eq!(lowered, Ok(Flat(1)));
+        assert_eq!(world.glue("resume", 0), Ok(Flat(bytes.len() as u64 | 2 << 32)));
+        assert_eq!(world.glue("resume", 200), Ok(Flat(u64::MAX)));
+        assert_eq!((world.bytes(200, bytes.len() as u64), world.bytes(84, 4)), (bytes.to_vec(), length.to_le_bytes().to_vec()));
+    }
+    let mut world = world();
+    world.memory().write(40, &[0x61, 0, 0, 0xd8, 0x61, 0]).unwrap();
+    let args = [(TABLE | strings::UTF16).into(), 40, 3, 41, 1];
+    let read = world.run(Effect::Safe, &args, |call| {
+        assert_eq!(call.text_begin(1, 2), Ok("a\u{fffd}".into()));
+        assert_eq!(call.text_within(3, 9), trap(ComponentTrap::Unaligned));
+        call.text_within(1, 9).map(|_| Flat::NONE)
+    });
+    assert_eq!(read, trap(ComponentTrap::Utf16 { at: 2 }));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Argument 0 of a call is the handle table; a method's bucket is argument 1. What fails is an `error` of the package in the result, and ends nothing.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -127,7 +128,7 @@ pub(in crate::host) fn bucket<F: Form>(call: &mut Call<'_>) -> Result<BucketName
 }
 
 /// The key whose address and length are arguments `index` and `index + 1`.
-fn key<'c>(call: &'c Call<'_>, index: usize) -> Result<Result<&'c str, KvError>, Stop> {
+fn key<'c>(call: &'c Call<'_>, index: usize) -> Result<Result<Cow<'c, str>, KvError>, Stop> {
     let (bytes, bytes_max) = (call.args.u32(index + 1) as usize, KEY_BYTES_MAX);
     Ok(call.text_within(index, bytes_max as u64)?.ok_or(KvError::TooLarge { what: "a key", bytes, bytes_max }))
 }
@@ -206,7 +207,7 @@ pub(in crate::host) fn open<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> 
         Err(Stop::Errno(_)) => None,
         Err(stop) => return Err(stop),
     };
-    let name = name.map(|name| if name.is_empty() { DEFAULT } else { name });
+    let name = name.map(|name| if name.is_empty() { Cow::Borrowed(DEFAULT) } else { name });
     let opened = match name.and_then(|name| BucketName::new(name.as_bytes())) {
         Some(name) => Ok(call.give(Bucket::<F> { name, marks: VecDeque::new(), form: PhantomData })?),
         None => Err(Fault::NoSuchStore),
@@ -290,7 +291,7 @@ pub(in crate::host) fn increment<F: Form>(call: &mut Call<'_>) -> Result<Flat, S
 #[derive(Debug, Default)]
 pub(in crate::host) struct Page {
     /// Those that are strings.
-    pub(in crate::host) keys: Vec<Bytes>,
+    pub(in crate::host) keys: Vec<String>,
     /// Bytes of them.
     pub(in crate::host) bytes: usize,
     /// How many it has seen.
@@ -317,9 +318,9 @@ impl Listing for Page {
         self.seen += 1;
         self.last.clear();
         self.last.extend_from_slice(key);
-        if std::str::from_utf8(key).is_ok() {
+        if let Ok(text) = std::str::from_utf8(key) {
             self.bytes += key.len();
-            self.keys.push(Bytes::copy_from_slice(key));
+            self.keys.push(text.to_owned());
         }
         true
     }
@@ -331,8 +332,8 @@ pub(in crate::host) fn all<F: Form>(call: &mut Call<'_>) -> Result<Range, Stop> 
 }
 
 /// The text that stands for a key behind which to go on.
-pub(in crate::host) fn cursor(key: &[u8]) -> Bytes {
-    URL_SAFE_NO_PAD.encode(key).into()
+pub(in crate::host) fn cursor(key: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(key)
 }
 
 /// The key for which the cursor stands, an option with its case in argument `index` and its text in the two behind it.
@@ -341,7 +342,7 @@ pub(in crate::host) fn after(call: &Call<'_>, index: usize) -> Result<Result<Opt
         return Ok(Ok(None));
     }
     let text = call.text_within(index + 1, CURSOR_BYTES_MAX)?;
-    let key = text.and_then(|text| URL_SAFE_NO_PAD.decode(text).ok()).filter(|key| key.len() <= KEY_BYTES_MAX);
+    let key = text.and_then(|text| URL_SAFE_NO_PAD.decode(&*text).ok()).filter(|key| key.len() <= KEY_BYTES_MAX);
     Ok(key.map(|key| Some(key.into())).ok_or(Fault::Cursor))
 }
 

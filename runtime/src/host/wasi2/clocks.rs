@@ -15,6 +15,9 @@ const WALL: &str = "wasi:clocks/wall-clock@0.2";
 const MONOTONIC_3: &str = "wasi:clocks/monotonic-clock@0.3";
 const SYSTEM: &str = "wasi:clocks/system-clock@0.3";
 const TIMEZONE: &str = "wasi:clocks/timezone@0.2";
+const TIMEZONE_3: &str = "wasi:clocks/timezone@0.3";
+/// Every function's time is UTC.
+const UTC: &str = "UTC";
 
 /// The interfaces.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -32,6 +35,9 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(SYSTEM, "get-resolution", &[I32], &[I64], Safe, system_resolution),
     canonical(TIMEZONE, "display", &[I32, I64, I32, I32], &[I32], Safe, display),
     canonical(TIMEZONE, "utc-offset", &[I32, I64, I32], &[I32], Safe, utc_offset),
+    canonical(TIMEZONE_3, "iana-id", &[I32, I32], &[I32], Safe, iana_id),
+    canonical(TIMEZONE_3, "utc-offset", &[I32, I64, I32, I32], &[], Safe, some_utc_offset),
+    canonical(TIMEZONE_3, "to-debug-string", &[I32, I32], &[I32], Safe, to_debug_string),
 ];
 
 /// A `datetime`: seconds and nanoseconds.
@@ -100,12 +106,27 @@ fn wall_resolution(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.lower(1, datetime(clock_getres(ClockId::Realtime)))
 }
 
-/// `display(when) -> timezone-display`: every function's time is UTC.
+/// `display(when) -> timezone-display`
 fn display(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    call.lower(3, (0_i32, "UTC", false))
+    call.lower(3, (0_i32, UTC, false))
 }
 
 /// `utc-offset(when) -> s32`
 fn utc_offset(_: &mut Call<'_>) -> Result<Flat, Stop> {
     Ok(Flat::from(0_i32))
+}
+
+/// `iana-id() -> option<string>`
+fn iana_id(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.lower(1, Some(UTC))
+}
+
+/// `utc-offset(when) -> option<s64>`
+fn some_utc_offset(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.lower(3, Some(0_i64))
+}
+
+/// `to-debug-string() -> string`
+fn to_debug_string(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.lower(1, UTC)
 }

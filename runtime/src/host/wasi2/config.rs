@@ -39,7 +39,7 @@ impl Lower for Error {
 
 /// `get(key: string) -> result<option<string>, error>`
 fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let value = call.text_within(1, KEY_BYTES_MAX)?.and_then(|key| call.context.ports.env().variable(key));
+    let value = call.text_within(1, KEY_BYTES_MAX)?.and_then(|key| call.context.ports.env().variable(&key));
     call.lower(3, Ok::<_, Error>(value))
 }
 

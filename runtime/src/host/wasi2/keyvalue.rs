@@ -102,7 +102,7 @@ fn list_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let after = if call.is_some(2)? { store::marked::<Draft>(call, number)?.map(Some) } else { Ok(None) };
     let after = match after {
         Ok(after) => after,
-        Err(fault) => return answer::<Draft, (Vec<Bytes>, Option<u64>)>(call, 4, Err(fault)),
+        Err(fault) => return answer::<Draft, (Vec<String>, Option<u64>)>(call, 4, Err(fault)),
     };
     let range = Range { after, ..store::all::<Draft>(call)? };
     kv::keys(call, range, Page::default(), |call, page| {
@@ -121,7 +121,7 @@ fn list_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn list_keys_by_text(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let after = match store::after(call, 2)? {
         Ok(after) => after,
-        Err(fault) => return answer::<Draft2, (Vec<Bytes>, Option<Bytes>)>(call, 5, Err(fault)),
+        Err(fault) => return answer::<Draft2, (Vec<String>, Option<String>)>(call, 5, Err(fault)),
     };
     let range = Range { after, ..store::all::<Draft2>(call)? };
     kv::keys(call, range, Page::default(), |call, page| {

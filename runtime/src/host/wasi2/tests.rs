@@ -482,3 +482,16 @@ fn awkward_arguments_end_in_answers_or_traps() {
         }
     }
 }
+
+#[test]
+fn every_time_zone_is_utc() {
+    let mut world = world(b"");
+    let zone = "wasi:clocks/timezone@0.3";
+    world.ok(zone, "iana-id", &[RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.u32(RESULT + 8)), (vec![1], 3));
+    assert_eq!(world.bytes(ROOM.into(), 3), b"UTC");
+    world.ok(zone, "utc-offset", &[u64::MAX, 1, RESULT]);
+    assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 8)), (vec![1], vec![0; 8]));
+    world.ok(zone, "to-debug-string", &[RESULT]);
+    assert_eq!((world.u32(RESULT), world.u32(RESULT + 4)), (ROOM, 3));
+}

@@ -72,7 +72,7 @@ fn named(call: &Call<'_>) -> Result<Result<(String, Bytes), Error>, Stop> {
     if input.len() > INPUT_BYTES_MAX {
         return Ok(Err(Error::TooLarge));
     }
-    Ok(Ok((name.to_owned(), Bytes::copy_from_slice(input))))
+    Ok(Ok((name.into_owned(), Bytes::copy_from_slice(input))))
 }
 
 /// Puts a call among those to be made; its reply is for `id`, if it is wanted.

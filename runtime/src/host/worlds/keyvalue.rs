@@ -113,8 +113,8 @@ fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn list_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let range = match (store::held::<Own>(call, 2)?, store::after(call, 4)?) {
         (Ok(held), Ok(after)) => held.range(after),
-        (Err(error), _) => return answer::<Own, (Vec<Bytes>, Option<Bytes>)>(call, 7, Err(error)),
-        (_, Err(fault)) => return answer::<Own, (Vec<Bytes>, Option<Bytes>)>(call, 7, Err(fault)),
+        (Err(error), _) => return answer::<Own, (Vec<String>, Option<String>)>(call, 7, Err(error)),
+        (_, Err(fault)) => return answer::<Own, (Vec<String>, Option<String>)>(call, 7, Err(fault)),
     };
     kv::keys(call, range, Page::default(), |call, page| {
         let response = page.map(|page| {

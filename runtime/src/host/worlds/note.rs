@@ -1,5 +1,7 @@
 //! `sledge:note/notes`.
 
+use std::borrow::Cow;
+
 use awsm_abi::types::ValType::I32;
 
 use crate::component_trap::ComponentTrap;
@@ -18,10 +20,17 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] =
 /// `log(level, message: string)`: of a message that is longer than all of an invocation's may be, what fits.
 fn log(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let level = level(call.args.u32(1)).ok_or(ComponentTrap::Case)?;
-    let bytes_max = INVOCATION_BYTES_MAX as u32;
-    call.text_within(2, bytes_max.into())?;
-    let (at, bytes) = (call.args.address(2), call.args.u32(3).min(bytes_max));
-    note::write(call, level, at, bytes)?;
+    let bytes_max = INVOCATION_BYTES_MAX;
+    let decoded = match call.text_within(2, bytes_max as u64)? {
+        // It is written from where it stands.
+        Some(Cow::Borrowed(_)) => None,
+        Some(Cow::Owned(message)) => Some(message),
+        None => Some(call.text_begin(2, bytes_max)?.into_owned()),
+    };
+    match decoded {
+        None => note::write(call, level, call.args.address(2), call.args.u32(3))?,
+        Some(message) => note::say(call.context, level, message.as_bytes())?,
+    }
     Ok(Flat::NONE)
 }
 

@@ -31,7 +31,7 @@ fn place<F: Form>(call: &mut Call<'_>, descriptor: usize, path: usize, right: u6
 
 /// The string that is two arguments, as a path.
 fn path(call: &Call<'_>, index: usize) -> Result<Result<PathBuf, Errno>, Stop> {
-    Ok(call.text_within(index, PATH_BYTES_MAX)?.ok_or(Errno::NAMETOOLONG).and_then(paths::checked))
+    Ok(call.text_within(index, PATH_BYTES_MAX)?.ok_or(Errno::NAMETOOLONG).and_then(|path| paths::checked(&path)))
 }
 
 /// Two places, of which something goes from the first to the second.

@@ -3,6 +3,7 @@
 //! A request is on its way from the moment that it is handled, as one of [`fetch`](crate::host::fetch) is, and may go where those may. It is given up when what is
 //! left of it is dropped: the future, or the response and its body.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -235,7 +236,7 @@ fn method(call: &mut Call<'_>) -> Result<Flat, Stop> {
 }
 
 /// The string at argument `index`, if it is not too long.
-fn text<'c>(call: &'c Call<'_>, index: usize) -> Result<Option<&'c str>, Stop> {
+fn text<'c>(call: &'c Call<'_>, index: usize) -> Result<Option<Cow<'c, str>>, Stop> {
     call.text_within(index, TEXT_BYTES_MAX)
 }
 
@@ -256,7 +257,7 @@ fn parsed<T>(call: &Call<'_>, index: usize, parse: impl FnOnce(&str) -> Option<T
     if !call.is_some(index)? {
         return Ok(Some(None));
     }
-    Ok(text(call, index + 1)?.and_then(parse).map(Some))
+    Ok(text(call, index + 1)?.and_then(|text| parse(&text)).map(Some))
 }
 
 /// The `method` that begins at argument 2; none where it is wrong.
@@ -281,7 +282,7 @@ pub(in crate::host) fn scheme_argument(call: &Call<'_>) -> Result<Option<Option<
     Ok(match call.case(3, 3)? {
         0 => Some(Some(Scheme::HTTP)),
         1 => Some(Some(Scheme::HTTPS)),
-        _ => text(call, 4)?.and_then(|text| Scheme::try_from(text).ok()).map(Some),
+        _ => text(call, 4)?.and_then(|text| Scheme::try_from(&*text).ok()).map(Some),
     })
 }
 

@@ -1,5 +1,6 @@
 //! `fields`: headers and trailers, of WASI 0.2 and, as far as they are alike, of 0.3.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -169,13 +170,18 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 ];
 
 /// The text whose address and length are arguments 2 and 3, unless it is longer than a name.
-fn text<'c>(call: &'c Call<'_>) -> Result<Result<&'c str, Refusal>, Stop> {
+fn text<'c>(call: &'c Call<'_>) -> Result<Result<Cow<'c, str>, Refusal>, Stop> {
     Ok(call.text_within(2, NAME_BYTES_MAX)?.ok_or(Refusal::LongName))
 }
 
 /// The name there. What is no name names none.
 fn name(call: &Call<'_>) -> Result<Option<HeaderName>, Stop> {
     Ok(text(call)?.ok().and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()))
+}
+
+/// The same as the name of a field that a component may set.
+fn named(call: &Call<'_>) -> Result<Result<HeaderName, Refusal>, Stop> {
+    Ok(text(call)?.and_then(|name| settable(&name)))
 }
 
 /// A field's name that a component may set.
@@ -278,7 +284,7 @@ pub(in crate::host) fn has<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop
 
 /// `set(self, name: field-name, value: list<field-value>) -> result<_, header-error>`
 pub(in crate::host) fn set<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let (name, bytes) = (text(call)?.and_then(settable), call.list::<Bytes>(4)?);
+    let (name, bytes) = (named(call)?, call.list::<Bytes>(4)?);
     change::<V, _>(call, 6, |map| {
         let name = name?;
         check_count(bytes.len())?;
@@ -295,7 +301,7 @@ pub(in crate::host) fn set<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop
 
 /// `delete(self, name: field-name) -> result<_, header-error>`
 pub(in crate::host) fn delete<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = text(call)?.and_then(settable);
+    let name = named(call)?;
     change::<V, _>(call, 4, |map| {
         map.remove(name?);
         Ok(())
@@ -304,7 +310,7 @@ pub(in crate::host) fn delete<V: Version>(call: &mut Call<'_>) -> Result<Flat, S
 
 /// `get-and-delete(self, name: field-name) -> result<list<field-value>, header-error>`
 pub(in crate::host) fn get_and_delete<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let name = text(call)?.and_then(settable);
+    let name = named(call)?;
     change::<V, _>(call, 4, |map| {
         let name = name?;
         let values = values(map, &name);
@@ -315,7 +321,7 @@ pub(in crate::host) fn get_and_delete<V: Version>(call: &mut Call<'_>) -> Result
 
 /// `append(self, name: field-name, value: field-value) -> result<_, header-error>`
 pub(in crate::host) fn append<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let (name, value) = (text(call)?.and_then(settable), value(call.bytes(4)?));
+    let (name, value) = (named(call)?, value(call.bytes(4)?));
     change::<V, _>(call, 6, |map| {
         let (name, value) = (name?, value?);
         check(map.iter().chain([(&name, &value)]))?;
@@ -327,9 +333,8 @@ pub(in crate::host) fn append<V: Version>(call: &mut Call<'_>) -> Result<Flat, S
 /// `entries(self) -> list<tuple<field-name, field-value>>`, which is `copy-all` in WASI 0.3.
 pub(in crate::host) fn entries<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let fields = call.borrowed::<Fields<V>>(1)?;
-    let copy = Bytes::copy_from_slice;
-    let entries: Vec<_> =
-        fields.map.iter().map(|(name, value)| (copy(name.as_str().as_bytes()), copy(value.as_bytes()))).collect();
+    let entry = |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), Bytes::copy_from_slice(value.as_bytes()));
+    let entries: Vec<_> = fields.map.iter().map(entry).collect();
     call.lower(2, entries)
 }
 

@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode};
 use tracing::Level;
 
 use super::TYPES;
-use super::error::{CASES, INTERNAL_ERROR, is_of_upstream, name};
+use super::error::{CASES, ErrorCode, INTERNAL_ERROR, is_of_upstream, name};
 use super::fields::{HttpFields, memory_bytes};
 use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
 use crate::host::Effect::{External, Safe};
@@ -61,6 +61,14 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(TYPES, "[method]outgoing-response.set-status-code", &[I32, I32, I32], &[I32], Safe, set_status_code),
     canonical(TYPES, "[method]outgoing-response.headers", &[I32, I32], &[I32], Safe, headers),
     canonical(TYPES, "[method]outgoing-response.body", &[I32, I32, I32], &[], Safe, body),
+    canonical(
+        TYPES,
+        "[method]response-outparam.send-informational",
+        &[I32, I32, I32, I32, I32],
+        &[I32],
+        External,
+        send_informational,
+    ),
     canonical(TYPES, "[static]response-outparam.set", &[I32, I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], External, set),
 ];
 
@@ -108,6 +116,18 @@ fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
         None => Err(()),
     };
     call.lower(2, result)
+}
+
+/// `send-informational(self, status: u16, headers: headers) -> result<_, error-code>`: nothing is sent. The server's HTTP sends no such responses, for which
+/// the interface has an answer.
+fn send_informational(call: &mut Call<'_>) -> Result<Flat, Stop> {
+    call.borrowed::<ResponseOutparam>(1)?;
+    call.owned::<HttpFields>(3)?;
+    let code = match call.args.u32(2) {
+        100..=199 => ErrorCode::Said(INTERNAL_ERROR as u8),
+        _ => ErrorCode::HttpProtocolError,
+    };
+    call.lower(4, Err::<(), _>(code))
 }
 
 /// `set(param: response-outparam, response: result<outgoing-response, error-code>)`
@@ -229,10 +249,9 @@ pub(in crate::host) fn fail(call: &mut Call<'_>, index: usize) -> Result<(), Sto
     let case = call.case(index, CASES)?;
     let mut text = format!("wasi:http: the component answered with {}", name(case));
     if case == INTERNAL_ERROR && call.is_some(index + 1)? {
-        let message = call.text(index + 2)?;
-        let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+        let message = call.text_begin(index + 2, MESSAGE_BYTES_MAX)?;
         text.push_str(": ");
-        text.push_str(&message[..end]);
+        text.push_str(&message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)]);
     }
     call.say(Level::WARN, &text)?;
     let status = if is_of_upstream(case) { StatusCode::BAD_GATEWAY } else { StatusCode::INTERNAL_SERVER_ERROR };

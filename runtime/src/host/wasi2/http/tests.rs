@@ -400,6 +400,18 @@ fn an_error_in_place_of_a_response_is_a_status() {
     assert_eq!(wrong, Err(Stop::Trap(ComponentTrap::Case)));
 }
 
+#[test]
+fn nothing_is_sent_ahead_of_a_response_which_is_said() {
+    let (mut world, _, outparam) = serving(Method::GET, Body::default());
+    for (status, case) in [(103, 38), (200, 35), (99, 35)] {
+        let headers = fields(&mut world, &[("link", "</a>")]);
+        ask(&mut world, "[method]response-outparam.send-informational", &[outparam, status, headers, RESULT]);
+        assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1)), (vec![1], vec![case]), "{status}");
+    }
+    let (message, _) = response(&mut world, &[]);
+    set(&mut world, outparam, message);
+}
+
 /// Makes a request to that authority.
 fn outgoing(world: &mut World, authority: &str) -> u64 {
     let headers = fields(world, &[("x-a", "1")]);

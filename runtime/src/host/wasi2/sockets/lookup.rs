@@ -142,7 +142,7 @@ fn address(text: &str) -> Option<IpAddr> {
 
 /// The name that is argument `index` and the next, if it may be looked up, and that the lookup is one of the invocation's.
 pub(in crate::host) fn question(call: &mut Call<'_>, index: usize) -> Result<Result<(Question, Arc<()>), ErrorCode>, Stop> {
-    let Some(name) = call.text_within(index, NAME_BYTES_MAX)?.map(str::to_owned) else {
+    let Some(name) = call.text_within(index, NAME_BYTES_MAX)?.map(Cow::into_owned) else {
         return Ok(Err(ErrorCode::InvalidArgument));
     };
     let Some(reach) = call.context.ports.sockets()? else { return Ok(Err(ErrorCode::AccessDenied)) };
