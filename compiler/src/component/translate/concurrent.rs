@@ -16,8 +16,9 @@ use super::super::glue::{
     Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, ENTRIES_PER_ROOT, End, EndParam,
     EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Returned, Root, RootKind, Signature, Source,
 };
-use super::copiers::{Side, Table};
+use super::copiers::Side;
 use super::flat::{Load, flat};
+use super::ways::Table;
 use super::{Builder, unsupported};
 use crate::error::CompileError;
 

@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wasmtime_environ::component::dfg;
 use wasmtime_environ::component::{
-    Adapter, AdapterOptions, CanonicalAbiInfo, CanonicalOptions, Component, ComponentTypesBuilder, CoreDef, DataModel,
-    ExportItem, GlobalInitializer, InstantiateModule, InterfaceType, RuntimeComponentInstanceIndex, RuntimeMemoryIndex,
-    RuntimeReallocIndex, StringEncoding, Trampoline, TrampolineIndex, TypeFunc, TypeFuncIndex, TypeFutureTableIndex, TypeList,
-    TypeStreamTableIndex, TypeTuple,
+    Adapter, AdapterOptions, CanonicalAbiInfo, CanonicalOptions, Component, ComponentTypesBuilder, DataModel, ExportItem,
+    GlobalInitializer, InstantiateModule, InterfaceType, RuntimeComponentInstanceIndex, RuntimeMemoryIndex, RuntimeReallocIndex,
+    StringEncoding, Trampoline, TrampolineIndex, TypeFunc, TypeFuncIndex, TypeList, TypeTuple,
 };
 use wasmtime_environ::fact::{self, Import};
-use wasmtime_environ::wasmparser::{Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
+use wasmtime_environ::wasmparser::{Parser, Payload, TypeRef, Validator, WasmFeatures};
 use wasmtime_environ::{
     EntityIndex, EntityType, IndexType, Limits, Memory, MemoryIndex, ModuleEnvironment, ModuleInternedTypeIndex,
     ModuleTranslation, PrimaryMap, StaticModuleIndex, Tunables,
@@ -24,6 +23,7 @@ use wasmtime_environ::{
 
 use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
 use super::concurrent::{is_number, realloc};
+use super::ways::{Passed, Table, Ways};
 use super::{Builder, context_storage, invalid, transcoder, unsupported};
 use crate::error::CompileError;
 use crate::program::Instance;
@@ -36,23 +36,6 @@ const CALLEE: u32 = 0;
 const REALLOC_START: u32 = 1;
 /// Size of a page of memory, as a power of two.
 const PAGE_BITS: u8 = 16;
-
-/// The type of a stream or future, as one instance sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Table {
-    Stream(TypeStreamTableIndex),
-    Future(TypeFutureTableIndex),
-}
-
-impl Table {
-    /// What it carries.
-    fn payload(self, types: &ComponentTypesBuilder) -> Option<InterfaceType> {
-        match self {
-            Table::Stream(index) => types[types[index].ty].payload,
-            Table::Future(index) => types[types[index].ty].payload,
-        }
-    }
-}
 
 /// How an instance reads or writes streams or futures of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +88,22 @@ impl Side {
     }
 }
 
+/// Ends in the order of their numbers.
+#[derive(Debug, Default)]
+struct Sides {
+    list: Vec<Side>,
+    numbers: BTreeMap<Side, usize>,
+}
+
+impl Sides {
+    fn add(&mut self, side: Side) {
+        let next = self.list.len();
+        if *self.numbers.entry(side).or_insert(next) == next {
+            self.list.push(side);
+        }
+    }
+}
+
 /// What copies to a reader from some writers.
 #[derive(Debug)]
 struct Module {
@@ -146,8 +145,8 @@ enum What {
 #[derive(Debug, Default)]
 pub(super) struct Copiers {
     /// The ends that read and write what is more than numbers.
-    readers: Vec<Side>,
-    writers: Vec<Side>,
+    readers: Sides,
+    writers: Sides,
     modules: Vec<Module>,
 }
 
@@ -171,11 +170,9 @@ impl Copiers {
             let is_checked = table.payload(writing.types).is_some_and(|ty| !is_number(&ty));
             let Some(side) = Side::of(table, is_writer, &component.options[options]).filter(|_| is_checked) else { continue };
             let sides = if is_writer { &mut copiers.writers } else { &mut copiers.readers };
-            if !sides.contains(&side) {
-                sides.push(side);
-            }
+            sides.add(side);
         }
-        if copiers.readers.is_empty() || copiers.writers.is_empty() {
+        if copiers.readers.list.is_empty() || copiers.writers.list.is_empty() {
             return Ok(copiers);
         }
         let mut ways = Ways::default();
@@ -200,18 +197,21 @@ impl Copiers {
         core_type: ModuleInternedTypeIndex,
         writing: &mut Writing<'_>,
     ) -> Result<(), CompileError> {
+        let mut readers: BTreeMap<Table, Vec<usize>> = BTreeMap::new();
+        for (number, reader) in self.readers.list.iter().enumerate() {
+            readers.entry(reader.table).or_default().push(number);
+        }
         let mut known = BTreeSet::new();
         loop {
             let mut missing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-            for (number, writer) in self.writers.iter().enumerate() {
-                let reached = ways.from(writer.table);
-                for (reader_number, reader) in self.readers.iter().enumerate() {
+            for (number, writer) in self.writers.list.iter().enumerate() {
+                for &reader in ways.from(writer.table).iter().filter_map(|table| readers.get(table)).flatten() {
                     // What an instance reads that it wrote itself traps before.
-                    if !reached.contains(&reader.table) || reader.instance == writer.instance {
+                    if self.readers.list[reader].instance == writer.instance {
                         continue;
                     }
-                    if known.insert((reader_number, number)) {
-                        missing.entry(reader_number).or_default().push(number);
+                    if known.insert((reader, number)) {
+                        missing.entry(reader).or_default().push(number);
                     }
                     if known.len() > PAIRS_MAX {
                         return Err(unsupported(format!(
@@ -266,7 +266,7 @@ impl Copiers {
         core_type: ModuleInternedTypeIndex,
         writing: &mut Writing<'_>,
     ) -> Option<Adapter> {
-        let (to, from) = (&self.readers[reader], &self.writers[writer]);
+        let (to, from) = (&self.readers.list[reader], &self.writers.list[writer]);
         let realloc = dfg::CoreDef::Trampoline(TrampolineIndex::from_u32(REALLOC_START + reader as u32));
         Some(Adapter {
             lift_ty: list_function(to.table, writing.types)?,
@@ -280,13 +280,13 @@ impl Copiers {
 
     /// How many functions they have that are called by number: one for each reader.
     pub(super) fn entries(&self) -> u32 {
-        self.readers.len() as u32
+        self.readers.list.len() as u32
     }
 
     /// The number of an end: of a reader which of these functions copies to it, of a writer that by which it is known there.
     pub(super) fn number(&self, side: &Side, is_writer: bool) -> Option<u32> {
         let sides = if is_writer { &self.writers } else { &self.readers };
-        sides.iter().position(|known| known == side).map(|index| index as u32)
+        sides.numbers.get(side).map(|index| *index as u32)
     }
 }
 
@@ -374,84 +374,6 @@ fn import_names(wasm: &[u8]) -> Result<Vec<(String, String, bool)>, CompileError
     Ok(names)
 }
 
-/// What a function that an adapter imports passes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Passed {
-    Nothing,
-    Stream,
-    Future,
-}
-
-impl Passed {
-    fn of(def: &CoreDef, trampolines: &PrimaryMap<TrampolineIndex, Trampoline>) -> Passed {
-        match def {
-            CoreDef::Trampoline(index) => match trampolines[*index] {
-                Trampoline::StreamTransfer => Passed::Stream,
-                Trampoline::FutureTransfer => Passed::Future,
-                _ => Passed::Nothing,
-            },
-            _ => Passed::Nothing,
-        }
-    }
-
-    const fn of_import(import: &Import) -> Passed {
-        match import {
-            Import::StreamTransfer => Passed::Stream,
-            Import::FutureTransfer => Passed::Future,
-            _ => Passed::Nothing,
-        }
-    }
-}
-
-/// The ways that readable ends can take: for each type in an instance those in others, as which adapters pass them on.
-#[derive(Debug, Default)]
-struct Ways(BTreeMap<Table, BTreeSet<Table>>);
-
-impl Ways {
-    /// Adds those of an adapter module, by the functions that it imports. It passes both types as numbers that are known, just before the call.
-    fn add(&mut self, wasm: &[u8], functions: &[Passed]) -> Result<(), CompileError> {
-        if !functions.iter().any(|function| *function != Passed::Nothing) {
-            return Ok(());
-        }
-        let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
-        for payload in Parser::new(0).parse_all(wasm) {
-            let Payload::CodeSectionEntry(body) = payload.map_err(unknown)? else { continue };
-            let mut last = [None; 2];
-            for operator in body.get_operators_reader().map_err(unknown)? {
-                let mut number = None;
-                match operator.map_err(unknown)? {
-                    Operator::I32Const { value } => number = Some(value as u32),
-                    Operator::Call { function_index } => {
-                        let table = match functions.get(function_index as usize) {
-                            Some(Passed::Stream) => |number| Table::Stream(TypeStreamTableIndex::from_u32(number)),
-                            Some(Passed::Future) => |number| Table::Future(TypeFutureTableIndex::from_u32(number)),
-                            _ => continue,
-                        };
-                        let [Some(from), Some(to)] = last else {
-                            return Err(unsupported("an adapter of an unknown form (a bug)"));
-                        };
-                        self.0.entry(table(from)).or_default().insert(table(to));
-                    }
-                    _ => {}
-                }
-                last = [last[1], number];
-            }
-        }
-        Ok(())
-    }
-
-    /// What can be reached from a type.
-    fn from(&self, table: Table) -> BTreeSet<Table> {
-        let mut reached = BTreeSet::from([table]);
-        let mut left = vec![table];
-        while let Some(at) = left.pop() {
-            let next = self.0.get(&at).into_iter().flatten();
-            left.extend(next.filter(|table| reached.insert(**table)));
-        }
-        reached
-    }
-}
-
 impl Builder<'_> {
     /// Adds what copies values that are more than numbers.
     pub(super) fn instantiate_copiers(&mut self) -> Result<(), CompileError> {
@@ -460,7 +382,8 @@ impl Builder<'_> {
             return Ok(());
         }
         let mut glue = Glue::new(None);
-        let reallocs: Vec<_> = readers.iter().map(|reader| reader.realloc.and_then(|index| self.reallocs.get(&index))).collect();
+        let reallocs: Vec<_> =
+            readers.list.iter().map(|reader| reader.realloc.and_then(|index| self.reallocs.get(&index))).collect();
         glue.seats(&reallocs);
         let (text, linked) = glue.finish();
         let seats = self.instantiate(&text, &linked)?;

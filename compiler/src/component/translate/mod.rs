@@ -5,6 +5,7 @@ mod concurrent;
 mod copiers;
 mod description;
 mod flat;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
