@@ -9,10 +9,10 @@ use crate::upstream::SocketPolicy;
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct SocketArgs {
     /// Let a component's sockets connect and send to HOST: NAME, *.NAME, an address or a network, with a port or a range of ports
-    #[arg(long = "socket-host", value_name = "HOST:PORT[-PORT]", value_parser = host)]
+    #[arg(id = "socket_host", long = "socket-host", value_name = "HOST:PORT[-PORT]", value_parser = host)]
     hosts: Vec<String>,
     /// Let a component's sockets be reached at ADDRESS; port 0 stands for one that the system chooses
-    #[arg(long = "socket-listen", value_name = "ADDRESS:PORT[-PORT]", value_parser = place)]
+    #[arg(id = "socket_listen", long = "socket-listen", value_name = "ADDRESS:PORT[-PORT]", value_parser = place)]
     listen: Vec<String>,
 }
 

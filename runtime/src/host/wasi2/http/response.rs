@@ -212,7 +212,10 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
 
 /// Answers that there is no response, because its status is one that something has to follow.
 fn refuse_status(call: &mut Call<'_>, status: StatusCode) -> Result<(), Stop> {
-    call.say(Level::WARN, &format!("wasi:http: the component's response has status {}: a response ends with 200 to 999", status.as_u16()))?;
+    call.say(
+        Level::WARN,
+        &format!("wasi:http: the component's response has status {}: a response ends with 200 to 999", status.as_u16()),
+    )?;
     let head = ReplyHead { status: StatusCode::INTERNAL_SERVER_ERROR, headers: Fields::default(), says_type: true };
     call.context.ports.streams_mut()?.reply_head = Some(Box::new(head));
     Ok(())

@@ -336,8 +336,14 @@ fn a_length_that_was_said_is_kept() {
     assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![1], vec![28], 13));
     drop_stream(&mut world, output);
     assert!(!finish(&mut world, body, None));
-    assert_eq!((world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![28], 5));
+    assert_eq!((world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![28], 13), "what was to be written");
     assert_eq!(world.context.shortfall(), Some(Failure::ReplyIncomplete));
+    let (_, body) = response(&mut world, &[("content-length", "10")]);
+    let output = stream(&mut world, body);
+    assert_eq!(write(&mut world, output, "short"), None);
+    drop_stream(&mut world, output);
+    assert!(!finish(&mut world, body, None));
+    assert_eq!((world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![28], 5));
     // What is no length has no body.
     let headers = fields(&mut world, &[("content-length", "+1")]);
     let wrong = ask(&mut world, "[constructor]outgoing-response", &[headers]).into();
