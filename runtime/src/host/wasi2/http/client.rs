@@ -268,9 +268,9 @@ pub(in crate::host) fn method_argument(call: &Call<'_>) -> Result<Option<Method>
     })
 }
 
-/// The `option<string>` that is a path with a query and begins at argument 2; none where it is wrong.
+/// The `option<string>` that is a path with a query and begins at argument 2; none where it is wrong. An empty path is that of the root.
 pub(in crate::host) fn target_argument(call: &Call<'_>) -> Result<Option<Option<PathAndQuery>>, Stop> {
-    parsed(call, 2, |text| PathAndQuery::try_from(text).ok())
+    parsed(call, 2, |text| PathAndQuery::try_from(if text.is_empty() { "/" } else { text }).ok())
 }
 
 /// The `option<scheme>` that begins at argument 2; none where it is wrong.
@@ -287,11 +287,11 @@ pub(in crate::host) fn scheme_argument(call: &Call<'_>) -> Result<Option<Option<
 
 /// The `option<string>` that is an authority and begins at argument 2; none where it is wrong.
 pub(in crate::host) fn authority_argument(call: &Call<'_>) -> Result<Option<Option<Authority>>, Stop> {
-    parsed(call, 2, |text| Authority::try_from(text).ok())
+    parsed(call, 2, |text| Authority::try_from(text).ok().filter(has_good_port))
 }
 
 /// Whether an authority has no port, or one that is a port.
-pub(in crate::host) fn has_good_port(authority: &Authority) -> bool {
+fn has_good_port(authority: &Authority) -> bool {
     let server = authority.as_str().rsplit('@').next().unwrap_or_default();
     server.len() == authority.host().len() || authority.port_u16().is_some()
 }

@@ -13,9 +13,7 @@ use super::options::HttpOptions;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Resource, Typed, canonical, number};
 use crate::host::wasi2::http::RequestOptions;
-use crate::host::wasi2::http::client::{
-    OutgoingRequest, authority_argument, has_good_port, method_argument, scheme_argument, target_argument,
-};
+use crate::host::wasi2::http::client::{OutgoingRequest, authority_argument, method_argument, scheme_argument, target_argument};
 use crate::host::wasi2::http::fields::memory_bytes;
 use crate::host::wasi2::http::incoming::Of;
 use crate::host::wasi2::http::request::{
@@ -207,7 +205,7 @@ fn authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `set-authority(self, authority: option<string>) -> result`
 fn set_authority(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let authority = authority_argument(call)?.filter(|authority| authority.as_ref().is_none_or(has_good_port));
+    let authority = authority_argument(call)?;
     set(call, authority, |head, authority| head.authority = authority)
 }
 
