@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-components test-wasi aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-components test-wasi test-wasi-programs test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -87,9 +87,17 @@ test-components: build ## scripts of components from the folder DIR, in SPEC_MOD
 	@test -n "$(DIR)" || { echo "make test-components DIR=FOLDER; FOLDER holds the folder test of github.com/WebAssembly/component-model, tests/misc_testsuite/component-model of wasmtime, or both"; exit 1; }
 	@COMPONENT_SUITE="$(abspath $(DIR))" $(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test component-suite -- --nocapture
 
-test-wasi: build ## the official test suite of WASI preview 1, from the folder SUITE
+test-wasi: build ## the official test suite of WASI preview 1 and 0.3, from the folder SUITE; WASI_FILTER=NAME,NAME
 	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }
 	@WASI_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-suite -- --nocapture
+
+test-wasi-programs: build ## components of wasmtime's test programs, from the folder DIR; WASI_FILTER=NAME,NAME
+	@test -n "$(DIR)" || { echo "make test-wasi-programs DIR=FOLDER; FOLDER holds the files NAME.component.wasm that wasmtime's build makes of crates/test-programs"; exit 1; }
+	@WASI_PROGRAMS="$(abspath $(DIR))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-programs -- --nocapture
+
+test-conformance: build ## every function of WASI 0.2 and 0.3 here and in wasmtime, compared; BLESS=1 keeps what wasmtime prints
+	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p sledge-tests --no-default-features --features wasmtime --bin reference
+	@CONFORMANCE_REFERENCE="$(target)/release/reference" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test conformance
 
 bench: build ## everything that is measured, in less than 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
 	@$(CARGO) bench --workspace --locked $(if $(JOBS),-j $(JOBS)) $(addprefix --bench ,$(PHASES)) --no-run --quiet

@@ -73,6 +73,18 @@ impl Client {
         reply(request.send(body)?)
     }
 
+    /// A request with another method; its body is sent where there is one.
+    ///
+    /// # Errors
+    /// When there is no reply in time.
+    pub fn try_request(&self, method: &str, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<Reply, ureq::Error> {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.server));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        reply(if body.is_empty() { self.agent.run(request.body(())?) } else { self.agent.run(request.body(body)?) }?)
+    }
+
     /// POST.
     ///
     /// # Panics

@@ -74,7 +74,9 @@ impl Place {
 
     /// What is known about it, or with `follow` about what a symbolic link leads to.
     pub(in crate::host) fn metadata(&self, follow: bool) -> Result<Metadata, Errno> {
-        Ok(if follow { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) }?)
+        // A slash at the end says that it is a folder, be it by way of a link.
+        let is_folder = self.path.as_os_str().as_bytes().ends_with(b"/");
+        Ok(if follow || is_folder { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) }?)
     }
 
     /// Changes the times of access and modification.

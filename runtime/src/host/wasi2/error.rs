@@ -14,8 +14,6 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 pub(in crate::host) struct IoError {
     /// What the system, or the host in its words, said.
     pub(in crate::host) errno: Errno,
-    /// Whether a file failed.
-    pub(in crate::host) is_file: bool,
     /// What it is where a body failed.
     pub(in crate::host) http: Option<http::ErrorCode>,
     /// What it is where a connection failed.
@@ -33,8 +31,8 @@ impl Typed for IoError {
 pub(in crate::host) enum Fault {
     /// There is no more of it.
     Closed,
-    /// This failed; whether it is a file.
-    Failed(Errno, bool),
+    /// A file failed so, or a standard stream, which may be one.
+    Failed(Errno),
     /// The body of a message failed so.
     Http(http::ErrorCode),
     /// A connection failed so.
@@ -71,11 +69,11 @@ impl Call<'_> {
     /// # Errors
     /// A trap, as for [`lower`](Call::lower).
     pub(in crate::host) fn lower_streamed<T: Lower>(&mut self, index: usize, result: Result<T, Fault>) -> Result<Flat, Stop> {
-        let failed = IoError { errno: Errno::IO, is_file: false, http: None, network: None };
+        let failed = IoError { errno: Errno::IO, http: None, network: None };
         let error = match result {
             Ok(value) => return self.lower(index, Ok::<_, StreamError>(value)),
             Err(Fault::Closed) => return self.lower(index, Err::<T, _>(StreamError::Closed)),
-            Err(Fault::Failed(errno, is_file)) => IoError { errno, is_file, ..failed },
+            Err(Fault::Failed(errno)) => IoError { errno, ..failed },
             Err(Fault::Http(code)) => IoError { http: Some(code), ..failed },
             Err(Fault::Network(code)) => IoError { network: Some(code), ..failed },
         };
@@ -102,6 +100,7 @@ fn to_debug_string(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `wasi:filesystem/types filesystem-error-code(error) -> option<error-code>`
 pub(super) fn filesystem_error_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let error = call.borrowed::<IoError>(1)?;
-    let code = error.is_file.then(|| ErrorCode::from(error.errno));
+    let is_file = error.http.is_none() && error.network.is_none();
+    let code = is_file.then(|| ErrorCode::from(error.errno));
     call.lower(2, code)
 }

@@ -213,7 +213,7 @@ pub(in crate::host) fn read_then(
                     }
                     Err(errno) => {
                         *call.context.ports.resource::<InputStream>(representation)? = InputStream::Failed;
-                        Err(Fault::Failed(errno, true))
+                        Err(Fault::Failed(errno))
                     }
                 };
                 then(call, result)
@@ -242,7 +242,7 @@ fn read_input(ports: &mut Ports, length: u64, blocking: bool) -> Result<Option<R
             let mut bytes = vec![0; bytes_max.min(COPY_BYTES)];
             match input.read(&mut bytes) {
                 Ok(count) => bytes.truncate(count),
-                Err(Stop::Errno(errno)) => return Ok(Some(Err(Fault::Failed(errno, false)))),
+                Err(Stop::Errno(errno)) => return Ok(Some(Err(Fault::Failed(errno)))),
                 Err(stop) => return Err(stop),
             }
             bytes.into()
@@ -386,7 +386,7 @@ pub(in crate::host) fn write_then(
                 } else if let OutputStream::File(_, To::Offset(at)) = stream {
                     *at += count as u64;
                 }
-                then(call, result.map_err(|errno| Fault::Failed(errno, true)))
+                then(call, result.map_err(Fault::Failed))
             },
         ));
     }
@@ -400,7 +400,7 @@ pub(in crate::host) fn write_then(
             }
             Ok(count) => done += count,
             Err(Stop::Errno(Errno::PIPE)) => return then(call, Err(Fault::Closed)),
-            Err(Stop::Errno(errno)) => return then(call, Err(Fault::Failed(errno, false))),
+            Err(Stop::Errno(errno)) => return then(call, Err(Fault::Failed(errno))),
             Err(stop) => return Err(stop),
         }
     }

@@ -451,7 +451,7 @@ fn the_network_is_refused() {
     assert_eq!((world.u32(RESULT), world.bytes(RESULT + 4, 1)), (1, vec![1]));
     let [at, length] = world.string(0x200, "example.org");
     world.ok("wasi:sockets/ip-name-lookup@0.2", "resolve-addresses", &[network, at, length, RESULT]);
-    assert_eq!((world.u32(RESULT), world.bytes(RESULT + 4, 1)), (1, vec![1]));
+    assert_eq!((world.u32(RESULT), world.bytes(RESULT + 4, 1)), (1, vec![20]));
     let trap = world.invoke("wasi:sockets/tcp@0.2", "[method]tcp-socket.subscribe", &[network]);
     assert_eq!(trap, Err(Stop::Trap(ComponentTrap::Handle { handle: network as u32, violation: Violation::HandleType })),);
 }

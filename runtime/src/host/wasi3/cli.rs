@@ -31,7 +31,7 @@ enums! { ErrorCode }
 
 impl FaultCode for ErrorCode {
     fn of(fault: Fault) -> ErrorCode {
-        if matches!(fault, Fault::Closed | Fault::Failed(Errno::PIPE, _)) { ErrorCode::Pipe } else { ErrorCode::Io }
+        if matches!(fault, Fault::Closed | Fault::Failed(Errno::PIPE)) { ErrorCode::Pipe } else { ErrorCode::Io }
     }
 }
 

@@ -217,7 +217,10 @@ pub(super) struct Sink {
 impl End for Sink {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
         let (stream, outcome) = (self.stream, Arc::clone(&self.outcome));
-        write(call, stream, transfer, move |fault| outcome.end(Err(fault)))
+        write(call, stream, transfer, move |_, fault| {
+            outcome.end(Err(fault));
+            Ok(())
+        })
     }
 
     fn close(&self, call: &mut Call<'_>) -> Result<(), Stop> {
@@ -264,7 +267,7 @@ pub(super) fn write(
     call: &mut Call<'_>,
     stream: u32,
     transfer: Transfer,
-    failed: impl FnOnce(Fault) + Send + 'static,
+    failed: impl FnOnce(&mut Call<'_>, Fault) -> Result<(), Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let Transfer { address, count, writes: true } = transfer else {
         return Err(ComponentTrap::NothingToResume.into());
@@ -274,26 +277,32 @@ pub(super) fn write(
     }
     if let OutputStream::Socket(connection) = call.context.ports.resource(stream)? {
         let connection = Arc::clone(connection);
-        return send_some_then(call, stream, connection, address, count as usize, move |_, result| Ok(moved(result, failed)));
+        return send_some_then(call, stream, connection, address, count as usize, move |call, result| {
+            moved(call, result, failed)
+        });
     }
     let room = room(call, stream)?;
     if room == 0 {
         return Err(call.until_ready(&[Subject::Of(stream)], move |call| write(call, stream, transfer, failed)));
     }
     let count = room.min(count as usize);
-    write_then(call, stream, Content::Guest(address), 0, count, move |_, result| Ok(moved(result.map(|()| count), failed)))
+    write_then(call, stream, Content::Guest(address), 0, count, move |call, result| moved(call, result.map(|()| count), failed))
 }
 
 /// What the component learns of a write of so many bytes.
-fn moved(result: Result<usize, Fault>, failed: impl FnOnce(Fault)) -> Flat {
-    Flat::from(match result {
+fn moved(
+    call: &mut Call<'_>,
+    result: Result<usize, Fault>,
+    failed: impl FnOnce(&mut Call<'_>, Fault) -> Result<(), Stop>,
+) -> Result<Flat, Stop> {
+    Ok(Flat::from(match result {
         // No more than were to be written.
         Ok(count) => Moved::Values(count as u32),
         Err(fault) => {
-            failed(fault);
+            failed(call, fault)?;
             Moved::Dropped
         }
-    })
+    }))
 }
 
 impl Call<'_> {

@@ -162,8 +162,5 @@ fn opening<F: Form>(call: &mut Call<'_>) -> Result<Result<Opening, Errno>, Stop>
         base &= !(rights::FD_WRITE | rights::FD_ALLOCATE | rights::FD_FILESTAT_SET_SIZE);
     }
     let folder = descriptor::<F>(call, 1)?;
-    if flags & MUTATE_DIRECTORY != 0 && folder.base & rights::PATH_CREATE_FILE == 0 {
-        return Ok(Err(Errno::PERM));
-    }
     Ok(Opening::below(folder, follow, oflags, fdflags, base))
 }

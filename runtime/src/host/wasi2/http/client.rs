@@ -269,9 +269,9 @@ pub(in crate::host) fn method_argument(call: &Call<'_>) -> Result<Option<Method>
     })
 }
 
-/// The `option<string>` that is a path with a query and begins at argument 2; none where it is wrong.
+/// The `option<string>` that is a path with a query and begins at argument 2; none where it is wrong. An empty path is that of the root.
 pub(in crate::host) fn target_argument(call: &Call<'_>) -> Result<Option<Option<PathAndQuery>>, Stop> {
-    parsed(call, 2, |text| PathAndQuery::try_from(text).ok())
+    parsed(call, 2, |text| PathAndQuery::try_from(if text.is_empty() { "/" } else { text }).ok())
 }
 
 /// The `option<scheme>` that begins at argument 2; none where it is wrong.
@@ -288,7 +288,13 @@ pub(in crate::host) fn scheme_argument(call: &Call<'_>) -> Result<Option<Option<
 
 /// The `option<string>` that is an authority and begins at argument 2; none where it is wrong.
 pub(in crate::host) fn authority_argument(call: &Call<'_>) -> Result<Option<Option<Authority>>, Stop> {
-    parsed(call, 2, |text| Authority::try_from(text).ok())
+    parsed(call, 2, |text| Authority::try_from(text).ok().filter(has_good_port))
+}
+
+/// Whether an authority has no port, or one that is a port.
+fn has_good_port(authority: &Authority) -> bool {
+    let server = authority.as_str().rsplit('@').next().unwrap_or_default();
+    server.len() == authority.host().len() || authority.port_u16().is_some()
 }
 
 /// `set-method(self, method: method) -> result`
@@ -365,10 +371,8 @@ fn uri(request: &mut OutgoingRequest) -> Result<Uri, ErrorCode> {
         return Err(ErrorCode::HttpProtocolError);
     }
     // A name and a password would go into the header `host`, as would a port that is none.
-    let is_server = |authority: &Authority| {
-        let has_port = authority.as_str().len() > authority.host().len();
-        !authority.as_str().contains('@') && !authority.host().is_empty() && (!has_port || authority.port_u16().is_some())
-    };
+    let is_server =
+        |authority: &Authority| !authority.as_str().contains('@') && !authority.host().is_empty() && has_good_port(authority);
     let authority = request.authority.take().filter(is_server);
     let target = request.target.take().unwrap_or_else(|| PathAndQuery::from_static("/"));
     let uri = Uri::builder().scheme(scheme).authority(authority.ok_or(ErrorCode::HttpRequestUriInvalid)?);
@@ -380,8 +384,11 @@ type Head = Request<Option<Arc<Outgoing>>>;
 
 /// What is sent, and the bytes that are kept of its head.
 fn head(mut request: OutgoingRequest) -> Result<(Head, usize), ErrorCode> {
-    if [Method::CONNECT, Method::TRACE].contains(&request.method) {
-        return Err(ErrorCode::HttpRequestMethodInvalid);
+    match request.method {
+        // There are no tunnels.
+        Method::CONNECT => return Err(ErrorCode::HttpProtocolError),
+        Method::TRACE => return Err(ErrorCode::HttpRequestMethodInvalid),
+        _ => {}
     }
     let bytes = request.head_bytes();
     let uri = uri(&mut request)?;

@@ -38,6 +38,8 @@ struct State {
     /// What `content-length` says.
     length: Option<u64>,
     written: u64,
+    /// How much it would have been with a write that was refused.
+    refused: Option<u64>,
 }
 
 /// Where it is written to.
@@ -91,7 +93,7 @@ impl Outgoing {
     pub(in crate::host) fn new(is_request: bool, length: Option<u64>, message: u32) -> Arc<Outgoing> {
         let writer = Writer::held(length);
         let pipe = Arc::clone(writer.pipe());
-        let state = State { place: Place::Writer(writer), message, pipe, is_request, length, written: 0 };
+        let state = State { place: Place::Writer(writer), message, pipe, is_request, length, written: 0, refused: None };
         Arc::new(Outgoing(Mutex::new(state)))
     }
 
@@ -116,14 +118,18 @@ impl Outgoing {
         self.state().writer(look.streams).is_none_or(|writer| writer.poll_room(&context) == Poll::Ready(()))
     }
 
-    /// Whether so many bytes more are not too many for what was said.
+    /// Whether so many bytes more are not too many for what was said. Where they are, the body is none any more.
     ///
     /// # Errors
     /// When they are.
     pub(in crate::host) fn check(&self, bytes: usize) -> Result<(), ErrorCode> {
-        let state = self.state();
+        let mut state = self.state();
         let after = state.written.saturating_add(bytes as u64);
-        if state.length.is_some_and(|length| after > length) { Err(state.size_error(after)) } else { Ok(()) }
+        if state.length.is_none_or(|length| after <= length) {
+            return Ok(());
+        }
+        state.refused = Some(after);
+        Err(state.size_error(after))
     }
 
     /// Takes as much of `bytes` as there is room for.
@@ -180,9 +186,10 @@ impl Outgoing {
     /// When so much is not what was said.
     pub(in crate::host) fn end(&self, end: Result<Option<Box<Fields>>, Unfinished>) -> Result<(), ErrorCode> {
         let state = self.state();
-        let is_short = end.is_ok() && state.length.is_some_and(|length| state.written < length);
-        state.pipe.finish(if is_short { Err(Unfinished) } else { end });
-        if is_short { Err(state.size_error(state.written)) } else { Ok(()) }
+        let is_short = state.length.is_some_and(|length| state.written < length);
+        let wrong = state.refused.or(is_short.then_some(state.written)).filter(|_| end.is_ok());
+        state.pipe.finish(if wrong.is_some() { Err(Unfinished) } else { end });
+        wrong.map_or(Ok(()), |bytes| Err(state.size_error(bytes)))
     }
 
     /// The message goes nowhere: nothing is kept of it.

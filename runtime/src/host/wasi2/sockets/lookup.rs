@@ -169,6 +169,8 @@ fn resolve_addresses(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.borrowed::<Network>(1)?;
     let (question, share) = match question(call, 2)? {
         Ok(question) => question,
+        // Of names that may not be looked up nothing is known, as if the resolver had said so.
+        Err(ErrorCode::AccessDenied) => return call.lower::<Asked>(4, Err(ErrorCode::PermanentResolverFailure)),
         Err(code) => return call.lower::<Asked>(4, Err(code)),
     };
     let name = match question {

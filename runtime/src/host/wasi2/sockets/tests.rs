@@ -148,7 +148,7 @@ fn without_a_grant_there_are_no_sockets() {
     let network = world.network();
     world.memory().write(0x100, b"localhost").unwrap();
     let asked = world.result(LOOKUP, "resolve-addresses", &[network, 0x100, 9], 4);
-    assert_eq!(asked, error(ErrorCode::AccessDenied));
+    assert_eq!(asked, error(ErrorCode::PermanentResolverFailure));
 }
 
 #[test]
@@ -478,7 +478,7 @@ fn listed_names_are_looked_up_and_open_no_private_address() {
         world.result(LOOKUP, "resolve-addresses", &[network, 0x100, name.len() as u64], 4)?;
         Ok(u64::from(world.u32(RESULT + 4)))
     };
-    assert_eq!(ask(&mut world, "example.org"), error(ErrorCode::AccessDenied));
+    assert_eq!(ask(&mut world, "example.org"), error(ErrorCode::PermanentResolverFailure));
     for wrong in ["", "a..b", "a b", "http://a", "a:80", "\u{301}"] {
         assert_eq!(ask(&mut world, wrong), error(ErrorCode::InvalidArgument), "{wrong}");
     }

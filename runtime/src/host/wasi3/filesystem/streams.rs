@@ -16,7 +16,7 @@ use crate::host::{Call, Flat, Stop};
 
 impl FaultCode for Case {
     fn of(fault: Fault) -> Case {
-        Wasi3::error_code(if let Fault::Failed(errno, _) = fault { errno } else { Errno::IO })
+        Wasi3::error_code(if let Fault::Failed(errno) = fault { errno } else { Errno::IO })
     }
 }
 
@@ -65,7 +65,7 @@ fn begin<T: Resource>(
     stream: Result<T, Errno>,
     failed: T,
 ) -> Result<(u32, Arc<Outcome>), Stop> {
-    ends::begin::<Case, _>(call, future, stream.map_err(|errno| Fault::Failed(errno, true)), failed)
+    ends::begin::<Case, _>(call, future, stream.map_err(Fault::Failed), failed)
 }
 
 /// Entries of a folder, which the component reads. Their names need memory of it.
@@ -83,7 +83,7 @@ impl End for Entries {
         };
         entries_then(call, self.stream, count_max as usize, move |call, result| {
             let entries = result.unwrap_or_else(|errno| {
-                self.outcome.end(Err(Fault::Failed(errno, true)));
+                self.outcome.end(Err(Fault::Failed(errno)));
                 Vec::new()
             });
             if entries.is_empty() && count_max > 0 {

@@ -238,7 +238,8 @@ struct Contents {
 impl End for Contents {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
         let stream = self.stream;
-        write(call, stream, transfer, move |fault| self.written.outcome.end(Err(fault)))
+        // What is short of what was said, or beyond it, is no body: its message does not wait for more.
+        write(call, stream, transfer, move |call, fault| self.written.fail(call, fault))
     }
 
     fn close(&self, call: &mut Call<'_>) -> Result<(), Stop> {

@@ -92,8 +92,15 @@ fn answered_by(call: &mut Call<'_>, written: &Written, sent: Sent, answered: Ans
             end(call, written, Ok(response))
         }
         Err(failure) => {
-            call.say(Level::WARN, &format!("wasi:http: {failure}"))?;
-            end(call, written, Err(ErrorCode::from(&failure)))
+            // Where the component's own body failed, that is why.
+            let code = match written.outcome.known() {
+                Some(Err(Fault::Http(code))) => code,
+                _ => {
+                    call.say(Level::WARN, &format!("wasi:http: {failure}"))?;
+                    ErrorCode::from(&failure)
+                }
+            };
+            end(call, written, Err(code))
         }
     }
 }
