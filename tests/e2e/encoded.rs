@@ -73,13 +73,13 @@ pub(crate) fn answering(name: &str, text: &str, times: u32) -> PathBuf {
             (local.set $response (call $response (call $fields)))
             (call $body (local.get $response) (i32.const 32))
             (local.set $body (i32.load (i32.const 36)))
-            (call $set (local.get $out) (i32.const 0) (local.get $response) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0)
-              (i32.const 0) (i32.const 0))
             (call $write (local.get $body) (i32.const 32))
             (local.set $stream (i32.load (i32.const 36)))
             (call $put (local.get $stream) (i32.const 1024) (i32.const {length}) (i32.const 48))
             (call $drop (local.get $stream))
-            (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 64))))"#
+            (call $finish (local.get $body) (i32.const 0) (i32.const 0) (i32.const 64))
+            (call $set (local.get $out) (i32.const 0) (local.get $response) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0)
+              (i32.const 0) (i32.const 0))))"#
     );
     let world = "import wasi:http/types@V; export wasi:http/incoming-handler@V;";
     component(name, WASI2, world, &core, StringEncoding::UTF8)

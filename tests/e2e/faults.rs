@@ -1,6 +1,6 @@
 //! What the system may refuse while a server runs, and what is said and written where it can do harm.
 
-use crate::entry;
+use crate::{encoded, entry};
 use nix::libc;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
@@ -58,22 +58,32 @@ fn a_full_disk_costs_deployments_and_nothing_else() {
     std::fs::write(&file, config.to_string()).expect("write the configuration");
     let (disk, sledge) = (disk.display(), programs::sledge().display().to_string());
     let script = format!(
-        "mount -t tmpfs -o size=128k none {disk} && head -c 1M /dev/zero > {disk}/fill; mkdir {disk}/cache {disk}/state; \
+        "mount -t tmpfs -o size=512k none {disk} && head -c 1M /dev/zero > {disk}/fill; mkdir {disk}/cache {disk}/state; \
          exec {sledge} serve --config {}",
         file.display()
     );
     let mut command = Command::new("unshare");
     let server = Server::start_with(command.args(["--user", "--map-root-user", "--mount", "/bin/sh", "-c", &script]));
     let (admin, client) = (Admin::new(door), server.client());
-    let module = says("there is room\n");
-    let refused = admin.deploy("says", &json!({}), &module);
-    assert!(refused.status >= 400 && refused.text().contains("No space left on device"), "{} {}", refused.status, refused.text());
-    assert_eq!(client.post("/says", "").status, 404);
-    assert_eq!(client.post("/echo", "x").text(), "x");
+    let component = std::fs::read(encoded::answering("full-disk", "there is room", 1)).expect("a component");
+    let functions = [("says", says("there is room\n")), ("component", component)];
+    for (name, module) in &functions {
+        let refused = admin.deploy(name, &json!({}), module);
+        assert!(
+            refused.status >= 400 && refused.text().contains("No space left on device"),
+            "{} {}",
+            refused.status,
+            refused.text()
+        );
+        assert_eq!(client.post(&format!("/{name}"), "").status, 404);
+        assert_eq!(client.post("/echo", "x").text(), "x");
+    }
     // Room again: from outside, the disk is found through the process.
     std::fs::remove_file(format!("/proc/{}/root{disk}/fill", server.pid())).expect("make room");
-    assert_eq!(admin.deploy("says", &json!({}), &module).status, 200);
-    assert_eq!(client.post("/says", "").status, 200);
+    for (name, module) in &functions {
+        assert_eq!(admin.deploy(name, &json!({}), module).status, 200);
+        assert_eq!(client.post(&format!("/{name}"), "").status, 200);
+    }
     server.stop();
 }
 

@@ -57,6 +57,7 @@ mod shutdown;
 mod snapshot;
 mod sockets;
 mod stores;
+mod strain;
 mod streaming;
 mod telemetry;
 mod trailers;

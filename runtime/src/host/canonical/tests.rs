@@ -331,7 +331,7 @@ fn strings_are_taken_and_given_as_the_component_encodes_them() {
     ] {
         let mut world = world();
         world.memory().write(40, bytes).unwrap();
-        let args = [(TABLE | encoding).into(), 40, length.into(), 80];
+        let args: [u64; 4] = [(TABLE | encoding).into(), 40, length.into(), 80];
         let lowered = world.run(Effect::Safe, &args, |call| {
             assert_eq!(call.text_within(1, 6), Ok(Some(text.into())));
             assert_eq!(call.text_within(1, 1), Ok(None), "it is longer in UTF-8");
@@ -344,7 +344,7 @@ fn strings_are_taken_and_given_as_the_component_encodes_them() {
     }
     let mut world = world();
     world.memory().write(40, &[0x61, 0, 0, 0xd8, 0x61, 0]).unwrap();
-    let args = [(TABLE | strings::UTF16).into(), 40, 3, 41, 1];
+    let args: [u64; 5] = [(TABLE | strings::UTF16).into(), 40, 3, 41, 1];
     let read = world.run(Effect::Safe, &args, |call| {
         assert_eq!(call.text_begin(1, 2), Ok("a\u{fffd}".into()));
         assert_eq!(call.text_within(3, 9), trap(ComponentTrap::Unaligned));
