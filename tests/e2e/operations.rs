@@ -77,8 +77,13 @@ fn awakes(folder: &Path, name: &str, awake: &str) -> PathBuf {
 #[test]
 fn each_stack_is_a_guests_like_the_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    let busy = "(local $count i64) (loop $more (local.set $count (i64.add (local.get $count) (i64.const 1)))
-        (br_if $more (i64.lt_u (local.get $count) (i64.const 100_000_000_000))))";
+    // What it computes is looked at, so that the loop stays.
+    let busy = "(local $count i64) (local $hash i64)
+        (loop $more
+          (local.set $hash (i64.add (i64.rotl (local.get $hash) (i64.const 5)) (local.get $count)))
+          (local.set $count (i64.add (local.get $count) (i64.const 1)))
+          (br_if $more (i64.lt_u (local.get $count) (i64.const 100_000_000_000))))
+        (if (i64.eqz (local.get $hash)) (then unreachable))";
     let functions = [("busy", busy), ("trap", "unreachable"), ("deep", "(call $awake) (call $awake)")]
         .map(|(name, awake)| json!({ "name": name, "path": awakes(folder.path(), name, awake), "methods": ["POST"], "deadline_ms": 1_500 }));
     let small = json!({

@@ -83,7 +83,7 @@ fn run_function(sandbox: &mut Sandbox, stacks: &mut Stacks, deadline: Instant) -
                         (End::Exit(number), Trace::default())
                     }
                     (SWITCH, &[Value::I32(number)]) => {
-                        let start = sandbox.export_function(call.instance, STACK).expect("what runs on a stack");
+                        let start = |sandbox: &Sandbox| sandbox.export_function(call.instance, STACK);
                         stacks.switch(sandbox, number.cast_unsigned(), start).expect("a stack");
                         continue;
                     }

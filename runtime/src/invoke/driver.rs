@@ -330,8 +330,7 @@ impl Driver {
 
     /// Goes on on another of the guest's stacks. The next number starts one, by a call of what that instance exports for it.
     fn switch(&mut self, program: &Program, instance: InstanceId, stack: u32) -> Option<Progress> {
-        let Some(start) = self.sandbox.export_function(instance, STACK) else { return Some(self.failed(program)) };
-        match self.stacks.switch(&mut self.sandbox, stack, start) {
+        match self.stacks.switch(&mut self.sandbox, stack, |sandbox| sandbox.export_function(instance, STACK)) {
             Ok(()) => None,
             Err(CallError::NoStack) => Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::NoMemory)))),
             Err(_) => Some(self.failed(program)),

@@ -211,6 +211,8 @@
   (if (i32.eq (local.get $where) (i32.const 1))
     (then
       (call $take_from_entrance (local.get $task))
+      ;; The next at the entrance need not wait until this one is over.
+      (call $admit (i32.load offset=12 (local.get $task)))
       (call $begin (local.get $task))
       (return)))
   (if (i32.eq (local.get $where) (i32.const 2))
@@ -277,16 +279,25 @@
 
 ;; Begins, or waits to be entered. `$apart`: where it may wait in a call, it begins on a stack of its own, so that its caller goes on when it does.
 (func $try (param $task i32) (param $apart i32)
-  (if (i32.and
-        (i32.ne (i32.and (i32.load offset=40 (local.get $task)) (i32.const 4)) (i32.const 0))
-        (i32.or
-          (call $is_held_up (local.get $task))
-          (i32.ne (i32.load offset=12 (i32.load offset=12 (local.get $task))) (i32.const 0))))
+  (local $waits i32)
+  (local.set $waits (call $is_kept_out (local.get $task)))
+  (if (i32.and (local.get $waits) (local.get $apart))
+    (then
+      (call $let_holder_go_on (i32.load offset=12 (local.get $task)))
+      (local.set $waits (call $is_kept_out (local.get $task)))))
+  (if (local.get $waits)
     (then (call $wait_at_entrance (local.get $task)))
     (else
       (if (i32.and (local.get $apart) (call $may_wait (local.get $task)))
         (then (call $run_apart (local.get $task)))
         (else (call $begin (local.get $task)))))))
+
+(func $is_kept_out (param $task i32) (result i32)
+  (i32.and
+    (i32.ne (i32.and (i32.load offset=40 (local.get $task)) (i32.const 4)) (i32.const 0))
+    (i32.or
+      (call $is_held_up (local.get $task))
+      (i32.ne (i32.load offset=12 (i32.load offset=12 (local.get $task))) (i32.const 0)))))
 
 (func $begin (param $task i32)
   (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32) (local $instance i32)
@@ -298,8 +309,6 @@
   (local.set $may_block (global.get $may_block))
   (if (i32.eq (i32.and (i32.load offset=40 (local.get $task)) (i32.const 6)) (i32.const 6))
     (then (i32.store offset=8 (local.get $instance) (local.get $task))))
-  ;; The next at the entrance need not wait until this one is over.
-  (call $admit (local.get $instance))
   (i32.store offset=24 (local.get $task) (i32.const 1))
   (if (i32.load offset=44 (local.get $task)) (then (call $progress (i32.load offset=44 (local.get $task)) (i32.const 1))))
   (i32.store offset=8 (local.get $task) (local.get $call))
@@ -469,7 +478,6 @@
   (local $task i32) (local $caller i32) (local $subtask i32) (local $handle i32)
   (local.set $task (global.get $prepared))
   (local.set $caller (i32.load offset=224 (local.get $task)))
-  (call $let_holder_go_on (i32.load offset=12 (local.get $task)))
   (call $try (local.get $task) (i32.const 1))
   (if (i32.ge_u (i32.load offset=24 (local.get $task)) (i32.const 4))
     (then

@@ -12,17 +12,24 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Selects the stack with that number in a host call of the guest. The number that comes next starts one: a call of `start`, which has no parameters.
+    /// Selects the stack with that number in a host call of the guest. The number that comes next starts one: a call of what `start` finds, a function without
+    /// parameters.
     ///
     /// # Errors
-    /// When there is no such stack, or no room for another; as [`Sandbox::start`] and [`Sandbox::select`].
-    pub fn switch(&mut self, sandbox: &mut Sandbox, number: u32, start: FunctionHandle) -> Result<(), CallError> {
+    /// When there is no such stack, no room for another, or nothing to be called on it; as [`Sandbox::start`] and [`Sandbox::select`].
+    pub fn switch(
+        &mut self,
+        sandbox: &mut Sandbox,
+        number: u32,
+        start: impl FnOnce(&Sandbox) -> Option<FunctionHandle>,
+    ) -> Result<(), CallError> {
         if self.fibers.is_empty() {
             self.fibers.push(sandbox.fiber());
         }
         match self.fibers.get(number as usize) {
             Some(&fiber) => sandbox.select(fiber),
             None if number as usize == self.fibers.len() => {
+                let start = start(&*sandbox).ok_or(CallError::NoFiber)?;
                 self.fibers.push(sandbox.start(start, &[])?);
                 Ok(())
             }

@@ -308,7 +308,7 @@ fn a_guest_numbers_its_stacks_and_exits_on_any_of_them() {
     let mut pool = Pool::new();
     for exits_on in 0..3 {
         let mut sandbox = Box::new(suspended(&template, "many_host", Value::I64(3)));
-        let start = sandbox.export_function(sandbox.main_instance().unwrap(), "nothing").unwrap();
+        let start = |sandbox: &Sandbox| sandbox.export_function(sandbox.main_instance()?, "nothing");
         let mut stacks = Stacks::default();
         assert!(stacks.is_first(&sandbox));
         assert_eq!(stacks.switch(&mut sandbox, 2, start), Err(CallError::NoFiber), "1 comes next");
@@ -317,8 +317,9 @@ fn a_guest_numbers_its_stacks_and_exits_on_any_of_them() {
             stacks.switch(&mut sandbox, number, start).unwrap();
             assert!(!stacks.is_first(&sandbox));
         }
-        let with_parameters = sandbox.export_function(sandbox.main_instance().unwrap(), "add").unwrap();
+        let with_parameters = |sandbox: &Sandbox| sandbox.export_function(sandbox.main_instance()?, "add");
         assert!(matches!(stacks.switch(&mut sandbox, 3, with_parameters), Err(CallError::Types { .. })));
+        assert_eq!(stacks.switch(&mut sandbox, 3, |_| None), Err(CallError::NoFiber), "nothing to be called");
         assert_eq!(sandbox.fibers().count(), 3);
         stacks.switch(&mut sandbox, 0, start).unwrap();
         assert!(stacks.is_first(&sandbox) && sandbox.host_call().is_some());
