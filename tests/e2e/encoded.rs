@@ -25,8 +25,9 @@ pub(crate) fn component(name: &str, wasi: (&str, &str), world: &str, core: &str,
     let core = with_version(core);
     let mut module = wat::parse_str(&core).unwrap_or_else(|error| panic!("{error}\n{core}"));
     embed_component_metadata(&mut module, &resolve, world, encoding, false).expect("metadata");
-    let encoder = ComponentEncoder::default().validate(true).module(&module);
-    let component = encoder.and_then(|mut encoder| encoder.encode()).unwrap_or_else(|error| panic!("{error:?}"));
+    let mut encoder = ComponentEncoder::default();
+    let encoded = encoder.validate(true).module(&module).and_then(|encoder| encoder.encode());
+    let component = encoded.unwrap_or_else(|error| panic!("{error:?}"));
     let path = programs::folder().join(format!("{name}.wasm"));
     fs::write(&path, component).expect("write the component");
     path
