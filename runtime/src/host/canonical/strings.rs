@@ -137,7 +137,7 @@ impl Encoding {
                 Some(bytes) => Encoded { length: bytes.len() as u32, align: 2, bytes },
                 None => {
                     let bytes = wide(&text);
-                    Encoded { length: bytes.len() as u32 / 2 | strings::UTF16_TAG, align: 2, bytes }
+                    Encoded { length: (bytes.len() as u32 / 2) | strings::UTF16_TAG, align: 2, bytes }
                 }
             },
         }
