@@ -6,8 +6,8 @@
 CARGO ?= cargo
 JOBS ?=
 GROUP ?=
-# AARCH64=no leaves out what needs a compiler, libraries and an emulator for another machine.
-AARCH64 ?= yes
+# AARCH64=yes adds what needs a compiler, libraries and an emulator for another machine to `make test`.
+AARCH64 ?= no
 PREFIX ?= /usr/local
 UNITS ?= /etc/systemd/system
 
@@ -61,13 +61,13 @@ install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
 test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or h2spec in PATH
 	@TARGET=$(target) scripts/test-h2spec
 
-test: build ## what continuous integration runs, within 25 minutes
+test: build ## what continuous integration runs; AARCH64=yes for test-aarch64, too
 	@$(CARGO) test $(build_flags)
 	@for package in $(OUTSIDE); do \
 		echo "testing $$package"; \
 		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
 	done
-	@$(if $(filter no,$(AARCH64)),,$(MAKE) test-aarch64)
+	@$(if $(filter yes,$(AARCH64)),$(MAKE) test-aarch64)
 
 aarch64: ## sledge for AArch64, in target/aarch64-unknown-linux-gnu/release
 	@scripts/setup --aarch64
@@ -77,7 +77,7 @@ test-aarch64: build ## the runtime for AArch64, in an emulator; ALL=1 for the wh
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) ALL=$(ALL) scripts/aarch64 test
 
-test-all: test ## and what takes longer: all kernels at a larger size, whole drives, benchmarks once
+test-all: test test-aarch64 ## and what takes longer: AArch64 in an emulator, all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
 
 test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
