@@ -174,7 +174,7 @@ fn states() {
         socket.local_address().expect("an address")
     };
     let socket = tcp();
-    say("connect where nobody listens", connect(&socket, closed).map(drop));
+    say("connect to a closed port", connect(&socket, closed).map(drop));
     say("connect again after that", connect(&socket, closed).map(drop));
     say("local-address after that", socket.local_address().map(|_| ()));
 }

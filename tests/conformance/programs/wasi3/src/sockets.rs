@@ -113,7 +113,7 @@ async fn states() {
         socket.get_local_address().expect("an address")
     };
     let socket = tcp();
-    say("connect where nobody listens", socket.connect(closed).await);
+    say("connect to a closed port", socket.connect(closed).await);
     say("connect again after that", socket.connect(closed).await);
     say("listen after that", socket.listen().map(|_| ()));
 }
