@@ -62,7 +62,7 @@ test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or
 	@TARGET=$(target) scripts/test-h2spec
 
 test: build ## what continuous integration runs; AARCH64=yes for test-aarch64, too
-	@$(CARGO) test $(build_flags)
+	@$(CARGO) test $(build_flags) --no-fail-fast
 	@for package in $(OUTSIDE); do \
 		echo "testing $$package"; \
 		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
