@@ -128,7 +128,8 @@ static void descriptors(void) {
         int no = answers[i].file;
         ANSWERS(no, __wasi_fd_advise(fd, 0, 0, 0));
         ANSWERS(no, __wasi_fd_allocate(fd, 0, 1));
-        ANSWERS(no, __wasi_fd_datasync(fd) == __WASI_ERRNO_BADF && no == __WASI_ERRNO_ISDIR ? no : __wasi_fd_datasync(fd));
+        // A folder can be flushed as a file can.
+        ANSWERS(no == __WASI_ERRNO_ISDIR ? 0 : no, __wasi_fd_datasync(fd));
         ANSWERS(no, __wasi_fd_filestat_set_size(fd, 0));
         ANSWERS(no, __wasi_fd_pread(fd, &in, 1, 0, &used));
         ANSWERS(no, __wasi_fd_pwrite(fd, &out, 1, 0, &used));

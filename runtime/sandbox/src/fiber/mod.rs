@@ -7,7 +7,6 @@ mod others;
 mod preempt;
 pub(crate) mod record;
 pub(crate) mod stack;
-mod stacks;
 mod unwind;
 mod worker;
 
@@ -15,5 +14,4 @@ pub use backtrace::{Backtrace, Frame};
 pub use call::Callee;
 pub(crate) use call::Fiber;
 pub(crate) use others::Others;
-pub use stacks::Stacks;
 pub use worker::{WorkerThread, affinity};

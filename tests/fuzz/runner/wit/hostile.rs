@@ -21,8 +21,8 @@ pub(super) struct Hostile {
     pub(super) ends: Vec<End>,
 }
 
-/// Adapters have no word of their own for a pointer that leads out of the memory.
-const BEYOND: End = End::Violation(Violation::Adapter);
+/// A pointer that leads out of the memory.
+const BEYOND: End = End::Violation(Violation::PointerOutOfBounds);
 
 /// What a realloc does in place of its work.
 #[derive(Clone, Copy, Debug)]
