@@ -115,7 +115,7 @@ fn every_form(config: &Value) {
             ("draft2 default cas s - one", "None swapped"),
             ("draft2 default cas s two three", r#"Some("one") failed Some("two") true"#),
             ("draft2 default get s", r#"Ok(Some("three"))"#),
-            ("draft - set rep:1025:k x", r#"Err(Error::Other("a key of 1025 bytes, of which there may be 1024"))"#),
+            ("draft - set rep:1025:k x", r#"Err(Error::Other("a key of more than 1024 bytes"))"#),
             (
                 "spin default set k rep:1048577:v",
                 r#"Err(Error::Other("a value of 1048577 bytes, of which there may be 1048576"))"#,
@@ -139,6 +139,27 @@ fn every_form(config: &Value) {
             ("spin most list", r#"Err(Error::Other("more keys than one list holds"))"#),
         ],
     );
+    server.stop();
+}
+
+/// Such keys fill pages of a list of which nothing is left for the component.
+#[test]
+fn keys_that_are_not_utf8_are_passed_over_however_many_there_are() {
+    let keys = entry_with("keys", "binary-keys.wat", &json!({ "deadline_ms": 20_000 }));
+    let spin = json!({ "name": "spin", "path": components::built("spin"), "deadline_ms": 20_000 });
+    let server = server(&json!({ "kv": "memory" }), &json!({}), &[keys, spin]);
+    assert_eq!(server.client().post("/keys", "").status, 200);
+    check(
+        &server,
+        &[
+            ("spin bin list", "Ok((0, None, None))"),
+            ("draft bin list", "0 3 None None"),
+            ("spin bin set z last", "Ok(())"),
+            ("spin bin list", r#"Ok((1, Some("z"), Some("z")))"#),
+        ],
+    );
+    let listed = server.client().post("/spin", "bin list 10").text();
+    assert_eq!(listed.trim_end(), r#"1 Some("z") Some("z") Ok(())"#);
     server.stop();
 }
 

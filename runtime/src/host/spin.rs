@@ -111,7 +111,12 @@ fn more_keys(call: &mut Call<'_>, range: Range, mut all: Vec<String>, bytes: usi
             Some(_) if all.len() >= KEYS_MAX || bytes >= KEYS_BYTES_MAX => {
                 answer::<Spin, Vec<String>>(call, 2, Err(Fault::ManyKeys))
             }
-            Some(after) => more_keys(call, Range { after: Some(after), ..range }, all, bytes),
+            // Not from here: a bucket may have any number of keys that are not UTF-8, of which none is kept. However many there are, the stack stays as it
+            // is, and the deadline ends it.
+            Some(after) => {
+                let range = Range { after: Some(after), ..range };
+                Err(call.wait(std::future::ready(()), move |call, ()| more_keys(call, range, all, bytes)))
+            }
             None => answer::<Spin, _>(call, 2, Ok::<_, Fault>(all)),
         }
     })

@@ -109,7 +109,9 @@ impl End for Keys {
                     let listing = call.context.ports.resource::<Listing>(self.listing)?;
                     (listing.is_last, listing.rest.after) = (page.next().is_none(), page.next().map(Box::from));
                     (listing.keys, listing.bytes) = (page.keys.into(), page.bytes);
-                    self.transfer(call, transfer)
+                    // Not from here: there may be any number of pages without a key that is UTF-8. However many there are, the stack stays as it is, and
+                    // the deadline ends it.
+                    Err(call.wait(std::future::ready(()), move |call, ()| self.transfer(call, transfer)))
                 }
                 Err(error) => {
                     self.end(Err(error.into()));

@@ -104,6 +104,14 @@ pub enum KvError {
         /// How large it may be.
         bytes_max: usize,
     },
+    /// A component's string is longer than it may be. Its length is not said: components count it in units of their encoding.
+    #[error("{what} of more than {bytes_max} bytes")]
+    TooLong {
+        /// What.
+        what: &'static str,
+        /// How long it may be, in UTF-8.
+        bytes_max: usize,
+    },
     /// More keys are named than may be.
     #[error("{keys} keys together, of which there may be {keys_max}")]
     TooMany {

@@ -129,8 +129,8 @@ pub(in crate::host) fn bucket<F: Form>(call: &mut Call<'_>) -> Result<BucketName
 
 /// The key whose address and length are arguments `index` and `index + 1`.
 fn key<'c>(call: &'c Call<'_>, index: usize) -> Result<Result<Cow<'c, str>, KvError>, Stop> {
-    let (bytes, bytes_max) = (call.args.u32(index + 1) as usize, KEY_BYTES_MAX);
-    Ok(call.text_within(index, bytes_max as u64)?.ok_or(KvError::TooLarge { what: "a key", bytes, bytes_max }))
+    let bytes_max = KEY_BYTES_MAX;
+    Ok(call.text_within(index, bytes_max as u64)?.ok_or(KvError::TooLong { what: "a key", bytes_max }))
 }
 
 /// The same, beside the bucket that is argument 1.

@@ -42,7 +42,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 impl From<KvError> for Stop {
     fn from(error: KvError) -> Stop {
         Stop::Errno(match error {
-            KvError::TooLarge { .. } | KvError::TooMany { .. } => Errno::TOOBIG,
+            KvError::TooLarge { .. } | KvError::TooLong { .. } | KvError::TooMany { .. } => Errno::TOOBIG,
             KvError::Full { .. } => Errno::DQUOT,
             KvError::NotANumber => Errno::INVAL,
             KvError::Overflow => Errno::OVERFLOW,

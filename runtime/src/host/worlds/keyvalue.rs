@@ -38,7 +38,7 @@ impl Lower for Error {
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
         let case = match &self.0 {
             Fault::NoSuchStore => 0,
-            Fault::Store(KvError::TooLarge { .. } | KvError::TooMany { .. }) => 1,
+            Fault::Store(KvError::TooLarge { .. } | KvError::TooLong { .. } | KvError::TooMany { .. }) => 1,
             Fault::Store(KvError::Full { .. }) => 2,
             Fault::Store(KvError::NotANumber) => 3,
             Fault::Store(KvError::Overflow) => 4,
