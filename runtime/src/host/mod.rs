@@ -161,6 +161,12 @@ impl Args {
         self.slots[index] as u32
     }
 
+    /// A component's `u16`. What is above its bits does not count (CanonicalABI.md, `lift_flat_unsigned`).
+    #[must_use]
+    pub const fn u16(&self, index: usize) -> u16 {
+        self.slots[index] as u16
+    }
+
     /// An `i64`, read as unsigned.
     #[must_use]
     pub const fn u64(&self, index: usize) -> u64 {

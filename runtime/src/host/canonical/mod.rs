@@ -3,7 +3,7 @@
 //! ```text
 //!   wrapper --(table, flat arguments, address of the result)--> HostFunction, Code::Canonical
 //!     Call::borrowed, ::owned     handle -> table in the state's memory -> representation -> Resources     (handles, resources)
-//!     Call::text, ::bytes, ::list addresses in the component's memory -> values                            (lift, strings)
+//!     Call::text_within, ::bytes, ::list   addresses in the component's memory -> values                   (lift, strings)
 //!     Call::lower                 value -> bytes and blocks -> written at once, or by `resume`              (lower, glue)
 //!     Call::until_ready           pollables -> Call::wait                                                  (readiness)
 //!     Call::wait                  suspends the guest, or becomes an operation                              (operations)

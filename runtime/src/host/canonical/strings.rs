@@ -20,7 +20,7 @@ pub(in crate::host) enum Encoding {
     Latin1OrUtf16,
 }
 
-/// Where a string is, and what its bytes are.
+/// What the units of a string are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Units {
     Utf8,
@@ -74,7 +74,8 @@ impl Encoding {
         Ok((units, memory.slice(address.into(), bytes).map_err(outside)?))
     }
 
-    /// A string. None where it is longer than that in UTF-8; then it was not read, or no further.
+    /// A string. None where it is longer than `bytes_max` in UTF-8. What is made is never longer: a string of Latin-1 is counted first, one of UTF-16 is read
+    /// as far as it fits. Otherwise a component could have the worker make several times what it is allowed.
     ///
     /// # Errors
     /// A trap, when it does not lie in the memory, is not encoded so, or is too large to be copied.
@@ -95,8 +96,19 @@ impl Encoding {
             Units::Utf8 => Cow::Borrowed(utf8(bytes)?),
             Units::Latin1 if bytes.is_ascii() => Cow::Borrowed(utf8(bytes)?),
             _ if bytes.len() > LIFTED_BYTES_MAX => return Err(ComponentTrap::OutOfBounds.into()),
-            Units::Latin1 => Cow::Owned(bytes.iter().copied().map(char::from).collect()),
-            Units::Utf16 => Cow::Owned(utf16(bytes)?),
+            Units::Latin1 => {
+                let length = bytes.len() + bytes.iter().filter(|byte| !byte.is_ascii()).count();
+                if length as u64 > bytes_max {
+                    return Ok(None);
+                }
+                let mut text = String::with_capacity(length);
+                text.extend(bytes.iter().copied().map(char::from));
+                Cow::Owned(text)
+            }
+            Units::Utf16 => match utf16(bytes, bytes_max)? {
+                Some(text) => Cow::Owned(text),
+                None => return Ok(None),
+            },
         };
         Ok((text.len() as u64 <= bytes_max).then_some(text))
     }
@@ -153,13 +165,17 @@ fn pairs(bytes: &[u8]) -> impl Iterator<Item = u16> {
     bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
 }
 
-fn utf16(bytes: &[u8]) -> Result<String, Stop> {
-    let mut text = String::new();
+/// The pairs of bytes as text, if that is not longer than `bytes_max`.
+fn utf16(bytes: &[u8], bytes_max: u64) -> Result<Option<String>, Stop> {
+    let mut text = String::with_capacity(bytes.len() / 2);
     let mut at = 0;
     for decoded in char::decode_utf16(pairs(bytes)) {
         let character = decoded.map_err(|_| ComponentTrap::Utf16 { at })?;
+        if (text.len() + character.len_utf8()) as u64 > bytes_max {
+            return Ok(None);
+        }
         at += 2 * character.len_utf16();
         text.push(character);
     }
-    Ok(text)
+    Ok(Some(text))
 }

@@ -362,6 +362,48 @@ fn a_list_that_names_the_same_bytes_over_and_over_is_not_copied_without_end() {
     }
     let lifted = world.run(Effect::Safe, &[0, 0x4000], |call| call.list::<Bytes>(0).map(|_| Flat::NONE));
     assert_eq!(lifted, trap(ComponentTrap::OutOfBounds));
+    for (encoding, length) in [(strings::UTF8, 0x2_0000), (strings::UTF16, 0x1_0000), (strings::LATIN1_OR_UTF16, 0x2_0000)] {
+        for index in 0..0x4000 {
+            world.memory().write_u32(8 * index + 4, length).unwrap();
+        }
+        let one = world.run(Effect::Safe, &[(TABLE | encoding).into(), 0, 1], |call| {
+            assert_eq!(call.list::<String>(1).map(|list| list.len()), Ok(1));
+            Ok(Flat::NONE)
+        });
+        assert_eq!(one, Ok(Flat::NONE), "the memory has it");
+        let args = [(TABLE | encoding).into(), 0, 0x4000];
+        let lifted = world.run(Effect::Safe, &args, |call| call.list::<String>(1).map(|_| Flat::NONE));
+        assert_eq!(lifted, trap(ComponentTrap::OutOfBounds), "{encoding}");
+    }
+}
+
+/// What a component's string becomes is counted before it is made: each of its units may be three bytes of UTF-8.
+#[test]
+fn a_string_that_is_longer_than_it_may_be_is_not_made() {
+    for (encoding, unit, length) in [(strings::UTF16, &[0xac_u8, 0x20][..], 3_u64), (strings::LATIN1_OR_UTF16, &[0xe9], 2)] {
+        let mut world = world();
+        world.memory().write(40, &unit.repeat(1000)).unwrap();
+        let args: [u64; 3] = [(TABLE | encoding).into(), 40, 1000];
+        let read = world.run(Effect::Safe, &args, |call| {
+            assert_eq!(
+                call.text_within(1, 1000 * length).map(|text| text.map(|text| text.len())),
+                Ok(Some(1000 * length as usize))
+            );
+            assert_eq!(call.text_within(1, 1000 * length - 1), Ok(None));
+            Ok(Flat::NONE)
+        });
+        assert_eq!(read, Ok(Flat::NONE));
+    }
+    // Nor is it read any further: what is wrong there is not seen.
+    let mut world = world();
+    world.memory().write(40, &[0xac, 0x20, 0xac, 0x20, 0, 0xd8]).unwrap();
+    let args: [u64; 3] = [(TABLE | strings::UTF16).into(), 40, 3];
+    let read = world.run(Effect::Safe, &args, |call| {
+        assert_eq!(call.text_within(1, 4), Ok(None));
+        assert_eq!(call.text_within(1, 6), trap(ComponentTrap::Utf16 { at: 4 }));
+        Ok(Flat::NONE)
+    });
+    assert_eq!(read, Ok(Flat::NONE));
 }
 
 #[test]

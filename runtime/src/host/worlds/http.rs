@@ -113,8 +113,8 @@ fn trailer(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `status(code: u16) -> result<_, error>`
 fn status(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let code = call.args.u32(1);
-    let result = answered(http::set_status(call, code))?;
+    let code = call.args.u16(1);
+    let result = answered(http::set_status(call, code.into()))?;
     call.lower(2, result)
 }
 

@@ -86,8 +86,8 @@ fn status_code(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// The `status-code` that is argument 2, if it is one of three digits and not above `code_max`.
 pub(in crate::host) fn status_argument(call: &Call<'_>, code_max: u16) -> Option<StatusCode> {
-    let code = u16::try_from(call.args.u32(2)).ok().filter(|code| *code <= code_max);
-    code.and_then(|code| StatusCode::from_u16(code).ok())
+    let code = call.args.u16(2);
+    StatusCode::from_u16(code).ok().filter(|_| code <= code_max)
 }
 
 /// `set-status-code(self, status-code: status-code) -> result`
@@ -123,7 +123,7 @@ fn body(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn send_informational(call: &mut Call<'_>) -> Result<Flat, Stop> {
     call.borrowed::<ResponseOutparam>(1)?;
     call.owned::<HttpFields>(3)?;
-    let code = match call.args.u32(2) {
+    let code = match call.args.u16(2) {
         100..=199 => ErrorCode::Said(INTERNAL_ERROR as u8),
         _ => ErrorCode::HttpProtocolError,
     };
