@@ -82,6 +82,15 @@ static void symbolic(void) {
     ANSWERS(__WASI_ERRNO_INVAL, __wasi_path_readlink(WRITE, "one", target, sizeof target, &used));
     CHECK(stat_of("link", 0).filetype == __WASI_FILETYPE_SYMBOLIC_LINK);
     CHECK(stat_of("link", __WASI_LOOKUPFLAGS_SYMLINK_FOLLOW).ino == stat_of("one", 0).ino);
+    // What ends with a slash, or with a dot behind one, is a folder, be it by way of a link.
+    __wasi_filestat_t stat;
+    SUCCEEDS(__wasi_path_symlink("dir", WRITE, "link-to-dir"));
+    CHECK(stat_of("link-to-dir", 0).filetype == __WASI_FILETYPE_SYMBOLIC_LINK);
+    CHECK(stat_of("link-to-dir/", 0).filetype == __WASI_FILETYPE_DIRECTORY);
+    CHECK(stat_of("link-to-dir/.", 0).filetype == __WASI_FILETYPE_DIRECTORY);
+    ANSWERS(__WASI_ERRNO_NOTDIR, __wasi_path_filestat_get(WRITE, 0, "one/", &stat));
+    ANSWERS(__WASI_ERRNO_NOTDIR, __wasi_path_filestat_get(WRITE, 0, "one/.", &stat));
+    SUCCEEDS(__wasi_path_unlink_file(WRITE, "link-to-dir"));
     ANSWERS(__WASI_ERRNO_LOOP, __wasi_path_open(WRITE, 0, "link", 0, __WASI_RIGHTS_FD_READ, 0, 0, &fd));
     SUCCEEDS(__wasi_path_open(WRITE, __WASI_LOOKUPFLAGS_SYMLINK_FOLLOW, "link", 0, __WASI_RIGHTS_FD_READ, 0, 0, &fd));
     SUCCEEDS(__wasi_fd_close(fd));
@@ -95,7 +104,6 @@ static void symbolic(void) {
     // One that names itself, and one that names nothing.
     SUCCEEDS(__wasi_path_symlink("loop", WRITE, "loop"));
     ANSWERS(__WASI_ERRNO_LOOP, __wasi_path_open(WRITE, 1, "loop", 0, __WASI_RIGHTS_FD_READ, 0, 0, &fd));
-    __wasi_filestat_t stat;
     ANSWERS(__WASI_ERRNO_LOOP, __wasi_path_filestat_get(WRITE, 1, "loop/x", &stat));
     SUCCEEDS(__wasi_path_symlink("none", WRITE, "dangling"));
     ANSWERS(__WASI_ERRNO_NOENT, __wasi_path_open(WRITE, 1, "dangling", 0, __WASI_RIGHTS_FD_READ, 0, 0, &fd));

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
@@ -74,9 +74,11 @@ impl Place {
 
     /// What is known about it, or with `follow` about what a symbolic link leads to.
     pub(in crate::host) fn metadata(&self, follow: bool) -> Result<Metadata, Errno> {
-        // A slash at the end says that it is a folder, be it by way of a link.
-        let is_folder = self.path.as_os_str().as_bytes().ends_with(b"/");
-        Ok(if follow || is_folder { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) }?)
+        // A slash at the end says that it is a folder, be it by way of a link; so does `.` behind one, which cap-std drops together with the slash.
+        let bytes = self.path.as_os_str().as_bytes();
+        let path = Path::new(OsStr::from_bytes(if bytes.ends_with(b"/.") { &bytes[..bytes.len() - 1] } else { bytes }));
+        let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
+        Ok(if follow || is_folder { self.dir.metadata(path) } else { self.dir.symlink_metadata(path) }?)
     }
 
     /// Changes the times of access and modification.

@@ -118,18 +118,19 @@ impl Outgoing {
         self.state().writer(look.streams).is_none_or(|writer| writer.poll_room(&context) == Poll::Ready(()))
     }
 
-    /// Whether so many bytes more are not too many for what was said. Where they are, the body is none any more.
+    /// Whether so many bytes more are not too many for what was said. Where they are, the message ends at once as one that is broken off, and takes no more.
     ///
     /// # Errors
-    /// When they are.
+    /// When they are, or some before them were.
     pub(in crate::host) fn check(&self, bytes: usize) -> Result<(), ErrorCode> {
         let mut state = self.state();
         let after = state.written.saturating_add(bytes as u64);
-        if state.length.is_none_or(|length| after <= length) {
+        if state.refused.is_none() && state.length.is_none_or(|length| after <= length) {
             return Ok(());
         }
-        state.refused = Some(after);
-        Err(state.size_error(after))
+        let refused = *state.refused.get_or_insert(after);
+        state.pipe.finish(Err(Unfinished));
+        Err(state.size_error(refused))
     }
 
     /// Takes as much of `bytes` as there is room for.

@@ -334,6 +334,8 @@ fn a_length_that_was_said_is_kept() {
     let error = u64::from(world.u32(RESULT + 8));
     ask(&mut world, "http-error-code", &[error, RESULT]);
     assert_eq!((world.bytes(RESULT, 1), world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![1], vec![28], 13));
+    // Nor is anything behind it, though there would be room; what was refused first is what is told.
+    assert_eq!(write(&mut world, output, "more"), Some(0));
     drop_stream(&mut world, output);
     assert!(!finish(&mut world, body, None));
     assert_eq!((world.bytes(RESULT + 8, 1), world.u32(RESULT + 24)), (vec![28], 13), "what was to be written");

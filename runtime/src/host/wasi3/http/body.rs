@@ -221,7 +221,7 @@ impl Written {
     }
 
     /// It is not counted any more.
-    fn forget(&self, call: &mut Call<'_>) -> Result<(), Stop> {
+    pub(super) fn forget(&self, call: &mut Call<'_>) -> Result<(), Stop> {
         let kept = std::mem::take(&mut self.state().kept);
         if kept == 0 { Ok(()) } else { call.context.ports.drop_resource(kept) }
     }
@@ -238,7 +238,7 @@ struct Contents {
 impl End for Contents {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
         let stream = self.stream;
-        // What is short of what was said, or beyond it, is no body: its message does not wait for more.
+        // What cannot be written, as it is beyond the length that was said or the reader is gone, is the end of the body: its message does not wait for more.
         write(call, stream, transfer, move |call, fault| self.written.fail(call, fault))
     }
 

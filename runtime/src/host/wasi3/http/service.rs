@@ -109,7 +109,10 @@ fn answered_by(call: &mut Call<'_>, written: &Written, sent: Sent, answered: Ans
 fn end(call: &mut Call<'_>, written: &Written, result: Result<Own, ErrorCode>) -> Result<Flat, Stop> {
     match result {
         Ok(_) => written.settle(),
-        Err(code) => written.abandon(Err(Fault::Http(code))),
+        Err(code) => {
+            written.abandon(Err(Fault::Http(code)));
+            written.forget(call)?;
+        }
     }
     call.lower(2, result)
 }
