@@ -8,6 +8,7 @@
 //! What nothing satisfies remains an import of the composition: the host's. wac-graph checks types and writes the component; only this file names it.
 //! Names are matched as components do: `a:b/c@0.2.1` is satisfied by `a:b/c@0.2.0`. A name without a version stands for the one that there is.
 
+mod error;
 mod wiring;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -16,6 +17,7 @@ use std::fmt::Write as _;
 use wac_graph::types::{Package, SubtypeChecker, are_semver_compatible};
 use wac_graph::{CompositionGraph, EncodeOptions, NodeId, PackageId};
 
+pub use error::ComposeError;
 pub use wiring::{Export, Exports, Instance, Source, Wiring};
 
 /// Names that an error lists.
@@ -30,107 +32,6 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// Why components do not become one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ComposeError {
-    /// A part is none.
-    #[error("{component}: {message}")]
-    Part {
-        /// The component.
-        component: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// No import has that name.
-    #[error("{component} does not import {import:?}; {offer}")]
-    NoImport {
-        /// The component.
-        component: String,
-        /// The name.
-        import: String,
-        /// What it imports.
-        offer: String,
-    },
-    /// No export has that name.
-    #[error("{component} does not export {export:?}; {offer}")]
-    NoExport {
-        /// The component.
-        component: String,
-        /// The name.
-        export: String,
-        /// What it exports.
-        offer: String,
-    },
-    /// The name stands for several.
-    #[error("{component}: {name:?} stands for several: {found}; give the version")]
-    Ambiguous {
-        /// The component.
-        component: String,
-        /// The name.
-        name: String,
-        /// What it stands for.
-        found: String,
-    },
-    /// An export is not what an import has to be.
-    #[error("{component} imports {import:?}, and the {export:?} that {provider} exports is not what it has to be: {reason}")]
-    Mismatch {
-        /// The component that imports.
-        component: String,
-        /// The import.
-        import: String,
-        /// The component that exports.
-        provider: String,
-        /// The export.
-        export: String,
-        /// How they differ.
-        reason: String,
-    },
-    /// A plug has nothing that another component imports.
-    #[error("{plug} exports nothing that {others} imports: it exports {exports}, imported are {imports}")]
-    Useless {
-        /// The plug.
-        plug: String,
-        /// The other components.
-        others: String,
-        /// What the plug exports.
-        exports: String,
-        /// What the others import.
-        imports: String,
-    },
-    /// Two plugs have the same.
-    #[error("{first} and {second} both export {import:?}, which {importer} imports once")]
-    Twice {
-        /// The first plug.
-        first: String,
-        /// The second plug.
-        second: String,
-        /// The import.
-        import: String,
-        /// What imports it.
-        importer: String,
-    },
-    /// There is no such instance.
-    #[error("{place}: there is no instance {name:?}; there are {offer}")]
-    NoInstance {
-        /// Where it is named.
-        place: String,
-        /// The name.
-        name: String,
-        /// The instances that there are.
-        offer: String,
-    },
-    /// Instances need each other.
-    #[error("the instances {0} need each other: none of them can be made first")]
-    Circle(String),
-    /// The composition exports nothing.
-    #[error("nothing is exported: `exports` has to be the name of an instance, or a table of names and instances")]
-    NoExports,
-    /// The parts do not go together.
-    #[error("the components do not go together: {0}")]
-    Encoding(String),
-}
-
 /// Satisfies imports of `socket`, and of each of `plugs`, with what the plugs export; the composition exports what the socket does.
 ///
 /// # Errors
@@ -142,35 +43,30 @@ pub fn plug(socket: &Part, plugs: &[Part]) -> Result<Vec<u8>, ComposeError> {
         let added = composer.add(part)?;
         instances.push((composer.graph.instantiate(added.package), added));
     }
-    let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (node, importer) in &instances {
-        let imports = composer.imports(importer);
-        // What satisfies an import.
-        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
-        for (plug_node, plug) in instances[1..].iter().filter(|(plug_node, _)| plug_node != node) {
-            for export in composer.exports(plug) {
-                let Ok(Some(import)) = named(&export, &imports) else { continue };
-                if let Some(first) = taken.insert(import, &plug.name) {
-                    let (first, second) = (first.to_owned(), plug.name.clone());
-                    return Err(ComposeError::Twice {
-                        first,
-                        second,
-                        import: import.to_owned(),
-                        importer: importer.name.clone(),
-                    });
+    // By their places: the same file may be given twice.
+    let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for (to, (node, importer)) in instances.iter().enumerate() {
+        for import in composer.imports(importer) {
+            let mut first: Option<&Added> = None;
+            for (from, (plug_node, plug)) in instances.iter().enumerate().skip(1).filter(|(from, _)| *from != to) {
+                let Some(export) = composer.satisfying(plug, &import)? else { continue };
+                if let Some(first) = first {
+                    let (first, second) = (first.name.clone(), plug.name.clone());
+                    return Err(ComposeError::Twice { first, second, import, importer: importer.name.clone() });
                 }
-                composer.bind((*node, importer, import), (*plug_node, plug, &export))?;
-                needs.entry(&importer.name).or_default().insert(&plug.name);
+                first = Some(plug);
+                composer.bind((*node, importer, &import), (*plug_node, plug, &export))?;
+                needs.entry(to).or_default().insert(from);
             }
         }
     }
-    for (_, plug) in &instances[1..] {
-        if !needs.values().any(|plugs| plugs.contains(&*plug.name)) {
+    for (from, (_, plug)) in instances.iter().enumerate().skip(1) {
+        if !needs.values().any(|plugs| plugs.contains(&from)) {
             return Err(composer.useless(plug, &instances));
         }
     }
     if let Some(circle) = circle(&needs) {
-        return Err(ComposeError::Circle(list(circle)));
+        return Err(ComposeError::Circle(list(circle.into_iter().map(|at| &instances[at].1.name))));
     }
     let (node, socket) = &instances[0];
     composer.export_all(*node, socket)?;
@@ -222,7 +118,7 @@ impl Composer {
         let bytes = wat::parse_bytes(&part.bytes).map_err(|error| failed(error.to_string()))?;
         if wasmparser::Parser::is_core_wasm(&bytes) {
             let words = "this is a core module, and only components can be composed; \
-                         `wasm-tools component new` or the target wasm32-wasip2 make components";
+                         `awsm componentize` or the target wasm32-wasip2 make components";
             return Err(failed(words.to_owned()));
         }
         let features = wasmparser::WasmFeatures::default();
@@ -256,6 +152,21 @@ impl Composer {
             exports: list_or_nothing(&self.exports(plug)),
             imports: list_or_nothing(&imports.into_iter().collect::<Vec<_>>()),
         }
+    }
+
+    /// The export of a plug that satisfies an import: the one of that name, or of a compatible version, or without one.
+    fn satisfying(&self, plug: &Added, import: &str) -> Result<Option<String>, ComposeError> {
+        let mut exports = self.exports(plug);
+        if exports.iter().any(|export| export == import) {
+            return Ok(Some(import.to_owned()));
+        }
+        exports
+            .retain(|export| if export.contains('@') { are_semver_compatible(export, import) } else { base(import) == export });
+        if exports.len() > 1 {
+            let (component, found) = (plug.name.clone(), list(&exports));
+            return Err(ComposeError::Ambiguous { component, name: import.to_owned(), found });
+        }
+        Ok(exports.pop())
     }
 
     /// The import of an instance for which a name stands.
@@ -419,11 +330,11 @@ fn offer(verb: &str, names: &[String]) -> String {
 }
 
 /// Instances that need each other, if there are any.
-fn circle<'n>(needs: &BTreeMap<&'n str, BTreeSet<&'n str>>) -> Option<Vec<&'n str>> {
+fn circle<N: Copy + Ord>(needs: &BTreeMap<N, BTreeSet<N>>) -> Option<Vec<N>> {
     let mut left = needs.clone();
     // What needs nothing that is left can be made; the rest is in a circle, or needs one that is.
     loop {
-        let ready: Vec<&str> =
+        let ready: Vec<N> =
             left.iter().filter(|(_, on)| on.iter().all(|on| !left.contains_key(on))).map(|(name, _)| *name).collect();
         if ready.is_empty() {
             break;
