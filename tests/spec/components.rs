@@ -384,9 +384,42 @@ fn components_may_spell_a_type_differently() {
         (r#"(variant (case "x") (case "y" u32))"#, r#"(variant (case "X") (case "Y" u32))"#, "i32 i32", two),
         (r#"(enum "x" "long-name")"#, r#"(enum "X" "LONG-name")"#, "i32", "(i32.const 1)"),
         (r#"(flags "x" "y")"#, r#"(flags "X" "y")"#, "i32", "(i32.const 1)"),
+        (r#"(enum "x" "a-1b")"#, r#"(enum "x" "a-1B")"#, "i32", "(i32.const 1)"),
     ] {
         assert_eq!(run_quickly(&spelt(ty, other, flat, given)), End::Exit(0), "{other}");
     }
+    // Types that the types of instances and components declare, as those of imported interfaces are.
+    let nested = |import: &str| {
+        format!(
+            r#"(component
+              (component $callee
+                (core module $m (func (export "f") (param i32 i32) (result i32) (local.get 0)))
+                (core instance $m (instantiate $m))
+                (type $t' (record (field "id" u32) (field "a" u32)))
+                (export $t "t" (type $t'))
+                (func (export "f") (param "value" $t) (result u32) (canon lift (core func $m "f"))))
+              (component $caller
+                {import}
+                (core func $f (canon lower (func $p "f")))
+                (core module $m
+                  (import "" "f" (func $f (param i32 i32) (result i32)))
+                  (func (export "run") (result i32) (i32.ne (call $f (i32.const 1) (i32.const 2)) (i32.const 1))))
+                (core instance $m (instantiate $m (with "" (instance (export "f" (func $f))))))
+                (func (export "run") (result (result)) (canon lift (core func $m "run"))))
+              (instance $callee (instantiate $callee))
+              (instance $caller (instantiate $caller (with "p" {given})))
+              (instance $run (export "run" (func $caller "run")))
+              (export "wasi:cli/run@0.2.3" (instance $run)))"#,
+            given = if import.contains("(component") { "(component $callee)" } else { "(instance $callee)" }
+        )
+    };
+    let declared = r#"(type $t' (record (field "ID" u32) (field "A" u32))) (export "t" (type $t (eq $t')))
+        (export "f" (func (param "value" $t) (result u32)))"#;
+    let instance = format!(r#"(import "p" (instance $p {declared}))"#);
+    assert_eq!(run_quickly(&nested(&instance)), End::Exit(0));
+    // No instance may call one inside of it, but there is an adapter for it.
+    let component = format!(r#"(import "p" (component $c {declared})) (instance $p (instantiate $c))"#);
+    assert_eq!(run_quickly(&nested(&component)), End::Violation(Violation::Reentered));
     let error = compile(&spelt(r#"(enum "x")"#, r#"(enum "Xx")"#, "i32", "(i32.const 0)"), &CompileOptions::default());
     assert!(error.is_err_and(|error| error.contains("kebab")));
 }

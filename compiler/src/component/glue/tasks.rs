@@ -50,11 +50,17 @@ pub(in super::super) struct Adapter {
     pub(in super::super) post_return: Option<Source>,
 }
 
+/// Flags of tasks, as `tasks.wat` reads them: lifted as async; alone in the instance; of an async type.
+const LIFTED_ASYNC: u32 = 1;
+const ALONE: u32 = 2;
+const ASYNC_TYPE: u32 = 4;
+
 impl Adapter {
-    /// Flags of its tasks: lifted as async; alone in the instance, unless it keeps a stack; of an async type.
+    /// Flags of its tasks: they are alone in the instance, unless they keep a stack.
     fn flags(&self) -> u32 {
         let keeps_stack = self.is_lifted_async && self.callback.is_none();
-        u32::from(self.is_lifted_async) | u32::from(!keeps_stack) << 1 | u32::from(self.is_async_type) << 2
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        flag(self.is_lifted_async, LIFTED_ASYNC) | flag(!keeps_stack, ALONE) | flag(self.is_async_type, ASYNC_TYPE)
     }
 }
 
@@ -272,7 +278,7 @@ impl Glue {
         )
     }
 
-    /// What the server calls, where it is lifted as async: it makes a task, and runs what there is until that and what the host does for it are over.
+    /// What the server calls as a task: it makes the task, and runs what there is until that and what the host does for it are over.
     pub(in super::super) fn run_root(&mut self, root: &Root) {
         let Root { kind, record, entry, result_type, options, .. } = root;
         let may_block = self.global(&Source::state(MAY_BLOCK));
@@ -283,9 +289,9 @@ impl Glue {
         let results: &[ValType] = if root.callback.is_some() || root.returned.is_some() { &[I32] } else { &[] };
         let mut over = if root.callback.is_some() { String::new() } else { "(i32.const 0)".to_owned() };
         let flags = match (&root.returned, &root.callback) {
-            (Some(_), _) => 2 | 4,
-            (None, Some(_)) => 1 | 2 | 4,
-            (None, None) => 1 | 4,
+            (Some(_), _) => ALONE | ASYNC_TYPE,
+            (None, Some(_)) => LIFTED_ASYNC | ALONE | ASYNC_TYPE,
+            (None, None) => LIFTED_ASYNC | ASYNC_TYPE,
         };
         let exit = self.canonical(abi::EXIT);
         let mut locals = String::new();

@@ -197,7 +197,7 @@ struct Builder<'a> {
     /// Which of the modules each of the component's became.
     compiled: HashMap<StaticModuleIndex, usize>,
     /// The same of those that became instances behind a start function and write their segments themselves ([`starts`]).
-    compiled_late: HashMap<StaticModuleIndex, usize>,
+    compiled_late: HashMap<StaticModuleIndex, Option<usize>>,
     /// Whether one of the instances so far has a start function.
     has_start: bool,
     instances: Vec<CoreInstance>,
@@ -346,15 +346,21 @@ impl Builder<'_> {
 
     /// Which of the program's modules it is that writes the segments of that one, where start functions have to see what was there before.
     fn late(&mut self, index: StaticModuleIndex) -> Result<Option<usize>, CompileError> {
-        if !self.has_start || self.compiled_late.contains_key(&index) {
-            return Ok(self.compiled_late.get(&index).copied());
+        if !self.has_start {
+            return Ok(None);
+        }
+        if let Some(module) = self.compiled_late.get(&index) {
+            return Ok(*module);
         }
         let wasm = self.static_modules[index].wasm;
         let unreadable = |error| CompileError::Component { message: format!("a core module that cannot be read: {error}") };
-        let Some(module) = starts::with_written_segments(wasm).map_err(unreadable)? else { return Ok(None) };
-        self.modules.push(module);
-        self.compiled_late.insert(index, self.modules.len() - 1);
-        Ok(Some(self.modules.len() - 1))
+        // A module may be instantiated a thousand times; it is rewritten once.
+        let place = starts::with_written_segments(wasm).map_err(unreadable)?.map(|module| {
+            self.modules.push(module);
+            self.modules.len() - 1
+        });
+        self.compiled_late.insert(index, place);
+        Ok(place)
     }
 
     /// The component instance whose core code something is.
@@ -515,7 +521,7 @@ impl Builder<'_> {
             return Ok(self.missing(name, "only functions of interfaces are offered", options, ty, glue));
         };
         let Some(function) = abi::function(&interface, function_name) else {
-            let what = format!("`{function_name}`: {}", self.instead(&interface));
+            let what = format!("`{function_name}`: {}", Self::instead(&interface));
             return Ok(self.missing(name, &what, options, ty, glue));
         };
         let function_type = &self.types[lower_ty];
@@ -574,8 +580,8 @@ impl Builder<'_> {
         None
     }
 
-    /// What is offered in the place of an interface that is not, or that has no such function.
-    fn instead(&self, interface: &str) -> String {
+    /// Why an import is not met: the interface is not offered, or not that function of it.
+    fn instead(interface: &str) -> String {
         let names: Vec<&str> = abi::INTERFACES.iter().map(|offered| offered.name).collect();
         match names.contains(&interface) {
             true => "the interface is offered without that function".to_owned(),
@@ -682,7 +688,7 @@ fn lowered_async(function: &abi::Function, has_place: bool) -> (AsyncForm, Signa
     const PARAMS_MAX: usize = 4;
     let mut params = function.params.to_vec();
     let mut form = AsyncForm::Flat;
-    if params.len() - usize::from(has_place) > PARAMS_MAX {
+    if params.len().saturating_sub(usize::from(has_place)) > PARAMS_MAX {
         form = AsyncForm::InMemory;
         params = vec![ValType::I32; 1 + usize::from(has_place)];
     }
