@@ -47,6 +47,8 @@ pub enum ComponentTrap {
     FieldsTooLarge,
     /// It polls nothing, or more than may be polled at once.
     PollCount,
+    /// It goes on on a stack that it does not have, has nothing that runs on a new one, or returns on one that it started. Glue does none of it.
+    NoSuchStack,
 }
 
 impl fmt::Display for ComponentTrap {
@@ -69,6 +71,7 @@ impl fmt::Display for ComponentTrap {
             ComponentTrap::BeyondPermit => "write to a stream beyond what it had room for",
             ComponentTrap::FieldsTooLarge => "too many or too large HTTP fields",
             ComponentTrap::PollCount => "empty or too long list of pollables",
+            ComponentTrap::NoSuchStack => "no such stack, or nothing to run on it",
         })
     }
 }

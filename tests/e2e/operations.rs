@@ -134,3 +134,55 @@ fn a_function_answers_through_streams_of_the_host() {
     assert_eq!(server.client().post("/stdio", &long).text(), long);
     server.stop();
 }
+
+/// Stacks are for the glue of components. A plain module may import what starts them, too; what it asks for in vain ends its invocation, and no other.
+#[test]
+fn a_plain_module_that_asks_for_stacks_gets_as_many_as_there_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let functions = [
+        ("none", "", "(call $switch (i32.const 7))", Some("no such stack")),
+        ("nothing", "", "(call $switch (i32.const 1))", Some("no such stack")),
+        ("wrong", r#"(func (export "stack") (param i32))"#, "(call $switch (i32.const 1))", Some("no such stack")),
+        ("returning", r#"(func (export "stack"))"#, "(call $switch (i32.const 1))", Some("no such stack")),
+        (
+            "many",
+            r#"(func $stack (export "stack") (global.set $count (i32.add (global.get $count) (i32.const 1)))
+                (call $switch (global.get $count)) unreachable)"#,
+            "(global.set $count (i32.const 1)) (call $switch (i32.const 1))",
+            Some("too many calls wait at once"),
+        ),
+        (
+            "three",
+            r#"(func (export "stack") (call $switch (i32.const 0)) (call $switch (i32.const 2)) unreachable)"#,
+            "(call $switch (i32.const 1)) (call $switch (i32.const 1)) (call $switch (i32.const 0))",
+            None,
+        ),
+    ];
+    let entries: Vec<_> = functions
+        .iter()
+        .map(|(name, stack, body, _)| {
+            let source = folder.path().join(format!("{name}.wat"));
+            let text = format!(
+                r#"(module (import "sledge:canonical" "switch" (func $switch (param i32))) (global $count (mut i32) (i32.const 0))
+                  (memory (export "memory") 1) {stack} (func (export "sledge_handle") (result i32) {body} (i32.const 0)))"#
+            );
+            std::fs::write(&source, text).expect("a file");
+            json!({ "name": name, "path": programs::compiled(&source, &[]), "methods": ["POST"] })
+        })
+        .collect();
+    let server = Server::start(json!({ "workers": 1, "functions": entries }));
+    for (name, _, _, message) in functions {
+        for _ in 0..2 {
+            let reply = server.client().post(&format!("/{name}"), b"");
+            assert_eq!(reply.status, if message.is_some() { 500 } else { 200 }, "{name}: {reply:?}");
+            let Some(message) = message else { continue };
+            assert_eq!(reply.json()["code"], "trap", "{name}");
+            eventually(&format!("{name} is in the log"), || {
+                let log = server.log();
+                log.lines().any(|line| line.contains(message) && line.contains(name))
+            });
+        }
+    }
+    assert!(!server.log().contains("the host failed"), "{}", server.log());
+    server.stop();
+}

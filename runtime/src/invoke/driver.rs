@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use awsm_abi::component::{STACK, STACKS_MAX};
+use awsm_abi::component::{STACK, STACKS_MAX, Violation};
 use bytes::Bytes;
 use sledge_sandbox::{Backtrace, CallError, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, Stacks, TrapCode, limits};
 
@@ -260,10 +260,11 @@ impl Driver {
         None
     }
 
-    /// A call returned: the one on the first stack, as nothing returns on others.
+    /// A call returned: the one on the first stack, as the glue of a component returns on no other.
     fn returned(&mut self, program: &Program) -> Option<Progress> {
         if !self.stacks.is_first(&self.sandbox) {
-            return Some(self.failed(program));
+            let trap = ComponentTrap::NoSuchStack;
+            return Some(Progress::Ended(Err(Failure::Component { trap, message: trap.to_string().into() })));
         }
         self.next = Next::Stage;
         let stage = program.stages.get(self.stage);
@@ -319,7 +320,7 @@ impl Driver {
             Ok(Answer::Ended(Stop::Trap(trap))) => {
                 Some(Progress::Ended(Err(self.component_trapped(trap, call.instance, imported.function))))
             }
-            Ok(Answer::Ended(Stop::Switch(stack))) => self.switch(program, call.instance, stack),
+            Ok(Answer::Ended(Stop::Switch(stack))) => self.switch(program, call.instance, imported.function, stack),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
             Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
             // What watches it knows why.
@@ -329,12 +330,16 @@ impl Driver {
     }
 
     /// Goes on on another of the guest's stacks. The next number starts one, by a call of what that instance exports for it.
-    fn switch(&mut self, program: &Program, instance: InstanceId, stack: u32) -> Option<Progress> {
-        match self.stacks.switch(&mut self.sandbox, stack, |sandbox| sandbox.export_function(instance, STACK)) {
-            Ok(()) => None,
-            Err(CallError::NoStack) => Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::NoMemory)))),
-            Err(_) => Some(self.failed(program)),
-        }
+    /// The glue of a component asks for nothing else; a plain module may ask for anything.
+    fn switch(&mut self, program: &Program, instance: InstanceId, called: &HostFunction, stack: u32) -> Option<Progress> {
+        let trap = match self.stacks.switch(&mut self.sandbox, stack, |sandbox| sandbox.export_function(instance, STACK)) {
+            Ok(()) => return None,
+            Err(CallError::NoStack) => return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::NoMemory)))),
+            Err(CallError::Fibers { .. }) => ComponentTrap::Violation(Violation::StacksExhausted),
+            Err(CallError::NoFiber | CallError::Types { .. } | CallError::NoEntry(_)) => ComponentTrap::NoSuchStack,
+            Err(_) => return Some(self.failed(program)),
+        };
+        Some(Progress::Ended(Err(self.component_trapped(trap, instance, called))))
     }
 
     fn failed(&self, program: &Program) -> Progress {
