@@ -1,5 +1,5 @@
 ;; Calls from one component to another, for the measurements: a command that makes {{count}} calls of `{{function}}` of another component, each with what depends
-;; on the one before. {{function}} and {{count}} are filled in.
+;; on the one before. {{function}} and {{count}} are filled in. Without what is between the lines "async" and "end" nothing in it is asynchronous.
 (component
   (component $provider
     (core module $m
@@ -40,6 +40,11 @@
     (core func $string (canon lower (func $p "string") (memory (core memory $memory "memory"))))
     (core func $make (canon lower (func $p "make")))
     (core func $method (canon lower (func $p "method")))
+    ;; async
+    (core func $set (canon waitable-set.new))
+    (core module $set (import "" "set" (func (result i32))))
+    (core instance (instantiate $set (with "" (instance (export "set" (func $set))))))
+    ;; end
     (core module $main
       (import "memory" "memory" (memory 2))
       (import "p" "add" (func $add (param i32 i32) (result i32)))

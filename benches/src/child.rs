@@ -86,6 +86,15 @@ impl Listener {
         self.address
     }
 
+    /// Memory that it has now, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not say.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        resident_bytes(self.child.id())
+    }
+
     /// The end of its log, for an error message; empty if it logged nothing.
     pub fn log_end(&self) -> String {
         let text = self.log.as_ref().and_then(|log| fs::read(log).ok()).unwrap_or_default();
@@ -102,6 +111,18 @@ impl Drop for Listener {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Memory that a process has now, in bytes.
+///
+/// # Errors
+///
+/// If the system does not say.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("what does the server use?")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in its status")?;
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmRSS:{line}"))?;
+    Ok(kilobytes * 1024)
 }
 
 /// An address of this machine on which no process listens now.

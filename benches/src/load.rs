@@ -3,7 +3,7 @@
 //!
 //! In an open loop a request's latency counts from when it was due, so that a server that stalls cannot hide how long those had to wait that were not
 //! even sent meanwhile. All clients share one thread, the caller's. Requests are bytes made once, and replies are read as far as their
-//! `content-length` says, so that the generator costs less than any server. That thread never sleeps: waking one costs the server that sends to it a
+//! framing says, so that the generator costs less than any server. That thread never sleeps: waking one costs the server that sends to it a
 //! microsecond or two, and whether it sleeps depends on how fast the server is, so that the slower of two servers would pay for being slower once
 //! more.
 
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -285,9 +285,9 @@ async fn exchange<'a>(stream: &mut TcpStream, request: &[u8], buffer: &'a mut [u
             ensure!(count > 0, "the connection was closed after {filled} bytes");
             filled += count;
             if let Some(head) = parse(&buffer[..filled])?
-                && filled >= head.bytes + head.body_bytes
+                && let Some(body_bytes) = head.body.end(&mut buffer[head.bytes..filled])?
             {
-                return Ok((head.status, &buffer[head.bytes..head.bytes + head.body_bytes]));
+                return Ok((head.status, &buffer[head.bytes..head.bytes + body_bytes]));
             }
             ensure!(filled < buffer.len(), "the reply is too long");
         }
@@ -306,7 +306,53 @@ async fn exchange<'a>(stream: &mut TcpStream, request: &[u8], buffer: &'a mut [u
 struct Head {
     status: u16,
     bytes: usize,
-    body_bytes: usize,
+    body: Framing,
+}
+
+/// How a body ends.
+#[derive(Debug, PartialEq, Eq)]
+enum Framing {
+    /// After so many bytes.
+    Length(usize),
+    /// With a chunk of nothing.
+    Chunks,
+}
+
+impl Framing {
+    /// The length of the body, once all of it is there; then it stands at the beginning of `bytes`.
+    fn end(&self, bytes: &mut [u8]) -> Result<Option<usize>> {
+        let Framing::Length(length) = self else { return end_of_chunks(bytes) };
+        Ok((bytes.len() >= *length).then_some(*length))
+    }
+}
+
+/// The length of a body in chunks (RFC 9112, section 7.1), once all of it is there, and its trailers; then its chunks stand at the beginning of `bytes` one behind the
+/// other.
+fn end_of_chunks(bytes: &mut [u8]) -> Result<Option<usize>> {
+    let (mut at, mut pieces) = (0, Vec::new());
+    loop {
+        let size = httparse::parse_chunk_size(&bytes[at..]).map_err(|_| anyhow!("a chunk without a size"))?;
+        let httparse::Status::Complete((line, size)) = size else { return Ok(None) };
+        at += line;
+        let size = usize::try_from(size)?;
+        if size == 0 {
+            break;
+        }
+        pieces.push(at..at + size);
+        at += size + b"\r\n".len();
+        if at > bytes.len() {
+            return Ok(None);
+        }
+    }
+    let mut trailers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let is_there = httparse::parse_headers(&bytes[at..], &mut trailers).context("trailers")?.is_complete();
+    let mut length = 0;
+    for piece in pieces.into_iter().filter(|_| is_there) {
+        let size = piece.len();
+        bytes.copy_within(piece, length);
+        length += size;
+    }
+    Ok(is_there.then_some(length))
 }
 
 /// The head, once it is there.
@@ -316,12 +362,13 @@ fn parse(bytes: &[u8]) -> Result<Option<Head>> {
     let httparse::Status::Complete(length) = response.parse(bytes).context("the reply is not HTTP")? else { return Ok(None) };
     let value =
         |name: &str| response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
-    ensure!(value("transfer-encoding").is_none(), "the reply is sent in chunks, which this generator does not read");
-    let body_bytes = match value("content-length") {
-        Some(digits) => std::str::from_utf8(digits)?.parse().context("content-length")?,
-        None => 0,
+    let body = match (value("transfer-encoding"), value("content-length")) {
+        (Some(b"chunked"), _) => Framing::Chunks,
+        (Some(other), _) => bail!("the reply is sent as {}", other.escape_ascii()),
+        (None, Some(digits)) => Framing::Length(std::str::from_utf8(digits)?.parse().context("content-length")?),
+        (None, None) => Framing::Length(0),
     };
-    Ok(Some(Head { status: response.code.context("a reply without a status")?, bytes: length, body_bytes }))
+    Ok(Some(Head { status: response.code.context("a reply without a status")?, bytes: length, body }))
 }
 
 #[cfg(test)]
@@ -334,11 +381,21 @@ mod tests {
     #[test]
     fn a_reply_is_read_as_far_as_its_head_says() {
         assert_eq!(parse(b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n").unwrap(), None);
-        let head = |status, bytes, body_bytes| Some(Head { status, bytes, body_bytes });
+        let head = |status, bytes, length| Some(Head { status, bytes, body: Framing::Length(length) });
         assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nab").unwrap(), head(200, 39, 12));
         assert_eq!(parse(b"HTTP/1.1 503 Busy\r\n\r\n").unwrap(), head(503, 21, 0));
-        assert!(parse(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+        let chunked = parse(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n").unwrap();
+        assert_eq!(chunked, Some(Head { status: 200, bytes: 47, body: Framing::Chunks }));
+        assert!(parse(b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n").is_err());
         assert!(parse(b"SSH-2.0\r\n\r\n").is_err());
+        let whole = b"2\r\nab\r\n10\r\n0123456789abcdef\r\n0\r\nx: y\r\n\r\n";
+        for end in 0..whole.len() {
+            assert_eq!(end_of_chunks(&mut whole[..end].to_vec()).unwrap(), None, "{end}");
+        }
+        let mut bytes = whole.to_vec();
+        assert_eq!(end_of_chunks(&mut bytes).unwrap(), Some(18));
+        assert_eq!(&bytes[..18], b"ab0123456789abcdef");
+        assert!(end_of_chunks(&mut b"x\r\n".to_vec()).is_err());
     }
 
     /// A server of one connection, which answers `body` and stalls before its first reply.

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::checkout;
+use crate::{checkout, child};
 
 /// What the server prints on its standard output when it is ready, before the address.
 const READY: &str = "listening on http://";
@@ -112,10 +112,7 @@ impl Server {
     ///
     /// If the system does not say.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).context("what does the server use?")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in its status")?;
-        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmRSS:{line}"))?;
-        Ok(kilobytes * 1024)
+        child::resident_bytes(self.child.id())
     }
 
     /// How many file descriptors it has open.

@@ -44,21 +44,27 @@ pub(super) fn measured(bench: &Bench) -> Result<Costs> {
             .arg(module.with_extension("so"))
             .stdin(Stdio::null());
         let start = Instant::now();
-        let mut child = awsm.spawn().context("cannot run awsm")?;
-        let mut peak_kb = 0;
-        let status = loop {
-            match child.try_wait().context("cannot wait for awsm")? {
-                Some(status) => break status,
-                None => peak_kb = peak_kb.max(peak_of_children_kb(child.id())),
-            }
-            thread::sleep(LOOK_INTERVAL);
-        };
+        let peak_kb = peak_kb(awsm)?;
         let elapsed = start.elapsed();
-        ensure!(status.success() && peak_kb > 0, "awsm compile -O {level} failed ({status})");
         let bytes = fs::metadata(&module).context("the module")?.len();
         Ok(Cost { mb_per_s: bytes as f64 / 1e6 / elapsed.as_secs_f64(), peak_mb: peak_kb as f64 * 1024.0 / 1e6 })
     };
     Ok(Costs { o3: cost("3")?, o1: cost("1")? })
+}
+
+/// Runs `awsm compile`; the most memory that one of its processes which generate code had.
+pub(super) fn peak_kb(mut awsm: Command) -> Result<u64> {
+    let mut child = awsm.spawn().context("cannot run awsm")?;
+    let mut peak_kb = 0;
+    let status = loop {
+        match child.try_wait().context("cannot wait for awsm")? {
+            Some(status) => break status,
+            None => peak_kb = peak_kb.max(peak_of_children_kb(child.id())),
+        }
+        thread::sleep(LOOK_INTERVAL);
+    };
+    ensure!(status.success() && peak_kb > 0, "awsm compile failed ({status})");
+    Ok(peak_kb)
 }
 
 /// The most memory that a process which generates code has had so far; what proc(5) calls `VmHWM`.

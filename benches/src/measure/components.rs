@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::Bench;
 use crate::child::Listener;
 use crate::latency::Latencies;
-use crate::load::{self, Load};
+use crate::load::{self, Expected, Load};
 use crate::native::Native;
 use crate::server::Server;
 use crate::warm::{self, Warm};
@@ -34,6 +34,16 @@ const TURN_WARM_UP: Duration = Duration::from_millis(300);
 const TURN: Duration = Duration::from_millis(1_500);
 /// Clients at a time.
 const CLIENTS: usize = 100;
+
+/// What servers are asked for at `/ping`.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) body: &'static [u8],
+    pub(super) expected: Expected,
+}
+
+/// Nothing, for an answer of one byte.
+const ASKED: Asked = Asked { body: b"", expected: Expected::Length(1) };
 
 /// `add` of two numbers.
 pub(super) fn add_ns(bench: &mut Bench) -> Result<f64> {
@@ -55,11 +65,34 @@ pub(super) fn method_ns(bench: &mut Bench) -> Result<f64> {
     call_ns(bench, "method")
 }
 
+/// `add` where something in the program is asynchronous, to where nothing is.
+pub(super) fn add_async_ratio(bench: &mut Bench) -> Result<f64> {
+    async_ratio(bench, "add")
+}
+
+/// The same with a string of 1,024 bytes.
+pub(super) fn string_async_ratio(bench: &mut Bench) -> Result<f64> {
+    async_ratio(bench, "string")
+}
+
+fn async_ratio(bench: &Bench, function: &str) -> Result<f64> {
+    let with = [function, "nothing"].map(|function| command_with(bench, function, CALLS, true));
+    let without = [function, "nothing"].map(|function| command(bench, function, CALLS));
+    let [[called, nothing], [called_without, nothing_without]] = [with, without];
+    let with = time_between(called?, nothing?)?;
+    Ok(with.as_secs_f64() / time_between(called_without?, nothing_without?)?.as_secs_f64())
+}
+
 fn call_ns(bench: &Bench, function: &str) -> Result<f64> {
-    let (called, nothing) = (command(bench, function, CALLS)?, command(bench, "nothing", CALLS)?);
+    let time = time_between(command(bench, function, CALLS)?, command(bench, "nothing", CALLS)?)?;
+    Ok(time.as_secs_f64() * 1e9 / CALLS as f64)
+}
+
+/// How much longer one command takes than another.
+fn time_between(called: PathBuf, nothing: PathBuf) -> Result<Duration> {
     // Medians of neighbours: the machine may change its speed between them.
     let times = on_a_worker(move || Ok((times(&called, COMMANDS, 1)?.median(), times(&nothing, COMMANDS, 1)?.median())))?;
-    Ok(times.0.saturating_sub(times.1).as_secs_f64() * 1e9 / CALLS as f64)
+    Ok(times.0.saturating_sub(times.1))
 }
 
 /// A sandbox of a program of two components, one call from one to the other, the reset.
@@ -69,12 +102,20 @@ pub(super) fn instance_median_us(bench: &mut Bench) -> Result<f64> {
     Ok(median.as_secs_f64() * 1e6)
 }
 
-/// The artifact of the command that makes so many calls.
+/// The artifact of the command that makes so many calls, in which nothing is asynchronous.
 fn command(bench: &Bench, function: &str, count: u64) -> Result<PathBuf> {
+    command_with(bench, function, count, false)
+}
+
+fn command_with(bench: &Bench, function: &str, count: u64, is_async: bool) -> Result<PathBuf> {
     let template = checkout::root().join("benches/functions/component-calls.wat");
     let text = fs::read_to_string(&template).with_context(|| template.display().to_string())?;
-    let text = text.replace("{{function}}", function).replace("{{count}}", &count.to_string());
-    let source = bench.folder.path().join(format!("component-{function}-{count}.wat"));
+    let mut text = text.replace("{{function}}", function).replace("{{count}}", &count.to_string());
+    if !is_async {
+        let (start, end) = (text.find(";; async\n"), text.find(";; end\n"));
+        text.replace_range(start.zip(end).map(|(start, end)| start..end).context("the template has no async part")?, "");
+    }
+    let source = bench.folder.path().join(format!("component-{function}-{count}-{is_async}.wat"));
     fs::write(&source, text).with_context(|| source.display().to_string())?;
     let artifact = source.with_extension("so");
     compiler::compile(&source, &artifact)?;
@@ -110,29 +151,17 @@ fn times(artifact: &Path, count: usize, warm_up: usize) -> Result<Latencies> {
 /// A component in Rust beside a native handler: server on one core, load on the other, in turns.
 pub(super) fn hello_throughput_ratio(bench: &mut Bench) -> Result<f64> {
     let component = hello(bench)?;
-    beside(bench, &component, "3", || {
+    beside(bench, &component, "3", &ASKED, || {
         let native = Native::start(&[])?;
         let address = native.address();
-        Ok((native, address, "/ping"))
+        Ok((native, address))
     })
 }
 
 /// The same beside wasmtime.
 pub(super) fn hello_wasmtime_ratio(bench: &mut Bench) -> Result<f64> {
     let component = hello(bench)?;
-    beside_wasmtime(bench, &component, "3")
-}
-
-/// The project in Python that `sledge new` makes, beside wasmtime.
-pub(super) fn python_wasmtime_ratio(bench: &mut Bench) -> Result<f64> {
-    let component = project(bench, "python")?;
-    beside_wasmtime(bench, &component, "0")
-}
-
-/// The project in JavaScript that `sledge new` makes, beside wasmtime.
-pub(super) fn js_wasmtime_ratio(bench: &mut Bench) -> Result<f64> {
-    let component = project(bench, "js")?;
-    beside_wasmtime(bench, &component, "0")
+    beside_wasmtime(bench, &component, "3", &ASKED)
 }
 
 /// A component in Rust that answers with one byte.
@@ -144,41 +173,36 @@ fn hello(bench: &Bench) -> Result<PathBuf> {
     Ok(folder.join("wasm32-wasip2/release/component_hello.wasm"))
 }
 
-/// The component of a new project, built by the command in its `sledge.toml`.
-fn project(bench: &Bench, language: &str) -> Result<PathBuf> {
-    let name = format!("hello-{language}");
-    let folder = bench.folder.path().join(&name);
-    if !folder.exists() {
-        let mut new = Command::new(checkout::program("sledge")?);
-        run(new.args(["new", &name, "--lang", language]).current_dir(bench.folder.path()))?;
-    }
-    let config = fs::read_to_string(folder.join("sledge.toml")).context("the project's sledge.toml")?;
-    let config: toml::Table = config.parse().context("the project's sledge.toml")?;
-    let function = config.get("functions").and_then(|functions| functions.get(0)).context("the project's function")?;
-    let build = function.get("build").and_then(toml::Value::as_array).context("the project's `build`")?;
-    let words = build.iter().map(|word| word.as_str().context("the project's `build`")).collect::<Result<Vec<_>>>()?;
-    let (program, arguments) = words.split_first().context("the project's `build` is empty")?;
-    run(Command::new(program).args(arguments).current_dir(&folder))?;
-    let path = function.get("path").and_then(toml::Value::as_str).context("the project's `path`")?;
-    Ok(folder.join(path))
-}
-
-fn run(command: &mut Command) -> Result<()> {
+pub(super) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", command.get_program().display()))?;
     ensure!(status.success(), "{} failed ({status})", command.get_program().display());
     Ok(())
 }
 
 /// Throughput to that of `wasmtime`, with an instance from its pool for each request.
-fn beside_wasmtime(bench: &Bench, component: &Path, level: &str) -> Result<f64> {
-    let program = checkout::program("peer-wasmtime-http").context("wasmtime is built by: make promises WASMTIME=yes")?;
-    beside(bench, component, level, || {
-        let mut command = Command::new(program);
-        command.arg(component);
-        let peer = Listener::announced(command, None).context("the server with wasmtime")?;
+pub(super) fn beside_wasmtime(bench: &Bench, component: &Path, level: &str, asked: &Asked) -> Result<f64> {
+    beside(bench, component, level, asked, || {
+        let peer = wasmtime(component)?;
         let address = peer.address();
-        Ok((peer, address, "/"))
+        Ok((peer, address))
     })
+}
+
+/// A server that answers with a component in wasmtime.
+pub(super) fn wasmtime(component: &Path) -> Result<Listener> {
+    let program = checkout::program("peer-wasmtime-http").context("wasmtime is built by: make promises WASMTIME=yes")?;
+    let mut command = Command::new(program);
+    command.arg(component);
+    Listener::announced(command, None).context("the server with wasmtime")
+}
+
+/// The same in `sledge`, with one worker.
+pub(super) fn sledge(bench: &Bench, component: &Path, level: &str) -> Result<Server> {
+    let artifact = component.with_extension(format!("O{level}.so"));
+    compiler::compile_with(component, &artifact, &["-O", level])?;
+    let path = toml::Value::String(artifact.display().to_string());
+    let config = format!("listen = \"127.0.0.1:0\"\nworkers = 1\n\n[[functions]]\nname = \"ping\"\npath = {path}\n");
+    Server::start_config(bench.folder.path(), &config)
 }
 
 /// Throughput of a component to that of another server, which lives as long as the first of what `start` returns.
@@ -186,22 +210,19 @@ fn beside<S>(
     bench: &Bench,
     component: &Path,
     level: &str,
-    start: impl FnOnce() -> Result<(S, SocketAddr, &'static str)>,
+    asked: &Asked,
+    start: impl FnOnce() -> Result<(S, SocketAddr)>,
 ) -> Result<f64> {
-    let artifact = component.with_extension(format!("O{level}.so"));
-    compiler::compile_with(component, &artifact, &["-O", level])?;
     let [server_core, load_core] = cores::two()?;
-    let path = toml::Value::String(artifact.display().to_string());
-    let config = format!("listen = \"127.0.0.1:0\"\nworkers = 1\n\n[[functions]]\nname = \"ping\"\npath = {path}\n");
     cores::pin(server_core)?;
-    let sledge = Server::start_config(bench.folder.path(), &config)?;
-    let (_other, address, path) = start()?;
+    let sledge = sledge(bench, component, level)?;
+    let (_other, address) = start()?;
     cores::pin(load_core)?;
-    let load = |path| [Load::new(CLIENTS, path, Vec::new(), 1)];
+    let load = [Load { expected: asked.expected.clone(), ..Load::new(CLIENTS, "/ping", asked.body.to_vec(), 0) }];
     let mut ratios = Vec::new();
     for _ in 0..TURNS {
-        let beside = load::run(address, &load(path), TURN_WARM_UP, TURN)?[0].per_second;
-        let per_second = load::run(sledge.address(), &load("/ping"), TURN_WARM_UP, TURN)?[0].per_second;
+        let beside = load::run(address, &load, TURN_WARM_UP, TURN)?[0].per_second;
+        let per_second = load::run(sledge.address(), &load, TURN_WARM_UP, TURN)?[0].per_second;
         eprintln!("component: {per_second:.0} a second, the other server {beside:.0}");
         ratios.push(per_second / beside);
     }

@@ -5,6 +5,7 @@
 mod applications;
 mod compile;
 mod components;
+mod engines;
 mod first_light;
 mod io;
 mod operators;
@@ -106,11 +107,18 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("component-list-ns", components::list_ns),
     ("component-string-ns", components::string_ns),
     ("component-method-ns", components::method_ns),
+    ("component-string-async-ratio", components::string_async_ratio),
+    ("component-add-async-ratio", components::add_async_ratio),
     ("component-instance-median-us", components::instance_median_us),
     ("component-hello-throughput-ratio", components::hello_throughput_ratio),
     ("component-hello-wasmtime-ratio", components::hello_wasmtime_ratio),
-    ("component-python-wasmtime-ratio", components::python_wasmtime_ratio),
-    ("component-js-wasmtime-ratio", components::js_wasmtime_ratio),
+    ("component-python-wasmtime-ratio", engines::python_wasmtime_ratio),
+    ("component-js-wasmtime-ratio", engines::js_wasmtime_ratio),
+    ("component-python-compile-cpu-s", engines::python_compile_cpu_s),
+    ("component-python-again-cpu-s", engines::python_again_cpu_s),
+    ("component-js-compile-cpu-s", engines::js_compile_cpu_s),
+    ("component-js-again-cpu-s", engines::js_again_cpu_s),
+    ("component-compile-peak-gb", engines::compile_peak_gb),
     ("compile-ruby-o3-cpu-s", operators::ruby::compile_cpu_s),
 ];
 
@@ -128,6 +136,8 @@ pub struct Bench {
     polybench: Option<Summary>,
     runtime: Option<runtime::Runtime>,
     compile: Option<compile::Costs>,
+    /// What compiling components with engines costs, by language.
+    engines: [Option<engines::Costs>; 2],
     served: Option<served::Served>,
     many: Option<operators::many::Many>,
     starts: Option<operators::many::Starts>,
@@ -149,6 +159,7 @@ impl Bench {
             polybench: None,
             runtime: None,
             compile: None,
+            engines: [None; 2],
             served: None,
             many: None,
             starts: None,
