@@ -3,6 +3,7 @@
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -69,6 +70,20 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
         }
         bytes
     })
+}
+
+/// What a program writes; no read of it waits longer than that.
+#[derive(Debug)]
+pub struct Timed<R>(pub R, pub Duration);
+
+impl<R: Read + AsFd> Read for Timed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let time = Timespec::try_from(self.1).expect("a short time");
+        if rustix::event::poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&time))? == 0 {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        self.0.read(buffer)
+    }
 }
 
 /// Waits for a child's end; none when it is not there in time.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
-use sledge_tests::process;
+use sledge_tests::process::{self, Timed};
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
 
@@ -94,8 +94,8 @@ const SOCKET_LISTEN: [&str; 4] = ["127.0.0.0/8:0-65535", "[::1]:0-65535", "0.0.0
 struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    stderr: BufReader<ChildStderr>,
+    stdout: BufReader<Timed<ChildStdout>>,
+    stderr: BufReader<Timed<ChildStderr>>,
     connections: BTreeMap<String, TcpStream>,
 }
 
@@ -130,8 +130,8 @@ fn start(artifact: &Path, args: &[String], env: &BTreeMap<String, String>, folde
     }
     command.arg(artifact).arg("--").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
-    let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-    let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let stdout = BufReader::new(Timed(child.stdout.take().expect("it is piped"), TIME_MAX));
+    let stderr = BufReader::new(Timed(child.stderr.take().expect("it is piped"), TIME_MAX));
     Running { stdin: child.stdin.take(), child, stdout, stderr, connections: BTreeMap::new() }
 }
 
@@ -194,8 +194,10 @@ pub(crate) fn service(artifact: &Path, operations: &[Operation], servers: &[Serv
         "name": "service", "path": artifact, "route": "/*", "methods": methods, "env": env, "http_hosts": hosts, "deadline_ms": 20_000,
     });
     let server = Server::start(json!({ "workers": 1, "functions": [function] }));
+    let mut requests = 0;
     for operation in operations {
         let Operation::Request { method, path, headers, body, response } = operation else { continue };
+        requests += 1;
         let told = |why: String| format!("{method} {path}: {why}\n{}", server.log());
         let client = Client::new(server.address, Duration::from_secs(20));
         let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -206,5 +208,5 @@ pub(crate) fn service(artifact: &Path, operations: &[Operation], servers: &[Serv
             is(reply.header(name), Some(value.as_str())).map_err(told)?;
         }
     }
-    Ok(())
+    if requests == 0 { Err("there is no request among its operations".to_owned()) } else { Ok(()) }
 }

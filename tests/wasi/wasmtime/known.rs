@@ -3,7 +3,8 @@
 /// `known-failures.txt`: lines `NAME  reason`; `?NAME` for what depends on the machine.
 pub(crate) struct Known {
     lines: Vec<(&'static str, &'static str)>,
-    used: usize,
+    /// The lines that stood for a program, by their places, once for each.
+    used: Vec<usize>,
 }
 
 impl Known {
@@ -13,7 +14,7 @@ impl Known {
             let (name, reason) = line.split_once("  ").unwrap_or_else(|| panic!("known-failures.txt: no reason: {line}"));
             (name, reason.trim())
         });
-        Known { lines: lines.collect(), used: 0 }
+        Known { lines: lines.collect(), used: Vec::new() }
     }
 
     /// Why a program fails, if it is known to; a name that ends in `*` stands for all that begin so.
@@ -22,9 +23,9 @@ impl Known {
             let pattern = pattern.trim_start_matches('?');
             pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
         };
-        let reason = self.lines.iter().find(|(pattern, _)| stands_for(pattern)).map(|(_, reason)| *reason);
-        self.used += usize::from(reason.is_some());
-        reason
+        let line = self.lines.iter().position(|(pattern, _)| stands_for(pattern))?;
+        self.used.push(line);
+        Some(self.lines[line].1)
     }
 
     /// Whether it depends on the machine what becomes of a program.
@@ -34,6 +35,12 @@ impl Known {
 
     /// How many of the programs that were asked for are known to fail.
     pub(crate) fn used(&self) -> usize {
-        self.used
+        self.used.len()
+    }
+
+    /// Lines that stood for none of them.
+    pub(crate) fn unused(&self) -> Vec<&'static str> {
+        let lines = self.lines.iter().enumerate();
+        lines.filter(|(line, _)| !self.used.contains(line)).map(|(_, (pattern, _))| *pattern).collect()
     }
 }

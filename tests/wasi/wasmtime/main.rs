@@ -125,5 +125,8 @@ fn programs_of_wasmtime() {
         }
     }
     println!("{passed} of {total} programs of wasmtime pass, {} are known not to", known.used());
+    if std::env::var_os("WASI_FILTER").is_none() && !known.unused().is_empty() {
+        println!("lines of known-failures.txt that stand for none of them: {}", known.unused().join(", "));
+    }
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n\n"));
 }
