@@ -16,7 +16,7 @@ if ! test -x reader/.venv/bin/componentize-py; then
 fi
 (cd reader && VIRTUAL_ENV=$PWD/.venv .venv/bin/componentize-py --quiet -d ../wit -w python componentize app -o ../reader.wasm)
 
-test -d page/node_modules || (cd page && npm ci --silent --no-audit --no-fund)
+test -x page/node_modules/.bin/componentize-js || (cd page && npm ci --silent --no-audit --no-fund)
 # What is disabled is no import of the component. Without `stdio` it could not write to streams either.
 (cd page && npx --no-install componentize-js page.js --wit ../wit -n javascript -d http fetch-event random clocks -o ../page.wasm)
 

@@ -29,9 +29,10 @@ func pauseClock(isPaused bool)
 func realloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
 	if !hasHeap {
 		// A trap, if there is too little.
-		block := unsafe.Pointer(&early[earlyEnd])
-		earlyEnd += uintptr(size+7) / 8
-		return block
+		end := earlyEnd + uintptr(size+7)/8
+		block := early[earlyEnd:end]
+		earlyEnd = end
+		return unsafe.Pointer(unsafe.SliceData(block))
 	}
 	pauseClock(true)
 	defer pauseClock(false)

@@ -9,7 +9,8 @@ const PIECE_BYTES = 1024; // written at a time
 
 export const page = {
   write(ledger, language, to) {
-    const words = WORDS[language ?? 'en'];
+    // What every object has by itself (`constructor`) is no language.
+    const words = Object.hasOwn(WORDS, language ?? 'en') && WORDS[language ?? 'en'];
     if (!words) {
       to[Symbol.dispose]();
       throw `no words in ${language}`; // becomes the error of the result

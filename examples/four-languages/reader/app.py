@@ -20,6 +20,9 @@ from wit_world.imports.types import (
 )
 
 PIECE_BYTES = 4096  # read at a time
+# What the types of the ledger hold.
+U32_MAX = 2**32 - 1
+CENTS_MAX = 2**64 - 1
 MARKS = {"gift": Marks.GIFT, "fragile": Marks.FRAGILE, "urgent": Marks.URGENT}
 
 
@@ -63,7 +66,7 @@ def parse(line: str) -> Order:
     if not 3 <= len(fields) <= 5 or not fields[0]:
         raise ValueError(f"not an order: {line!r}")
     item, count, price, marks, note = fields + [""] * (5 - len(fields))
-    if not count.isdecimal():
+    if not count.isdecimal() or int(count) > U32_MAX:
         raise ValueError(f"not a count: {count!r}")
     set_marks = Marks(0)
     for mark in filter(None, map(str.strip, marks.split(","))):
@@ -78,5 +81,8 @@ def price_of(words: str) -> Price:
         return Price_Free()
     whole, _, part = words.partition(".")
     if whole.isdecimal() and (not part or part.isdecimal() and len(part) == 2):
-        return Price_Cents(int(whole) * 100 + int(part or 0))
+        cents = int(whole) * 100 + int(part or 0)
+        if cents > CENTS_MAX:
+            raise ValueError(f"not a price: {words!r}")
+        return Price_Cents(cents)
     return Price_Agreed(words)
