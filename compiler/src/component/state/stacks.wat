@@ -174,21 +174,7 @@
 
 ;; A stack is the next that runs.
 (func $may_run_first (param $stack i32)
-  (local $at i32) (local $before i32)
-  (if (i32.load offset=76 (local.get $stack))
-    (then
-      (local.set $at (global.get $run_head))
-      (block $found
-        (loop $more
-          (br_if $found (i32.eq (local.get $at) (local.get $stack)))
-          (local.set $before (local.get $at))
-          (local.set $at (i32.load offset=48 (local.get $at)))
-          (br $more)))
-      (if (local.get $before)
-        (then (i32.store offset=48 (local.get $before) (i32.load offset=48 (local.get $stack))))
-        (else (global.set $run_head (i32.load offset=48 (local.get $stack)))))
-      (if (i32.eq (global.get $run_tail) (local.get $stack)) (then (global.set $run_tail (local.get $before))))
-      (global.set $run_count (i32.sub (global.get $run_count) (i32.const 1)))))
+  (call $unqueue (local.get $stack))
   (i32.store offset=76 (local.get $stack) (i32.const 1))
   (i32.store offset=48 (local.get $stack) (global.get $run_head))
   (global.set $run_head (local.get $stack))

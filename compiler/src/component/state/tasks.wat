@@ -159,6 +159,24 @@
   (i32.store offset=76 (local.get $task) (i32.const 0))
   (local.get $task))
 
+;; A task or stack is not in the queue any more, if it was.
+(func $unqueue (param $task i32)
+  (local $at i32) (local $before i32)
+  (if (i32.eqz (i32.load offset=76 (local.get $task))) (then (return)))
+  (local.set $at (global.get $run_head))
+  (block $found
+    (loop $more
+      (br_if $found (i32.eq (local.get $at) (local.get $task)))
+      (local.set $before (local.get $at))
+      (local.set $at (i32.load offset=48 (local.get $at)))
+      (br $more)))
+  (if (local.get $before)
+    (then (i32.store offset=48 (local.get $before) (i32.load offset=48 (local.get $task))))
+    (else (global.set $run_head (i32.load offset=48 (local.get $task)))))
+  (if (i32.eq (global.get $run_tail) (local.get $task)) (then (global.set $run_tail (local.get $before))))
+  (global.set $run_count (i32.sub (global.get $run_count) (i32.const 1)))
+  (i32.store offset=76 (local.get $task) (i32.const 0)))
+
 ;; The first that can run, which leaves the queue: a task, or a stack that goes on. Zero where there is none.
 (func $next (result i32)
   (local $count i32) (local $task i32) (local $where i32)
@@ -602,7 +620,7 @@
 
 ;; The set of a waitable that has an event learns of it.
 (func $set_gains (param $waitable i32)
-  (local $set i32) (local $last i32) (local $task i32)
+  (local $set i32) (local $last i32)
   (local.set $set (i32.load offset=12 (local.get $waitable)))
   (local.set $last (i32.load offset=12 (local.get $set)))
   (i32.store offset=20 (local.get $waitable) (i32.const 0))
@@ -611,6 +629,11 @@
     (then (i32.store offset=20 (local.get $last) (local.get $waitable)))
     (else (i32.store offset=8 (local.get $set) (local.get $waitable))))
   (i32.store offset=12 (local.get $set) (local.get $waitable))
+  (call $wake_one (local.get $set)))
+
+;; The first that waits for a set which has an event may take it.
+(func $wake_one (param $set i32)
+  (local $task i32)
   (local.set $task (i32.load offset=16 (local.get $set)))
   (if (local.get $task)
     (then
@@ -763,7 +786,7 @@
   (i32.load offset=36 (local.get $subtask)))
 
 (func $request_cancellation (param $task i32)
-  (local $where i32) (local $instance i32) (local $alone i32)
+  (local $where i32) (local $instance i32) (local $alone i32) (local $set i32)
   (local.set $where (i32.load offset=56 (local.get $task)))
   (local.set $instance (i32.load offset=12 (local.get $task)))
   (if (i32.eqz (i32.load offset=24 (local.get $task)))
@@ -783,7 +806,13 @@
         (then
           (i32.store offset=24 (local.get $task) (i32.const 2))
           (return)))
+      ;; It runs now. What stays in the queue would be made to wait for a set for which it waits already.
+      (call $unqueue (local.get $task))
+      (local.set $set (i32.load offset=52 (local.get $task)))
       (call $stop_waiting (local.get $task))
+      ;; An event for which it was in the queue is for another now.
+      (if (local.get $set)
+        (then (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))))
       (i32.store offset=24 (local.get $task) (i32.const 3))
       (i32.store offset=56 (local.get $task) (i32.const 6))
       (if (call $may_wait (local.get $task))
