@@ -21,7 +21,7 @@ fn run_in(sandbox: &mut Sandbox) -> End {
     command::run(&worker, sandbox, Duration::from_secs(60))
 }
 
-fn run(text: &str) -> End {
+pub(super) fn run(text: &str) -> End {
     let mut end = None;
     for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Guard, OptLevel::O0), (Bounds::Software, OptLevel::O2)] {
         let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };

@@ -17,6 +17,7 @@ mod parts;
 mod program;
 mod reach;
 mod references;
+mod roots;
 mod segment;
 mod slots;
 mod suite;

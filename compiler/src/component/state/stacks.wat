@@ -144,6 +144,13 @@
           (call $hand (local.get $next))
           (br $done)))
       (call $execute (local.get $next))
+      ;; Where that was the server's task, and is over, a stack on which nothing waits ends the invocation. This one may still go on before that.
+      (if (i32.eq (local.get $next) (global.get $root))
+        (then
+          (if (i32.eq (i32.load offset=56 (local.get $next)) (i32.const 4))
+            (then
+              (call $hand (i32.const 0))
+              (br $done)))))
       (br $more)))
   (i32.store offset=36 (local.get $here) (i32.const 0))
   (i32.store offset=56 (local.get $here) (i32.const 0))
