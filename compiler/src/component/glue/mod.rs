@@ -262,16 +262,17 @@ impl Glue {
     pub(super) fn resource_drop(&mut self, instance: u32, table: u32, resource: u32, end: &Destructor, throws: bool) -> String {
         let leave = self.leave(instance);
         let drop = self.function(&Source::state("drop"), &[ValType::I32; 3], &[ValType::I64]);
-        let end = match end {
+        let called = match end {
             Destructor::None => None,
             Destructor::Host => Some(self.canonical(abi::DROP)),
-            Destructor::Guest(source) => Some(self.function(source, &[ValType::I32], &[])),
+            Destructor::Guest { function, .. } => Some(self.function(function, &[ValType::I32], &[])),
         };
+        let mut locals = String::from("(local $dropped i64)");
         let dropped = format!("(call {drop} (i32.const {table}) (i32.const {resource}) (local.get 0))");
-        let body = match end {
+        let body = match called {
             None => format!("{leave}(drop {dropped})"),
-            Some(end) => {
-                let mut call = format!("(call {end} (i32.wrap_i64 (local.get $dropped)))");
+            Some(called) => {
+                let mut call = format!("(call {called} (i32.wrap_i64 (local.get $dropped)))");
                 if throws {
                     let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
                     let violation = Violation::UncaughtException as u32;
@@ -280,13 +281,27 @@ impl Glue {
                            (call {trap} (i32.const {violation})))"
                     );
                 }
+                if let &Destructor::Guest { home: Some(home), .. } = end {
+                    let enter = self.function(&Source::state("enter destructor"), &[ValType::I32], &[]);
+                    let exit = self.function(&Source::state("exit"), &[], &[]);
+                    let may_block = self.global(&Source::state(MAY_BLOCK));
+                    locals.push_str("(local $may_block i32)");
+                    call = format!(
+                        "(local.set $may_block (global.get {may_block}))
+                         (global.set {may_block} (i32.const 0))
+                         (call {enter} (i32.const {home}))
+                         {call}
+                         (call {exit})
+                         (global.set {may_block} (local.get $may_block))"
+                    );
+                }
                 format!(
                     "{leave}(local.set $dropped {dropped})
                      (if (i64.ge_u (local.get $dropped) (i64.const 0x100000000)) (then {call}))"
                 )
             }
         };
-        self.export(&Signature::new(&[ValType::I32], &[]), "(local $dropped i64)", &body)
+        self.export(&Signature::new(&[ValType::I32], &[]), &locals, &body)
     }
 
     /// A function of `transcode.wat`, in glue [between](Self::between) two memories; the name of its export.
@@ -365,6 +380,6 @@ pub(super) enum Destructor {
     None,
     /// The host.
     Host,
-    /// A function of the component.
-    Guest(Source),
+    /// A function of the component. `home`: the instance that defines it, where another one drops and there are tasks: it runs as a call of its own.
+    Guest { function: Source, home: Option<u32> },
 }

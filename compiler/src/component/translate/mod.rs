@@ -585,11 +585,12 @@ impl Builder<'_> {
 
     /// What ends a resource.
     fn destructor(&self, ty: TypeResourceTableIndex) -> Destructor {
-        let TypeResourceTable::Concrete { ty, .. } = self.types[ty] else { return Destructor::None };
-        match self.component.defined_resource_index(ty) {
-            None => Destructor::Host,
-            Some(_) => self.destructors.get(&ty).map_or(Destructor::None, |source| Destructor::Guest(source.clone())),
-        }
+        let TypeResourceTable::Concrete { ty, instance } = self.types[ty] else { return Destructor::None };
+        let Some(defined) = self.component.defined_resource_index(ty) else { return Destructor::Host };
+        let Some(function) = self.destructors.get(&ty).cloned() else { return Destructor::None };
+        let home = self.component.defined_resource_instances[defined];
+        let is_call = home != instance && self.state.concurrency.is_some();
+        Destructor::Guest { function, home: is_call.then_some(home.as_u32()) }
     }
 
     /// A resource type, as the state knows it.
