@@ -794,7 +794,7 @@
   (i32.load offset=36 (local.get $subtask)))
 
 (func $request_cancellation (param $task i32)
-  (local $where i32) (local $instance i32) (local $alone i32) (local $set i32)
+  (local $where i32) (local $instance i32) (local $set i32)
   (local.set $where (i32.load offset=56 (local.get $task)))
   (local.set $instance (i32.load offset=12 (local.get $task)))
   (if (i32.eqz (i32.load offset=24 (local.get $task)))
@@ -805,28 +805,27 @@
       (call $give_task (local.get $task))
       (call $admit (local.get $instance))
       (return)))
-  (local.set $alone (i32.load offset=8 (local.get $instance)))
-  (if (i32.and
-        (i32.or (i32.eq (local.get $where) (i32.const 2)) (i32.eq (local.get $where) (i32.const 3)))
-        (i32.eqz (local.get $alone)))
+  (if (i32.and (i32.ne (local.get $where) (i32.const 2)) (i32.ne (local.get $where) (i32.const 3)))
     (then
-      (if (call $is_entered (local.get $instance))
-        (then
-          (i32.store offset=24 (local.get $task) (i32.const 2))
-          (return)))
-      ;; It runs now. What stays in the queue would be made to wait for a set for which it waits already.
-      (call $unqueue (local.get $task))
-      (local.set $set (i32.load offset=52 (local.get $task)))
-      (call $stop_waiting (local.get $task))
-      ;; An event for which it was in the queue is for another now.
-      (if (local.get $set)
-        (then (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))))
-      (i32.store offset=24 (local.get $task) (i32.const 3))
-      (i32.store offset=56 (local.get $task) (i32.const 6))
-      (if (call $may_wait (local.get $task))
-        (then (call $run_apart (local.get $task)))
-        (else (call $execute (local.get $task)))))
-    (else (i32.store offset=24 (local.get $task) (i32.const 2)))))
+      (i32.store offset=24 (local.get $task) (i32.const 2))
+      (return)))
+  ;; What stays in the queue would be made to wait for a set for which it waits already.
+  (call $unqueue (local.get $task))
+  (local.set $set (i32.load offset=52 (local.get $task)))
+  (call $stop_waiting (local.get $task))
+  ;; An event for which it was in the queue is for another now.
+  (if (local.get $set)
+    (then (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))))
+  (i32.store offset=24 (local.get $task) (i32.const 3))
+  (i32.store offset=56 (local.get $task) (i32.const 6))
+  (if (i32.or (i32.load offset=8 (local.get $instance)) (call $is_entered (local.get $instance)))
+    (then
+      ;; It learns of this when the instance is free.
+      (call $may_run (local.get $task))
+      (return)))
+  (if (call $may_wait (local.get $task))
+    (then (call $run_apart (local.get $task)))
+    (else (call $execute (local.get $task)))))
 
 ;; Whether a call of an instance is in progress.
 (func $is_entered (param $instance i32) (result i32)
