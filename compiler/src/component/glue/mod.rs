@@ -24,7 +24,7 @@ const STATE: usize = 0;
 /// Export of the state's memory.
 const MEMORY: &str = "memory";
 /// Locals of [`Glue::place_result`].
-const PLACE_LOCALS: &str = "(local $next i64) (local $at i32)";
+const PLACE_LOCALS: &str = "(local $next i64) (local $at i32) (local $slot_0 i32) (local $slot_1 i32)";
 /// Module name under which glue imports from other instances. Each import has a name of its own.
 pub(super) const LINKED: &str = "component";
 
@@ -92,6 +92,8 @@ pub(super) struct Lowered<'a> {
     pub(super) encoding: u32,
     /// Where memory for results comes from.
     pub(super) realloc: Option<Source>,
+    /// Whether there are tasks.
+    pub(super) has_tasks: bool,
 }
 
 impl Lowered<'_> {
@@ -201,7 +203,7 @@ impl Glue {
         let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
         let host_call = format!("(call {host} (i32.const {}){arguments})", call.table_and_encoding());
         if function.allocates {
-            let place = self.place_result(instance, call.realloc.as_ref());
+            let place = self.place_result(instance, call.realloc.as_ref(), call.has_tasks);
             let _ = writeln!(body, "(if {host_call} (then {place}))");
             self.export(ty, PLACE_LOCALS, &body)
         } else {
@@ -210,19 +212,29 @@ impl Glue {
         }
     }
 
-    /// Has the component allocate what a result needs. The component cannot call out meanwhile.
-    fn place_result(&mut self, instance: u32, realloc: Option<&Source>) -> String {
+    /// Has the component allocate what a result needs. The component cannot call out meanwhile, and sees no task's context: what runs may be a task of another instance.
+    fn place_result(&mut self, instance: u32, realloc: Option<&Source>, has_tasks: bool) -> String {
         let Some(realloc) = realloc else { return String::from("unreachable") };
         let flags = self.global(&Source::state(flags(instance)));
         let realloc = self.function(realloc, &[ValType::I32; 4], &[ValType::I32]);
         let resume = self.canonical(abi::RESUME);
         let done = abi::RESUME_DONE;
+        let (mut save, mut clear, mut restore) = (String::new(), String::new(), String::new());
+        for slot in 0..if has_tasks { 2 } else { 0 } {
+            let get = self.function(&Source::state(format!("context get {slot}")), &[], &[ValType::I32]);
+            let set = self.function(&Source::state(format!("context set {slot}")), &[ValType::I32], &[]);
+            let _ = write!(save, "(local.set $slot_{slot} (call {get}))");
+            let _ = write!(clear, "(call {set} (i32.const 0))");
+            let _ = write!(restore, "(call {set} (local.get $slot_{slot}))");
+        }
         format!(
-            "(global.set {flags} (i32.const 0))
+            "{save}
+             (global.set {flags} (i32.const 0))
              (local.set $at (i32.const 0))
              (block $done (loop $more
                (local.set $next (call {resume} (local.get $at)))
                (br_if $done (i64.eq (local.get $next) (i64.const {done})))
+               {clear}
                (local.set $at
                  (call {realloc}
                    (i32.const 0)
@@ -230,7 +242,8 @@ impl Glue {
                    (i32.wrap_i64 (i64.shr_u (local.get $next) (i64.const 32)))
                    (i32.wrap_i64 (local.get $next))))
                (br $more)))
-             (global.set {flags} (i32.const 1))"
+             (global.set {flags} (i32.const 1))
+             {restore}"
         )
     }
 

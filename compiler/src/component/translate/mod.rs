@@ -554,7 +554,8 @@ impl Builder<'_> {
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
         let encoding = concurrent::encoding(options.string_encoding);
-        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc };
+        let has_tasks = self.state.concurrency.is_some();
+        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc, has_tasks };
         if !function.ends.is_empty() {
             return self.lower_ends(&lowered, &ends, options.instance, (ty, form), glue).map(Some);
         }
