@@ -15,6 +15,7 @@
 ;;   20  and 1             the caller's slots)   48  next in the queue of what may run      76  whether it is in that queue
 ;;   24  state                                   52  the set for which it waits             80  parameters as they were lowered, 8 bytes each
 ;;   224 record of the instance that calls       228 the stack that waits for its result
+;;   232 its stack, while it waits in a call that is told of its cancellation
 ;;
 ;; Where it is, also: 5 a stack that waits, 6 it is to learn that it is cancelled.
 ;; State: 0 starting, 1 started, 2 to be cancelled, 3 told so, 4 resolved.
@@ -315,7 +316,7 @@
     (then (call $wait_at_entrance (local.get $task)))
     (else
       (if (i32.and (local.get $apart) (call $may_wait (local.get $task)))
-        (then (call $run_apart (local.get $task)))
+        (then (call $run_apart (local.get $task) (i32.const 0)))
         (else (call $begin (local.get $task)))))))
 
 (func $is_kept_out (param $task i32) (result i32)
@@ -560,6 +561,14 @@
   (i32.store offset=24 (local.get $task) (i32.const 3))
   (i32.const 1))
 
+;; Has the task that runs wait in a call that is told of its cancellation, on that stack; zero where it does so no more.
+(func $expect_cancellation (param $stack i32)
+  (local $task i32)
+  (local.set $task (i32.load (i32.const 8)))
+  (if (i32.eqz (local.get $task)) (then (return)))
+  (if (i32.and (i32.load offset=40 (local.get $task)) (i32.const 1))
+    (then (i32.store offset=232 (local.get $task) (local.get $stack)))))
+
 ;; thread.yield
 (func (export "yield") (param $cancellable i32) (result i32)
   (if (local.get $cancellable) (then (if (call $is_cancelled) (then (return (i32.const 1))))))
@@ -567,8 +576,10 @@
     (then
       (if (global.get $run_count)
         (then
+          (if (local.get $cancellable) (then (call $expect_cancellation (global.get $stack))))
           (call $may_run (global.get $stack))
-          (call $suspend))
+          (call $suspend)
+          (if (local.get $cancellable) (then (call $expect_cancellation (i32.const 0)))))
         (else
           (global.set $turns (i32.add (global.get $turns) (i32.const 1)))
           (if (i32.ge_u (global.get $turns) (i32.const 32)) (then (call $look)))))))
@@ -730,12 +741,17 @@
       (br_if $done (i32.or (local.get $is_cancelled) (i32.load offset=8 (local.get $set))))
       (i32.store offset=52 (global.get $stack) (local.get $set))
       (call $wait_with_set (global.get $stack))
+      (if (local.get $cancellable) (then (call $expect_cancellation (global.get $stack))))
       (call $suspend)
+      (if (local.get $cancellable) (then (call $expect_cancellation (i32.const 0))))
       (call $leave_set (local.get $set) (global.get $stack))
       (br $more)))
   (i32.store offset=4 (local.get $set) (i32.sub (i32.load offset=4 (local.get $set)) (i32.const 1)))
   (if (result i32) (local.get $is_cancelled)
-    (then (call $cancelled))
+    (then
+      ;; An event for which it was woken is for another now.
+      (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))
+      (call $cancelled))
     (else (call $take_event_of_set (local.get $set)))))
 
 (func $cancelled (result i32)
@@ -808,6 +824,8 @@
   (if (i32.and (i32.ne (local.get $where) (i32.const 2)) (i32.ne (local.get $where) (i32.const 3)))
     (then
       (i32.store offset=24 (local.get $task) (i32.const 2))
+      (if (i32.load offset=232 (local.get $task))
+        (then (call $tell_in_call (i32.load offset=232 (local.get $task)) (local.get $instance))))
       (return)))
   ;; What stays in the queue would be made to wait for a set for which it waits already.
   (call $unqueue (local.get $task))
@@ -824,8 +842,20 @@
       (call $may_run (local.get $task))
       (return)))
   (if (call $may_wait (local.get $task))
-    (then (call $run_apart (local.get $task)))
+    (then (call $run_apart (local.get $task) (i32.const 0)))
     (else (call $execute (local.get $task)))))
+
+;; A task of an instance that waits on a stack goes on, and finds that it is cancelled: at once, unless the instance is entered or code runs on top of what waits there.
+(func $tell_in_call (param $stack i32) (param $instance i32)
+  (if (i32.or
+        (i32.or
+          (i32.eq (local.get $stack) (global.get $stack))
+          (i32.ne (i32.load offset=36 (local.get $stack)) (i32.const 1)))
+        (call $is_entered (local.get $instance)))
+    (then (call $may_run (local.get $stack)))
+    (else
+      (call $unqueue (local.get $stack))
+      (call $run_apart (i32.const 0) (local.get $stack)))))
 
 ;; Whether a call of an instance is in progress.
 (func $is_entered (param $instance i32) (result i32)
