@@ -122,6 +122,21 @@ fn a_command_writes_what_it_reads_from_streams_of_the_host() {
     assert!(done.stdout == input, "{} bytes", done.stdout.len());
 }
 
+#[test]
+fn what_allocates_a_result_sees_no_context() {
+    let done =
+        process::run(sledge_command(&["run"]).arg(programs::function("allocates.wat")).args(["--", "one", "two"]), b"", TIME_MAX);
+    assert!(done.status.success(), "{:?} {}", done.status, done.stderr);
+}
+
+/// What the component has not taken of a write is written once more: the host must not have it by then.
+#[test]
+fn a_stream_is_passed_to_the_host_in_the_middle_of_a_write() {
+    let done = process::run(sledge_command(&["run"]).arg(programs::function("passed-on.wat")), b"", TIME_MAX);
+    assert!(done.status.success(), "{:?} {}", done.status, done.stderr);
+    assert_eq!(done.stdout, b"5678");
+}
+
 /// Each request has streams of its own.
 #[test]
 fn a_function_answers_through_streams_of_the_host() {

@@ -21,11 +21,15 @@ fn run_in(sandbox: &mut Sandbox) -> End {
     command::run(&worker, sandbox, Duration::from_secs(60))
 }
 
-fn run(text: &str) -> End {
+pub(super) fn run(text: &str) -> End {
+    run_binary(&wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+}
+
+pub(super) fn run_binary(wasm: &[u8]) -> End {
     let mut end = None;
     for (bounds, opt_level) in [(Bounds::Guard, OptLevel::O3), (Bounds::Guard, OptLevel::O0), (Bounds::Software, OptLevel::O2)] {
         let options = CompileOptions { bounds, opt_level, ..CompileOptions::default() };
-        let artifact = compile(text, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let artifact = awsm::compile(&Program::of(wasm), &options, &()).unwrap_or_else(|error| panic!("{error}"));
         let artifact = Artifact::load(&artifact, &LoadPolicy::default()).unwrap();
         let template = Template::new(&artifact, &SandboxLimits::default()).unwrap();
         let now = run_in(&mut template.instantiate().unwrap());

@@ -6,6 +6,7 @@
 //! well; `TEST_MACHINE=aarch64` runs everything in an emulator, with modules compiled here (see `sledge_tests::machine`).
 //! One script alone: `cargo run --release -p sledge-tests --bin spec-runner guard-O3 wasm-v2/i32.wast --text`.
 
+mod cancellable;
 mod component_messages;
 mod components;
 mod core_modules;
@@ -17,6 +18,7 @@ mod parts;
 mod program;
 mod reach;
 mod references;
+mod roots;
 mod segment;
 mod slots;
 mod suite;

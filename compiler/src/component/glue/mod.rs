@@ -24,7 +24,7 @@ const STATE: usize = 0;
 /// Export of the state's memory.
 const MEMORY: &str = "memory";
 /// Locals of [`Glue::place_result`].
-const PLACE_LOCALS: &str = "(local $next i64) (local $at i32)";
+const PLACE_LOCALS: &str = "(local $next i64) (local $at i32) (local $slot_0 i32) (local $slot_1 i32)";
 /// Module name under which glue imports from other instances. Each import has a name of its own.
 pub(super) const LINKED: &str = "component";
 
@@ -92,6 +92,8 @@ pub(super) struct Lowered<'a> {
     pub(super) encoding: u32,
     /// Where memory for results comes from.
     pub(super) realloc: Option<Source>,
+    /// Whether there are tasks.
+    pub(super) has_tasks: bool,
 }
 
 impl Lowered<'_> {
@@ -201,7 +203,7 @@ impl Glue {
         let arguments: String = (0..ty.params.len()).map(|index| format!(" (local.get {index})")).collect();
         let host_call = format!("(call {host} (i32.const {}){arguments})", call.table_and_encoding());
         if function.allocates {
-            let place = self.place_result(instance, call.realloc.as_ref());
+            let place = self.place_result(instance, call.realloc.as_ref(), call.has_tasks);
             let _ = writeln!(body, "(if {host_call} (then {place}))");
             self.export(ty, PLACE_LOCALS, &body)
         } else {
@@ -210,19 +212,29 @@ impl Glue {
         }
     }
 
-    /// Has the component allocate what a result needs. The component cannot call out meanwhile.
-    fn place_result(&mut self, instance: u32, realloc: Option<&Source>) -> String {
+    /// Has the component allocate what a result needs. The component cannot call out meanwhile, and sees no task's context: what runs may be a task of another instance.
+    fn place_result(&mut self, instance: u32, realloc: Option<&Source>, has_tasks: bool) -> String {
         let Some(realloc) = realloc else { return String::from("unreachable") };
         let flags = self.global(&Source::state(flags(instance)));
         let realloc = self.function(realloc, &[ValType::I32; 4], &[ValType::I32]);
         let resume = self.canonical(abi::RESUME);
         let done = abi::RESUME_DONE;
+        let (mut save, mut clear, mut restore) = (String::new(), String::new(), String::new());
+        for slot in 0..if has_tasks { 2 } else { 0 } {
+            let get = self.function(&Source::state(format!("context get {slot}")), &[], &[ValType::I32]);
+            let set = self.function(&Source::state(format!("context set {slot}")), &[ValType::I32], &[]);
+            let _ = write!(save, "(local.set $slot_{slot} (call {get}))");
+            let _ = write!(clear, "(call {set} (i32.const 0))");
+            let _ = write!(restore, "(call {set} (local.get $slot_{slot}))");
+        }
         format!(
-            "(global.set {flags} (i32.const 0))
+            "{save}
+             (global.set {flags} (i32.const 0))
              (local.set $at (i32.const 0))
              (block $done (loop $more
                (local.set $next (call {resume} (local.get $at)))
                (br_if $done (i64.eq (local.get $next) (i64.const {done})))
+               {clear}
                (local.set $at
                  (call {realloc}
                    (i32.const 0)
@@ -230,7 +242,8 @@ impl Glue {
                    (i32.wrap_i64 (i64.shr_u (local.get $next) (i64.const 32)))
                    (i32.wrap_i64 (local.get $next))))
                (br $more)))
-             (global.set {flags} (i32.const 1))"
+             (global.set {flags} (i32.const 1))
+             {restore}"
         )
     }
 
@@ -262,16 +275,17 @@ impl Glue {
     pub(super) fn resource_drop(&mut self, instance: u32, table: u32, resource: u32, end: &Destructor, throws: bool) -> String {
         let leave = self.leave(instance);
         let drop = self.function(&Source::state("drop"), &[ValType::I32; 3], &[ValType::I64]);
-        let end = match end {
+        let called = match end {
             Destructor::None => None,
             Destructor::Host => Some(self.canonical(abi::DROP)),
-            Destructor::Guest(source) => Some(self.function(source, &[ValType::I32], &[])),
+            Destructor::Guest { function, .. } => Some(self.function(function, &[ValType::I32], &[])),
         };
+        let mut locals = String::from("(local $dropped i64)");
         let dropped = format!("(call {drop} (i32.const {table}) (i32.const {resource}) (local.get 0))");
-        let body = match end {
+        let body = match called {
             None => format!("{leave}(drop {dropped})"),
-            Some(end) => {
-                let mut call = format!("(call {end} (i32.wrap_i64 (local.get $dropped)))");
+            Some(called) => {
+                let mut call = format!("(call {called} (i32.wrap_i64 (local.get $dropped)))");
                 if throws {
                     let trap = self.function(&Source::state("trap"), &[ValType::I32], &[]);
                     let violation = Violation::UncaughtException as u32;
@@ -280,13 +294,27 @@ impl Glue {
                            (call {trap} (i32.const {violation})))"
                     );
                 }
+                if let &Destructor::Guest { home: Some(home), .. } = end {
+                    let enter = self.function(&Source::state("enter destructor"), &[ValType::I32], &[]);
+                    let exit = self.function(&Source::state("exit"), &[], &[]);
+                    let may_block = self.global(&Source::state(MAY_BLOCK));
+                    locals.push_str("(local $may_block i32)");
+                    call = format!(
+                        "(local.set $may_block (global.get {may_block}))
+                         (global.set {may_block} (i32.const 0))
+                         (call {enter} (i32.const {home}))
+                         {call}
+                         (call {exit})
+                         (global.set {may_block} (local.get $may_block))"
+                    );
+                }
                 format!(
                     "{leave}(local.set $dropped {dropped})
                      (if (i64.ge_u (local.get $dropped) (i64.const 0x100000000)) (then {call}))"
                 )
             }
         };
-        self.export(&Signature::new(&[ValType::I32], &[]), "(local $dropped i64)", &body)
+        self.export(&Signature::new(&[ValType::I32], &[]), &locals, &body)
     }
 
     /// A function of `transcode.wat`, in glue [between](Self::between) two memories; the name of its export.
@@ -365,6 +393,6 @@ pub(super) enum Destructor {
     None,
     /// The host.
     Host,
-    /// A function of the component.
-    Guest(Source),
+    /// A function of the component. `home`: the instance that defines it, where another one drops and there are tasks: it runs as a call of its own.
+    Guest { function: Source, home: Option<u32> },
 }

@@ -168,7 +168,7 @@ impl Glue {
         // Only what is read is placed.
         let place = match realloc {
             None => String::new(),
-            Some(_) => self.place_result(instance, realloc),
+            Some(_) => self.place_result(instance, realloc, true),
         };
         let place =
             |is_read: &str| format!("(if (i32.shr_u (local.get $packed) (i32.const 4)) (then (if {is_read} (then {place}))))");

@@ -28,6 +28,7 @@
 
 ;; The host knows it now, and learns what happened to the other end before. What no component has an end of is no more.
 (func (export "outside begin") (param $shared i32)
+  (local $end i32)
   (if (i32.load offset=16 (local.get $shared))
     (then
       (call $give_small (local.get $shared))
@@ -37,7 +38,13 @@
       (call $close_outside (local.get $shared))
       (call $give_small (local.get $shared))
       (return)))
-  (if (i32.load offset=4 (local.get $shared)) (then (call $copy_outside (i32.load offset=4 (local.get $shared))))))
+  (local.set $end (i32.load offset=4 (local.get $shared)))
+  (if (i32.eqz (local.get $end)) (then (return)))
+  ;; Of a write that a component has taken a part of, the writer learns that part, and writes the rest once more. It may do so at any time, so the host must not
+  ;; begin with that rest.
+  (if (i32.load offset=60 (local.get $end))
+    (then (call $done_pending (local.get $shared) (i32.const 0)))
+    (else (call $copy_outside (local.get $end)))))
 
 ;; Copies between the host and the buffer of an end.
 (func $copy_outside (param $end i32)

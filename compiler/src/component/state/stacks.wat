@@ -14,6 +14,7 @@
 ;;       waits to enter             52  the set for which it waits            76  whether it is in that queue
 ;;   32  the task that began on it
 ;;
+;; Whether a call waits on it: 2 where one does, and what runs on top of that has been left, too.
 ;; Whatever makes it go on, it looks for itself whether what it waits for has come. `state.rs` has `$stack`, the one that runs; at first the host's own.
 
 ;; First of those on which nothing runs.
@@ -144,6 +145,13 @@
           (call $hand (local.get $next))
           (br $done)))
       (call $execute (local.get $next))
+      ;; Where that was the server's task, and is over, a stack on which nothing waits ends the invocation. This one may still go on before that.
+      (if (i32.eq (local.get $next) (global.get $root))
+        (then
+          (if (i32.eq (i32.load offset=56 (local.get $next)) (i32.const 4))
+            (then
+              (call $hand (i32.const 0))
+              (br $done)))))
       (br $more)))
   (i32.store offset=36 (local.get $here) (i32.const 0))
   (i32.store offset=56 (local.get $here) (i32.const 0))
@@ -152,43 +160,35 @@
   (global.set $context_1 (local.get $context_1))
   (global.set $may_block (local.get $may_block)))
 
-;; Has a task run on a stack of its own until it waits or is done, and then goes on.
-(func $run_apart (param $task i32)
-  (local $here i32) (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32)
+;; Has a task run on a stack of its own until it waits or is done, or where there is none what waits on that stack, and then goes on.
+(func $run_apart (param $task i32) (param $stack i32)
+  (local $waits i32) (local $here i32) (local $call i32) (local $context_0 i32) (local $context_1 i32) (local $may_block i32)
   (local.set $here (global.get $stack))
   (local.set $call (i32.load (i32.const 8)))
   (local.set $context_0 (global.get $context_0))
   (local.set $context_1 (global.get $context_1))
   (local.set $may_block (global.get $may_block))
   (i32.store offset=56 (local.get $here) (i32.const 5))
+  (local.set $waits (i32.load offset=36 (local.get $here)))
+  (if (local.get $waits) (then (i32.store offset=36 (local.get $here) (i32.const 2))))
   (call $may_run_first (local.get $here))
-  (call $hand (local.get $task))
+  (if (local.get $task)
+    (then (call $hand (local.get $task)))
+    (else (call $switch (local.get $stack))))
   (i32.store (i32.const 8) (local.get $call))
   (global.set $context_0 (local.get $context_0))
   (global.set $context_1 (local.get $context_1))
   (global.set $may_block (local.get $may_block))
   ;; A call that waits below may have been told to go on at the same time.
-  (if (i32.load offset=36 (local.get $here))
-    (then (call $may_run (local.get $here)))
+  (if (local.get $waits)
+    (then
+      (i32.store offset=36 (local.get $here) (i32.const 1))
+      (call $may_run (local.get $here)))
     (else (i32.store offset=56 (local.get $here) (i32.const 0)))))
 
 ;; A stack is the next that runs.
 (func $may_run_first (param $stack i32)
-  (local $at i32) (local $before i32)
-  (if (i32.load offset=76 (local.get $stack))
-    (then
-      (local.set $at (global.get $run_head))
-      (block $found
-        (loop $more
-          (br_if $found (i32.eq (local.get $at) (local.get $stack)))
-          (local.set $before (local.get $at))
-          (local.set $at (i32.load offset=48 (local.get $at)))
-          (br $more)))
-      (if (local.get $before)
-        (then (i32.store offset=48 (local.get $before) (i32.load offset=48 (local.get $stack))))
-        (else (global.set $run_head (i32.load offset=48 (local.get $stack)))))
-      (if (i32.eq (global.get $run_tail) (local.get $stack)) (then (global.set $run_tail (local.get $before))))
-      (global.set $run_count (i32.sub (global.get $run_count) (i32.const 1)))))
+  (call $unqueue (local.get $stack))
   (i32.store offset=76 (local.get $stack) (i32.const 1))
   (i32.store offset=48 (local.get $stack) (global.get $run_head))
   (global.set $run_head (local.get $stack))

@@ -15,6 +15,7 @@
 ;;   20  and 1             the caller's slots)   48  next in the queue of what may run      76  whether it is in that queue
 ;;   24  state                                   52  the set for which it waits             80  parameters as they were lowered, 8 bytes each
 ;;   224 record of the instance that calls       228 the stack that waits for its result
+;;   232 its stack, while it waits in a call that is told of its cancellation
 ;;
 ;; Where it is, also: 5 a stack that waits, 6 it is to learn that it is cancelled.
 ;; State: 0 starting, 1 started, 2 to be cancelled, 3 told so, 4 resolved.
@@ -96,13 +97,21 @@
 
 ;; A synchronous call of a function that is lifted as synchronous begins. `$async`: its type is async.
 (func (export "enter") (param $caller i32) (param $async i32) (param $callee i32)
-  (local $call i32) (local $instance i32)
+  (local $instance i32)
   (local.set $instance (call $instance_at (local.get $callee)))
   (call $check_entry (local.get $instance))
   (if (i32.and
         (i32.ne (local.get $async) (i32.const 0))
         (i32.ne (i32.or (i32.load offset=4 (local.get $instance)) (i32.load offset=8 (local.get $instance))) (i32.const 0)))
     (then (call $wait_to_enter (local.get $instance))))
+  (call $enter (local.get $instance) (local.get $async)))
+
+;; A call of a destructor that another instance defines begins. That may be in the middle of a call: a child drops what its parent has given to it.
+(func (export "enter destructor") (param $callee i32)
+  (call $enter (call $instance_at (local.get $callee)) (i32.const 0)))
+
+(func $enter (param $instance i32) (param $async i32)
+  (local $call i32)
   (local.set $call (call $take_small))
   (i32.store offset=8 (local.get $call) (i32.load (i32.const 8)))
   (i32.store offset=12 (local.get $call) (local.get $instance))
@@ -158,6 +167,24 @@
   (global.set $run_count (i32.sub (global.get $run_count) (i32.const 1)))
   (i32.store offset=76 (local.get $task) (i32.const 0))
   (local.get $task))
+
+;; A task or stack is not in the queue any more, if it was.
+(func $unqueue (param $task i32)
+  (local $at i32) (local $before i32)
+  (if (i32.eqz (i32.load offset=76 (local.get $task))) (then (return)))
+  (local.set $at (global.get $run_head))
+  (block $found
+    (loop $more
+      (br_if $found (i32.eq (local.get $at) (local.get $task)))
+      (local.set $before (local.get $at))
+      (local.set $at (i32.load offset=48 (local.get $at)))
+      (br $more)))
+  (if (local.get $before)
+    (then (i32.store offset=48 (local.get $before) (i32.load offset=48 (local.get $task))))
+    (else (global.set $run_head (i32.load offset=48 (local.get $task)))))
+  (if (i32.eq (global.get $run_tail) (local.get $task)) (then (global.set $run_tail (local.get $before))))
+  (global.set $run_count (i32.sub (global.get $run_count) (i32.const 1)))
+  (i32.store offset=76 (local.get $task) (i32.const 0)))
 
 ;; The first that can run, which leaves the queue: a task, or a stack that goes on. Zero where there is none.
 (func $next (result i32)
@@ -289,7 +316,7 @@
     (then (call $wait_at_entrance (local.get $task)))
     (else
       (if (i32.and (local.get $apart) (call $may_wait (local.get $task)))
-        (then (call $run_apart (local.get $task)))
+        (then (call $run_apart (local.get $task) (i32.const 0)))
         (else (call $begin (local.get $task)))))))
 
 (func $is_kept_out (param $task i32) (result i32)
@@ -534,6 +561,14 @@
   (i32.store offset=24 (local.get $task) (i32.const 3))
   (i32.const 1))
 
+;; Has the task that runs wait in a call that is told of its cancellation, on that stack; zero where it does so no more.
+(func $expect_cancellation (param $stack i32)
+  (local $task i32)
+  (local.set $task (i32.load (i32.const 8)))
+  (if (i32.eqz (local.get $task)) (then (return)))
+  (if (i32.and (i32.load offset=40 (local.get $task)) (i32.const 1))
+    (then (i32.store offset=232 (local.get $task) (local.get $stack)))))
+
 ;; thread.yield
 (func (export "yield") (param $cancellable i32) (result i32)
   (if (local.get $cancellable) (then (if (call $is_cancelled) (then (return (i32.const 1))))))
@@ -541,8 +576,10 @@
     (then
       (if (global.get $run_count)
         (then
+          (if (local.get $cancellable) (then (call $expect_cancellation (global.get $stack))))
           (call $may_run (global.get $stack))
-          (call $suspend))
+          (call $suspend)
+          (if (local.get $cancellable) (then (call $expect_cancellation (i32.const 0)))))
         (else
           (global.set $turns (i32.add (global.get $turns) (i32.const 1)))
           (if (i32.ge_u (global.get $turns) (i32.const 32)) (then (call $look)))))))
@@ -602,7 +639,7 @@
 
 ;; The set of a waitable that has an event learns of it.
 (func $set_gains (param $waitable i32)
-  (local $set i32) (local $last i32) (local $task i32)
+  (local $set i32) (local $last i32)
   (local.set $set (i32.load offset=12 (local.get $waitable)))
   (local.set $last (i32.load offset=12 (local.get $set)))
   (i32.store offset=20 (local.get $waitable) (i32.const 0))
@@ -611,6 +648,11 @@
     (then (i32.store offset=20 (local.get $last) (local.get $waitable)))
     (else (i32.store offset=8 (local.get $set) (local.get $waitable))))
   (i32.store offset=12 (local.get $set) (local.get $waitable))
+  (call $wake_one (local.get $set)))
+
+;; The first that waits for a set which has an event may take it.
+(func $wake_one (param $set i32)
+  (local $task i32)
   (local.set $task (i32.load offset=16 (local.get $set)))
   (if (local.get $task)
     (then
@@ -699,12 +741,17 @@
       (br_if $done (i32.or (local.get $is_cancelled) (i32.load offset=8 (local.get $set))))
       (i32.store offset=52 (global.get $stack) (local.get $set))
       (call $wait_with_set (global.get $stack))
+      (if (local.get $cancellable) (then (call $expect_cancellation (global.get $stack))))
       (call $suspend)
+      (if (local.get $cancellable) (then (call $expect_cancellation (i32.const 0))))
       (call $leave_set (local.get $set) (global.get $stack))
       (br $more)))
   (i32.store offset=4 (local.get $set) (i32.sub (i32.load offset=4 (local.get $set)) (i32.const 1)))
   (if (result i32) (local.get $is_cancelled)
-    (then (call $cancelled))
+    (then
+      ;; An event for which it was woken is for another now.
+      (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))
+      (call $cancelled))
     (else (call $take_event_of_set (local.get $set)))))
 
 (func $cancelled (result i32)
@@ -763,7 +810,7 @@
   (i32.load offset=36 (local.get $subtask)))
 
 (func $request_cancellation (param $task i32)
-  (local $where i32) (local $instance i32) (local $alone i32)
+  (local $where i32) (local $instance i32) (local $set i32)
   (local.set $where (i32.load offset=56 (local.get $task)))
   (local.set $instance (i32.load offset=12 (local.get $task)))
   (if (i32.eqz (i32.load offset=24 (local.get $task)))
@@ -774,22 +821,41 @@
       (call $give_task (local.get $task))
       (call $admit (local.get $instance))
       (return)))
-  (local.set $alone (i32.load offset=8 (local.get $instance)))
-  (if (i32.and
-        (i32.or (i32.eq (local.get $where) (i32.const 2)) (i32.eq (local.get $where) (i32.const 3)))
-        (i32.eqz (local.get $alone)))
+  (if (i32.and (i32.ne (local.get $where) (i32.const 2)) (i32.ne (local.get $where) (i32.const 3)))
     (then
-      (if (call $is_entered (local.get $instance))
-        (then
-          (i32.store offset=24 (local.get $task) (i32.const 2))
-          (return)))
-      (call $stop_waiting (local.get $task))
-      (i32.store offset=24 (local.get $task) (i32.const 3))
-      (i32.store offset=56 (local.get $task) (i32.const 6))
-      (if (call $may_wait (local.get $task))
-        (then (call $run_apart (local.get $task)))
-        (else (call $execute (local.get $task)))))
-    (else (i32.store offset=24 (local.get $task) (i32.const 2)))))
+      (i32.store offset=24 (local.get $task) (i32.const 2))
+      (if (i32.load offset=232 (local.get $task))
+        (then (call $tell_in_call (i32.load offset=232 (local.get $task)) (local.get $instance))))
+      (return)))
+  ;; What stays in the queue would be made to wait for a set for which it waits already.
+  (call $unqueue (local.get $task))
+  (local.set $set (i32.load offset=52 (local.get $task)))
+  (call $stop_waiting (local.get $task))
+  ;; An event for which it was in the queue is for another now.
+  (if (local.get $set)
+    (then (if (i32.load offset=8 (local.get $set)) (then (call $wake_one (local.get $set))))))
+  (i32.store offset=24 (local.get $task) (i32.const 3))
+  (i32.store offset=56 (local.get $task) (i32.const 6))
+  (if (i32.or (i32.load offset=8 (local.get $instance)) (call $is_entered (local.get $instance)))
+    (then
+      ;; It learns of this when the instance is free.
+      (call $may_run (local.get $task))
+      (return)))
+  (if (call $may_wait (local.get $task))
+    (then (call $run_apart (local.get $task) (i32.const 0)))
+    (else (call $execute (local.get $task)))))
+
+;; A task of an instance that waits on a stack goes on, and finds that it is cancelled: at once, unless the instance is entered or code runs on top of what waits there.
+(func $tell_in_call (param $stack i32) (param $instance i32)
+  (if (i32.or
+        (i32.or
+          (i32.eq (local.get $stack) (global.get $stack))
+          (i32.ne (i32.load offset=36 (local.get $stack)) (i32.const 1)))
+        (call $is_entered (local.get $instance)))
+    (then (call $may_run (local.get $stack)))
+    (else
+      (call $unqueue (local.get $stack))
+      (call $run_apart (i32.const 0) (local.get $stack)))))
 
 ;; Whether a call of an instance is in progress.
 (func $is_entered (param $instance i32) (result i32)

@@ -560,7 +560,8 @@ impl Builder<'_> {
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
         let encoding = concurrent::encoding(options.string_encoding);
-        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc };
+        let has_tasks = self.state.concurrency.is_some();
+        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc, has_tasks };
         if !function.ends.is_empty() {
             return self.lower_ends(&lowered, &ends, options.instance, (ty, form), glue).map(Some);
         }
@@ -591,11 +592,12 @@ impl Builder<'_> {
 
     /// What ends a resource.
     fn destructor(&self, ty: TypeResourceTableIndex) -> Destructor {
-        let TypeResourceTable::Concrete { ty, .. } = self.types[ty] else { return Destructor::None };
-        match self.component.defined_resource_index(ty) {
-            None => Destructor::Host,
-            Some(_) => self.destructors.get(&ty).map_or(Destructor::None, |source| Destructor::Guest(source.clone())),
-        }
+        let TypeResourceTable::Concrete { ty, instance } = self.types[ty] else { return Destructor::None };
+        let Some(defined) = self.component.defined_resource_index(ty) else { return Destructor::Host };
+        let Some(function) = self.destructors.get(&ty).cloned() else { return Destructor::None };
+        let home = self.component.defined_resource_instances[defined];
+        let is_call = home != instance && self.state.concurrency.is_some();
+        Destructor::Guest { function, home: is_call.then_some(home.as_u32()) }
     }
 
     /// A resource type, as the state knows it.
