@@ -97,21 +97,13 @@
 
 ;; A synchronous call of a function that is lifted as synchronous begins. `$async`: its type is async.
 (func (export "enter") (param $caller i32) (param $async i32) (param $callee i32)
-  (local $instance i32)
+  (local $call i32) (local $instance i32)
   (local.set $instance (call $instance_at (local.get $callee)))
   (call $check_entry (local.get $instance))
   (if (i32.and
         (i32.ne (local.get $async) (i32.const 0))
         (i32.ne (i32.or (i32.load offset=4 (local.get $instance)) (i32.load offset=8 (local.get $instance))) (i32.const 0)))
     (then (call $wait_to_enter (local.get $instance))))
-  (call $enter (local.get $instance) (local.get $async)))
-
-;; A call of a destructor that another instance defines begins. That may be in the middle of a call: a child drops what its parent has given to it.
-(func (export "enter destructor") (param $callee i32)
-  (call $enter (call $instance_at (local.get $callee)) (i32.const 0)))
-
-(func $enter (param $instance i32) (param $async i32)
-  (local $call i32)
   (local.set $call (call $take_small))
   (i32.store offset=8 (local.get $call) (i32.load (i32.const 8)))
   (i32.store offset=12 (local.get $call) (local.get $instance))
@@ -119,6 +111,19 @@
   (i32.store offset=20 (local.get $call) (global.get $context_1))
   (i32.store offset=44 (local.get $call) (local.get $async))
   (if (local.get $async) (then (i32.store offset=8 (local.get $instance) (local.get $call))))
+  (global.set $context_0 (i32.const 0))
+  (global.set $context_1 (i32.const 0))
+  (i32.store (i32.const 8) (local.get $call)))
+
+;; A call of a destructor that another instance defines begins. That may be in the middle of a call: a child drops what its parent has given to it. The rest is as
+;; above, where it is not called: that is on the way of every call.
+(func (export "enter destructor") (param $callee i32)
+  (local $call i32)
+  (local.set $call (call $take_small))
+  (i32.store offset=8 (local.get $call) (i32.load (i32.const 8)))
+  (i32.store offset=12 (local.get $call) (call $instance_at (local.get $callee)))
+  (i32.store offset=16 (local.get $call) (global.get $context_0))
+  (i32.store offset=20 (local.get $call) (global.get $context_1))
   (global.set $context_0 (i32.const 0))
   (global.set $context_1 (i32.const 0))
   (i32.store (i32.const 8) (local.get $call)))
