@@ -1,9 +1,8 @@
 //! Conformance to WASI, interface by interface: programs of our own call every function and print what they see. What they print here is compared with
 //! what they print in wasmtime, line by line. Differences that are known stand in `differences.txt`, each with its reason.
 //!
-//! What wasmtime 50.0.1 printed is kept in `expected/`. `make test-conformance` runs wasmtime, too (CONFORMANCE_REFERENCE names the program `reference`), and holds
-//! that text against it; with BLESS=1 it writes it. A case of which nothing is kept yet only has to
-//! end as it should.
+//! What the wasmtime of `Cargo.toml` printed is kept in `expected/`. `make test-conformance` runs wasmtime, too (CONFORMANCE_REFERENCE names the program `reference`),
+//! and holds that text against it; with BLESS=1 it writes it. A case that wasmtime does not carry out to its end only has to end as it should.
 
 mod differences;
 
@@ -28,11 +27,13 @@ struct Case {
     args: &'static [&'static str],
     stdin: &'static str,
     status: i32,
+    /// Whether wasmtime's output is kept.
+    is_kept: bool,
 }
 
 impl Case {
     const fn of(program: &'static str, args: &'static [&'static str]) -> Case {
-        Case { program, args, stdin: "", status: 0 }
+        Case { program, args, stdin: "", status: 0, is_kept: true }
     }
 
     const fn stdin(self, stdin: &'static str) -> Case {
@@ -41,6 +42,11 @@ impl Case {
 
     const fn status(self, status: i32) -> Case {
         Case { status, ..self }
+    }
+
+    /// wasmtime traps in it: it drops a standard stream before its pollables, or a component reads what it writes itself and that are no numbers.
+    const fn alone(self) -> Case {
+        Case { is_kept: false, ..self }
     }
 
     fn name(&self) -> String {
@@ -116,7 +122,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// Runs it in wasmtime, if that is there, and keeps what it printed or holds what is kept against it.
 fn check_reference(case: &Case) -> Option<String> {
-    let reference = PathBuf::from(std::env::var_os("CONFORMANCE_REFERENCE")?);
+    let reference = PathBuf::from(std::env::var_os("CONFORMANCE_REFERENCE").filter(|_| case.is_kept)?);
     let done = case.there(&reference);
     let (name, text) = (case.name(), done.text());
     if done.code() != case.status {
@@ -138,7 +144,14 @@ fn compare(case: &Case, differences: &mut Differences) -> Vec<String> {
     if done.code() != case.status {
         problems.push(format!("{name}: status {}, not {}: {}", done.code(), case.status, done.stderr));
     }
-    let Ok(expected) = fs::read_to_string(kept(&name)) else { return problems };
+    let expected = match fs::read_to_string(kept(&name)) {
+        Ok(expected) if case.is_kept => expected,
+        Err(_) if !case.is_kept => return problems,
+        kept => {
+            problems.push(format!("{name}: what wasmtime printed is kept: {}, and has to be: {}", kept.is_ok(), case.is_kept));
+            return problems;
+        }
+    };
     let (mut there, mut here) = (expected.lines(), text.lines());
     loop {
         match (there.next(), here.next()) {
@@ -172,8 +185,8 @@ fn wasi_0_2_is_as_in_wasmtime() {
         Case::of("wasi2", &["random"]),
         Case::of("wasi2", &["filesystem"]),
         Case::of("wasi2", &["read-only"]),
-        Case::of("wasi2", &["streams"]).stdin("hello world"),
-        Case::of("wasi2", &["sockets"]),
+        Case::of("wasi2", &["streams"]).stdin("hello world").alone(),
+        Case::of("wasi2", &["sockets"]).alone(),
         Case::of("wasi2", &["http"]),
     ]);
 }
@@ -187,6 +200,6 @@ fn wasi_0_3_is_as_in_wasmtime() {
         Case::of("wasi3", &["filesystem"]),
         Case::of("wasi3", &["read-only"]),
         Case::of("wasi3", &["sockets"]),
-        Case::of("wasi3", &["http"]),
+        Case::of("wasi3", &["http"]).alone(),
     ]);
 }
