@@ -428,6 +428,30 @@ fn components_may_spell_a_type_differently() {
     assert!(error.is_err_and(|error| error.contains("kebab")));
 }
 
+/// What copies between two memories is there only where a stream can lead from one to the other.
+#[test]
+fn a_program_may_have_many_instances_that_write_streams() {
+    let writers: String = (0..40)
+        .map(|number| {
+            format!(
+                r#"(component $c{number}
+                  (type $stream (stream u8))
+                  (core module $memory (memory (export "memory") 1))
+                  (core instance $memory (instantiate $memory))
+                  (core func $write (canon stream.write $stream async (memory (core memory $memory "memory"))))
+                  (core module $m (import "" "write" (func (param i32 i32 i32) (result i32))) (func (export "run") (result i32) (i32.const 0)))
+                  (core instance $m (instantiate $m (with "" (instance (export "write" (func $write))))))
+                  (func (export "run") (result (result)) (canon lift (core func $m "run"))))
+                (instance $i{number} (instantiate $c{number}))"#
+            )
+        })
+        .collect();
+    let text = format!(
+        r#"(component {writers} (instance $run (export "run" (func $i7 "run"))) (export "wasi:cli/run@0.2.3" (instance $run)))"#
+    );
+    assert_eq!(run_quickly(&text), End::Exit(0));
+}
+
 /// A component whose first core instance has a memory of a page, a table of two, and that start function; whose second one has segments for both; and
 /// whose third one is the command.
 fn with_start(start: &str, segments: &str, run: &str) -> String {

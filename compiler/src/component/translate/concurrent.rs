@@ -614,10 +614,7 @@ impl Builder<'_> {
         let (mut entry, mut outside) = (0, 0);
         if let Some(index) = memory.filter(|_| size > 0) {
             entry = match form {
-                Form::Plain => {
-                    self.copies.insert(index);
-                    index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 }
-                }
+                Form::Plain => index.as_u32() * if is_writer { self.component.num_runtime_memories } else { 1 },
                 Form::Checked => {
                     let number = Side::of(table, is_writer, options).and_then(|side| self.copiers.number(&side, is_writer));
                     let number = number.ok_or_else(|| unsupported("an end that nothing copies (a bug)"))?;
@@ -748,7 +745,6 @@ impl Builder<'_> {
 
     /// Adds what copies between the memories that streams and futures use, and between them and the host.
     pub(super) fn copies(&mut self) -> Result<(), CompileError> {
-        let memories: Vec<_> = self.copies.iter().copied().collect();
         if self.state.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations) {
             for (outside, entry) in std::mem::take(&mut self.outside) {
                 let memory = match outside {
@@ -768,14 +764,12 @@ impl Builder<'_> {
                 self.instantiate(&text, &linked)?;
             }
         }
-        for &from in &memories {
-            for &to in &memories {
-                let (Some(from_memory), Some(to_memory)) = (self.memories.get(&from), self.memories.get(&to)) else { continue };
-                let mut glue = Glue::between(from_memory, to_memory);
-                glue.copy_bytes(from.as_u32() * self.component.num_runtime_memories + to.as_u32());
-                let (text, linked) = glue.finish();
-                self.instantiate(&text, &linked)?;
-            }
+        for (from, to) in std::mem::take(&mut self.copiers.numbers) {
+            let (Some(from_memory), Some(to_memory)) = (self.memories.get(&from), self.memories.get(&to)) else { continue };
+            let mut glue = Glue::between(from_memory, to_memory);
+            glue.copy_bytes(from.as_u32() * self.component.num_runtime_memories + to.as_u32());
+            let (text, linked) = glue.finish();
+            self.instantiate(&text, &linked)?;
         }
         self.instantiate_copiers()
     }

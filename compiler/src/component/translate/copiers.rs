@@ -148,6 +148,8 @@ pub(super) struct Copiers {
     readers: Sides,
     writers: Sides,
     modules: Vec<Module>,
+    /// The memories between which numbers are copied: from which to which.
+    pub(super) numbers: BTreeSet<(RuntimeMemoryIndex, RuntimeMemoryIndex)>,
 }
 
 impl Copiers {
@@ -159,6 +161,8 @@ impl Copiers {
         mut writing: Writing<'_>,
     ) -> Result<Copiers, CompileError> {
         let mut copiers = Copiers::default();
+        // The ends that read and write numbers.
+        let (mut number_readers, mut number_writers) = (BTreeSet::new(), BTreeSet::new());
         for (_, trampoline) in trampolines.iter() {
             let (table, is_writer, options) = match trampoline {
                 Trampoline::StreamRead { ty, options, .. } => (Table::Stream(*ty), false, *options),
@@ -167,12 +171,20 @@ impl Copiers {
                 Trampoline::FutureWrite { ty, options, .. } => (Table::Future(*ty), true, *options),
                 _ => continue,
             };
-            let is_checked = table.payload(writing.types).is_some_and(|ty| !is_number(&ty));
-            let Some(side) = Side::of(table, is_writer, &component.options[options]).filter(|_| is_checked) else { continue };
-            let sides = if is_writer { &mut copiers.writers } else { &mut copiers.readers };
-            sides.add(side);
+            let (Some(payload), Some(side)) =
+                (table.payload(writing.types), Side::of(table, is_writer, &component.options[options]))
+            else {
+                continue;
+            };
+            match (is_number(&payload), is_writer) {
+                (true, true) => drop(number_writers.insert((table, side.memory))),
+                (true, false) => drop(number_readers.insert((table, side.memory))),
+                (false, true) => copiers.writers.add(side),
+                (false, false) => copiers.readers.add(side),
+            }
         }
-        if copiers.readers.list.is_empty() || copiers.writers.list.is_empty() {
+        let has_values = !copiers.readers.list.is_empty() && !copiers.writers.list.is_empty();
+        if !has_values && (number_readers.is_empty() || number_writers.is_empty()) {
             return Ok(copiers);
         }
         let mut ways = Ways::default();
@@ -185,8 +197,15 @@ impl Copiers {
                 ways.add(module.wasm, &functions)?;
             }
         }
-        let core_type = writing.core_type()?;
-        copiers.write(&mut ways, core_type, &mut writing)?;
+        if has_values {
+            let core_type = writing.core_type()?;
+            copiers.write(&mut ways, core_type, &mut writing)?;
+        }
+        for (table, from) in number_writers {
+            let reached = ways.from(table);
+            let readers = number_readers.iter().filter(|(table, _)| reached.contains(table));
+            copiers.numbers.extend(readers.map(|(_, to)| (from, *to)));
+        }
         Ok(copiers)
     }
 

@@ -93,7 +93,6 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
         reallocs: HashMap::new(),
         post_returns: HashMap::new(),
         callbacks: HashMap::new(),
-        copies: BTreeSet::new(),
         copiers,
         outside: BTreeMap::new(),
         lowerings: HashMap::new(),
@@ -205,9 +204,7 @@ struct Builder<'a> {
     reallocs: HashMap<RuntimeReallocIndex, Source>,
     post_returns: HashMap<RuntimePostReturnIndex, Source>,
     callbacks: HashMap<RuntimeCallbackIndex, Source>,
-    /// Memories between which numbers of streams and futures are copied.
-    copies: BTreeSet<RuntimeMemoryIndex>,
-    /// What copies other values.
+    /// What copies values of streams and futures from one instance to another.
     copiers: Copiers,
     /// How they are copied between memories and the host, and the number of the first function of each.
     outside: BTreeMap<concurrent::Outside, u32>,

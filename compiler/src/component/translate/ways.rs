@@ -80,7 +80,10 @@ impl Ways {
                         let table = match functions.get(function_index as usize) {
                             Some(Passed::Stream) => |number| Table::Stream(TypeStreamTableIndex::from_u32(number)),
                             Some(Passed::Future) => |number| Table::Future(TypeFutureTableIndex::from_u32(number)),
-                            _ => continue,
+                            _ => {
+                                last = [None; 2];
+                                continue;
+                            }
                         };
                         let [Some(from), Some(to)] = last else {
                             return Err(unsupported("an adapter of an unknown form (a bug)"));
