@@ -31,6 +31,13 @@ const PARTS_MULTIPLE: usize = 8;
 /// The largest body that is copied to another part.
 const COPY_BYTES: usize = 160;
 
+/// Stores without a branch between them up to which a function is optimised. Straight-line vectorisation and register coalescing compare each with the others. In a
+/// library of data that is placed when it is loaded, the function that the linker makes to relocate it (`__wasm_apply_data_relocs`) has tens of thousands.
+const STRAIGHT_STORES_MAX: usize = 4096;
+
+/// The least that a store takes in a body: opcode, alignment, offset.
+const STORE_BYTES_MIN: usize = 3;
+
 /// Calls over which copies follow each other.
 const COPY_DEPTH: u32 = 3;
 
@@ -122,20 +129,40 @@ pub(crate) fn join<'a>(
 /// A function that is optimised less than was asked for.
 pub(crate) struct Huge {
     pub(crate) function: FuncIdx,
-    pub(crate) operators: u64,
+    pub(crate) size: Size,
+}
+
+/// In which respect a function is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// All operators.
+    Operators(u64),
+    /// Stores without a branch between them.
+    StraightStores(usize),
 }
 
 impl Huge {
+    /// How hard it is optimised.
+    const fn effort(&self) -> Effort {
+        match self.size {
+            Size::Operators(_) => Effort::Level(OptLevel::O1),
+            Size::StraightStores(_) => Effort::GivenUp,
+        }
+    }
+
     /// What to tell about it.
     pub(crate) fn warning(&self, module: &Module<'_>) -> String {
         let name = module.function_names[self.function.0 as usize].as_deref().unwrap_or("");
-        format!(
-            "{}function {} {:?} has {} operators: it is optimised as by -O 1, since it has more than {OPTIMISED_OPERATORS_MAX}",
-            module.index.prefix(),
-            self.function.0,
-            name,
-            self.operators
-        )
+        let (prefix, number) = (module.index.prefix(), self.function.0);
+        match self.size {
+            Size::Operators(operators) => format!(
+                "{prefix}function {number} {name:?} has {operators} operators: it is optimised as by -O 1, since it has more than {OPTIMISED_OPERATORS_MAX}"
+            ),
+            Size::StraightStores(stores) => format!(
+                "{prefix}function {number} {name:?} has {stores} stores without a branch between them: it is optimised as by -O 1, with fast register \
+                 allocation, since they are more than {STRAIGHT_STORES_MAX}"
+            ),
+        }
     }
 }
 
@@ -163,17 +190,13 @@ pub(crate) struct Plan {
 /// without them, whose numbers and other functions stay.
 pub(crate) fn plan(module: &Module<'_>, options: &CompileOptions, slow: &[FuncId]) -> Result<Plan, CompileError> {
     let opt_level = options.opt_level;
-    let huge = if opt_level > OptLevel::O1 { find_huge(module)? } else { Vec::new() };
+    let huge = if opt_level > OptLevel::O0 { find_huge(module, opt_level)? } else { Vec::new() };
     let total = bodies_bytes(module);
     let count = if total <= WHOLE_BYTES { 1 } else { total.div_ceil(PART_BYTES).next_multiple_of(PARTS_MULTIPLE) };
     let mut parts = ranges(module, &huge, total.div_ceil(count));
     let effort = if options.given_up { Effort::GivenUp } else { Effort::Level(opt_level) };
     parts.iter_mut().for_each(|part| part.effort = effort);
-    parts.extend(huge.iter().map(|huge| Part {
-        functions: vec![huge.function],
-        effort: Effort::Level(OptLevel::O1),
-        ..Part::empty()
-    }));
+    parts.extend(huge.iter().map(|huge| Part { functions: vec![huge.function], effort: huge.effort(), ..Part::empty() }));
     let slow = slow.iter().enumerate().filter(|(_, id)| id.module == module.index);
     slow.for_each(|(place, id)| set_apart(&mut parts, id.function, place));
     let mut plan = Plan { parts, shared: vec![false; module.bodies.len()], huge };
@@ -208,25 +231,65 @@ fn body_bytes(module: &Module<'_>, index: usize) -> usize {
     (end - start) as usize
 }
 
-/// Functions with more operators than LLVM's pipelines, parts of which grow with the square of a function, can be asked to optimise.
-fn find_huge(module: &Module<'_>) -> Result<Vec<Huge>, CompileError> {
+/// Functions of which LLVM's passes cannot be asked to optimise all: parts of the pipelines grow with the square of a function, others with that of a block.
+fn find_huge(module: &Module<'_>, opt_level: OptLevel) -> Result<Vec<Huge>, CompileError> {
     let mut huge = Vec::new();
     for function in module.defined_functions() {
         let Some(index) = module.defined(function) else { continue };
-        // No operator is shorter than a byte.
-        if body_bytes(module, index) <= OPTIMISED_OPERATORS_MAX {
+        // Most functions are too small to be either: no operator is shorter than a byte.
+        if body_bytes(module, index) <= (STRAIGHT_STORES_MAX * STORE_BYTES_MIN).min(OPTIMISED_OPERATORS_MAX) {
             continue;
         }
-        let mut operators = 0;
+        let (mut operators, mut stores, mut longest) = (0, 0, 0);
         for operator in module.bodies[index].get_operators_reader()? {
-            operator?;
+            let operator = operator?;
             operators += 1;
+            if is_branch(&operator) {
+                stores = 0;
+            }
+            stores += usize::from(is_store(&operator));
+            longest = longest.max(stores);
         }
-        if operators > OPTIMISED_OPERATORS_MAX as u64 {
-            huge.push(Huge { function, operators });
+        if longest > STRAIGHT_STORES_MAX {
+            huge.push(Huge { function, size: Size::StraightStores(longest) });
+        } else if opt_level > OptLevel::O1 && operators > OPTIMISED_OPERATORS_MAX as u64 {
+            huge.push(Huge { function, size: Size::Operators(operators) });
         }
     }
     Ok(huge)
+}
+
+/// Whether an operator writes a number or a vector to memory.
+const fn is_store(operator: &Operator<'_>) -> bool {
+    matches!(
+        operator,
+        Operator::I32Store { .. }
+            | Operator::I64Store { .. }
+            | Operator::F32Store { .. }
+            | Operator::F64Store { .. }
+            | Operator::I32Store8 { .. }
+            | Operator::I32Store16 { .. }
+            | Operator::I64Store8 { .. }
+            | Operator::I64Store16 { .. }
+            | Operator::I64Store32 { .. }
+            | Operator::V128Store { .. }
+    )
+}
+
+/// Whether a basic block may end or begin at an operator.
+const fn is_branch(operator: &Operator<'_>) -> bool {
+    matches!(
+        operator,
+        Operator::Loop { .. }
+            | Operator::If { .. }
+            | Operator::Else
+            | Operator::End
+            | Operator::Br { .. }
+            | Operator::BrIf { .. }
+            | Operator::BrTable { .. }
+            | Operator::Return
+            | Operator::Unreachable
+    )
 }
 
 /// Parts of `part_bytes` on the average, of all functions but those that are huge.
@@ -374,8 +437,29 @@ mod tests {
         assert_eq!(optimised.parts.len(), 2);
         assert_eq!(optimised.parts[0].functions, [FuncIdx(0), FuncIdx(2)]);
         assert!(optimised.parts[1].functions == [FuncIdx(1)] && optimised.parts[1].effort == Effort::Level(OptLevel::O1));
-        assert_eq!(optimised.huge[0].operators, OPTIMISED_OPERATORS_MAX as u64 + 2);
+        assert_eq!(optimised.huge[0].size, Size::Operators(OPTIMISED_OPERATORS_MAX as u64 + 2));
         assert!(plan(&module, &at(OptLevel::O1), &[]).unwrap().huge.is_empty());
+    }
+
+    #[test]
+    fn a_function_with_too_many_stores_in_a_row_is_compiled_quickly() {
+        let store = "(i32.store offset=4 (global.get 0) (i32.add (global.get 0) (i32.const 1024)))";
+        let (some, one_more) = (store.repeat(STRAIGHT_STORES_MAX), store);
+        let broken = format!("{some} (if (global.get 0) (then)) {some}");
+        let wasm = wat::parse_str(format!(
+            "(module (memory 1) (global i32 (i32.const 8)) (func {some} {one_more}) (func {broken}) (func {some} (block {one_more})))"
+        ));
+        let wasm = wasm.unwrap();
+        let module = parse(&wasm, &CompileOptions::default(), &()).unwrap();
+        for level in [OptLevel::O1, OptLevel::O3] {
+            let plan = plan(&module, &at(level), &[]).unwrap();
+            let huge: Vec<_> = plan.huge.iter().map(|huge| (huge.function, huge.size)).collect();
+            let size = Size::StraightStores(STRAIGHT_STORES_MAX + 1);
+            assert_eq!(huge, [(FuncIdx(0), size), (FuncIdx(2), size)]);
+            let alone = plan.parts.iter().filter(|part| part.effort == Effort::GivenUp && part.apart.is_none());
+            assert_eq!(alone.flat_map(|part| part.functions.clone()).collect::<Vec<_>>(), [FuncIdx(0), FuncIdx(2)]);
+        }
+        assert!(plan(&module, &at(OptLevel::O0), &[]).unwrap().huge.is_empty(), "nothing there grows with the square");
     }
 
     #[test]
