@@ -21,6 +21,8 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 const RESIDENT_BYTES: usize = 4 << 20;
 /// Elements of the largest table that an engine in a component has.
 const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Core instances, and tables, of all requests at once. A component in Python has more than ten instances, and a hundred clients ask; wasmtime's default is 1,000.
+const CORE_INSTANCES_MAX: u32 = 10_000;
 /// What wasmtime keeps of an instance beside its memories.
 const INSTANCE_BYTES_MAX: usize = 8 << 20;
 
@@ -66,7 +68,9 @@ fn main() -> Result<()> {
 
 fn config() -> Config {
     let mut pool = PoolingAllocationConfig::new();
-    pool.linear_memory_keep_resident(RESIDENT_BYTES)
+    pool.total_core_instances(CORE_INSTANCES_MAX)
+        .total_tables(CORE_INSTANCES_MAX)
+        .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_core_instance_size(INSTANCE_BYTES_MAX)
