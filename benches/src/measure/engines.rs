@@ -14,6 +14,8 @@ use super::{Bench, compile};
 use crate::checkout;
 use crate::load::{self, Expected, Load};
 
+/// The level at which components are compiled that are compared with wasmtime: the default one.
+const LEVEL: &str = "3";
 /// How often each server is asked before its memory is looked at.
 const REQUESTS: u64 = 200;
 /// The text of the template that another application has otherwise.
@@ -95,7 +97,7 @@ fn wasmtime_ratio(bench: &Bench, language: Language) -> Result<f64> {
     let asked = asked();
     // First replies and memory beside each other are for reading.
     let start = Instant::now();
-    let sledge = components::sledge(bench, &component, "0")?;
+    let sledge = components::sledge(bench, &component, LEVEL)?;
     let compiled = start.elapsed();
     let load =
         || [Load { expected: asked.expected.clone(), requests_max: REQUESTS, ..Load::new(1, "/ping", asked.body.to_vec(), 0) }];
@@ -121,7 +123,7 @@ fn wasmtime_ratio(bench: &Bench, language: Language) -> Result<f64> {
         memory / 1_000_000,
         peer_memory / 1_000_000
     );
-    components::beside_wasmtime(bench, &component, "0", &asked)
+    components::beside_wasmtime(bench, &component, LEVEL, &asked)
 }
 
 fn asked() -> Asked {
