@@ -361,11 +361,13 @@ impl Memory {
             self.protect(learned);
             return Ok(());
         }
-        let spans = writable.spans.clone();
         let mut room = KEEP_RESIDENT_BYTES;
         let grown_copy_bytes_max =
             if self.reservation == Reservation::Guard { GROWN_COPY_BYTES_MAX } else { LEARNED_COPY_BYTES_MAX };
-        for &span in spans.as_slice() {
+        // One after the other by index: copying the list costs a small memory as much as its reset.
+        let mut spans = 0;
+        while let Some(&span) = self.writable.get_mut().spans.as_slice().get(spans) {
+            spans += 1;
             let border = (image.length as usize).clamp(span.start, span.end);
             self.restore_span(image, Span { start: span.start, end: border }, LEARNED_COPY_BYTES_MAX, &mut room)?;
             self.restore_span(image, Span { start: border, end: span.end }, grown_copy_bytes_max, &mut room)?;
@@ -464,7 +466,7 @@ const LEARNED_COPY_BYTES_MAX: usize = 1 << 20;
 /// touched costs as much as restoring this.
 const GROWN_COPY_BYTES_MAX: usize = 128 << 10;
 /// Changed pages with less than this between them are one span.
-const JOIN_BYTES: usize = 16 << 10;
+const JOIN_BYTES: usize = 8 << 10;
 /// Spans of fewer bytes altogether are not worth being learned anew.
 const LEARN_BYTES_MIN: usize = 64 << 10;
 /// Resets until large spans are learned anew, at first and at most.

@@ -16,6 +16,7 @@
 //!
 //! `learn` runs in the handler of faults: nothing here allocates or locks.
 
+use crate::limits::WRITABLE_SPANS_SURE;
 use crate::store::spans::{Span, Spans};
 use crate::sys::page::{Access, page_bytes, protect_raw};
 use crate::sys::room;
@@ -59,10 +60,14 @@ impl Writable {
         Writable { base, accessible, protected: false, spans: Spans::default(), added: 0, granted: 0 }
     }
 
-    /// Takes mappings for so many spans; false, and nothing changed, when the process has too many already.
+    /// Takes mappings for so many spans; false, and nothing changed, when the process has too many already. More than a few are a matter of speed:
+    /// they are not to take what another sandbox needs to exist.
     fn grant(&mut self, spans: usize) -> bool {
         if spans > self.granted {
-            if !room::MAPPINGS.take((spans - self.granted) * SPAN_MAPPINGS) {
+            let mappings = (spans - self.granted) * SPAN_MAPPINGS;
+            let is_granted =
+                if spans <= WRITABLE_SPANS_SURE { room::MAPPINGS.take(mappings) } else { room::MAPPINGS.take_of_half(mappings) };
+            if !is_granted {
                 return false;
             }
         } else if spans < self.granted {
@@ -72,9 +77,14 @@ impl Writable {
         true
     }
 
-    /// Makes what lies outside of `spans` read-only. Where there are no mappings for that, everything stays writable, or becomes it.
-    pub(crate) fn protect(&mut self, spans: Spans) {
-        if !self.grant(spans.as_slice().len()) {
+    /// Makes what lies outside of `spans` read-only. Where there are no mappings for so many, the nearest are joined; where there are none for a few,
+    /// everything stays writable, or becomes it.
+    pub(crate) fn protect(&mut self, mut spans: Spans) {
+        while !self.grant(spans.as_slice().len()) {
+            if spans.as_slice().len() > WRITABLE_SPANS_SURE {
+                spans.join_nearest();
+                continue;
+            }
             if self.protected {
                 self.give_up();
                 self.protected = false;

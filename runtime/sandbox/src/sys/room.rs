@@ -51,7 +51,15 @@ impl Room {
 
     /// Takes so much; false, and nothing taken, where there is not so much left.
     pub(crate) fn take(&self, wanted: usize) -> bool {
-        let max = self.max();
+        self.take_up_to(self.max(), wanted)
+    }
+
+    /// The same where half is to be left: for what is only faster with it.
+    pub(crate) fn take_of_half(&self, wanted: usize) -> bool {
+        self.take_up_to(self.max() / 2, wanted)
+    }
+
+    fn take_up_to(&self, max: usize, wanted: usize) -> bool {
         let add = |taken: usize| taken.checked_add(wanted).filter(|&sum| sum <= max);
         wanted == 0 || self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
@@ -112,6 +120,8 @@ mod tests {
         assert!(!room.take(usize::MAX) && room.take(30) && !room.take(1));
         room.add(5);
         assert!(!room.has(1, 5) && room.has(1, 6));
+        room.give_back(41);
+        assert!(!room.take_of_half(2) && room.take_of_half(1) && !room.take_of_half(1) && room.take(1));
     }
 
     #[test]

@@ -96,6 +96,31 @@ fn a_page_is_learned_by_one_fault_and_stays_learned() {
     assert_eq!(run(&[0x1_0000, 0x8_0000]), None);
 }
 
+/// An engine for a language writes to many pages far from each other. With a few spans, a reset would copy what lies between them.
+#[test]
+fn what_is_written_all_over_a_memory_is_learned_without_what_lies_between() {
+    const PAGES: u32 = 40;
+    const APART: u32 = 65_536;
+    let _worker = worker();
+    for bounds in MODES {
+        let template = template(bounds, 50);
+        let mut pool = Pool::new();
+        let mut run = |offset: u32| {
+            let mut sandbox = pool.take(&template).unwrap();
+            (0..PAGES).for_each(|i| store(&mut sandbox, i * APART));
+            // One at a time: of what follows a fault, nothing is counted.
+            let faults = (0..10).filter(|i| !count(|| store(&mut sandbox, i * APART + offset)).calls.is_empty()).count();
+            pool.put(sandbox);
+            faults
+        };
+        // The first run is the one that is learned from.
+        run(0);
+        assert_eq!(run(0), 0, "{bounds}");
+        assert_eq!(run(APART / 2), 10, "{bounds}: what lies between is read-only");
+        assert_eq!(run(APART / 2), 0, "{bounds}");
+    }
+}
+
 #[test]
 fn whatever_is_written_by_whomever_is_gone_afterwards() {
     let _worker = worker();
