@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use awsm_abi::component::{self as abi, response_params};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    CanonicalOptions, CanonicalOptionsDataModel, Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex,
-    RuntimeMemoryIndex, RuntimeReallocIndex, StringEncoding, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex,
-    TypeFutureTableIndex, TypeResult, TypeStreamTableIndex, TypeTupleIndex,
+    CanonicalOptions, Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, RuntimeMemoryIndex,
+    RuntimeReallocIndex, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
+    TypeStreamTableIndex, TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
@@ -18,6 +18,7 @@ use super::super::glue::{
 };
 use super::copiers::Side;
 use super::flat::{Load, flat};
+use super::options::{encoding, realloc, return_options};
 use super::ways::Table;
 use super::{Builder, unsupported};
 use crate::error::CompileError;
@@ -123,20 +124,6 @@ fn waits(trampoline: &Trampoline, component: &Component) -> Option<RuntimeCompon
         _ => return None,
     };
     (!is_async).then_some(*instance)
-}
-
-/// A number for options of `task.return`: the memory, if any, and how strings are encoded.
-fn return_options(memory: Option<u32>, encoding: u32) -> u32 {
-    memory.map_or(0, |index| index + 1) << 2 | encoding
-}
-
-/// How strings are encoded, as adapters and the host number it.
-pub(super) const fn encoding(encoding: StringEncoding) -> u32 {
-    match encoding {
-        StringEncoding::Utf8 => abi::strings::UTF8,
-        StringEncoding::Utf16 => abi::strings::UTF16,
-        StringEncoding::CompactUtf16 => abi::strings::LATIN1_OR_UTF16,
-    }
 }
 
 impl Builder<'_> {
@@ -772,14 +759,6 @@ impl Builder<'_> {
             self.instantiate(&text, &linked)?;
         }
         self.instantiate_copiers()
-    }
-}
-
-/// What allocates memory for an instance, if it named anything.
-pub(super) const fn realloc(options: &CanonicalOptions) -> Option<RuntimeReallocIndex> {
-    match options.data_model {
-        CanonicalOptionsDataModel::LinearMemory(options) => options.realloc,
-        CanonicalOptionsDataModel::Gc {} => None,
     }
 }
 

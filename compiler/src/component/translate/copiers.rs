@@ -22,7 +22,8 @@ use wasmtime_environ::{
 };
 
 use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
-use super::concurrent::{is_number, realloc};
+use super::concurrent::is_number;
+use super::options::realloc;
 use super::ways::{Passed, Table, Ways};
 use super::{Builder, context_storage, invalid, transcoder, unsupported};
 use crate::error::CompileError;

@@ -5,6 +5,7 @@ mod concurrent;
 mod copiers;
 mod description;
 mod flat;
+mod options;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -556,7 +557,7 @@ impl Builder<'_> {
         }
         let instance = options.instance.as_u32();
         let table = self.state.table(instance);
-        let encoding = concurrent::encoding(options.string_encoding);
+        let encoding = options::encoding(options.string_encoding);
         let has_tasks = self.state.concurrency.is_some();
         let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc, has_tasks };
         if !function.ends.is_empty() {
