@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use awsm_abi::component::{self as abi, response_params};
+use awsm_abi::component as abi;
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    CanonicalOptions, Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, RuntimeMemoryIndex,
-    RuntimeReallocIndex, Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult,
-    TypeStreamTableIndex, TypeTupleIndex,
+    Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, RuntimeMemoryIndex, RuntimeReallocIndex,
+    Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult, TypeStreamTableIndex,
+    TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, ENTRIES_PER_ROOT, End, EndParam,
-    EndResult, Ends, Form, Glue, Loaded, Lowered, Operation, Returned, Root, RootKind, Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form,
+    Glue, Loaded, Lowered, Operation, Signature, Source,
 };
 use super::copiers::Side;
 use super::flat::{Load, flat};
@@ -151,7 +151,7 @@ impl Builder<'_> {
     }
 
     /// The first of so many numbers of functions that are called by number.
-    fn new_entries(&mut self, count: u32) -> u32 {
+    pub(super) fn new_entries(&mut self, count: u32) -> u32 {
         let Some(concurrency) = &mut self.state.concurrency else { return 0 };
         concurrency.entries += count;
         concurrency.entries - count
@@ -200,62 +200,10 @@ impl Builder<'_> {
     }
 
     /// How values are loaded that are in memory. None where that is too much.
-    fn loaded(&self, values: TypeTupleIndex, glue: &mut Glue) -> Option<Loaded> {
+    pub(super) fn loaded(&self, values: TypeTupleIndex, glue: &mut Glue) -> Option<Loaded> {
         let slots = flat(self.types, &InterfaceType::Tuple(values));
         let code = Load::all(self.types, &self.types[values].types, &slots, &glue.trap())?;
         Some(Loaded { code, align: self.types[values].abi.align32, slots })
-    }
-
-    /// The last instance, where what the server calls is a task. `post_return`: of what is lifted as synchronous.
-    pub(super) fn run_task(
-        &mut self,
-        function: &CoreDef,
-        result_type: TypeTupleIndex,
-        options: &CanonicalOptions,
-        is_service: bool,
-        post_return: Option<Source>,
-    ) -> Result<(), CompileError> {
-        let kind = match is_service {
-            false => RootKind::Command,
-            true => RootKind::Service {
-                table: self.state.table(options.instance.as_u32()),
-                encoding: encoding(options.string_encoding),
-            },
-        };
-        if is_service && !self.is_response(result_type) {
-            return Err(unsupported("`handle` of `wasi:http/handler` with another result"));
-        }
-        // A response goes on its way while the task waits.
-        if let Some(concurrency) = &mut self.state.concurrency {
-            concurrency.has_operations |= is_service;
-        }
-        // What a response says of an error may be a string.
-        let memory = options.memory().filter(|_| is_service).and_then(|index| self.memories.get(&index)).cloned();
-        let mut glue = Glue::new(memory.as_ref());
-        let mut returned = None;
-        if !options.async_ {
-            let loaded = self.loaded(result_type, &mut glue).ok_or_else(|| unsupported("a result of so many cases"))?;
-            returned = Some(Returned { loaded, post_return });
-        }
-        let root = Root {
-            kind,
-            record: self.record(options.instance),
-            entry: self.new_entries(ENTRIES_PER_ROOT),
-            result_type: result_type.as_u32(),
-            options: return_options(options.memory().map(|index| index.as_u32()), encoding(options.string_encoding)),
-            callee: self.source(function)?,
-            callback: options.callback.and_then(|index| self.callbacks.get(&index)).cloned(),
-            throws: self.throws,
-            returned,
-        };
-        glue.run_root(&root);
-        let (text, linked) = glue.finish();
-        self.instantiate(&text, &linked).map(drop)
-    }
-
-    /// Whether a result is flat as a response and an error are.
-    fn is_response(&self, result_type: TypeTupleIndex) -> bool {
-        self.is_flat(&InterfaceType::Tuple(result_type), response_params())
     }
 
     /// Whether a value is flat so. One that is in memory because it is too large is not.
@@ -536,7 +484,7 @@ impl Builder<'_> {
     }
 
     /// Address of an instance's record in the state.
-    fn record(&self, instance: RuntimeComponentInstanceIndex) -> u32 {
+    pub(super) fn record(&self, instance: RuntimeComponentInstanceIndex) -> u32 {
         self.state.instance(instance.as_u32())
     }
 

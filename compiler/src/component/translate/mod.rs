@@ -6,6 +6,7 @@ mod copiers;
 mod description;
 mod flat;
 mod options;
+mod root;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, Export,
+    CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport,
     ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, InterfaceType, LinearMemoryOptions, LoweredIndex,
     OptionsIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
     RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator, TypeFuncIndex,
@@ -27,20 +28,11 @@ use wasmtime_environ::{
 
 use self::concurrent::AsyncForm;
 use self::copiers::{Copiers, Writing};
+use self::root::HANDLER_ASYNC;
 use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
 use super::{Composition, labels, starts};
 use crate::error::CompileError;
 use crate::program::Instance;
-
-/// The interface of a command, with its track, and what it exports.
-const RUN: (&str, &str) = ("wasi:cli/run@0.2", "run");
-/// The same where it is async.
-const RUN_ASYNC: (&str, &str) = ("wasi:cli/run@0.3", "run");
-/// The interface of what answers HTTP requests.
-const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
-
-/// The same where it is async.
-const HANDLER_ASYNC: (&str, &str) = ("wasi:http/handler@0.3", "handle");
 
 /// The module name under which adapters import what is called when a result has been taken.
 const POST_RETURN: &str = "post_return";
@@ -624,51 +616,6 @@ impl Builder<'_> {
         let params = ty.params().iter().map(value).collect::<Result<_, _>>()?;
         Ok(Signature { params, results: ty.results().iter().map(value).collect::<Result<_, _>>()? })
     }
-
-    /// The last instance: what the server calls.
-    fn entry(&mut self) -> Result<(), CompileError> {
-        // The newer version first: the older one may be what the adapter of a library exports, and do nothing.
-        let entries = [(HANDLER_ASYNC, Entry::Service), (HANDLER, Entry::Handler), (RUN_ASYNC, Entry::Run), (RUN, Entry::Run)];
-        let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
-        let Some((entry, (func, ty, options))) = found else {
-            let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
-            return Err(CompileError::Component {
-                message: format!(
-                    "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {}",
-                    if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
-                ),
-            });
-        };
-        let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
-        let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
-        let (instance, ty) = (options.instance, entry.post_return());
-        let post_return = post_return.map(|function| self.post_return(&function, instance, &ty)).transpose()?;
-        let is_service = matches!(entry, Entry::Service);
-        if options.async_ || is_service {
-            return self.run_task(&func, result_type, &options, is_service, post_return);
-        }
-        let table = self.state.table(instance.as_u32());
-        let callee = self.source(&func)?;
-        let mut glue = Glue::new(None);
-        match entry {
-            Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
-            Entry::Run | Entry::Service => glue.run(&callee, post_return.as_ref()),
-        }
-        let (text, linked) = glue.finish();
-        self.instantiate(&text, &linked)?;
-        Ok(())
-    }
-
-    /// A function that the component exports in an interface of that track.
-    fn lifted(&self, interface: &str, name: &str) -> Option<(&CoreDef, TypeFuncIndex, &CanonicalOptions)> {
-        let (_, (index, _)) = self.component.exports.raw_iter().find(|(name, _)| abi::track(name.as_str()) == interface)?;
-        let Export::Instance { exports, .. } = &self.component.export_items[*index] else { return None };
-        let (_, (index, _)) = exports.raw_iter().find(|(found, _)| found.as_str() == name)?;
-        match &self.component.export_items[*index] {
-            Export::LiftedFunction { ty, func, options } => Some((func, *ty, &self.component.options[*options])),
-            _ => None,
-        }
-    }
 }
 
 /// A type of a value of the core.
@@ -696,27 +643,6 @@ fn lowered_async(function: &abi::Function, has_place: bool) -> (AsyncForm, Signa
         params.push(ValType::I32);
     }
     (form, Signature { params, results: vec![ValType::I32] })
-}
-
-/// How a component is entered.
-#[derive(Clone, Copy)]
-enum Entry {
-    /// It answers HTTP requests, as WASI 0.2 has it.
-    Handler,
-    /// The same of WASI 0.3.
-    Service,
-    /// A command.
-    Run,
-}
-
-impl Entry {
-    /// The type of what is called when its result has been taken.
-    fn post_return(self) -> Signature {
-        match self {
-            Entry::Handler => Signature::new(&[], &[]),
-            Entry::Run | Entry::Service => Signature::new(&[ValType::I32], &[]),
-        }
-    }
 }
 
 /// What trampolines of a glue instance have in common.
