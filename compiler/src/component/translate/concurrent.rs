@@ -3,21 +3,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use awsm_abi::component as abi;
-use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     Component, CoreDef, InterfaceType, OptionsIndex, RuntimeComponentInstanceIndex, RuntimeMemoryIndex, RuntimeReallocIndex,
     Trampoline, TypeComponentLocalErrorContextTableIndex, TypeFuncIndex, TypeFutureTableIndex, TypeResult, TypeStreamTableIndex,
-    TypeTupleIndex,
 };
 use wasmtime_environ::wasmparser::{Operator, Parser, Payload};
 use wasmtime_environ::{EntityIndex, EntityRef as _, EntityType, FuncIndex, StaticModuleIndex};
 
 use super::super::glue::{
-    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, ENTRIES_PER_OPERATION, End, EndParam, EndResult, Ends, Form,
-    Glue, Loaded, Lowered, Operation, Signature, Source,
+    Adapter, Builtin, Concurrency, Copied, ENTRIES_PER_ADAPTER, End, EndParam, EndResult, Ends, Form, Glue, Signature, Source,
 };
 use super::copiers::Side;
-use super::flat::{Load, flat};
 use super::options::{encoding, realloc, return_options};
 use super::ways::Table;
 use super::{Builder, unsupported};
@@ -35,17 +31,6 @@ const PREPARE: &str = "[prepare-call]";
 const COPY_PARAMS: &str = "[async-start]";
 const COPY_RESULT: &str = "[async-return]";
 const CALLEE: &str = "[adapter-callee]";
-
-/// How a call of an async function of the host is lowered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AsyncForm {
-    /// It returns when it is over.
-    Synchronous,
-    /// It returns the state of a subtask.
-    Flat,
-    /// The same, and its parameters are in memory.
-    InMemory,
-}
 
 /// How values are copied between a memory and the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,57 +143,10 @@ impl Builder<'_> {
     }
 
     /// Code of that instance may wait inside of a call.
-    fn may_wait(&mut self, instance: u32) {
+    pub(super) fn may_wait(&mut self, instance: u32) {
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.may_wait.insert(instance);
         }
-    }
-
-    /// The wrapper of a call of an async function that the host answers.
-    pub(super) fn operation(
-        &mut self,
-        call: &Lowered<'_>,
-        function: TypeFuncIndex,
-        form: AsyncForm,
-        ty: &Signature,
-        glue: &mut Glue,
-    ) -> Result<String, CompileError> {
-        if let Some(concurrency) = &mut self.state.concurrency {
-            concurrency.has_operations = true;
-        }
-        if form == AsyncForm::Synchronous {
-            self.may_wait(call.instance);
-        }
-        let entry = self.new_entries(ENTRIES_PER_OPERATION);
-        let mut loaded = None;
-        if form == AsyncForm::InMemory {
-            let params = self.loaded(self.types[function].params, glue);
-            let params =
-                params.ok_or_else(|| unsupported(format!("`{}` with parameters of so many cases", call.function.name)))?;
-            loaded = Some(params);
-        }
-        let result = self.types.canonical_abi(&InterfaceType::Tuple(self.types[function].results));
-        let operation = Operation {
-            record: self.state.instance(call.instance),
-            table: call.table,
-            entry,
-            is_lowered_async: form != AsyncForm::Synchronous,
-            loaded,
-            result_bytes: result.size32,
-        };
-        Ok(glue.operation(call, &operation, ty))
-    }
-
-    /// How values are loaded that are in memory. None where that is too much.
-    pub(super) fn loaded(&self, values: TypeTupleIndex, glue: &mut Glue) -> Option<Loaded> {
-        let slots = flat(self.types, &InterfaceType::Tuple(values));
-        let code = Load::all(self.types, &self.types[values].types, &slots, &glue.trap())?;
-        Some(Loaded { code, align: self.types[values].abi.align32, slots })
-    }
-
-    /// Whether a value is flat so. One that is in memory because it is too large is not.
-    pub(super) fn is_flat(&self, ty: &InterfaceType, expected: &[ValType]) -> bool {
-        self.types.canonical_abi(ty).flat_count.is_some() && flat(self.types, ty) == expected
     }
 
     /// How many functions copy numbers from one memory to another: they come first, and behind them those that copy other values.
@@ -659,23 +597,6 @@ impl Builder<'_> {
         let params = InterfaceType::Tuple(self.types[ty].params);
         let ends = self.ends(ty);
         (self.types.canonical_abi(&params).flat_count.is_some() && ends.are_of(function)).then_some(ends)
-    }
-
-    /// The wrapper of a call that the host answers with streams and futures, at once.
-    pub(super) fn lower_ends(
-        &mut self,
-        call: &Lowered<'_>,
-        ends: &Ends,
-        instance: RuntimeComponentInstanceIndex,
-        (ty, form): (&Signature, AsyncForm),
-        glue: &mut Glue,
-    ) -> Result<String, CompileError> {
-        let record = self.record(instance);
-        let Some(concurrency) = &mut self.state.concurrency else {
-            return Err(unsupported(format!("`{}` where nothing is read or written", call.function.name)));
-        };
-        concurrency.has_operations = true;
-        Ok(glue.lower_ends(call, record, ends, ty, form != AsyncForm::Synchronous))
     }
 
     /// Adds what copies between the memories that streams and futures use, and between them and the host.

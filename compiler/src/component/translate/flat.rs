@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use awsm_abi::component::Violation;
 use awsm_abi::types::ValType::{self, F32, F64, I32, I64};
-use wasmtime_environ::component::{CanonicalAbiInfo, ComponentTypes, InterfaceType, VariantInfo};
+use wasmtime_environ::component::{CanonicalAbiInfo, ComponentTypes, InterfaceType, TypeTupleIndex, VariantInfo};
+
+use super::super::glue::{Glue, Loaded};
+use super::Builder;
 
 /// Bytes of code that loads one function's parameters: each case of a variant has its own.
 const CODE_BYTES_MAX: usize = 64 << 10;
@@ -195,5 +198,19 @@ impl<'a> Load<'a> {
             self.code.push_str("))\n");
         }
         slot + flat(self.types, ty).len()
+    }
+}
+
+impl Builder<'_> {
+    /// How values are loaded that are in memory. None where that is too much.
+    pub(super) fn loaded(&self, values: TypeTupleIndex, glue: &mut Glue) -> Option<Loaded> {
+        let slots = flat(self.types, &InterfaceType::Tuple(values));
+        let code = Load::all(self.types, &self.types[values].types, &slots, &glue.trap())?;
+        Some(Loaded { code, align: self.types[values].abi.align32, slots })
+    }
+
+    /// Whether a value is flat so. One that is in memory because it is too large is not.
+    pub(super) fn is_flat(&self, ty: &InterfaceType, expected: &[ValType]) -> bool {
+        self.types.canonical_abi(ty).flat_count.is_some() && flat(self.types, ty) == expected
     }
 }

@@ -5,6 +5,7 @@ mod concurrent;
 mod copiers;
 mod description;
 mod flat;
+mod lowered;
 mod options;
 mod root;
 mod ways;
@@ -14,10 +15,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    CanonicalOptions, CanonicalOptionsDataModel, Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport,
-    ExportItem, FixedEncoding, GlobalInitializer, InstantiateModule, InterfaceType, LinearMemoryOptions, LoweredIndex,
-    OptionsIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex,
-    RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator, TypeFuncIndex,
+    Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, ExportItem, FixedEncoding, GlobalInitializer,
+    InstantiateModule, LoweredIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex,
+    RuntimeMemoryIndex, RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator,
     TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
@@ -26,10 +26,9 @@ use wasmtime_environ::{
     Trap, Tunables, WasmValType,
 };
 
-use self::concurrent::AsyncForm;
 use self::copiers::{Copiers, Writing};
 use self::root::HANDLER_ASYNC;
-use super::glue::{Destructor, Glue, Lowered, MAY_BLOCK, Row, Signature, Source, State, flags};
+use super::glue::{Destructor, Glue, MAY_BLOCK, Row, Signature, Source, State, flags};
 use super::{Composition, labels, starts};
 use crate::error::CompileError;
 use crate::program::Instance;
@@ -265,25 +264,6 @@ impl Builder<'_> {
         if self.missing.is_empty() { Ok(()) } else { Err(self.refusal()) }
     }
 
-    /// What is said of imports that the host does not offer.
-    fn refusal(&self) -> CompileError {
-        /// Imports that are named.
-        const NAMED_MAX: usize = 20;
-        let mut message = match self.missing.len() {
-            1 => String::from("1 import of this component is not offered:"),
-            count => format!("{count} imports of this component are not offered:"),
-        };
-        for missing in self.missing.iter().take(NAMED_MAX) {
-            message.push_str("\n  ");
-            message.push_str(missing);
-        }
-        if self.missing.len() > NAMED_MAX {
-            message.push_str("\n  ...");
-        }
-        message.push_str("\nif it calls none of them, compile it with --allow-unknown-imports");
-        CompileError::Component { message }
-    }
-
     /// Adds a glue module and its instance, whose imports from [`super::glue::LINKED`] are these. The instance's place in the plan.
     fn instantiate(&mut self, text: &str, linked: &[Source]) -> Result<usize, CompileError> {
         self.modules.push(assemble(text)?);
@@ -494,92 +474,6 @@ impl Builder<'_> {
         }))
     }
 
-    /// The wrapper of a call that the host answers.
-    fn lower(
-        &mut self,
-        index: LoweredIndex,
-        lower_ty: TypeFuncIndex,
-        options: OptionsIndex,
-        ty: &Signature,
-        glue: &mut Glue,
-    ) -> Result<Option<String>, CompileError> {
-        let options = &self.component.options[options];
-        let (import, path) = &self.component.imports[self.lowerings[&index]];
-        let name = &self.component.import_types[*import].0;
-        let interface = abi::track(name);
-        let [function_name] = path.as_slice() else {
-            return Ok(self.missing(name, "only functions of interfaces are offered", options, ty, glue));
-        };
-        let Some(function) = abi::function(&interface, function_name) else {
-            let what = format!("`{function_name}`: {}", Self::instead(&interface));
-            return Ok(self.missing(name, &what, options, ty, glue));
-        };
-        let function_type = &self.types[lower_ty];
-        let mut form = AsyncForm::Synchronous;
-        let mut expected = Signature::new(function.params, function.results);
-        let results = self.types.canonical_abi(&InterfaceType::Tuple(function_type.results)).flat_count;
-        let has_place = results.is_none_or(|count| count > 1);
-        if options.async_ {
-            (form, expected) = lowered_async(function, has_place);
-        }
-        let ends = self.ends_of(function, lower_ty);
-        let has_same_type = match form {
-            AsyncForm::Synchronous => true,
-            // Neither a place for a result nor parameters in memory are to be seen in the core function's type. What is no address must not become one.
-            AsyncForm::Flat | AsyncForm::InMemory => {
-                let given = function.params.len().checked_sub(usize::from(has_place));
-                let given = given.and_then(|given| function.params.get(..given));
-                let results = InterfaceType::Tuple(function_type.results);
-                (function.ends.is_empty() || form == AsyncForm::Flat)
-                    && given.is_some_and(|given| self.is_flat(&InterfaceType::Tuple(function_type.params), given))
-                    && (has_place || self.is_flat(&results, function.results))
-            }
-        };
-        let (true, true, Some(ends)) = (*ty == expected, has_same_type, ends) else {
-            let what = format!("`{function_name}`: it is offered with another type");
-            return Ok(self.missing(name, &what, options, ty, glue));
-        };
-        let realloc = match options.data_model {
-            CanonicalOptionsDataModel::LinearMemory(LinearMemoryOptions { realloc, .. }) => realloc,
-            CanonicalOptionsDataModel::Gc {} => return Err(unsupported("the canonical ABI for garbage collection")),
-        };
-        let realloc = realloc.and_then(|index| self.reallocs.get(&index)).cloned();
-        if function.allocates && realloc.is_none() {
-            return Err(unsupported(format!("`{function_name}` of `{name}` without realloc")));
-        }
-        let instance = options.instance.as_u32();
-        let table = self.state.table(instance);
-        let encoding = options::encoding(options.string_encoding);
-        let has_tasks = self.state.concurrency.is_some();
-        let lowered = Lowered { interface: &interface, function, instance, table, encoding, realloc, has_tasks };
-        if !function.ends.is_empty() {
-            return self.lower_ends(&lowered, &ends, options.instance, (ty, form), glue).map(Some);
-        }
-        Ok(Some(match function_type.async_ && self.state.concurrency.is_some() {
-            true => self.operation(&lowered, lower_ty, form, ty, glue)?,
-            false => glue.lower(&lowered, ty),
-        }))
-    }
-
-    /// An import that the host does not offer: for this the component is refused, or a call of it traps.
-    fn missing(&mut self, name: &str, what: &str, options: &CanonicalOptions, ty: &Signature, glue: &mut Glue) -> Option<String> {
-        if self.unknown_imports {
-            self.warnings.insert(format!("not all that is imported from `{name}` is offered: a call of the rest traps"));
-            return Some(glue.unsupported(options.instance.as_u32(), ty));
-        }
-        self.missing.push(format!("`{name}` {what}"));
-        None
-    }
-
-    /// Why an import is not met: the interface is not offered, or not that function of it.
-    fn instead(interface: &str) -> String {
-        let names: Vec<&str> = abi::INTERFACES.iter().map(|offered| offered.name).collect();
-        match names.contains(&interface) {
-            true => "the interface is offered without that function".to_owned(),
-            false => "the interface is not offered".to_owned(),
-        }
-    }
-
     /// What ends a resource.
     fn destructor(&self, ty: TypeResourceTableIndex) -> Destructor {
         let TypeResourceTable::Concrete { ty, instance } = self.types[ty] else { return Destructor::None };
@@ -627,22 +521,6 @@ fn value(ty: &WasmValType) -> Result<ValType, CompileError> {
         WasmValType::F64 => Ok(ValType::F64),
         WasmValType::V128 | WasmValType::Ref(_) => Err(unsupported("a reference or vector in the canonical ABI")),
     }
-}
-
-/// The form and type of a function of the host that is lowered as async. `has_place`: whether its last parameter says where the result goes.
-fn lowered_async(function: &abi::Function, has_place: bool) -> (AsyncForm, Signature) {
-    /// CanonicalABI.md, `MAX_FLAT_ASYNC_PARAMS`; the place of the result is not counted.
-    const PARAMS_MAX: usize = 4;
-    let mut params = function.params.to_vec();
-    let mut form = AsyncForm::Flat;
-    if params.len().saturating_sub(usize::from(has_place)) > PARAMS_MAX {
-        form = AsyncForm::InMemory;
-        params = vec![ValType::I32; 1 + usize::from(has_place)];
-    }
-    if !function.results.is_empty() {
-        params.push(ValType::I32);
-    }
-    (form, Signature { params, results: vec![ValType::I32] })
 }
 
 /// What trampolines of a glue instance have in common.
