@@ -8,6 +8,7 @@ mod flat;
 mod lowered;
 mod options;
 mod root;
+mod tasks;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -394,7 +395,7 @@ impl Builder<'_> {
                 continue;
             }
             let trampoline = &self.trampolines[index];
-            if concurrent::is_of_adapter(trampoline) {
+            if tasks::is_of_adapter(trampoline) {
                 continue;
             }
             if let Some(source) = in_state(trampoline) {
