@@ -22,7 +22,6 @@ use wasmtime_environ::{
 };
 
 use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
-use super::concurrent::is_number;
 use super::options::realloc;
 use super::ways::{Passed, Table, Ways};
 use super::{Builder, context_storage, invalid, transcoder, unsupported};
@@ -392,6 +391,23 @@ fn import_names(wasm: &[u8]) -> Result<Vec<(String, String, bool)>, CompileError
         }
     }
     Ok(names)
+}
+
+/// Whether values of a type are their bytes, whatever these are.
+pub(super) const fn is_number(ty: &InterfaceType) -> bool {
+    matches!(
+        ty,
+        InterfaceType::S8
+            | InterfaceType::U8
+            | InterfaceType::S16
+            | InterfaceType::U16
+            | InterfaceType::S32
+            | InterfaceType::U32
+            | InterfaceType::S64
+            | InterfaceType::U64
+            | InterfaceType::Float32
+            | InterfaceType::Float64
+    )
 }
 
 impl Builder<'_> {

@@ -1,9 +1,11 @@
 //! From a component to a program: wasmtime-environ translates it, resolves which core instance calls which, and writes the modules that pass values from one
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
-mod concurrent;
+mod builtins;
+mod concurrency;
 mod copiers;
 mod description;
+mod ends;
 mod flat;
 mod lowered;
 mod options;
@@ -200,7 +202,7 @@ struct Builder<'a> {
     /// What copies values of streams and futures from one instance to another.
     copiers: Copiers,
     /// How they are copied between memories and the host, and the number of the first function of each.
-    outside: BTreeMap<concurrent::Outside, u32>,
+    outside: BTreeMap<ends::Outside, u32>,
     lowerings: HashMap<LoweredIndex, RuntimeImportIndex>,
     destructors: HashMap<ResourceIndex, Source>,
     /// Trampolines that are part of a glue instance already.
@@ -448,7 +450,7 @@ impl Builder<'_> {
                 return Err(unsupported("a memory of 64 bits in a component"));
             }
             Trampoline::Transcoder { from, to, .. } => Group::Between(memory(from)?, memory(to)?),
-            other => match concurrent::options(other).and_then(|options| self.component.options[options].memory()) {
+            other => match builtins::options(other).and_then(|options| self.component.options[options].memory()) {
                 Some(index) => Group::Memory(Some(memory(&index)?)),
                 None => Group::Memory(None),
             },
