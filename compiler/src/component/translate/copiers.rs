@@ -22,9 +22,11 @@ use wasmtime_environ::{
 };
 
 use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
+use super::instances::context_storage;
 use super::options::realloc;
+use super::transcoders::transcoder;
 use super::ways::{Passed, Table, Ways};
-use super::{Builder, context_storage, invalid, transcoder, unsupported};
+use super::{Builder, invalid, unsupported};
 use crate::error::CompileError;
 use crate::program::Instance;
 
@@ -453,13 +455,5 @@ impl Builder<'_> {
         glue.copiers(seats, &copiers);
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked).map(drop)
-    }
-
-    /// All transcoders between two memories.
-    fn transcoders(&mut self, from: RuntimeMemoryIndex, to: RuntimeMemoryIndex) -> Result<usize, CompileError> {
-        let mut glue = Glue::between(&self.memory(from)?, &self.memory(to)?);
-        glue.transcoder("");
-        let (text, linked) = glue.finish();
-        self.instantiate(&text, &linked)
     }
 }

@@ -8,7 +8,8 @@ use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef};
 use wasmtime_environ::component::{CoreDef, GlobalInitializer, InstantiateModule, RuntimeComponentInstanceIndex};
 use wasmtime_environ::{EntityRef as _, EntityType};
 
-use super::{Builder, CoreInstance};
+use super::Builder;
+use super::instances::CoreInstance;
 use crate::component::names;
 use crate::component::world;
 

@@ -7,10 +7,14 @@ mod copiers;
 mod description;
 mod ends;
 mod flat;
+mod instances;
 mod lowered;
 mod options;
+mod resources;
 mod root;
 mod tasks;
+mod trampolines;
+mod transcoders;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,29 +22,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
-    Component, ComponentTypes, ComponentTypesBuilder, CoreDef, CoreExport, ExportItem, FixedEncoding, GlobalInitializer,
-    InstantiateModule, LoweredIndex, ResourceIndex, RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex,
-    RuntimeMemoryIndex, RuntimePostReturnIndex, RuntimeReallocIndex, Trampoline, TrampolineIndex, Transcode, Translator,
-    TypeResourceTable, TypeResourceTableIndex, UnsafeIntrinsic,
+    Component, ComponentTypes, ComponentTypesBuilder, GlobalInitializer, InstantiateModule, LoweredIndex, ResourceIndex,
+    RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex, RuntimePostReturnIndex,
+    RuntimeReallocIndex, Trampoline, TrampolineIndex, Translator, TypeResourceTableIndex,
 };
 use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
 use wasmtime_environ::{
-    EntityIndex, EntityRef as _, EntityType, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex,
-    Trap, Tunables, WasmValType,
+    EntityIndex, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex, Trap, Tunables, WasmValType,
 };
 
 use self::copiers::{Copiers, Writing};
+use self::instances::CoreInstance;
 use self::root::HANDLER_ASYNC;
-use super::glue::{Destructor, Glue, MAY_BLOCK, Row, Signature, Source, State, flags};
-use super::{Composition, labels, starts};
+use super::glue::{Signature, Source, State};
+use super::{Composition, labels};
 use crate::error::CompileError;
 use crate::program::Instance;
-
-/// The module name under which adapters import what is called when a result has been taken.
-const POST_RETURN: &str = "post_return";
-
-/// Where numbers of imported resources begin that the host does not know: a component may name them as long as it calls nothing of them.
-const UNKNOWN_RESOURCES_START: u32 = 1 << 20;
 
 /// Translates a component.
 ///
@@ -167,16 +164,6 @@ fn unsupported(what: impl Into<String>) -> CompileError {
     CompileError::Component { message: format!("{} is not supported", what.into()) }
 }
 
-/// A core instance of the component.
-#[derive(Clone, Copy)]
-struct CoreInstance {
-    /// Its place in the plan.
-    place: usize,
-    module: StaticModuleIndex,
-    /// The component instance that made it; none for adapters.
-    owner: Option<RuntimeComponentInstanceIndex>,
-}
-
 /// Makes the program's modules and plan, initializer by initializer.
 struct Builder<'a> {
     component: &'a Component,
@@ -190,7 +177,7 @@ struct Builder<'a> {
     throws: bool,
     /// Which of the modules each of the component's became.
     compiled: HashMap<StaticModuleIndex, usize>,
-    /// The same of those that became instances behind a start function and write their segments themselves ([`starts`]).
+    /// The same of those that became instances behind a start function and write their segments themselves ([`super::starts`]).
     compiled_late: HashMap<StaticModuleIndex, Option<usize>>,
     /// Whether one of the instances so far has a start function.
     has_start: bool,
@@ -267,246 +254,6 @@ impl Builder<'_> {
         if self.missing.is_empty() { Ok(()) } else { Err(self.refusal()) }
     }
 
-    /// Adds a glue module and its instance, whose imports from [`super::glue::LINKED`] are these. The instance's place in the plan.
-    fn instantiate(&mut self, text: &str, linked: &[Source]) -> Result<usize, CompileError> {
-        self.modules.push(assemble(text)?);
-        let mut instance = Instance::of(self.modules.len() - 1);
-        for (index, source) in linked.iter().enumerate() {
-            instance = instance.with(super::glue::LINKED, &index.to_string(), source.instance, &source.export);
-        }
-        self.plan.push(instance);
-        Ok(self.plan.len() - 1)
-    }
-
-    fn instantiate_static(
-        &mut self,
-        index: StaticModuleIndex,
-        arguments: &[CoreDef],
-        owner: Option<RuntimeComponentInstanceIndex>,
-    ) -> Result<(), CompileError> {
-        self.make_glue(arguments)?;
-        let tasks = self.task_adapters(index, arguments)?;
-        self.note_entered(index, arguments)?;
-        let translated = &self.static_modules[index];
-        let module = match self.late(index)? {
-            Some(module) => module,
-            None => *self.compiled.entry(index).or_insert_with(|| {
-                self.modules.push(translated.wasm.to_vec());
-                self.modules.len() - 1
-            }),
-        };
-        self.has_start |= translated.start_func.is_some();
-        let mut instance = Instance::of(module);
-        let mut bound = HashMap::new();
-        for ((module, name, ty), argument) in translated.module.imports().zip(arguments) {
-            let mut source = match tasks.source(name) {
-                Some(source) => source,
-                None => self.source(argument)?,
-            };
-            if let (None, POST_RETURN, EntityType::Function(ty), Some(of)) = (owner, module, ty, self.owner(argument)) {
-                let ty = self.signature(ty.unwrap_module_type_index())?;
-                source = self.post_return(&source, of, &ty)?;
-            }
-            // A module may import the same thing twice.
-            if bound.insert((module.to_owned(), name.to_owned()), ()).is_none() {
-                instance = instance.with(module, name, source.instance, &source.export);
-            }
-        }
-        self.plan.push(instance);
-        self.instances.push(CoreInstance { place: self.plan.len() - 1, module: index, owner });
-        self.task_functions(tasks)
-    }
-
-    /// Which of the program's modules it is that writes the segments of that one, where start functions have to see what was there before.
-    fn late(&mut self, index: StaticModuleIndex) -> Result<Option<usize>, CompileError> {
-        if !self.has_start {
-            return Ok(None);
-        }
-        if let Some(module) = self.compiled_late.get(&index) {
-            return Ok(*module);
-        }
-        let wasm = self.static_modules[index].wasm;
-        let unreadable = |error| CompileError::Component { message: format!("a core module that cannot be read: {error}") };
-        // A module may be instantiated a thousand times; it is rewritten once.
-        let place = starts::with_written_segments(wasm).map_err(unreadable)?.map(|module| {
-            self.modules.push(module);
-            self.modules.len() - 1
-        });
-        self.compiled_late.insert(index, place);
-        Ok(place)
-    }
-
-    /// The component instance whose core code something is.
-    fn owner(&self, def: &CoreDef) -> Option<RuntimeComponentInstanceIndex> {
-        match def {
-            CoreDef::Export(export) => self.instances[export.instance.index()].owner,
-            _ => None,
-        }
-    }
-
-    /// A post-return function of a component instance, which may not call out meanwhile. Adapters leave that to what they call.
-    fn post_return(
-        &mut self,
-        function: &Source,
-        instance: RuntimeComponentInstanceIndex,
-        ty: &Signature,
-    ) -> Result<Source, CompileError> {
-        let mut glue = Glue::new(None);
-        let export = glue.post_return(function, instance.as_u32(), ty);
-        let (text, linked) = glue.finish();
-        Ok(Source { instance: self.instantiate(&text, &linked)?, export })
-    }
-
-    /// Where something of the core is found in the plan.
-    fn source(&mut self, def: &CoreDef) -> Result<Source, CompileError> {
-        match def {
-            CoreDef::Export(export) => self.export(export),
-            CoreDef::InstanceFlags(instance) => Ok(Source::state(flags(instance.as_u32()))),
-            CoreDef::Trampoline(index) => {
-                if !self.made.contains_key(index) {
-                    self.make_glue(std::slice::from_ref(def))?;
-                }
-                let made = self.made.get(index).cloned();
-                made.ok_or_else(|| CompileError::Component { message: "a function without glue (a bug)".to_owned() })
-            }
-            CoreDef::TaskMayBlock => Ok(Source::state(MAY_BLOCK)),
-            CoreDef::UnsafeIntrinsic(intrinsic) => context_storage(*intrinsic),
-        }
-    }
-
-    fn export(&self, export: &CoreExport<EntityIndex>) -> Result<Source, CompileError> {
-        let CoreInstance { place: instance, module, .. } = self.instances[export.instance.index()];
-        let name = match &export.item {
-            ExportItem::Name(name) => Some(name.clone()),
-            ExportItem::Index(index) => {
-                let module = &self.static_modules[module].module;
-                let name = module.exports.iter().find(|(_, found)| *found == index);
-                name.map(|(name, _)| module.strings[name].to_owned())
-            }
-        };
-        let export = name.ok_or_else(|| CompileError::Component { message: "an export without a name (a bug)".to_owned() })?;
-        Ok(Source { instance, export })
-    }
-
-    /// Makes the glue instances for those trampolines among the arguments that have none. Those that work on the same memory share one.
-    fn make_glue(&mut self, arguments: &[CoreDef]) -> Result<(), CompileError> {
-        let mut groups: Vec<Making> = Vec::new();
-        for argument in arguments {
-            let CoreDef::Trampoline(index) = *argument else { continue };
-            if self.made.contains_key(&index) || groups.iter().any(|making| making.has(index)) {
-                continue;
-            }
-            let trampoline = &self.trampolines[index];
-            if tasks::is_of_adapter(trampoline) {
-                continue;
-            }
-            if let Some(source) = in_state(trampoline) {
-                self.made.insert(index, source);
-                continue;
-            }
-            let group = self.group(trampoline)?;
-            let place = groups.iter().position(|making| making.group == group).unwrap_or_else(|| {
-                let glue = match &group {
-                    Group::Memory(memory) => Glue::new(memory.as_ref()),
-                    Group::Between(from, to) => Glue::between(from, to),
-                };
-                groups.push(Making { group, glue, members: Vec::new() });
-                groups.len() - 1
-            });
-            let ty = self.signature(self.component.trampolines[index])?;
-            if let Some(export) = self.wrap(trampoline, &ty, &mut groups[place].glue)? {
-                groups[place].members.push((index, export));
-            } else {
-                // It is refused in the end: until then anything stands for it.
-                self.made.insert(index, Source::state("trap"));
-            }
-        }
-        for Making { glue, members, .. } in groups {
-            if members.is_empty() {
-                continue;
-            }
-            let (text, linked) = glue.finish();
-            let instance = self.instantiate(&text, &linked)?;
-            self.made.extend(members.into_iter().map(|(index, export)| (index, Source { instance, export })));
-        }
-        Ok(())
-    }
-
-    /// A memory of the component.
-    fn memory(&self, index: RuntimeMemoryIndex) -> Result<Source, CompileError> {
-        let memory = self.memories.get(&index).cloned();
-        memory.ok_or_else(|| CompileError::Component { message: "a memory that is not there yet (a bug)".to_owned() })
-    }
-
-    /// On which memories a trampoline works.
-    fn group(&self, trampoline: &Trampoline) -> Result<Group, CompileError> {
-        let memory = |index: &RuntimeMemoryIndex| self.memory(*index);
-        Ok(match trampoline {
-            Trampoline::LowerImport { options, .. } => {
-                let memory = self.component.options[*options].memory().as_ref().map(memory).transpose()?;
-                Group::Memory(memory)
-            }
-            Trampoline::Transcoder { from64: true, .. } | Trampoline::Transcoder { to64: true, .. } => {
-                return Err(unsupported("a memory of 64 bits in a component"));
-            }
-            Trampoline::Transcoder { from, to, .. } => Group::Between(memory(from)?, memory(to)?),
-            other => match builtins::options(other).and_then(|options| self.component.options[options].memory()) {
-                Some(index) => Group::Memory(Some(memory(&index)?)),
-                None => Group::Memory(None),
-            },
-        })
-    }
-
-    /// Adds the wrapper of a trampoline to glue; the name of its export. None where the host does not offer what it stands for, which is noted.
-    fn wrap(&mut self, trampoline: &Trampoline, ty: &Signature, glue: &mut Glue) -> Result<Option<String>, CompileError> {
-        let table = |builder: &Self, instance: RuntimeComponentInstanceIndex| builder.state.table(instance.as_u32());
-        Ok(Some(match trampoline {
-            Trampoline::LowerImport { index, lower_ty, options } => {
-                return self.lower(*index, *lower_ty, *options, ty, glue);
-            }
-            Trampoline::ResourceNew { instance, ty } => {
-                glue.resource_new(instance.as_u32(), table(self, *instance), self.row(*ty).resource)
-            }
-            Trampoline::ResourceRep { instance, ty } => glue.resource_rep(table(self, *instance), self.row(*ty).resource),
-            Trampoline::ResourceDrop { instance, ty } => {
-                let end = self.destructor(*ty);
-                glue.resource_drop(instance.as_u32(), table(self, *instance), self.row(*ty).resource, &end, self.throws)
-            }
-            Trampoline::Transcoder { op, .. } => glue.transcoder(transcoder(*op)),
-            other => self.builtin(other, ty, glue)?,
-        }))
-    }
-
-    /// What ends a resource.
-    fn destructor(&self, ty: TypeResourceTableIndex) -> Destructor {
-        let TypeResourceTable::Concrete { ty, instance } = self.types[ty] else { return Destructor::None };
-        let Some(defined) = self.component.defined_resource_index(ty) else { return Destructor::Host };
-        let Some(function) = self.destructors.get(&ty).cloned() else { return Destructor::None };
-        let home = self.component.defined_resource_instances[defined];
-        let is_call = home != instance && self.state.concurrency.is_some();
-        Destructor::Guest { function, home: is_call.then_some(home.as_u32()) }
-    }
-
-    /// A resource type, as the state knows it.
-    fn row(&self, index: TypeResourceTableIndex) -> Row {
-        let TypeResourceTable::Concrete { ty, instance } = self.types[index] else {
-            return Row { instance: 0, resource: UNKNOWN_RESOURCES_START, is_home: false };
-        };
-        let instance_index = instance.as_u32();
-        match self.component.defined_resource_index(ty) {
-            Some(defined) => {
-                let home = self.component.defined_resource_instances[defined];
-                Row { instance: instance_index, resource: abi::OWN_RESOURCES_START + defined.as_u32(), is_home: home == instance }
-            }
-            None => {
-                let (import, path) = &self.component.imports[self.component.imported_resources[ty]];
-                let interface = abi::track(&self.component.import_types[*import].0);
-                let known = path.first().and_then(|name| abi::resource(&interface, name));
-                Row { instance: instance_index, resource: known.unwrap_or(UNKNOWN_RESOURCES_START + ty.as_u32()), is_home: false }
-            }
-        }
-    }
-
     /// The type of a core function.
     fn signature(&self, ty: ModuleInternedTypeIndex) -> Result<Signature, CompileError> {
         let ty = self.types.module_types()[ty].unwrap_func();
@@ -526,55 +273,6 @@ fn value(ty: &WasmValType) -> Result<ValType, CompileError> {
     }
 }
 
-/// What trampolines of a glue instance have in common.
-#[derive(PartialEq, Eq)]
-enum Group {
-    /// They work on a memory of the component, or on none.
-    Memory(Option<Source>),
-    /// They copy from one to the other.
-    Between(Source, Source),
-}
-
-/// A glue module in the making.
-struct Making {
-    group: Group,
-    glue: Glue,
-    /// The trampolines in it, and under which names it exports them.
-    members: Vec<(TrampolineIndex, String)>,
-}
-
-impl Making {
-    fn has(&self, index: TrampolineIndex) -> bool {
-        self.members.iter().any(|member| member.0 == index)
-    }
-}
-
-/// What the state exports itself.
-fn in_state(trampoline: &Trampoline) -> Option<Source> {
-    Some(Source::state(match trampoline {
-        Trampoline::ResourceTransferOwn => "transfer own",
-        Trampoline::ResourceTransferBorrow => "transfer borrow",
-        Trampoline::EnterSyncCall => "enter",
-        Trampoline::ExitSyncCall => "exit",
-        Trampoline::Trap => "trap of adapter",
-        Trampoline::StreamTransfer => "transfer stream",
-        Trampoline::FutureTransfer => "transfer future",
-        Trampoline::ErrorContextTransfer => "transfer error",
-        _ => return None,
-    }))
-}
-
-/// Where a task keeps what it finds again.
-fn context_storage(intrinsic: UnsafeIntrinsic) -> Result<Source, CompileError> {
-    Ok(Source::state(match intrinsic {
-        UnsafeIntrinsic::ContextGetI32_0 => "context get 0",
-        UnsafeIntrinsic::ContextGetI32_1 => "context get 1",
-        UnsafeIntrinsic::ContextSetI32_0 => "context set 0",
-        UnsafeIntrinsic::ContextSetI32_1 => "context set 1",
-        other => return Err(unsupported(format!("the intrinsic `{}`", other.name()))),
-    }))
-}
-
 /// The numbers with which adapters trap, as far as there are words for them.
 fn traps() -> Vec<(u32, Violation)> {
     let known = [
@@ -590,22 +288,4 @@ fn traps() -> Vec<(u32, Violation)> {
         (Trap::CannotBlockSyncTask, Violation::MayNotBlock),
     ];
     known.into_iter().map(|(trap, violation)| (trap as u32, violation)).collect()
-}
-
-/// The name of a function of `transcode.wat`.
-const fn transcoder(op: Transcode) -> &'static str {
-    match op {
-        Transcode::Copy(FixedEncoding::Utf8) => "copy utf8",
-        Transcode::Copy(FixedEncoding::Utf16) => "copy utf16",
-        Transcode::Copy(FixedEncoding::Latin1) => "copy latin1",
-        Transcode::Latin1ToUtf16 => "latin1 to utf16",
-        Transcode::Latin1ToUtf8 => "latin1 to utf8",
-        Transcode::Utf16ToCompactProbablyUtf16 => "utf16 to compact probably utf16",
-        Transcode::Utf16ToCompactUtf16 => "utf16 to compact utf16",
-        Transcode::Utf16ToLatin1 => "utf16 to latin1",
-        Transcode::Utf16ToUtf8 => "utf16 to utf8",
-        Transcode::Utf8ToCompactUtf16 => "utf8 to compact utf16",
-        Transcode::Utf8ToLatin1 => "utf8 to latin1",
-        Transcode::Utf8ToUtf16 => "utf8 to utf16",
-    }
 }
