@@ -6,6 +6,8 @@
 //! Which ends can meet is found in the adapters: the writable end of a stream stays where it was made, and a readable one leaves an instance only where an adapter
 //! passes it on. Without that, there would be a copier for each pair of instances that know the type.
 
+mod imports;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use wasmtime_environ::component::dfg;
@@ -14,17 +16,16 @@ use wasmtime_environ::component::{
     GlobalInitializer, InstantiateModule, InterfaceType, RuntimeComponentInstanceIndex, RuntimeMemoryIndex, RuntimeReallocIndex,
     StringEncoding, Trampoline, TrampolineIndex, TypeFunc, TypeFuncIndex, TypeList, TypeTuple,
 };
-use wasmtime_environ::fact::{self, Import};
-use wasmtime_environ::wasmparser::{Parser, Payload, TypeRef, Validator, WasmFeatures};
+use wasmtime_environ::fact;
+use wasmtime_environ::wasmparser::{Parser, Validator, WasmFeatures};
 use wasmtime_environ::{
-    EntityIndex, EntityType, IndexType, Limits, Memory, MemoryIndex, ModuleEnvironment, ModuleInternedTypeIndex,
-    ModuleTranslation, PrimaryMap, StaticModuleIndex, Tunables,
+    EntityType, IndexType, Limits, Memory, MemoryIndex, ModuleEnvironment, ModuleInternedTypeIndex, ModuleTranslation,
+    PrimaryMap, StaticModuleIndex, Tunables,
 };
 
-use super::super::glue::{Glue, MAY_BLOCK, Source, flags};
-use super::instances::context_storage;
+use self::imports::{CALLEE, Imported, REALLOC_START, What, import_names, what};
+use super::super::glue::{Glue, Source};
 use super::options::realloc;
-use super::transcoders::transcoder;
 use super::ways::{Passed, Table, Ways};
 use super::{Builder, invalid, unsupported};
 use crate::error::CompileError;
@@ -33,9 +34,6 @@ use crate::program::Instance;
 /// Pairs of ends that can meet, in one component.
 const PAIRS_MAX: usize = 1024;
 
-/// What takes the list that an adapter passes, and behind it the `realloc` functions of readers: numbers for what is not in the component.
-const CALLEE: u32 = 0;
-const REALLOC_START: u32 = 1;
 /// Size of a page of memory, as a power of two.
 const PAGE_BITS: u8 = 16;
 
@@ -119,28 +117,6 @@ struct Module {
 /// The name of what copies from a writer.
 fn name(writer: usize) -> String {
     format!("copy {writer}")
-}
-
-/// What such a module imports.
-#[derive(Debug)]
-struct Imported {
-    module: String,
-    name: String,
-    what: What,
-}
-
-/// What that is.
-#[derive(Debug)]
-enum What {
-    Source(Source),
-    Memory(RuntimeMemoryIndex),
-    /// What glue offers to copiers.
-    Seat(String),
-    Transcoder {
-        name: &'static str,
-        from: RuntimeMemoryIndex,
-        to: RuntimeMemoryIndex,
-    },
 }
 
 /// All copiers of a component.
@@ -343,56 +319,6 @@ fn list_function(table: Table, types: &mut ComponentTypesBuilder) -> Option<Type
     let abi = CanonicalAbiInfo::record(std::iter::empty());
     let results = types.add_tuple_type(TypeTuple { types: Box::new([]), abi });
     Some(types.add_func_type(TypeFunc { async_: false, param_names: vec!["values".to_owned()], params, results }))
-}
-
-/// What stands for something that an adapter imports.
-fn what(import: &Import, outside: RuntimeComponentInstanceIndex) -> Result<What, CompileError> {
-    let unknown = || unsupported("a copier that imports what is not known (a bug)");
-    let memory = |def: &dfg::CoreDef| match def {
-        dfg::CoreDef::Export(export) => Ok(RuntimeMemoryIndex::from_u32(export.instance.as_u32())),
-        _ => Err(unknown()),
-    };
-    let seat = |export: &str| What::Seat(export.to_owned());
-    Ok(match import {
-        Import::CoreDef(dfg::CoreDef::InstanceFlags(instance)) if *instance == outside => seat("flags"),
-        Import::CoreDef(dfg::CoreDef::InstanceFlags(instance)) => What::Source(Source::state(flags(instance.as_u32()))),
-        Import::CoreDef(dfg::CoreDef::TaskMayBlock) => What::Source(Source::state(MAY_BLOCK)),
-        Import::UnsafeIntrinsic(intrinsic) | Import::CoreDef(dfg::CoreDef::UnsafeIntrinsic(_, intrinsic)) => {
-            What::Source(context_storage(*intrinsic)?)
-        }
-        Import::CoreDef(dfg::CoreDef::Trampoline(index)) => match index.as_u32() {
-            CALLEE => seat("callee"),
-            realloc => What::Seat(Glue::seat(realloc - REALLOC_START)),
-        },
-        Import::CoreDef(def @ dfg::CoreDef::Export(dfg::CoreExport { item: ExportItem::Index(EntityIndex::Memory(_)), .. })) => {
-            What::Memory(memory(def)?)
-        }
-        Import::Transcode { op, from, from64: false, to, to64: false } => {
-            What::Transcoder { name: transcoder(*op), from: memory(from)?, to: memory(to)? }
-        }
-        Import::ResourceTransferOwn => What::Source(Source::state("transfer own")),
-        Import::StreamTransfer => What::Source(Source::state("transfer stream")),
-        Import::FutureTransfer => What::Source(Source::state("transfer future")),
-        Import::ErrorContextTransfer => What::Source(Source::state("transfer error")),
-        Import::Trap => What::Source(Source::state("trap of adapter")),
-        Import::EnterSyncCall => seat("enter"),
-        Import::ExitSyncCall => seat("exit"),
-        _ => return Err(unknown()),
-    })
-}
-
-/// What a module imports, in its order, and whether that is a function.
-fn import_names(wasm: &[u8]) -> Result<Vec<(String, String, bool)>, CompileError> {
-    let unknown = |_| unsupported("an adapter of an unknown form (a bug)");
-    let mut names = Vec::new();
-    for payload in Parser::new(0).parse_all(wasm) {
-        let Payload::ImportSection(section) = payload.map_err(unknown)? else { continue };
-        for import in section.into_imports() {
-            let import = import.map_err(unknown)?;
-            names.push((import.module.to_owned(), import.name.to_owned(), matches!(import.ty, TypeRef::Func(_))));
-        }
-    }
-    Ok(names)
 }
 
 /// Whether values of a type are their bytes, whatever these are.
