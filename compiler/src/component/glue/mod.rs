@@ -3,8 +3,10 @@
 //! A glue module is generated for what one instance of the component imports from it, by the memory that it works on, and becomes an instance just before that
 //! instance. Everything in it is small, so that it is inlined where it is called.
 
+mod builtins;
 mod copiers;
 mod operations;
+mod root;
 mod state;
 mod streams;
 mod tasks;
@@ -14,10 +16,12 @@ use std::fmt::Write as _;
 use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType;
 
+pub(super) use builtins::Builtin;
 pub(super) use operations::{ENTRIES_PER_OPERATION, Loaded, Operation};
+pub(super) use root::{ENTRIES_PER_ROOT, Returned, Root, RootKind};
 pub(super) use state::{Concurrency, MAY_BLOCK, Row, State, flags};
 pub(super) use streams::{Copied, End, EndParam, EndResult, Ends, Form};
-pub(super) use tasks::{Adapter, Builtin, ENTRIES_PER_ADAPTER, ENTRIES_PER_ROOT, Returned, Root, RootKind};
+pub(super) use tasks::{Adapter, ENTRIES_PER_ADAPTER};
 
 /// The index of the state's instance in the plan: the first.
 const STATE: usize = 0;
@@ -163,6 +167,13 @@ impl Glue {
         let function = abi::CANONICAL_FUNCTIONS.iter().find(|function| function.name == field);
         let (params, results) = function.map_or((&[][..], &[][..]), |function| (function.params, function.results));
         self.host(abi::CANONICAL, field, params, results)
+    }
+
+    /// The next export's name.
+    fn next_export(&mut self) -> String {
+        let name = self.exports.to_string();
+        self.exports += 1;
+        name
     }
 
     /// A function of the module; the name under which it is exported.
@@ -332,38 +343,6 @@ impl Glue {
             self.exports += 1;
         }
         name.to_owned()
-    }
-
-    /// What the server calls for each request: the component gets it, and where the response goes.
-    pub(super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32) {
-        let reserve = self.function(&Source::state("reserve"), &[ValType::I32], &[]);
-        let (request, response) = (self.canonical(abi::REQUEST), self.canonical(abi::RESPONSE));
-        let may_block = self.global(&Source::state(MAY_BLOCK));
-        let handle = self.function(callee, &[ValType::I32; 2], &[]);
-        let after = post_return.map(|source| format!("(call {})", self.function(source, &[], &[])));
-        let after = after.unwrap_or_default();
-        let body = format!(
-            "(global.set {may_block} (i32.const 1))
-             (call {reserve} (i32.const {table}))
-             (call {handle} (call {request} (i32.const {table})) (call {response} (i32.const {table})))
-             {after}
-             (i32.const 0)"
-        );
-        self.export_as("sledge_handle", &Signature::new(&[], &[ValType::I32]), "", &body);
-    }
-
-    /// What the server calls to run a command.
-    pub(super) fn run(&mut self, callee: &Source, post_return: Option<&Source>) {
-        let exit = self.canonical(abi::EXIT);
-        let may_block = self.global(&Source::state(MAY_BLOCK));
-        let run = self.function(callee, &[], &[ValType::I32]);
-        let after =
-            post_return.map(|source| format!("(call {} (local.get $result))", self.function(source, &[ValType::I32], &[])));
-        let after = after.unwrap_or_default();
-        let body = format!(
-            "(global.set {may_block} (i32.const 1))\n(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))"
-        );
-        self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
     }
 
     /// What calls a post-return function of an instance, which may not call out meanwhile.

@@ -1,17 +1,17 @@
-//! Glue between tasks: what adapters call when one side of a call is asynchronous, and the built-in functions of tasks and waitable sets.
+//! Glue between tasks: what adapters call when one side of a call is asynchronous, and `task.return`.
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{self as abi, Violation};
+use awsm_abi::component::Violation;
 use awsm_abi::types::ValType::{self, I32};
 
 use super::state::ENTRIES;
-use super::{Glue, Loaded, MAY_BLOCK, Signature, Source, signature};
+use super::{Glue, Signature, Source, signature};
 
 /// Offset of a task's parameters in its record; `tasks.wat` describes it.
 const PARAMS: u32 = 80;
 /// Offset of its flat result.
-const RESULT: u32 = 64;
+pub(super) const RESULT: u32 = 64;
 /// Offset of the address where the caller wants its result.
 const RESULT_POINTER: u32 = 60;
 /// Offset of the record of the instance that calls.
@@ -51,9 +51,9 @@ pub(in super::super) struct Adapter {
 }
 
 /// Flags of tasks, as `tasks.wat` reads them: lifted as async; alone in the instance; of an async type.
-const LIFTED_ASYNC: u32 = 1;
-const ALONE: u32 = 2;
-const ASYNC_TYPE: u32 = 4;
+pub(super) const LIFTED_ASYNC: u32 = 1;
+pub(super) const ALONE: u32 = 2;
+pub(super) const ASYNC_TYPE: u32 = 4;
 
 impl Adapter {
     /// Flags of its tasks: they are alone in the instance, unless they keep a stack.
@@ -62,59 +62,6 @@ impl Adapter {
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         flag(self.is_lifted_async, LIFTED_ASYNC) | flag(!keeps_stack, ALONE) | flag(self.is_async_type, ASYNC_TYPE)
     }
-}
-
-/// What the server calls as a task: where it is lifted as async, or answers requests as WASI 0.3 has it.
-#[derive(Debug)]
-pub(in super::super) struct Root {
-    pub(in super::super) kind: RootKind,
-    /// Address of its instance's record.
-    pub(in super::super) record: u32,
-    /// Number of its first function.
-    pub(in super::super) entry: u32,
-    /// The type of its result, and the options with which it returns that.
-    pub(in super::super) result_type: u32,
-    pub(in super::super) options: u32,
-    pub(in super::super) callee: Source,
-    pub(in super::super) callback: Option<Source>,
-    /// Whether something may be thrown.
-    pub(in super::super) throws: bool,
-    /// What becomes of its result, where it is lifted as synchronous.
-    pub(in super::super) returned: Option<Returned>,
-}
-
-/// A result in memory, at the address that a function has returned.
-#[derive(Debug)]
-pub(in super::super) struct Returned {
-    pub(in super::super) loaded: Loaded,
-    pub(in super::super) post_return: Option<Source>,
-}
-
-/// Functions of it that are called by number: those of a task, and what ends the invocation.
-pub(in super::super) const ENTRIES_PER_ROOT: u32 = 4;
-
-/// What it is.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) enum RootKind {
-    /// A command: its result is how it ended.
-    Command,
-    /// What answers HTTP requests: it gets one in the instance with that handle table, and returns the response, whose strings are encoded so.
-    Service { table: u32, encoding: u32 },
-}
-
-/// A built-in function that the state has, and what it takes beside the instance's record.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Builtin {
-    /// The state's export.
-    pub(in super::super) name: &'static str,
-    /// A number that comes after the instance.
-    pub(in super::super) option: Option<bool>,
-    /// Whether the number comes last.
-    pub(in super::super) option_last: bool,
-    /// Whether the instance must be allowed to call out.
-    pub(in super::super) leaves: bool,
-    /// Whether the instance is passed.
-    pub(in super::super) takes_instance: bool,
 }
 
 impl Glue {
@@ -252,7 +199,7 @@ impl Glue {
     }
 
     /// A callback, as the name of a function with three parameters.
-    fn callback(&mut self, callback: &Source, throws: bool) -> String {
+    pub(super) fn callback(&mut self, callback: &Source, throws: bool) -> String {
         let callback = self.function(callback, &[I32; 3], &[I32]);
         if !throws {
             return callback;
@@ -264,7 +211,7 @@ impl Glue {
     }
 
     /// Code of a task that must not throw: what runs it may be a call of another component that waits.
-    fn barrier(&mut self, throws: bool, result: &str, code: String) -> String {
+    pub(super) fn barrier(&mut self, throws: bool, result: &str, code: String) -> String {
         if !throws {
             return code;
         }
@@ -275,108 +222,6 @@ impl Glue {
                (block $thrown (br $done (try_table {result} (catch_all $thrown) {code})))
                (call {trap} (i32.const {violation}))
                unreachable)"
-        )
-    }
-
-    /// What the server calls as a task: it makes the task, and runs what there is until that and what the host does for it are over.
-    pub(in super::super) fn run_root(&mut self, root: &Root) {
-        let Root { kind, record, entry, result_type, options, .. } = root;
-        let may_block = self.global(&Source::state(MAY_BLOCK));
-        let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
-        let complete = self.function(&Source::state("task complete"), &[I32], &[]);
-        let rest = self.function(&Source::state("rest"), &[], &[]);
-        let unfinished = self.canonical(abi::UNFINISHED);
-        let results: &[ValType] = if root.callback.is_some() || root.returned.is_some() { &[I32] } else { &[] };
-        let mut over = if root.callback.is_some() { String::new() } else { "(i32.const 0)".to_owned() };
-        let flags = match (&root.returned, &root.callback) {
-            (Some(_), _) => ALONE | ASYNC_TYPE,
-            (None, Some(_)) => LIFTED_ASYNC | ALONE | ASYNC_TYPE,
-            (None, None) => LIFTED_ASYNC | ASYNC_TYPE,
-        };
-        let exit = self.canonical(abi::EXIT);
-        let mut locals = String::new();
-        let (mut call, give_back, name, ty, status, end) = match kind {
-            RootKind::Command => {
-                let callee = self.function(&root.callee, &[], results);
-                let status = format!("(i32.load offset={RESULT} (local.get $task))");
-                (
-                    format!("(call {callee})"),
-                    format!("(param $result i32) (i32.store offset={RESULT} (local.get $task) (local.get $result))"),
-                    "_start",
-                    Signature::new(&[], &[]),
-                    status.clone(),
-                    format!("(call {exit} {status})"),
-                )
-            }
-            RootKind::Service { table, encoding } => {
-                let to = table | encoding;
-                let callee = self.function(&root.callee, &[I32], results);
-                let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
-                let (served, respond) = (self.canonical(abi::SERVED), self.canonical(abi::RESPOND));
-                let given = abi::response_params();
-                let arguments: String = (1..=given.len()).map(|index| format!(" (local.get {index})")).collect();
-                if let Some(returned) = &root.returned {
-                    let flat: String = (0..given.len()).map(|index| format!(" (local.get $flat{index})")).collect();
-                    let respond = format!("(call {respond} (i32.const {to}){flat})");
-                    over = self.returned(returned, &respond);
-                    locals = returned.loaded.locals();
-                }
-                (
-                    format!("(call {reserve} (i32.const {table})) (call {callee} (call {served} (i32.const {table})))"),
-                    format!("{} (call {respond} (i32.const {to}){arguments})", signature(given, &[])),
-                    "sledge_handle",
-                    Signature::new(&[], &[I32]),
-                    "(i32.const 0)".to_owned(),
-                    "(i32.const 0)".to_owned(),
-                )
-            }
-        };
-        if root.returned.is_some() {
-            call = format!("(local.set $from {call})");
-        }
-        let callback = match &root.callback {
-            Some(callback) => self.callback(callback, root.throws),
-            None => "$run".to_owned(),
-        };
-        let members = format!("$run $give_back {callback} $end");
-        let call = self.barrier(root.throws, "(result i32)", format!("{call} {over}"));
-        let entries = self.entries();
-        let _ = writeln!(
-            self.functions,
-            "(func $run (param $task i32) (result i32) {locals} {call})
-             (func $give_back (param $task i32) {give_back})
-             (func $rest
-               (block $done
-                 (loop $more
-                   (br_if $done (i32.eqz (call {unfinished})))
-                   (call {rest})
-                   (br $more))))
-             ;; On another stack than the first nothing returns.
-             (func $end (param $task i32) (result i32) (call $rest) (call {exit} {status}) unreachable)
-             (elem (table {entries}) (i32.const {entry}) func {members})"
-        );
-        let body = format!(
-            "(global.set {may_block} (i32.const 1))
-             (local.set $task
-               (call {new} (i32.const {record}) (i32.const {entry}) (i32.const {flags}) (i32.const {result_type}) (i32.const {options})))
-             (call {complete} (local.get $task))
-             (call $rest)
-             {end}"
-        );
-        self.export_as(name, &ty, "(local $task i32)", &body);
-    }
-
-    /// What follows where a function that is lifted as synchronous has returned the address of its result, in `$from`: as a task that returns it, and is over.
-    fn returned(&mut self, returned: &Returned, respond: &str) -> String {
-        let resolve = self.function(&Source::state("task resolve"), &[I32; 2], &[]);
-        let load = self.load(&returned.loaded);
-        let post_return = returned.post_return.as_ref().map(|source| self.function(source, &[I32], &[]));
-        let post_return = post_return.map_or(String::new(), |function| format!("(call {function} (local.get $from))"));
-        format!(
-            "{load} {respond}
-             (call {resolve} (local.get $task) (i32.const 2))
-             {post_return}
-             (i32.const 0)"
         )
     }
 
@@ -402,83 +247,5 @@ impl Glue {
              (call {resolve} (local.get $task) (i32.const 2))"
         );
         self.export(ty, "(local $task i32)", &body)
-    }
-
-    /// A built-in function that the state has.
-    pub(in super::super) fn builtin(&mut self, builtin: &Builtin, instance: u32, record: u32, ty: &Signature) -> String {
-        let leave = if builtin.leaves { self.leave(instance) } else { String::new() };
-        let option = builtin.option.map(|option| format!("(i32.const {})", u32::from(option)));
-        let mut arguments: Vec<String> = Vec::new();
-        if builtin.takes_instance {
-            arguments.push(format!("(i32.const {record})"));
-        }
-        let given = (0..ty.params.len()).map(|index| format!("(local.get {index})"));
-        if builtin.option_last {
-            arguments.extend(given);
-            arguments.extend(option);
-        } else {
-            arguments.extend(option);
-            arguments.extend(given);
-        }
-        let function = self.function(&Source::state(builtin.name), &vec![I32; arguments.len()], &ty.results);
-        let body = format!("{leave}(call {function} {})", arguments.join(" "));
-        self.export(ty, "", &body)
-    }
-
-    /// `waitable-set.wait` or `waitable-set.poll`: what the event says is written to the component's memory.
-    pub(in super::super) fn event(&mut self, name: &'static str, instance: u32, record: u32, cancellable: bool) -> String {
-        let leave = self.leave(instance);
-        let function = self.function(&Source::state(name), &[I32; 3], &[I32]);
-        let (first, second) = (self.global(&Source::state("event 1")), self.global(&Source::state("event 2")));
-        let trap = self.function(&Source::state("trap"), &[I32], &[]);
-        let cancellable = u32::from(cancellable);
-        let body = format!(
-            "{leave}(local.set $code (call {function} (i32.const {record}) (local.get 0) (i32.const {cancellable})))
-             (if (i32.and (local.get 1) (i32.const 3)) (then (call {trap} (i32.const {}))))
-             (i32.store (local.get 1) (global.get {first}))
-             (i32.store offset=4 (local.get 1) (global.get {second}))
-             (local.get $code)",
-            Violation::UnalignedPointer as u32
-        );
-        self.export(&Signature::new(&[I32; 2], &[I32]), "(local $code i32)", &body)
-    }
-
-    /// `error-context.new`: the message is not kept.
-    pub(in super::super) fn error_new(&mut self, instance: u32, record: u32) -> String {
-        let leave = self.leave(instance);
-        let new = self.function(&Source::state("error new"), &[I32], &[I32]);
-        self.export(&Signature::new(&[I32; 2], &[I32]), "", &format!("{leave}(call {new} (i32.const {record}))"))
-    }
-
-    /// `error-context.debug-message`: it is empty.
-    pub(in super::super) fn error_message(&mut self, instance: u32, record: u32, realloc: Option<&Source>) -> String {
-        let leave = self.leave(instance);
-        let check = self.function(&Source::state("error check"), &[I32; 2], &[]);
-        let address = match realloc {
-            Some(realloc) => {
-                let realloc = self.function(realloc, &[I32; 4], &[I32]);
-                format!("(call {realloc} (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0))")
-            }
-            None => "(i32.const 1)".to_owned(),
-        };
-        let trap = self.trap();
-        let violation = Violation::PointerOutOfBounds as u32;
-        let body = format!(
-            "{leave}(call {check} (i32.const {record}) (local.get 0))
-             (if (i64.gt_u
-                   (i64.add (i64.extend_i32_u (local.get 1)) (i64.const 8))
-                   (i64.shl (i64.extend_i32_u (memory.size)) (i64.const 16)))
-               (then (call {trap} (i32.const {violation}))))
-             (i32.store (local.get 1) {address})
-             (i32.store offset=4 (local.get 1) (i32.const 0))"
-        );
-        self.export(&Signature::new(&[I32; 2], &[]), "", &body)
-    }
-
-    /// The next export's name.
-    pub(super) fn next_export(&mut self) -> String {
-        let name = self.exports.to_string();
-        self.exports += 1;
-        name
     }
 }
