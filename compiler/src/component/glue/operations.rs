@@ -89,8 +89,11 @@ impl Glue {
         let begin = self.function(&Source::state("operation begin"), &[I32], &[I32]);
         let is_done = self.function(&Source::state("operation done"), &[], &[I32]);
         let give = self.function(&Source::state("operation drop"), &[I32], &[]);
-        let place = if function.allocates { self.place_result(instance, call.realloc.as_ref(), true) } else { String::new() };
-        let place = if function.allocates { format!("(if (local.get $result) (then {place}))") } else { place };
+        let mut place = String::new();
+        if function.allocates {
+            place = self.place_result(instance, call.realloc.as_ref(), call.has_tasks);
+            place = format!("(if (local.get $result) (then {place}))");
+        }
         let locals = |with: &str| {
             let result = result.map_or(String::new(), |ty| format!("(local $result {ty})"));
             let places = if function.allocates { PLACE_LOCALS } else { "" };

@@ -168,6 +168,7 @@ impl Glue {
         // Only what is read is placed.
         let place = match realloc {
             None => String::new(),
+            // Where there are streams, there are tasks.
             Some(_) => self.place_result(instance, realloc, true),
         };
         let place =
