@@ -116,6 +116,8 @@ pub(in crate::host) const FUNCTIONS: &[&[HostFunction]] = &[
     http::incoming::FUNCTIONS,
     http::outgoing::FUNCTIONS,
     http::response::FUNCTIONS,
+    http::outgoing_request::FUNCTIONS,
+    http::options::FUNCTIONS,
     http::client::FUNCTIONS,
     http::error::FUNCTIONS,
 ];

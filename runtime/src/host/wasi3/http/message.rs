@@ -13,9 +13,11 @@ use super::options::HttpOptions;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Resource, Typed, canonical, number};
 use crate::host::wasi2::http::RequestOptions;
-use crate::host::wasi2::http::client::{OutgoingRequest, authority_argument, method_argument, scheme_argument, target_argument};
 use crate::host::wasi2::http::fields::memory_bytes;
 use crate::host::wasi2::http::incoming::Of;
+use crate::host::wasi2::http::outgoing_request::{
+    OutgoingRequest, authority_argument, method_argument, scheme_argument, target_argument,
+};
 use crate::host::wasi2::http::request::{
     HttpMethod, HttpScheme, served_authority, served_headers, served_method, served_scheme, served_target,
 };
