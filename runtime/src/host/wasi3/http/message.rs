@@ -7,9 +7,10 @@ use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode};
 
 use super::TYPES;
-use super::body::{Body, Verdict, write_message};
+use super::body::{Body, write_message};
 use super::fields::HttpFields;
 use super::options::HttpOptions;
+use super::verdict::Verdict;
 use crate::host::Effect::{Head, Safe, Stream};
 use crate::host::canonical::{Resource, Typed, canonical, number};
 use crate::host::wasi2::http::RequestOptions;

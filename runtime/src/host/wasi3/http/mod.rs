@@ -9,6 +9,9 @@ pub(super) mod options;
 pub(super) mod service;
 #[cfg(test)]
 mod tests;
+mod trailers;
+mod verdict;
+mod written;
 
 /// Module name of the types' imports.
 pub(super) const TYPES: &str = "wasi:http/types@0.3";

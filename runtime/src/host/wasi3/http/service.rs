@@ -6,8 +6,9 @@ use awsm_abi::component::{CANONICAL, RESPOND, SERVED, UNFINISHED};
 use awsm_abi::types::ValType::{I32, I64};
 use tracing::Level;
 
-use super::body::{Body, Written};
+use super::body::Body;
 use super::message::{Request, Response, served_head};
+use super::written::Written;
 use crate::host::Effect::{External, Head, Stream};
 use crate::host::canonical::{Own, canonical};
 use crate::host::fetch::Answered;
