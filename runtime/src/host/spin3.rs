@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use awsm_abi::types::ValType::I32;
-use tokio::sync::watch;
 
 use super::Effect::{KvRead, KvWrite, Safe};
 use super::canonical::{Resource, Typed, canonical, number};
 use super::kv::component::{self as store, Fault, Form, Page};
 use super::kv::{self, Range};
 use super::spin::{Error, variable};
-use super::wasi3::{ADDRESS, End, Moved, Transfer};
+use super::wasi3::{ADDRESS, End, FaultCode, Moved, Outcome, Told, Transfer};
 use super::{Call, Flat, HostFunction, Stop};
 use crate::component_trap::ComponentTrap;
 
@@ -27,6 +26,12 @@ impl Form for Spin3 {
     type Error = Error;
 }
 
+impl FaultCode<Fault> for Error {
+    fn of(fault: Fault) -> Error {
+        fault.into()
+    }
+}
+
 /// The interfaces.
 pub(super) const FUNCTIONS: &[HostFunction] = &[
     canonical(KEY_VALUE, "[static]store.open", &[I32, I32, I32, I32], &[I32], KvRead, store::open::<Spin3>),
@@ -38,17 +43,14 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     canonical(VARIABLES, "get", &[I32, I32, I32, I32], &[I32], Safe, variable),
 ];
 
-/// How a listing ended: none while it has not.
-type Outcome = watch::Sender<Option<Result<(), Fault>>>;
-
 /// `get-keys(self) -> tuple<stream<string>, future<result<_, error>>>`
 fn get_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let rest = store::all::<Spin3>(call)?;
     let listing = Listing { rest, keys: VecDeque::new(), bytes: 0, is_last: false };
     let listing = call.context.ports.resources_mut().insert(Box::new(listing), None)?;
-    let outcome = Arc::<Outcome>::default();
+    let outcome = Arc::<Outcome<Fault>>::default();
     call.share(call.args.u32(2), Arc::new(Keys { listing, outcome: Arc::clone(&outcome) }))?;
-    call.share(call.args.u32(3), Arc::new(Told(outcome)))?;
+    call.share(call.args.u32(3), Told::<Error, Fault>::new(outcome))?;
     Ok(Flat::NONE)
 }
 
@@ -80,18 +82,8 @@ impl Typed for Listing {
 struct Keys {
     /// The representation of its listing.
     listing: u32,
-    outcome: Arc<Outcome>,
-}
-
-impl Keys {
-    /// It ended so, unless it had ended before.
-    fn end(&self, result: Result<(), Fault>) {
-        self.outcome.send_if_modified(|known| {
-            let is_first = known.is_none();
-            known.get_or_insert(result);
-            is_first
-        });
-    }
+    /// How the listing ended.
+    outcome: Arc<Outcome<Fault>>,
 }
 
 impl End for Keys {
@@ -114,7 +106,7 @@ impl End for Keys {
                     Err(call.wait(std::future::ready(()), move |call, ()| self.transfer(call, transfer)))
                 }
                 Err(error) => {
-                    self.end(Err(error.into()));
+                    self.outcome.end(Err(error.into()));
                     Ok(Moved::Dropped.into())
                 }
             });
@@ -124,7 +116,7 @@ impl End for Keys {
         listing.bytes -= keys.iter().map(String::len).sum::<usize>();
         call.context.ports.resources_mut().count(self.listing)?;
         if keys.is_empty() && count_max > 0 {
-            self.end(Ok(()));
+            self.outcome.end(Ok(()));
             return Ok(Moved::Dropped.into());
         }
         call.lower_each(ADDRESS, keys)?;
@@ -133,31 +125,7 @@ impl End for Keys {
     }
 
     fn close(&self, call: &mut Call<'_>) -> Result<(), Stop> {
-        self.end(Ok(()));
+        self.outcome.end(Ok(()));
         call.context.ports.drop_resource(self.listing)
-    }
-}
-
-/// The host's end of the future.
-#[derive(Debug)]
-struct Told(Arc<Outcome>);
-
-impl End for Told {
-    fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
-        if transfer.writes {
-            return Err(ComponentTrap::NothingToResume.into());
-        }
-        let tell = |call: &mut Call<'_>, result: Result<(), Fault>| {
-            call.lower(ADDRESS, result.map_err(Error::from))?;
-            Ok(Moved::Values(1).into())
-        };
-        let known = self.0.borrow().clone();
-        if let Some(result) = known {
-            return tell(call, result);
-        }
-        let mut end = self.0.subscribe();
-        let wait = async move { end.wait_for(Option::is_some).await.ok().and_then(|result| result.clone()) };
-        // What could end it with an error is gone.
-        Err(call.wait(wait, move |call, result| tell(call, result.unwrap_or(Ok(())))))
     }
 }

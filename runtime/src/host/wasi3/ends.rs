@@ -96,12 +96,18 @@ pub(in crate::host) trait End: Any + fmt::Debug + Send + Sync {
 }
 
 /// How the transfer of a stream ended: well, or because of that.
-#[derive(Debug, Default)]
-pub(super) struct Outcome(watch::Sender<Option<Result<(), Fault>>>);
+#[derive(Debug)]
+pub(in crate::host) struct Outcome<F = Fault>(watch::Sender<Option<Result<(), F>>>);
 
-impl Outcome {
+impl<F> Default for Outcome<F> {
+    fn default() -> Outcome<F> {
+        Outcome(watch::Sender::new(None))
+    }
+}
+
+impl<F: Clone + Send + Sync + 'static> Outcome<F> {
     /// It ended so, unless it had ended before.
-    pub(super) fn end(&self, result: Result<(), Fault>) {
+    pub(in crate::host) fn end(&self, result: Result<(), F>) {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
             known.get_or_insert(result);
@@ -110,8 +116,8 @@ impl Outcome {
     }
 
     /// How it ended, if it has.
-    pub(super) fn known(&self) -> Option<Result<(), Fault>> {
-        *self.0.borrow()
+    pub(super) fn known(&self) -> Option<Result<(), F>> {
+        self.0.borrow().clone()
     }
 
     /// Goes on when it has ended.
@@ -121,43 +127,43 @@ impl Outcome {
     pub(super) fn then(
         &self,
         call: &mut Call<'_>,
-        then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + Send + 'static,
+        then: impl FnOnce(&mut Call<'_>, Result<(), F>) -> Result<Flat, Stop> + Send + 'static,
     ) -> Result<Flat, Stop> {
         if let Some(result) = self.known() {
             return then(call, result);
         }
         let mut end = self.0.subscribe();
-        let wait = async move { end.wait_for(Option::is_some).await.ok().and_then(|result| *result) };
+        let wait = async move { end.wait_for(Option::is_some).await.ok().and_then(|result| result.clone()) };
         // What could end it with an error is gone.
         Err(call.wait(wait, move |call, result| then(call, result.unwrap_or(Ok(())))))
     }
 }
 
 /// An `error-code`, of the interface that has the future in which it is told.
-pub(super) trait FaultCode: Lower + Send + 'static {
+pub(in crate::host) trait FaultCode<F = Fault>: Lower + Send + 'static {
     /// What a fault is called there.
-    fn of(fault: Fault) -> Self;
+    fn of(fault: F) -> Self;
 }
 
 /// A `future<result<_, error-code>>`: what became of a stream.
-pub(super) struct Told<E> {
-    outcome: Arc<Outcome>,
+pub(in crate::host) struct Told<E, F = Fault> {
+    outcome: Arc<Outcome<F>>,
     code: std::marker::PhantomData<fn() -> E>,
 }
 
-impl<E> Told<E> {
-    pub(super) fn new(outcome: Arc<Outcome>) -> Arc<Told<E>> {
+impl<E, F> Told<E, F> {
+    pub(in crate::host) fn new(outcome: Arc<Outcome<F>>) -> Arc<Told<E, F>> {
         Arc::new(Told { outcome, code: std::marker::PhantomData })
     }
 }
 
-impl<E> fmt::Debug for Told<E> {
+impl<E, F: fmt::Debug> fmt::Debug for Told<E, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Told").field(&self.outcome).finish()
     }
 }
 
-impl<E: FaultCode> End for Told<E> {
+impl<E: FaultCode<F>, F: Clone + fmt::Debug + Send + Sync + 'static> End for Told<E, F> {
     fn transfer(self: Arc<Self>, call: &mut Call<'_>, transfer: Transfer) -> Result<Flat, Stop> {
         if transfer.writes {
             return Err(ComponentTrap::NothingToResume.into());

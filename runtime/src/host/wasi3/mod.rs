@@ -7,7 +7,7 @@ mod http;
 mod pump;
 mod sockets;
 
-pub(in crate::host) use ends::{ADDRESS, End, Ends, Moved, Transfer};
+pub(in crate::host) use ends::{ADDRESS, End, Ends, FaultCode, Moved, Outcome, Told, Transfer};
 pub(in crate::host) use filesystem::Wasi3;
 
 use awsm_abi::component;
