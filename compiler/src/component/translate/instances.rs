@@ -50,10 +50,16 @@ impl Builder<'_> {
         let translated = &self.static_modules[index];
         let module = match self.late(index)? {
             Some(module) => module,
-            None => *self.compiled.entry(index).or_insert_with(|| {
-                self.modules.push(translated.wasm.to_vec());
-                self.modules.len() - 1
-            }),
+            None => match self.compiled.get(&index) {
+                Some(module) => *module,
+                None => {
+                    let is_adapters = owner.is_none();
+                    let wasm = if is_adapters { self.without_records(index, arguments)? } else { translated.wasm.to_vec() };
+                    self.modules.push(wasm);
+                    self.compiled.insert(index, self.modules.len() - 1);
+                    self.modules.len() - 1
+                }
+            },
         };
         self.has_start |= translated.start_func.is_some();
         let mut instance = Instance::of(module);

@@ -2,6 +2,7 @@
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
 mod builtins;
+mod closed;
 mod concurrency;
 mod copiers;
 mod description;
@@ -80,6 +81,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
         compiled: HashMap::new(),
         compiled_late: HashMap::new(),
         has_start: false,
+        closed: BTreeSet::new(),
         instances: Vec::new(),
         memories: HashMap::new(),
         reallocs: HashMap::new(),
@@ -97,6 +99,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
     builder.state.rows = (0..rows).map(|index| builder.row(TypeResourceTableIndex::from_u32(index))).collect();
     if tunables.concurrency_support {
         builder.state.concurrency = Some(builder.concurrency());
+        builder.closed = builder.closed_instances();
     }
     builder.build()?;
     // What becomes code as it is, is validated as it is compiled.
@@ -181,6 +184,8 @@ struct Builder<'a> {
     compiled_late: HashMap<StaticModuleIndex, Option<usize>>,
     /// Whether one of the instances so far has a start function.
     has_start: bool,
+    /// Component instances whose functions are called without a record ([`closed`]).
+    closed: BTreeSet<u32>,
     instances: Vec<CoreInstance>,
     memories: HashMap<RuntimeMemoryIndex, Source>,
     reallocs: HashMap<RuntimeReallocIndex, Source>,
