@@ -50,6 +50,7 @@ mod protocol;
 mod quarantine;
 mod replies;
 mod requests;
+mod roots;
 mod scheduling;
 mod secrets;
 mod service;

@@ -26,6 +26,8 @@
 (global $handed_call (mut i32) (i32.const 0))
 ;; The server's task, which ends all.
 (global $root (mut i32) (i32.const 0))
+;; The stack that ends the invocation, once the server's task is over: it has the rest run meanwhile. Where it is not the one that runs, it is in the queue.
+(global $ending (mut i32) (i32.const 0))
 
 ;; Whether a task may wait inside of a call.
 (func $may_wait (param $task i32) (result i32)
@@ -73,7 +75,8 @@
         (global.set $handed (i32.const 0))
         (i32.store (i32.const 8) (global.get $handed_call)))
       (else
-        (if (global.get $root)
+        ;; Where another stack ends it already, this one is left for that when its turn comes. If each ended it, each would have the rest run on yet another one.
+        (if (i32.and (i32.ne (global.get $root) (i32.const 0)) (i32.eqz (global.get $ending)))
           (then
             (if (i32.eq (i32.load offset=56 (global.get $root)) (i32.const 4))
               (then
@@ -218,6 +221,7 @@
 (func (export "rest")
   (local $here i32) (local $next i32)
   (local.set $here (global.get $stack))
+  (if (i32.eqz (global.get $ending)) (then (global.set $ending (local.get $here))))
   (i32.store offset=56 (local.get $here) (i32.const 5))
   (local.set $next (call $next))
   (if (i32.eqz (local.get $next))
