@@ -2,6 +2,7 @@
 
 use crate::encoded::{WASI3, component};
 use serde_json::json;
+use sledge_tests::http::Raw;
 use sledge_tests::process;
 use sledge_tests::programs::{self, awsm_command};
 use sledge_tests::server::Server;
@@ -135,4 +136,65 @@ fn a_response_is_streamed_by_another_instance_than_the_servers() {
         assert_eq!((reply.status, reply.text()), (200, "x".repeat(EVENTS)), "{name}: {}", server.log());
     }
     server.stop();
+}
+
+const COMMAND: &str = "import wasi:cli/run@V; import wasi:cli/stdin@V; import wasi:cli/stdout@V; export wasi:cli/run@V;";
+
+/// Runs what it imports, has the host pass on the standard input, and is over.
+const PIPES: &str = r#"(module
+  (import "wasi:cli/run@V" "run" (func $run (result i32)))
+  (import "wasi:cli/stdin@V" "read-via-stream" (func $read_via_stream (param i32)))
+  (import "wasi:cli/stdout@V" "write-via-stream" (func $write_via_stream (param i32) (result i32)))
+  (import "[export]wasi:cli/run@V" "[task-return]run" (func $return (param i32)))
+  (memory (export "memory") 1)
+  (func (export "[async-lift]wasi:cli/run@V#run") (result i32)
+    (call $read_via_stream (i32.const 16))
+    (drop (call $write_via_stream (i32.load (i32.const 16))))
+    (call $return (call $run))
+    (i32.const 0))
+  (func (export "[callback][async-lift]wasi:cli/run@V#run") (param i32 i32 i32) (result i32) unreachable))"#;
+
+const TICKER: &str = "import wasi:cli/stderr@V; import wasi:clocks/monotonic-clock@V; export wasi:cli/run@V;";
+
+/// Returns, goes on many times, and says so then. `WITHIN` is done each time.
+const TICKS: &str = r#"(module
+  (import "wasi:cli/stderr@V" "write-via-stream" (func $write_via_stream (param i32) (result i32)))
+  (import "wasi:cli/stderr@V" "[stream-new-0]write-via-stream" (func $new (result i64)))
+  (import "wasi:cli/stderr@V" "[async-lower][stream-write-0]write-via-stream" (func $write (param i32 i32 i32) (result i32)))
+  (import "wasi:clocks/monotonic-clock@V" "wait-for" (func $wait (param i64)))
+  (import "[export]wasi:cli/run@V" "[task-return]run" (func $return (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 512) "done\n")
+  (global $left (mut i32) (i32.const EVENTS))
+  (func (export "[async-lift]wasi:cli/run@V#run") (result i32)
+    (call $return (i32.const 0))
+    (i32.const 1))
+  (func (export "[callback][async-lift]wasi:cli/run@V#run") (param i32 i32 i32) (result i32)
+    (local $ends i64)
+    WITHIN
+    (global.set $left (i32.sub (global.get $left) (i32.const 1)))
+    (if (global.get $left) (then (return (i32.const 1))))
+    (local.set $ends (call $new))
+    (drop (call $write_via_stream (i32.wrap_i64 (local.get $ends))))
+    (drop (call $write (i32.wrap_i64 (i64.shr_u (local.get $ends) (i64.const 32))) (i32.const 512) (i32.const 5)))
+    (i32.const 0)))"#;
+
+#[test]
+fn a_command_that_the_host_still_works_for_goes_on_in_another_instance() {
+    let first = component("pipes", WASI3, COMMAND, PIPES, StringEncoding::UTF8);
+    for (name, within) in [("ticks", ""), ("ticks-in-calls", "(call $wait (i64.const 1_000))")] {
+        let core = TICKS.replace("EVENTS", &EVENTS.to_string()).replace("WITHIN", within);
+        let second = component(name, WASI3, TICKER, &core, StringEncoding::UTF8);
+        let path = composed(&format!("pipes-{name}"), &first, &second);
+        let command = json!({ "name": "command", "path": path, "methods": ["POST"], "body": "stream", "deadline_ms": 30_000 });
+        let server = Server::start(json!({ "workers": 1, "functions": [command] }));
+        let mut raw = Raw::connect(server.address);
+        raw.send("POST /command HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+        // Its input has not ended, so neither has the command.
+        server.wait_for_log("done");
+        raw.send("9\r\npassed on\r\n0\r\n\r\n");
+        let reply = raw.reply().unwrap_or_else(|| panic!("{name}: {}", server.log()));
+        assert_eq!((reply.status, reply.text().as_str()), (200, "passed on"), "{name}: {}", server.log());
+        server.stop();
+    }
 }

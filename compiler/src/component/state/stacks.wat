@@ -24,10 +24,8 @@
 ;; A task that is to run on the stack that runs next, and the call that was in progress where it comes from.
 (global $handed (mut i32) (i32.const 0))
 (global $handed_call (mut i32) (i32.const 0))
-;; The server's task, which ends all.
+;; The server's task, which ends all. Zero from when a stack has found that it is over.
 (global $root (mut i32) (i32.const 0))
-;; The stack that ends the invocation, once the server's task is over: it has the rest run meanwhile. Where it is not the one that runs, it is in the queue.
-(global $ending (mut i32) (i32.const 0))
 
 ;; Whether a task may wait inside of a call.
 (func $may_wait (param $task i32) (result i32)
@@ -61,9 +59,11 @@
   (global.set $handed_call (i32.load (i32.const 8)))
   (call $switch (call $other)))
 
-;; What runs on a stack where nothing waits: one task after the other. Of the first stack until the server's task is over; on another the invocation ends then.
+;; What runs on a stack where nothing waits: one task after the other. The stack that finds that the server's task is over ends the invocation, as soon as the host
+;; has done what it still does: the first stack returns for that. What runs until then has other stacks. Where one of them has nothing more to run, it is idle: if it
+;; ended the invocation, too, it would never be, and each task would need one more.
 (func $serve
-  (local $here i32) (local $next i32)
+  (local $here i32) (local $next i32) (local $root i32)
   (local.set $here (global.get $stack))
   (loop $more
     (local.set $next (global.get $handed))
@@ -75,17 +75,18 @@
         (global.set $handed (i32.const 0))
         (i32.store (i32.const 8) (global.get $handed_call)))
       (else
-        ;; Where another stack ends it already, this one is left for that when its turn comes. If each ended it, each would have the rest run on yet another one.
-        (if (i32.and (i32.ne (global.get $root) (i32.const 0)) (i32.eqz (global.get $ending)))
+        (local.set $root (global.get $root))
+        (if (local.get $root)
           (then
-            (if (i32.eq (i32.load offset=56 (global.get $root)) (i32.const 4))
+            (if (i32.eq (i32.load offset=56 (local.get $root)) (i32.const 4))
               (then
+                (global.set $root (i32.const 0))
                 (if (i32.load (local.get $here))
                   (then
                     (drop
                       (call_indirect $entries (type $entry_run)
-                        (global.get $root)
-                        (i32.add (i32.load offset=28 (global.get $root)) (i32.const 3))))))
+                        (local.get $root)
+                        (i32.add (i32.load offset=28 (local.get $root)) (i32.const 3))))))
                 (return)))))
         (local.set $next (call $next))))
     (if (i32.eqz (local.get $next))
@@ -217,11 +218,11 @@
       (i32.ne (i32.or (i32.load offset=4 (local.get $instance)) (i32.load offset=8 (local.get $instance))) (i32.const 0))))
   (call $take_from_entrance (global.get $stack)))
 
-;; The server's task is over, and something of the host's is still on its way: has something else run, or the host wait.
+;; The server's task is over, and something of the host's is still on its way: has something else run, or the host wait. A stack that this one is left for gives
+;; way to it, as it is in the queue.
 (func (export "rest")
   (local $here i32) (local $next i32)
   (local.set $here (global.get $stack))
-  (if (i32.eqz (global.get $ending)) (then (global.set $ending (local.get $here))))
   (i32.store offset=56 (local.get $here) (i32.const 5))
   (local.set $next (call $next))
   (if (i32.eqz (local.get $next))
