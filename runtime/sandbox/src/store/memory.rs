@@ -365,9 +365,9 @@ impl Memory {
         let grown_copy_bytes_max =
             if self.reservation == Reservation::Guard { GROWN_COPY_BYTES_MAX } else { LEARNED_COPY_BYTES_MAX };
         // One after the other by index: copying the list costs a small memory as much as its reset.
-        let mut spans = 0;
-        while let Some(&span) = self.writable.get_mut().spans.as_slice().get(spans) {
-            spans += 1;
+        let mut next = 0;
+        while let Some(&span) = self.writable.get_mut().spans.as_slice().get(next) {
+            next += 1;
             let border = (image.length as usize).clamp(span.start, span.end);
             self.restore_span(image, Span { start: span.start, end: border }, LEARNED_COPY_BYTES_MAX, &mut room)?;
             self.restore_span(image, Span { start: border, end: span.end }, grown_copy_bytes_max, &mut room)?;

@@ -3,7 +3,7 @@
 //!
 //! | | there are | a sandbox takes |
 //! |---|---|---|
-//! | mappings | `vm.max_map_count`, 65,530 unless set | about 8: a stack, a memory, what of it is protected |
+//! | mappings | `vm.max_map_count`, 65,530 unless set | about 8: a stack, a memory, what of it is protected; up to 128 for a memory that is written to all over |
 //! | addresses | 128 TiB; 512 GiB with 39 bits; `ulimit -v` | 8 GiB, if its code is guarded |
 //!
 //! For handlers, too: nothing here allocates or locks, once [`Room::max`] was asked.
