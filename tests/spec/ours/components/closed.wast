@@ -121,3 +121,27 @@
 (assert_trap (invoke "traps") "unreachable")
 (component instance $c2 $calls)
 (assert_trap (invoke "drops-what-is-gone") "unknown handle index 1")
+
+;; Not closed: it has a built-in function that asks which task runs. A synchronous function has no result to return that way, and its caller's task has.
+(component definition $returns
+  (component $returns
+    (core func $return (canon task.return (result u32)))
+    (core module $m
+      (import "" "return" (func $return (param i32)))
+      (func (export "returns") (result i32) (call $return (i32.const 9)) (i32.const 1)))
+    (core instance $i (instantiate $m (with "" (instance (export "return" (func $return))))))
+    (func (export "returns") (result u32) (canon lift (core func $i "returns"))))
+  (component $user
+    (import "returns" (func $returns (result u32)))
+    (core func $returns (canon lower (func $returns)))
+    (core module $m
+      (import "" "returns" (func $returns (result i32)))
+      (func (export "run") (result i32) (drop (call $returns)) (i32.const 0))
+      (func (export "callback") (param i32 i32 i32) (result i32) unreachable))
+    (core instance $i (instantiate $m (with "" (instance (export "returns" (func $returns))))))
+    (func (export "run") async (result u32) (canon lift (core func $i "run") async (callback (core func $i "callback")))))
+  (instance $returns (instantiate $returns))
+  (instance $user (instantiate $user (with "returns" (func $returns "returns"))))
+  (export "run" (func $user "run")))
+(component instance $r $returns)
+(assert_trap (invoke "run") "invalid `task.return`")
