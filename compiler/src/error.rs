@@ -163,6 +163,11 @@ impl CompileError {
         CompileError::Llvm { doing, message: message.to_string() }
     }
 
+    /// What is wrong with a module, in words that may be several lines: bytes are shown one below the other.
+    pub(crate) fn invalid(offset: u64, message: &str) -> CompileError {
+        CompileError::Invalid { offset, message: message.split_whitespace().collect::<Vec<_>>().join(" ") }
+    }
+
     /// A broken rule of the artifact's format.
     pub(crate) fn artifact(rule: impl fmt::Display) -> CompileError {
         CompileError::Artifact { rule: rule.to_string() }
@@ -176,7 +181,7 @@ impl CompileError {
 
 impl From<wasmparser::BinaryReaderError> for CompileError {
     fn from(error: wasmparser::BinaryReaderError) -> CompileError {
-        CompileError::Invalid { offset: error.offset(), message: error.message().to_owned() }
+        CompileError::invalid(error.offset(), error.message())
     }
 }
 

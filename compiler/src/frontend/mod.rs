@@ -6,6 +6,7 @@
 
 mod c;
 mod diagnostics;
+mod foreign;
 mod rust;
 mod tool;
 
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 use awsm_abi::sources;
 use thiserror::Error;
+
+/// What can be compiled.
+const EXPECTED: &str = "expected .wasm, .wat, .c, .rs, or the folder of a cargo package";
 
 /// What an input is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,10 @@ impl Language {
             Some("rs") => Ok(Language::Rust),
             extension => Err(match extension.and_then(sources::known) {
                 Some((what, advice)) => FrontendError::Foreign { path: input.to_owned(), what, advice },
-                None => FrontendError::UnknownLanguage { path: input.to_owned() },
+                None => match foreign::unnamed(input) {
+                    Some(what) => FrontendError::NotWasm { path: input.to_owned(), what: format!("{what}; {EXPECTED}") },
+                    None => FrontendError::UnknownLanguage { path: input.to_owned() },
+                },
             }),
         }
     }
@@ -92,10 +99,18 @@ pub enum FrontendError {
         advice: &'static str,
     },
     /// Neither of the known endings.
-    #[error("{}: cannot tell what this is: expected .wasm, .wat, .c, .rs, or the folder of a cargo package", path.display())]
+    #[error("{}: cannot tell what this is by its name: {EXPECTED}", path.display())]
     UnknownLanguage {
         /// The input.
         path: PathBuf,
+    },
+    /// The bytes say that it is no WebAssembly, and the name not that it is something that becomes some.
+    #[error("{} is not WebAssembly: {what}", path.display())]
+    NotWasm {
+        /// The input.
+        path: PathBuf,
+        /// What it is instead, and what to do.
+        what: String,
     },
     /// Reading or writing failed.
     #[error("{}: {source}", path.display())]
@@ -165,9 +180,18 @@ pub struct ProducerOptions {
 /// When the input cannot be read or a producer is missing or fails.
 pub fn to_wasm(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>, FrontendError> {
     match Language::of(input)? {
-        Language::Wasm => read(input),
+        Language::Wasm => {
+            let bytes = read(input)?;
+            match foreign::instead_of_binary(&bytes) {
+                Some(what) => Err(FrontendError::NotWasm { path: input.to_owned(), what: what.to_owned() }),
+                None => Ok(bytes),
+            }
+        }
         Language::Wat => {
             let text = read(input)?;
+            if let Some(what) = foreign::instead_of_text(&text) {
+                return Err(FrontendError::NotWasm { path: input.to_owned(), what: what.to_owned() });
+            }
             wat::Parser::new()
                 .parse_bytes(Some(input), &text)
                 .map(std::borrow::Cow::into_owned)

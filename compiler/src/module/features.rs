@@ -51,7 +51,7 @@ pub(super) fn refusal(wasm: &[u8], accepted: WasmFeatures, error: &Error) -> Com
     let mut candidates = WasmFeatures::all().difference(accepted).iter_names();
     match candidates.find(|(_, feature)| gets_further(accepted.union(*feature))) {
         Some((_, feature)) => CompileError::Unsupported { feature: format!("{} ({})", name(feature), error.message()), offset },
-        None => CompileError::Invalid { offset, message: error.message().to_owned() },
+        None => CompileError::invalid(offset, error.message()),
     }
 }
 

@@ -106,7 +106,7 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
     let unused = modules.iter().filter(|(index, _)| !builder.compiled.contains_key(index));
     for (_, module) in unused {
         let valid = Validator::new_with_features(features).validate_all(module.wasm);
-        valid.map_err(|error| CompileError::Invalid { offset: error.offset() as u64, message: error.message().to_owned() })?;
+        valid.map_err(|error| CompileError::invalid(error.offset() as u64, error.message()))?;
     }
     let description = builder.description(bytes);
     Ok(Composition {
@@ -158,7 +158,7 @@ fn features() -> WasmFeatures {
 
 fn invalid(error: &wasmtime_environ::error::Error) -> CompileError {
     match error.downcast_ref::<wasmtime_environ::wasmparser::BinaryReaderError>() {
-        Some(error) => CompileError::Invalid { offset: error.offset() as u64, message: error.message().to_owned() },
+        Some(error) => CompileError::invalid(error.offset() as u64, error.message()),
         None => CompileError::Component { message: format!("{error:#}") },
     }
 }
