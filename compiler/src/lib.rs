@@ -33,7 +33,7 @@ mod translate;
 mod watch;
 
 pub use compile::{check, compile};
-pub use component::Outline;
+pub use component::{Outline, Seen};
 pub use error::{CompileError, LinkerError};
 pub use options::{Arch, Bounds, CompileOptions, Cpu, Emit, OptLevel};
 pub use parts::{PartCache, cache_folder_default};

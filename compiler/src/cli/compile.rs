@@ -21,7 +21,7 @@ use super::progress::Report;
 const NEW_FILE_MODE: u32 = 0o666;
 
 /// Also when its file was moved or replaced since it began.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Compile INPUT to a native shared object
 ///

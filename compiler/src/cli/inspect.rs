@@ -1,10 +1,12 @@
 //! `awsm inspect`: an artifact's descriptor or a component, for people.
 
 use std::fmt::{Display, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use awsm::{Outline, Program};
+use anyhow::{Result, anyhow, bail};
+use awsm::isolated::{self, Limits};
+use awsm::{CompileError, Seen};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::component::Role;
 use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
@@ -12,6 +14,7 @@ use awsm_abi::types::{GlobalType, MemoryType, TableType};
 use clap::Args;
 
 use super::artifact::{self, Artifact};
+use super::compile::THIS_PROGRAM;
 use super::component::{self, Component};
 
 /// Show what an artifact or a component contains and requires
@@ -23,6 +26,9 @@ pub(super) struct Arguments {
     #[arg(long)]
     functions: bool,
 }
+
+/// What the process may use that reads a component.
+const LIMITS: Limits = Limits { memory_bytes_max: 2 << 30, time_max: Duration::from_secs(60) };
 
 /// Prints the descriptor on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
@@ -44,15 +50,11 @@ fn is_component(bytes: &[u8]) -> bool {
 
 /// What there is to say of a component that was not compiled. One that cannot be compiled as it is may be a part of others.
 fn describe_component(name: &str, bytes: &[u8]) -> Result<String> {
-    let outline = Outline::of(&Program::of(bytes));
-    let world = match &outline {
-        Ok(outline) => Some(outline.description.world.clone()).filter(|world| !world.is_empty()),
-        Err(_) => Outline::world(bytes),
-    };
+    let Seen { outline, world } = seen(name, bytes)?;
     let mut text = format!("{:<13}{name}\n{:<13}{} bytes\n", "component", "file", bytes.len());
     let outline = match (outline, &world) {
         (Ok(outline), _) => Ok(outline),
-        (Err(error), None) => return Err(error).with_context(|| name.to_owned()),
+        (Err(error), None) => bail!("{name}: {error}"),
         (Err(error), Some(_)) => Err(error),
     };
     text.push_str(&component::world(world.as_deref().unwrap_or(NO_WORLD)));
@@ -64,6 +66,17 @@ fn describe_component(name: &str, bytes: &[u8]) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+/// What the process says that reads the component. The options of `awsm compile` that its errors name are none here.
+fn seen(name: &str, bytes: &[u8]) -> Result<Seen> {
+    let seen = isolated::outline(Path::new(THIS_PROGRAM), bytes, &LIMITS);
+    seen.map_err(|error| match error {
+        CompileError::Memory { limit_mb, .. } => anyhow!("{name}: reading it takes more than {limit_mb} MB of memory"),
+        CompileError::Time { limit_s, .. } => anyhow!("{name}: reading it takes more than {limit_s} s of processor time"),
+        CompileError::Crashed { ended, said, .. } => anyhow!("{name}: the process that reads it {ended}; this is a bug{said}"),
+        error => anyhow::Error::new(error).context(name.to_owned()),
+    })
 }
 
 /// What stands where a world would.

@@ -24,7 +24,7 @@ use crate::linked::Linked;
 use crate::module::{FuncIdx, Module};
 use crate::program::{Instance, Program};
 
-pub use outline::Outline;
+pub use outline::{Outline, Seen};
 
 /// A component as a program.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use rustix::time::ClockId;
 
 use super::{Limits, Message, Request};
 use crate::compile::{self, Supervisor, Surroundings};
+use crate::component::Seen;
 use crate::llvm;
 use crate::program::Program;
 use crate::progress::{Phase, Progress};
@@ -32,7 +33,7 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let Request { options, limits, modules: module_lengths, component, plan, slow, finished: lengths, only } =
+    let Request { options, limits, modules: module_lengths, component, outline, plan, slow, finished: lengths, only } =
         serde_json::from_str(&line)?;
     limit(&limits)?;
     llvm::say_where_it_fails();
@@ -41,6 +42,10 @@ pub fn serve() -> io::Result<()> {
         finished.insert(index, read(&mut input, bytes)?);
     }
     let modules = module_lengths.into_iter().map(|bytes| read(&mut input, bytes)).collect::<io::Result<Vec<_>>>()?;
+    if let ([component], true) = (modules.as_slice(), outline) {
+        let seen = serde_json::to_vec(&Seen::of(component))?;
+        return send_with(&Message::Output { bytes: seen.len() as u64 }, &seen);
+    }
     let program = match modules.as_slice() {
         [wasm] if component => Program::component(wasm),
         modules => Program::new(modules.iter().map(Vec::as_slice), plan),

@@ -14,6 +14,8 @@
 //! what is left of the time, in which that function is compiled with less effort.
 //!
 //! Parts of large modules are kept in a cache (`kept.rs`).
+//!
+//! What is only said of a component ([`outline()`]) comes out of such a process, too: it takes a translation, and the bytes are as hostile.
 
 mod child;
 mod kept;
@@ -30,7 +32,7 @@ use crate::program::Instance;
 use crate::progress::Phase;
 
 pub use child::serve;
-pub use parent::{compile, compile_cached};
+pub use parent::{compile, compile_cached, outline};
 
 /// What a compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,8 @@ struct Request {
     modules: Vec<u64>,
     /// Whether the only one is a component.
     component: bool,
+    /// Whether no code is wanted, but what there is to say of the component.
+    outline: bool,
     plan: Vec<Instance>,
     /// Functions that were given up.
     slow: Vec<FuncId>,

@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 use super::kept::{Batch, Kept};
 use super::verdict::{self, End};
 use super::{Limits, Message, Request};
+use crate::component::Seen;
 use crate::error::CompileError;
 use crate::module::FuncId;
 use crate::options::CompileOptions;
@@ -66,13 +67,27 @@ pub fn compile_cached(
     // The child says what is wrong with a program.
     let kept = cache.and_then(|cache| Kept::new(awsm, cache, program, options, limits, progress).ok().flatten());
     let before = Before { slow: kept.as_ref().map(Kept::slow).unwrap_or_default(), ..Before::default() };
-    let mut compilation = Compilation { awsm, program, options, limits, deadline, kept, before };
+    let mut compilation = Compilation { awsm, program, options, limits, deadline, outline: false, kept, before };
     let output = compilation.run(progress);
     if let Some(kept) = &mut compilation.kept {
         kept.shrink();
         kept.warn(progress);
     }
     output
+}
+
+/// What there is to say of a component without generating code, from a child process within limits.
+///
+/// # Errors
+/// When that process ended without an answer. A component that cannot be compiled is no error.
+pub fn outline(awsm: &Path, component: &[u8], limits: &Limits) -> Result<Seen, CompileError> {
+    let deadline = Instant::now() + limits.time_max * COMPILE_WALL_MULTIPLE;
+    let (program, options, before) = (Program::component(component), CompileOptions::default(), Before::default());
+    let mut compilation =
+        Compilation { awsm, program: &program, options: &options, limits, deadline, outline: true, kept: None, before };
+    let seen = compilation.run(&())?;
+    let unreadable = CompileError::io("reading what the process says of the component");
+    serde_json::from_slice(&seen).map_err(|error| unreadable(error.into()))
 }
 
 /// A compilation, over several processes if functions are given up.
@@ -82,6 +97,8 @@ struct Compilation<'a> {
     options: &'a CompileOptions,
     limits: &'a Limits,
     deadline: Instant,
+    /// Whether no code is wanted, but what there is to say of a component.
+    outline: bool,
     kept: Option<Kept<'a>>,
     before: Before,
 }
@@ -184,6 +201,7 @@ impl Compilation<'_> {
             limits,
             modules: self.program.modules().iter().map(|wasm| wasm.len() as u64).collect(),
             component: self.program.is_component(),
+            outline: self.outline,
             plan: self.program.plan().to_vec(),
             slow: slow.clone(),
             finished: lengths,
@@ -378,7 +396,8 @@ mod tests {
         let give_up = |used: Duration, functions: &[FuncId]| {
             let before = Before { used, ..Before::default() };
             let (awsm, program, options, limits, deadline) = (this, &program, &options, &limits, Instant::now());
-            let mut compilation = Compilation { awsm, program, options, limits, deadline, kept: Some(open(limits)), before };
+            let mut compilation =
+                Compilation { awsm, program, options, limits, deadline, outline: false, kept: Some(open(limits)), before };
             let batch = compilation.kept.as_ref().unwrap().next(&BTreeMap::new());
             functions.iter().for_each(|&function| compilation.give_up(batch.as_ref(), function));
         };
