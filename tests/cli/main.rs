@@ -8,6 +8,7 @@ mod componentize;
 mod compose;
 mod explain;
 mod inspect_component;
+mod instances;
 mod limits;
 mod parts;
 

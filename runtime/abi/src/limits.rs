@@ -82,8 +82,14 @@ pub const MODULES_MAX: usize = 1_000;
 /// The world of a component, as an artifact says it in WIT.
 pub const WORLD_BYTES_MAX: usize = 64 << 10;
 
-/// Component instances of an artifact that it names.
+/// Component instances of an artifact, which are those that its component makes.
 pub const COMPONENT_INSTANCES_MAX: usize = 10_000;
+
+/// Components within each other, as they stand in a file.
+pub const COMPONENT_NESTING_MAX: usize = 100;
+
+/// Definitions of a component, with arguments of instances, counted anew for each instance in which they are.
+pub const COMPONENT_STEPS_MAX: usize = 1_000_000;
 
 /// Calls between the component instances of an artifact that it names.
 pub const COMPONENT_CALLS_MAX: usize = 100_000;

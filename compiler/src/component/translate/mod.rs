@@ -2,9 +2,11 @@
 //! component to another; here its plan becomes ours, with glue where its runtime would have code.
 
 mod builtins;
+mod census;
 mod closed;
 mod concurrency;
 mod copiers;
+mod definitions;
 mod description;
 mod ends;
 mod flat;
@@ -43,8 +45,9 @@ use crate::program::Instance;
 /// Translates a component.
 ///
 /// # Errors
-/// When it is not valid, needs what is not supported, or imports what the host does not offer and may not (`unknown_imports`).
+/// When it is not valid or too large, needs what is not supported, or imports what the host does not offer and may not (`unknown_imports`).
 pub(super) fn translate(bytes: &[u8], unknown_imports: bool) -> Result<Composition, CompileError> {
+    census::check(bytes)?;
     // Adapters catch what leaves a component where something may be thrown, which costs every call: first without.
     translate_with(bytes, features(), unknown_imports).or_else(|error| match error {
         CompileError::Invalid { .. } => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS, unknown_imports),
