@@ -6,6 +6,7 @@
 mod c;
 mod componentize;
 mod compose;
+mod entries;
 mod explain;
 mod inspect_component;
 mod instances;

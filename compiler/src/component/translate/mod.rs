@@ -19,6 +19,7 @@ mod tasks;
 mod trampolines;
 mod transcoders;
 mod ways;
+mod wit;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,12 +1,12 @@
 //! The last instance: what the server calls of the component.
 
-use awsm_abi::component::{self as abi, response_params};
+use awsm_abi::component as abi;
 use awsm_abi::types::ValType;
-use wasmtime_environ::component::{CanonicalOptions, CoreDef, Export, InterfaceType, TypeFuncIndex, TypeTupleIndex};
+use wasmtime_environ::component::{CanonicalOptions, CoreDef, Export, TypeFuncIndex, TypeTupleIndex};
 
 use super::super::glue::{ENTRIES_PER_ROOT, Glue, Returned, Root, RootKind, Signature, Source};
 use super::options::{encoding, return_options};
-use super::{Builder, unsupported};
+use super::{Builder, unsupported, wit};
 use crate::error::CompileError;
 
 /// The interface of a command, with its track, and what it exports.
@@ -30,6 +30,18 @@ enum Entry {
 }
 
 impl Entry {
+    /// Its type in WIT, as [`Builder::function_wit`] writes it.
+    const fn wit(self, is_async: bool) -> &'static str {
+        match (self, is_async) {
+            (Entry::Handler, _) => "func(own<wasi:http/types@0.2/incoming-request>, own<wasi:http/types@0.2/response-outparam>)",
+            (Entry::Service, _) => {
+                "async func(own<wasi:http/types@0.3/request>) -> result<own<wasi:http/types@0.3/response>, error-code>"
+            }
+            (Entry::Run, false) => "func() -> result",
+            (Entry::Run, true) => "async func() -> result",
+        }
+    }
+
     /// The type of what is called when its result has been taken.
     fn post_return(self) -> Signature {
         match self {
@@ -44,8 +56,8 @@ impl Builder<'_> {
     pub(super) fn entry(&mut self) -> Result<(), CompileError> {
         // The newer version first: the older one may be what the adapter of a library exports, and do nothing.
         let entries = [(HANDLER_ASYNC, Entry::Service), (HANDLER, Entry::Handler), (RUN_ASYNC, Entry::Run), (RUN, Entry::Run)];
-        let found = entries.into_iter().find_map(|((interface, name), entry)| Some((entry, self.lifted(interface, name)?)));
-        let Some((entry, (func, ty, options))) = found else {
+        let found = entries.into_iter().find_map(|(export, entry)| Some((export, entry, self.lifted(export.0, export.1)?)));
+        let Some((export, entry, (func, ty, options))) = found else {
             let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
             return Err(CompileError::Component {
                 message: format!(
@@ -54,6 +66,16 @@ impl Builder<'_> {
                 ),
             });
         };
+        // What the server passes and takes is of that type, whatever the component says.
+        let (expected, declared) = (entry.wit(export == RUN_ASYNC), self.function_wit(&self.types[ty]));
+        if declared != expected {
+            let ((interface, name), declared) = (export, wit::told(&declared));
+            return Err(CompileError::Component {
+                message: format!(
+                    "`{name}` of `{interface}` is exported with another type: expected `{expected}`, found `{declared}`"
+                ),
+            });
+        }
         let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
         let (instance, ty) = (options.instance, entry.post_return());
@@ -101,9 +123,6 @@ impl Builder<'_> {
                 encoding: encoding(options.string_encoding),
             },
         };
-        if is_service && !self.is_response(result_type) {
-            return Err(unsupported("`handle` of `wasi:http/handler` with another result"));
-        }
         // A response goes on its way while the task waits.
         if let Some(concurrency) = &mut self.state.concurrency {
             concurrency.has_operations |= is_service;
@@ -130,10 +149,5 @@ impl Builder<'_> {
         glue.run_root(&root);
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked).map(drop)
-    }
-
-    /// Whether a result is flat as a response and an error are.
-    fn is_response(&self, result_type: TypeTupleIndex) -> bool {
-        self.is_flat(&InterfaceType::Tuple(result_type), response_params())
     }
 }
