@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use awsm_abi::component::{CANONICAL, Direction, Doing, Violation};
+use awsm_abi::component::{CANONICAL, Direction, Doing, RESPOND, TRAP, Violation};
 use awsm_abi::descriptor::Descriptor;
 
 /// Why an invocation of a component trapped in a host call.
@@ -97,6 +97,12 @@ impl ComponentTrap {
         frames: impl IntoIterator<Item = (u32, u32, u32)>,
         called: (&str, &str),
     ) -> String {
+        let frames: Vec<_> = frames.into_iter().collect();
+        if self.is_of_result(called)
+            && let Some(words) = descriptor.entered(frames.iter().copied())
+        {
+            return format!("{words}: {}", self.passing(Direction::Results));
+        }
         let known = descriptor.component.as_ref().zip(descriptor.doing(frames));
         let Some((component, doing)) = known else { return self.to_string() };
         let words = component.words(doing);
@@ -107,6 +113,17 @@ impl ComponentTrap {
         }
     }
 
+    /// Whether it may be wrong what the server gets of the component: what glue finds as it takes the result, or the host as it takes a response.
+    fn is_of_result(self, called: (&str, &str)) -> bool {
+        let is_found_by_glue = matches!(
+            self,
+            ComponentTrap::Violation(
+                Violation::InvalidDiscriminant | Violation::UnalignedPointer | Violation::PointerOutOfBounds
+            )
+        );
+        called == (CANONICAL, RESPOND) || called == (CANONICAL, TRAP) && is_found_by_glue
+    }
+
     /// What a person is told of values that were passed in that direction.
     fn passing(self, direction: Direction) -> String {
         let word = direction.word();
@@ -114,6 +131,7 @@ impl ComponentTrap {
             ComponentTrap::Utf8 { at } => format!("invalid utf8 at byte {at} of the {word}"),
             ComponentTrap::Utf16 { at } => format!("invalid utf16 at byte {at} of the {word}"),
             ComponentTrap::Handle { .. } => format!("{self}, in the {word}"),
+            ComponentTrap::Case => format!("{}, in the {word}", Violation::InvalidDiscriminant.message()),
             ComponentTrap::Violation(violation) if violation.is_of_value() => format!("{self}, in the {word}"),
             other => other.to_string(),
         }

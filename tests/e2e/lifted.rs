@@ -80,9 +80,52 @@ fn answers(name: &str, unit: &str, encoding: Encoding, option: StringEncoding) {
     assert_eq!(ask("e", "").status, 500);
     server.wait_for_log("wasi:http: the component answered with internal-error: as asked");
     assert_failure(&ask("b", ""), 500, "trap", "component", Some("web"));
-    server.wait_for_log("trap: ");
+    server.wait_for_log("trap: `handle` of the component: invalid variant discriminant, in the result");
     for (query, why) in [("u", "component"), ("o", "memory_out_of_bounds"), ("p", "unreachable")] {
         assert_failure(&ask(query, ""), 500, "trap", why, Some("web"));
     }
+    server.stop();
+}
+
+/// Returns, as a task, what the last byte of its path says.
+const RETURNING: &str = r#"(module
+  (import "wasi:http/types@V" "[method]request.get-path-with-query" (func $path (param i32 i32)))
+  (import "[export]wasi:http/handler@V" "[task-return]handle" (func $return (param i32 i32 i32 i64 i32 i32 i32 i32)))
+  (memory (export "memory") 1)
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+  (func $is (param i32) (result i32) (i32.eq (local.get 0) (i32.load8_u
+    (i32.sub (i32.add (i32.load (i32.const 20)) (i32.load (i32.const 24))) (i32.const 1)))))
+  (func $error (param $case i32) (param $first i32) (param $second i64) (param $third i32)
+    (call $return (i32.const 1) (local.get $case) (local.get $first) (local.get $second) (local.get $third) (i32.const 0) (i32.const 0) (i32.const 0)))
+  (func (export "[async-lift]wasi:http/handler@V#handle") (param $request i32) (result i32)
+    (call $path (local.get $request) (i32.const 16))
+    ;; r: neither of a result's cases; c: no error; o, p, q: a text, a number, or the text of a size, that is there in no way; h: no handle; e: an error
+    (if (call $is (i32.const 114)) (then
+      (call $return (i32.const 2) (i32.const 0) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))))
+    (if (call $is (i32.const 99)) (then (call $error (i32.const 39) (i32.const 0) (i64.const 0) (i32.const 0))))
+    (if (call $is (i32.const 111)) (then (call $error (i32.const 1) (i32.const 2) (i64.const 0) (i32.const 0))))
+    (if (call $is (i32.const 112)) (then (call $error (i32.const 17) (i32.const 7) (i64.const 0) (i32.const 0))))
+    (if (call $is (i32.const 113)) (then (call $error (i32.const 22) (i32.const 1) (i64.const 2) (i32.const 0))))
+    (if (call $is (i32.const 104)) (then
+      (call $return (i32.const 0) (i32.const 77) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))))
+    (if (call $is (i32.const 101)) (then (call $error (i32.const 22) (i32.const 1) (i64.const 1) (i32.const 0))))
+    (i32.const 0))
+  (func (export "[callback][async-lift]wasi:http/handler@V#handle") (param i32 i32 i32) (result i32) unreachable))"#;
+
+#[test]
+fn what_is_no_response_is_a_trap() {
+    let artifact = encoded::artifact("returning", WASI3, WORLD, RETURNING, StringEncoding::UTF8);
+    let web = json!({ "name": "web", "path": artifact, "deadline_ms": 20_000 });
+    let server = Server::start(json!({ "workers": 1, "functions": [web] }));
+    for verb in ["r", "c", "o", "p", "q"] {
+        assert_failure(&server.client().post(&format!("/web?{verb}"), ""), 500, "trap", "component", Some("web"));
+    }
+    let told = "trap: `handle` of the component: invalid variant discriminant, in the result";
+    server.wait_for_log(told);
+    assert_eq!(server.log().matches(told).count(), 5, "{}", server.log());
+    assert_failure(&server.client().post("/web?h", ""), 500, "trap", "component", Some("web"));
+    server.wait_for_log("trap: `handle` of the component: unknown handle index 77, in the result");
+    assert_eq!(server.client().post("/web?e", "").status, 500);
+    server.wait_for_log("wasi:http: the component answered with HTTP-request-header-size");
     server.stop();
 }

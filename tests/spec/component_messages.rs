@@ -224,3 +224,37 @@ fn what_is_wrong_in_a_stream_is_found_by_the_second_that_comes() {
     let expected = "instance `user`: invalid utf8 at byte 3 of a string in a stream or future";
     assert_eq!(message(&string_streamed(b"abc\xff")), expected);
 }
+
+/// A command that ends with that flat result. `lifted`: its type and how it is lifted.
+fn ended(interface: &str, lifted: &str) -> String {
+    format!(
+        r#"(component
+          (component $user
+            (core func $return (canon task.return (result (result))))
+            (core module $m (import "" "return" (func $return (param i32)))
+              (func (export "two") (result i32) (i32.const 2))
+              (func (export "returns-two") (result i32) (call $return (i32.const 2)) (i32.const 0))
+              (func (export "twice") (result i32) (call $return (i32.const 0)) (call $return (i32.const 0)) (i32.const 0))
+              (func (export "never") (result i32) (i32.const 0))
+              (func (export "synchronous") (result i32) (call $return (i32.const 0)) (i32.const 0))
+              (func (export "callback") (param i32 i32 i32) (result i32) unreachable))
+            (core instance $i (instantiate $m (with "" (instance (export "return" (func $return))))))
+            (func (export "run") {lifted}))
+          (instance $user (instantiate $user))
+          (instance $run (export "run" (func $user "run")))
+          (export "{interface}" (instance $run)))"#
+    )
+}
+
+#[test]
+fn a_result_that_is_none_is_no_failure() {
+    let expected = "`run` of instance `user`: invalid variant discriminant, in the result";
+    let callback = r#"async (callback (core func $i "callback"))"#;
+    for (interface, lifted) in [
+        ("wasi:cli/run@0.2.3", r#"(result (result)) (canon lift (core func $i "two"))"#.to_owned()),
+        ("wasi:cli/run@0.3.0", r#"async (result (result)) (canon lift (core func $i "two"))"#.to_owned()),
+        ("wasi:cli/run@0.3.0", format!(r#"async (result (result)) (canon lift (core func $i "returns-two") {callback})"#)),
+    ] {
+        assert_eq!(message(&ended(interface, &lifted)), expected, "{lifted}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component as abi;
+use awsm_abi::component::{self as abi, Violation};
 use awsm_abi::types::ValType::{self, I32};
 
 use super::tasks::{ALONE, ASYNC_TYPE, LIFTED_ASYNC, RESULT};
@@ -72,10 +72,21 @@ impl Glue {
         let run = self.function(callee, &[], &[I32]);
         let after = post_return.map(|source| format!("(call {} (local.get $result))", self.function(source, &[I32], &[])));
         let after = after.unwrap_or_default();
+        let check = self.check_result();
         let body = format!(
-            "(global.set {may_block} (i32.const 1))\n(local.set $result (call {run}))\n{after}\n(call {exit} (local.get $result))"
+            "(global.set {may_block} (i32.const 1))
+             (local.set $result (call {run}))
+             {check}
+             {after}
+             (call {exit} (local.get $result))"
         );
         self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
+    }
+
+    /// Traps where `$result` is no `result`: neither of its two cases.
+    fn check_result(&mut self) -> String {
+        let (trap, violation) = (self.trap(), Violation::InvalidDiscriminant as u32);
+        format!("(if (i32.gt_u (local.get $result) (i32.const 1)) (then (call {trap} (i32.const {violation}))))")
     }
 
     /// What the server calls as a task: it makes the task, and runs what there is until that and what the host does for it are over.
@@ -99,9 +110,10 @@ impl Glue {
             RootKind::Command => {
                 let callee = self.function(&root.callee, &[], results);
                 let status = format!("(i32.load offset={RESULT} (local.get $task))");
+                let check = self.check_result();
                 (
                     format!("(call {callee})"),
-                    format!("(param $result i32) (i32.store offset={RESULT} (local.get $task) (local.get $result))"),
+                    format!("(param $result i32) {check} (i32.store offset={RESULT} (local.get $task) (local.get $result))"),
                     "_start",
                     Signature::new(&[], &[]),
                     status.clone(),

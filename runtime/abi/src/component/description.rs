@@ -6,7 +6,7 @@ use core::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::descriptor::Descriptor;
+use crate::descriptor::{Descriptor, ImportSource};
 use crate::limits::{COMPONENT_CALLS_MAX, COMPONENT_INSTANCES_MAX, COMPONENT_NAME_BYTES_MAX, INLINED_MAX, WORLD_BYTES_MAX};
 
 /// A component.
@@ -195,6 +195,29 @@ impl Descriptor {
     /// What was being done in the component as it stopped: see [`Description::doing`].
     pub fn doing(&self, frames: impl IntoIterator<Item = (u32, u32, u32)>) -> Option<Doing<'_>> {
         self.component.as_ref()?.doing(frames, |module| self.role(module))
+    }
+
+    /// What the server calls of the component, in words, where its own glue takes the result: `run` of an instance. `frames` as for [`Description::doing`]; none where
+    /// the innermost function but those of the state is another's.
+    #[must_use]
+    pub fn entered(&self, frames: impl IntoIterator<Item = (u32, u32, u32)>) -> Option<String> {
+        let component = self.component.as_ref()?;
+        // The glue of what the server calls is the last instance, and alone is of its module.
+        let entry = self.plan.last()?;
+        let innermost = frames.into_iter().find(|&(module, ..)| self.role(module) != Some(Role::State))?;
+        if innermost.0 != entry.module || component.roles.last() != Some(&Role::Glue) {
+            return None;
+        }
+        let exports = |name: &str| self.modules.get(entry.module as usize)?.exports.iter().find(|export| export.name == name);
+        let name = if exports("_start").is_some() { "run" } else { "handle" };
+        let called = entry.imports.iter().find_map(|source| match source {
+            ImportSource::Instance { instance, .. } => match component.roles.get(*instance as usize) {
+                Some(Role::Code(instance)) => Some(component.instance(*instance)),
+                _ => None,
+            },
+            ImportSource::Host => None,
+        });
+        Some(alloc::format!("`{name}` of {}", called.unwrap_or_else(|| "the component".to_string())))
     }
 
     /// To which part of the component a function of a module belongs, in words: its module, and its component instance or what it was generated for. None where

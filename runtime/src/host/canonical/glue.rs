@@ -65,7 +65,7 @@ fn drop(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `exit(result)`: how a command ended.
 fn exit(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    Err(Stop::Exit(u32::from(call.args.u32(0) != 0)))
+    Err(Stop::Exit(call.case(0, 2)?))
 }
 
 /// `switch(stack)`: the guest goes on on another of its stacks.

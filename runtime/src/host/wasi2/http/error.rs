@@ -114,6 +114,19 @@ pub(super) fn name(case: u32) -> &'static str {
     NAMES.get(case as usize).copied().unwrap_or_default()
 }
 
+/// Looks at what a case holds beside numbers and strings, where the case is argument `index`: options, in the form in which it is flat.
+pub(super) fn check_payload(call: &Call<'_>, index: usize, case: u32) -> Result<(), Stop> {
+    let options: &[usize] = match case {
+        // A text and a number, which may both be missing.
+        1 | 24 | 27 | 30 => &[1, 4],
+        14 => &[1, 3],
+        22 if call.is_some(index + 1)? => &[2, 5],
+        17 | 21 | 23 | 26 | 28 | 29 | 31 | 32 | INTERNAL_ERROR => &[1],
+        _ => &[],
+    };
+    options.iter().try_for_each(|place| call.is_some(index + place).map(drop))
+}
+
 /// Whether a case blames another server: resolving, connecting, TLS, and what is wrong with a response.
 pub(super) const fn is_of_upstream(case: u32) -> bool {
     matches!(case, 0..=14 | 25..=34)

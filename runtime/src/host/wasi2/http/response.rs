@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode};
 use tracing::Level;
 
 use super::TYPES;
-use super::error::{CASES, ErrorCode, INTERNAL_ERROR, is_of_upstream, name};
+use super::error::{CASES, ErrorCode, INTERNAL_ERROR, check_payload, is_of_upstream, name};
 use super::fields::{HttpFields, memory_bytes};
 use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
 use crate::host::Effect::{External, Safe};
@@ -247,6 +247,7 @@ fn refuse_status(call: &mut Call<'_>, status: StatusCode) -> Result<(), Stop> {
 /// A trap, when that is none.
 pub(in crate::host) fn fail(call: &mut Call<'_>, index: usize) -> Result<(), Stop> {
     let case = call.case(index, CASES)?;
+    check_payload(call, index, case)?;
     let mut text = format!("wasi:http: the component answered with {}", name(case));
     if case == INTERNAL_ERROR && call.is_some(index + 1)? {
         let message = call.text_begin(index + 2, MESSAGE_BYTES_MAX)?;
