@@ -258,3 +258,16 @@ fn a_result_that_is_none_is_no_failure() {
         assert_eq!(message(&ended(interface, &lifted)), expected, "{lifted}");
     }
 }
+
+#[test]
+fn how_a_task_returned_is_told() {
+    let callback = r#"async (callback (core func $i "callback"))"#;
+    for (function, options, expected) in [
+        ("twice", callback, "instance `user`: `task.return` by a task that has returned or was cancelled before"),
+        ("never", callback, "an async function ended without `task.return`"),
+        ("synchronous", "", "instance `user`: `task.return` where no function runs that is lifted as async"),
+    ] {
+        let lifted = format!(r#"async (result (result)) (canon lift (core func $i "{function}") {options})"#);
+        assert_eq!(message(&ended("wasi:cli/run@0.3.0", &lifted)), expected, "{function}");
+    }
+}

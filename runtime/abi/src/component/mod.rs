@@ -273,7 +273,7 @@ pub enum Violation {
     Deadlock,
     /// An asynchronous function ends without having returned.
     NotReturned,
-    /// It returns twice, or what is not the function's result, or where no asynchronous function runs.
+    /// It returns what is not the function's result, or with other options than the function has.
     InvalidReturn,
     /// A callback returns a code that does not exist.
     CallbackCode,
@@ -321,11 +321,15 @@ pub enum Violation {
     StacksExhausted,
     /// The place of parameters or of a result that it names does not lie in its memory.
     PointerOutOfBounds,
+    /// A task returns that has returned, or was cancelled.
+    ReturnedTwice,
+    /// It calls `task.return` where no function runs that is lifted as async.
+    NothingToReturn,
 }
 
 impl Violation {
     /// All of them.
-    pub const ALL: [Violation; 45] = [
+    pub const ALL: [Violation; 47] = [
         Violation::MayNotLeave,
         Violation::UnknownHandle,
         Violation::HandleType,
@@ -371,6 +375,8 @@ impl Violation {
         Violation::CopyTooLarge,
         Violation::StacksExhausted,
         Violation::PointerOutOfBounds,
+        Violation::ReturnedTwice,
+        Violation::NothingToReturn,
     ];
 
     /// The one of that number.
@@ -454,6 +460,8 @@ impl Violation {
             Violation::CopyTooLarge => "copy of more values than may be copied at once",
             Violation::StacksExhausted => "too many calls wait at once",
             Violation::PointerOutOfBounds => "pointer out of bounds of memory",
+            Violation::ReturnedTwice => "`task.return` by a task that has returned or was cancelled before",
+            Violation::NothingToReturn => "`task.return` where no function runs that is lifted as async",
         }
     }
 }
