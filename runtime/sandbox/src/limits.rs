@@ -59,7 +59,7 @@ pub const EXCEPTION_BYTES: usize = 64 << 10;
 pub const TAGS_MAX: usize = 1 << 20;
 
 /// Fibers of a sandbox: the first, and calls that were started beside it. Their stacks count as its memory.
-pub const FIBERS_MAX: usize = 64;
+pub const FIBERS_MAX: usize = 65;
 
 /// Inaccessible address space below each guest stack. Guest code touches every page of a large frame, so that none is stepped over.
 pub const STACK_GUARD_BYTES: usize = 64 << 10;

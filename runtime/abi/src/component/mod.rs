@@ -63,8 +63,8 @@ pub const CANCEL: &str = "cancel";
 pub const SWITCH: &str = "switch";
 /// Export of what imports [`SWITCH`]: what is called on a stack that starts. It does not return.
 pub const STACK: &str = "stack";
-/// The most stacks of an invocation, the first included.
-pub const STACKS_MAX: u32 = 64;
+/// The most stacks of an invocation, the first included. The last of them is kept for what ends the invocation.
+pub const STACKS_MAX: u32 = 65;
 /// Offset in the state's memory of the operation that a call may become, an `i32`: its record's address, by which the host knows it. Where the call has to wait, the
 /// host takes the number and leaves zero; then the call's result has no meaning. Where it is zero before the call, the sandbox is suspended.
 pub const OPERATION: u64 = 12;
