@@ -56,6 +56,16 @@ fn composed_components_call_each_other() {
     assert_eq!(run(folder, &["app.wat", "--plug", "other.wat", "--plug", "needing.wat"]), 84);
 }
 
+/// What components may use is the same where they are composed as where they are compiled.
+#[test]
+fn components_that_wait_in_built_in_functions_are_composed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in components::files() {
+        std::fs::write(folder.path().join(name), text).expect("write a file");
+    }
+    assert_eq!(run(folder.path(), &["async-app.wat", "--plug", "async-plain.wat"]), 0);
+}
+
 #[test]
 fn a_core_module_becomes_a_component() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -26,6 +26,14 @@ use crate::program::{Instance, Program};
 
 pub use outline::{Outline, Seen};
 
+/// Whether a component is valid, with what components may use where they are compiled.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(crate) fn validate(bytes: &[u8]) -> Result<(), String> {
+    translate::validate(bytes)
+}
+
 /// A component as a program.
 #[derive(Debug)]
 pub(crate) struct Composition {

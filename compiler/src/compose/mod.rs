@@ -17,6 +17,8 @@ use std::fmt::Write as _;
 use wac_graph::types::{Package, SubtypeChecker, are_semver_compatible};
 use wac_graph::{CompositionGraph, EncodeOptions, NodeId, PackageId};
 
+use crate::component;
+
 pub use error::ComposeError;
 pub use wiring::{Export, Exports, Instance, Source, Wiring};
 
@@ -121,9 +123,7 @@ impl Composer {
                          `awsm componentize` or the target wasm32-wasip2 make components";
             return Err(failed(words.to_owned()));
         }
-        let features = wasmparser::WasmFeatures::default();
-        let valid = wasmparser::Validator::new_with_features(features).validate_all(&bytes);
-        valid.map_err(|error| failed(format!("not a valid component: {error}")))?;
+        component::validate(&bytes).map_err(|error| failed(format!("not a valid component: {error}")))?;
         self.count += 1;
         let name = format!("composed:part{}", self.count);
         let package = Package::from_bytes(&name, None, bytes.into_owned(), self.graph.types_mut());

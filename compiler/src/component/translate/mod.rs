@@ -121,7 +121,17 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
     })
 }
 
-/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them; or what the server calls as a task.
+/// Whether a component is valid, with what components may use where they are compiled.
+///
+/// # Errors
+/// What is wrong, and where.
+pub(super) fn validate(bytes: &[u8]) -> Result<(), String> {
+    let valid = Validator::new_with_features(features() | WasmFeatures::EXCEPTIONS).validate_all(bytes);
+    valid.map(drop).map_err(|error| error.to_string())
+}
+
+/// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them; what the server calls as a task; or streams of the
+/// host, which it may give back without a built-in function.
 fn is_async(bytes: &[u8]) -> bool {
     let has_async = |options: &[CanonicalOption]| options.contains(&CanonicalOption::Async);
     let mut sections = Parser::new(0).parse_all(bytes).map_while(Result::ok);
@@ -145,7 +155,7 @@ fn assemble(text: &str) -> Result<Vec<u8>, CompileError> {
     wat::parse_str(text).map_err(|error| CompileError::Component { message: format!("glue that is not valid (a bug): {error}") })
 }
 
-/// What components may use, or are refused for by name. Exceptions are left out.
+/// What components may use, or are refused for by name: wherever awsm reads components. Exceptions are left out.
 fn features() -> WasmFeatures {
     let refused_by_name = WasmFeatures::CM_ASYNC_STACKFUL
         | WasmFeatures::CM_MORE_ASYNC_BUILTINS
