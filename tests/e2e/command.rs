@@ -1,5 +1,6 @@
 //! `sledge run` and `sledge invoke`.
 
+use crate::encoded::{self, WASI3};
 use crate::{entry, entry_with};
 use serde_json::json;
 use sledge_tests::admin::Admin;
@@ -9,6 +10,7 @@ use sledge_tests::server::Server;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
+use wit_component::StringEncoding;
 
 const TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -34,6 +36,39 @@ fn run_copies_standard_input_and_output_and_the_exit_status() {
     let large = vec![b'a'; 3_000_000];
     let done = run(&programs::function("echo.wat"), &large, &[]);
     assert!(done.code() == 0 && done.stdout == large, "{} bytes, {}", done.stdout.len(), done.stderr);
+}
+
+/// `run` of WASI 0.3, lifted as synchronous: it gives the stream of standard input to standard output, and returns at once.
+const PASSING: &str = r#"(module
+  (import "wasi:cli/stdin@V" "read-via-stream" (func $read (param i32)))
+  (import "wasi:cli/stdout@V" "write-via-stream" (func $write (param i32) (result i32)))
+  IMPORTS
+  (memory (export "memory") 1)
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+  (func (export "wasi:cli/run@V#run") (result i32)
+    (local $told i32)
+    (call $read (i32.const 16))
+    (local.set $told (call $write (i32.load (i32.const 16))))
+    DROPS
+    (i32.const STATUS)))"#;
+
+#[test]
+fn what_a_command_has_passed_on_arrives_before_it_ends() {
+    let world = "import wasi:cli/stdin@V; import wasi:cli/stdout@V; export wasi:cli/run@V;";
+    let imports = r#"(import "wasi:cli/stdin@V" "[future-drop-readable-1]read-via-stream" (func $drop_read (param i32)))
+      (import "wasi:cli/stdout@V" "[future-drop-readable-1]write-via-stream" (func $drop_written (param i32)))"#;
+    let drops = "(call $drop_read (i32.load (i32.const 20))) (call $drop_written (local.get $told))";
+    let large = vec![b'a'; 3_000_000];
+    // With built-in functions for tasks, and without.
+    for (name, imports, drops, status) in [("passing", imports, drops, 0), ("passing-only", "", "", 1)] {
+        let core = PASSING.replace("IMPORTS", imports).replace("DROPS", drops).replace("STATUS", &status.to_string());
+        let file = encoded::artifact(name, WASI3, world, &core, StringEncoding::UTF8);
+        for stdin in [b"passed on".as_slice(), b"", &large] {
+            let done = run(&file, stdin, &[]);
+            assert_eq!(done.code(), status, "{name}: {}", done.stderr);
+            assert!(done.stdout == stdin, "{name}: {} of {} bytes", done.stdout.len(), stdin.len());
+        }
+    }
 }
 
 #[test]

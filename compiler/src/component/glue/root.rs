@@ -47,37 +47,41 @@ pub(in super::super) enum RootKind {
 }
 
 impl Glue {
-    /// What the server calls for each request: the component gets it, and where the response goes.
-    pub(in super::super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32) {
+    /// What the server calls for each request: the component gets it, and where the response goes. `has_operations`: as of [`Concurrency`](super::Concurrency).
+    pub(in super::super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32, has_operations: bool) {
         let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
         let (request, response) = (self.canonical(abi::REQUEST), self.canonical(abi::RESPONSE));
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let handle = self.function(callee, &[I32; 2], &[]);
         let after = post_return.map(|source| format!("(call {})", self.function(source, &[], &[])));
         let after = after.unwrap_or_default();
+        let rest = if has_operations { self.rest() } else { String::new() };
         let body = format!(
             "(global.set {may_block} (i32.const 1))
              (call {reserve} (i32.const {table}))
              (call {handle} (call {request} (i32.const {table})) (call {response} (i32.const {table})))
              {after}
+             {rest}
              (i32.const 0)"
         );
         self.export_as("sledge_handle", &Signature::new(&[], &[I32]), "", &body);
     }
 
-    /// What the server calls to run a command.
-    pub(in super::super) fn run(&mut self, callee: &Source, post_return: Option<&Source>) {
+    /// What the server calls to run a command. `has_operations`: as of [`Concurrency`](super::Concurrency).
+    pub(in super::super) fn run(&mut self, callee: &Source, post_return: Option<&Source>, has_operations: bool) {
         let exit = self.canonical(abi::EXIT);
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let run = self.function(callee, &[], &[I32]);
         let after = post_return.map(|source| format!("(call {} (local.get $result))", self.function(source, &[I32], &[])));
         let after = after.unwrap_or_default();
         let check = self.check_result();
+        let rest = if has_operations { self.rest() } else { String::new() };
         let body = format!(
             "(global.set {may_block} (i32.const 1))
              (local.set $result (call {run}))
              {check}
              {after}
+             {rest}
              (call {exit} (local.get $result))"
         );
         self.export_as("_start", &Signature::new(&[], &[]), "(local $result i32)", &body);
@@ -95,8 +99,7 @@ impl Glue {
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let new = self.function(&Source::state("task new"), &[I32; 5], &[I32]);
         let complete = self.function(&Source::state("task complete"), &[I32], &[]);
-        let rest = self.function(&Source::state("rest"), &[], &[]);
-        let unfinished = self.canonical(abi::UNFINISHED);
+        let rest = self.rest();
         let results: &[ValType] = if root.callback.is_some() || root.returned.is_some() { &[I32] } else { &[] };
         let mut over = if root.callback.is_some() { String::new() } else { "(i32.const 0)".to_owned() };
         let flags = match (&root.returned, &root.callback) {
@@ -157,12 +160,7 @@ impl Glue {
             self.functions,
             "(func $run (param $task i32) (result i32) {locals} {call})
              (func $give_back (param $task i32) {give_back})
-             (func $rest
-               (block $done
-                 (loop $more
-                   (br_if $done (i32.eqz (call {unfinished})))
-                   (call {rest})
-                   (br $more))))
+             (func $rest {rest})
              ;; On another stack than the first nothing returns.
              (func $end (param $task i32) (result i32) (call $rest) (call {exit} {status}) unreachable)
              (elem (table {entries}) (i32.const {entry}) func {members})"
@@ -176,6 +174,19 @@ impl Glue {
              {end}"
         );
         self.export_as(name, &ty, "(local $task i32)", &body);
+    }
+
+    /// Runs what there is until what the host does for the component by itself is over.
+    fn rest(&mut self) -> String {
+        let rest = self.function(&Source::state("rest"), &[], &[]);
+        let unfinished = self.canonical(abi::UNFINISHED);
+        format!(
+            "(block $done
+               (loop $more
+                 (br_if $done (i32.eqz (call {unfinished})))
+                 (call {rest})
+                 (br $more)))"
+        )
     }
 
     /// What follows where a function that is lifted as synchronous has returned the address of its result, in `$from`: as a task that returns it, and is over.

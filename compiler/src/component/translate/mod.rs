@@ -146,8 +146,17 @@ fn is_async(bytes: &[u8]) -> bool {
         Payload::ComponentExportSection(section) => {
             section.into_iter().map_while(Result::ok).any(|export| abi::track(export.name.name) == HANDLER_ASYNC.0)
         }
+        Payload::ComponentImportSection(section) => {
+            section.into_iter().map_while(Result::ok).any(|import| gives_ends(&abi::track(import.name.name)))
+        }
         _ => false,
     })
+}
+
+/// Whether an interface of the host has functions that return streams or futures.
+fn gives_ends(interface: &str) -> bool {
+    let offered = abi::INTERFACES.iter().find(|offered| offered.name == interface);
+    offered.is_some_and(|offered| offered.functions.iter().any(|function| !function.ends.is_empty()))
 }
 
 /// A generated module in the binary format.

@@ -86,10 +86,12 @@ impl Builder<'_> {
         }
         let table = self.state.table(instance.as_u32());
         let callee = self.source(&func)?;
+        // Only then can the host pass on something by itself.
+        let has_operations = self.state.concurrency.as_ref().is_some_and(|concurrency| concurrency.has_operations);
         let mut glue = Glue::new(None);
         match entry {
-            Entry::Handler => glue.handler(&callee, post_return.as_ref(), table),
-            Entry::Run | Entry::Service => glue.run(&callee, post_return.as_ref()),
+            Entry::Handler => glue.handler(&callee, post_return.as_ref(), table, has_operations),
+            Entry::Run | Entry::Service => glue.run(&callee, post_return.as_ref(), has_operations),
         }
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked)?;
