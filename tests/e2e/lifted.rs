@@ -6,6 +6,7 @@ use serde_json::json;
 use sledge_tests::canonical::{Encoding, data};
 use sledge_tests::http::Reply;
 use sledge_tests::server::Server;
+use std::path::PathBuf;
 use wit_component::StringEncoding;
 
 const WORLD: &str = "import wasi:http/types@V; import wasi:clocks/monotonic-clock@V; export wasi:http/handler@V;";
@@ -56,6 +57,12 @@ const CORE: &str = r#"(module
     (i32.const 256))
   (func (export "cabi_post_wasi:http/handler@V#handle") (param i32)
     (if (i32.or (i32.ne (local.get 0) (i32.const 256)) (global.get $is_taken)) (then unreachable))))"#;
+
+/// The artifact of one that passes the streams of its request on, where its query is `x`.
+pub(crate) fn passing(name: &str) -> PathBuf {
+    let core = CORE.replace("UNIT", "1").replace("TEXT", "");
+    encoded::artifact(name, WASI3, WORLD, &core, StringEncoding::UTF8)
+}
 
 #[test]
 fn a_handler_that_is_lifted_as_synchronous_answers() {

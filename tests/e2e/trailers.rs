@@ -1,6 +1,6 @@
 //! What comes behind a reply, and behind a request's body.
 
-use crate::{LISTENERS, entry, entry_with, eventually};
+use crate::{LISTENERS, entry, entry_with, eventually, lifted};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
@@ -80,6 +80,37 @@ fn http1_sends_trailers_in_chunks_to_clients_that_accept_them() {
         assert_eq!(chunks_and_trailers(&mut raw), ("one\n".to_owned(), vec![]));
         server.stop();
     }
+}
+
+/// A component of WASI 0.3 gives the two streams of a request that came as a whole straight to its response.
+#[test]
+fn trailers_that_a_component_passes_on_whole_are_announced() {
+    let web = json!({ "name": "web", "path": lifted::passing("passed-trailers"), "body": "whole", "deadline_ms": 20_000 });
+    let server = Server::start(json!({ "workers": 1, "functions": [web] }));
+    let mut raw = Raw::connect(server.address);
+    let large = "large ".repeat(500_000);
+    for (body, trailers) in [("small", &["x-sum: 7", "x-two: 8"][..]), (&large, &["x-sum: 7"]), ("none", &[])] {
+        let behind: String = trailers.iter().map(|trailer| format!("{trailer}\r\n")).collect();
+        let chunks = format!("{:x}\r\n{body}\r\n0\r\n{behind}\r\n", body.len());
+        for te in [TE, ""] {
+            let size = body.len();
+            raw.send(format!("POST /web?x HTTP/1.1\r\nhost: a\r\n{te}transfer-encoding: chunked\r\n\r\n{chunks}"));
+            let is_announced = !te.is_empty() && !trailers.is_empty();
+            let names = is_announced.then(|| trailers.iter().map(|trailer| &trailer[..5]).collect::<Vec<_>>().join(", "));
+            let head = raw.head().expect("a head");
+            assert_eq!((head.status, head.header("trailer")), (200, names.as_deref()), "{size} {te}: {head:?}");
+            let (got, got_behind) = match head.header("content-length") {
+                Some(length) => {
+                    let bytes = raw.bytes(length.parse().expect("a length"));
+                    (String::from_utf8(bytes).expect("text"), Vec::new())
+                }
+                None => chunks_and_trailers(&mut raw),
+            };
+            assert_eq!(got_behind, if is_announced { trailers } else { &[] }, "{size} {te}");
+            assert!(got == body, "{size}");
+        }
+    }
+    server.stop();
 }
 
 #[test]

@@ -66,9 +66,13 @@ pub fn success(
     let is_bodiless = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
     let trailing = if is_bodiless { Trailing::Never } else { trailing };
     let trailers = trailers.filter(|_| trailing != Trailing::Never);
-    let names = trailers.as_ref().and_then(|trailers| trailers.names());
     // A component announces what it knows only at the end of its body.
-    let is_announced = names.is_some() || head.as_ref().is_some_and(|head| head.headers.get(&TRAILER).is_some());
+    let says_names = head.as_ref().is_some_and(|head| head.headers.get(&TRAILER).is_some());
+    let names = trailers.as_ref().and_then(|trailers| trailers.names()).or_else(|| match &content {
+        Content::Stream(stream) if trailing != Trailing::Never && !says_names => stream.announced(),
+        _ => None,
+    });
+    let is_announced = names.is_some() || says_names;
     // hyper sends those only that are announced.
     let is_chunked = trailing == Trailing::Chunked && is_announced;
     let mut response = Response::new(match content {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use hyper::header::HeaderValue;
 use sledge_sandbox::Share;
 
 use super::{Fields, ReplyBytes};
@@ -85,6 +86,8 @@ struct State {
     end: Option<Result<(), Failure>>,
     /// What comes behind all that was written, when it has ended well.
     trailers: Option<Box<Fields>>,
+    /// Their names, where they are known before the end.
+    announced: Option<HeaderValue>,
     /// Whether there is a response of it: from then on its outcome is counted where it ends.
     is_accepted: bool,
     is_closed: bool,
@@ -152,6 +155,11 @@ impl Pipe {
         let reader = state.reader.take();
         drop(state);
         wake(reader);
+    }
+
+    /// Says which trailers will come behind it.
+    pub fn announce(&self, names: HeaderValue) {
+        self.state().announced = Some(names);
     }
 
     /// The other side wants no more: what is there goes nowhere.
@@ -226,6 +234,7 @@ impl Writer {
             finish: None,
             end: None,
             trailers: None,
+            announced: None,
             is_accepted: false,
             is_closed: false,
             writer: None,
@@ -417,6 +426,12 @@ impl Stream {
             state.finish == Some(Ok(())) && state.bytes.as_slice().is_empty() && state.trailers.is_none()
         };
         self.is_bodiless || self.length == Some(self.taken) && !self.trails || is_finished()
+    }
+
+    /// The names of its trailers, where they are known already: for the header that announces them.
+    #[must_use]
+    pub fn announced(&self) -> Option<HeaderValue> {
+        self.pipe.state().announced.take()
     }
 
     /// Trailers cannot be sent: it ends with its bytes.

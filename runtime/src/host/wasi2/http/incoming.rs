@@ -239,6 +239,11 @@ impl FutureTrailers {
         FutureTrailers { of, came: None, is_taken: false }
     }
 
+    /// Whether they are those of the request that is served.
+    pub(in crate::host) const fn is_of_request(&self) -> bool {
+        matches!(self.of, Of::Request)
+    }
+
     /// What came, once; none before.
     pub(in crate::host) const fn take(&mut self) -> Option<Result<HeaderMap, ErrorCode>> {
         self.is_taken = true;

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use awsm_abi::types::ValType::I32;
 use hyper::HeaderMap;
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{CONTENT_LENGTH, HeaderValue};
 
 use super::TYPES;
 use super::error::ErrorCode;
@@ -191,6 +191,11 @@ impl Outgoing {
         let wrong = state.refused.or(is_short.then_some(state.written)).filter(|_| end.is_ok());
         state.pipe.finish(if wrong.is_some() { Err(Unfinished) } else { end });
         wrong.map_or(Ok(()), |bytes| Err(state.size_error(bytes)))
+    }
+
+    /// Says which trailers will come behind it.
+    pub(in crate::host) fn announce(&self, names: HeaderValue) {
+        self.state().pipe.announce(names);
     }
 
     /// The message goes nowhere: nothing is kept of it.

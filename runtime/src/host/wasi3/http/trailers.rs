@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use hyper::HeaderMap;
+use hyper::header::HeaderValue;
 
 use super::fields::HttpFields;
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::{Own, Subject};
 use crate::host::wasi2::http::ErrorCode;
+use crate::host::wasi2::http::fields::visible;
 use crate::host::wasi2::http::incoming::FutureTrailers;
+use crate::host::wasi2::http::outgoing::trailing;
 use crate::host::wasi3::ends::{ADDRESS, End, FaultCode, Moved, Outcome, Transfer};
-use crate::host::{Call, Flat, HeadField, Stop};
+use crate::host::{Call, Flat, HeadField, Input, Stop};
 
 /// The host's end of the future of the trailers of a body that the component gets. They are known when the body was read, or its stream was dropped.
 #[derive(Debug)]
@@ -32,6 +35,15 @@ impl TrailersToCome {
             Ok(()) => self.come(call, then),
             Err(fault) => then(call, &self, Err(ErrorCode::of(fault))),
         })
+    }
+
+    /// Their names, where they are there before the body was read: of a request that came as a whole.
+    pub(super) fn names(&self, call: &mut Call<'_>) -> Result<Option<HeaderValue>, Stop> {
+        if !call.context.ports.resource::<FutureTrailers>(self.trailers)?.is_of_request() {
+            return Ok(None);
+        }
+        let Input::Body(body) = &call.context.ports.streams_mut()?.input else { return Ok(None) };
+        Ok(body.trailers().flatten().and_then(|map| trailing(&visible(map)).names()))
     }
 
     fn come(

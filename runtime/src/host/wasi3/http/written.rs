@@ -116,6 +116,10 @@ impl Written {
     /// Its trailers are what comes there.
     pub(super) fn pass_trailers_on(self: &Arc<Self>, call: &mut Call<'_>, to_come: Arc<TrailersToCome>) -> Result<(), Stop> {
         let written = Arc::clone(self);
+        // With HTTP/1.1, a client gets none that were not announced.
+        if let Some(names) = to_come.names(call)? {
+            self.outgoing.announce(names);
+        }
         call.go_on_alone(Effect::Head, false, move |call| {
             to_come.then(call, move |call, to_come, came| {
                 to_come.close(call)?;
