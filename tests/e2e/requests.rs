@@ -46,7 +46,7 @@ fn what_is_plain_is_answered() {
         format!("POST http://a:80/echo HTTP/1.1\r\nhost: a\r\n{length}"),
         format!("POST /echo HTTP/1.1\r\nhost: a.b-c:65535\r\n{length}"),
         format!("POST /echo HTTP/1.1\r\nhost: [::1]:80\r\n{length}"),
-        format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n{length}"),
+        format!("POST /echo HTTP/1.1\r\nhost: a\r\nx: content-length: 3\r\n{length}"),
         "POST /echo HTTP/1.1\r\nhost: a\r\ntransfer-encoding: Chunked\r\n\r\n2;x=\"y\"\r\nhi\r\n0\r\nt: u\r\n\r\nGET /next HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
             .to_owned(),
     ] {
@@ -87,13 +87,19 @@ fn what_is_not_plain_is_refused_and_ends_the_connection() {
     ];
     let heads = [
         "content-length: 2\r\ncontent-length: 3",
+        "content-length: 2\r\nContent-Length: 2",
+        "content-length: 2\r\nx: y\r\ntransfer-encoding: chunked",
+        "content-length: 0\r\ntransfer-encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 2",
         "content-length: 2, 2",
         "content-length: +2",
         "content-length: -2",
         "content-length: 0x2",
         "content-length: 2x",
         "content-length:",
-        "content-length: 99999999999999999999",
+        "content-length: 99999999999999999999x",
+        "content-length: 99999999999999999999, 2",
+        "content-length: 2 2",
         "content-length : 2",
         "x : y",
         " x: y",
@@ -160,6 +166,11 @@ fn what_is_not_plain_is_refused_and_ends_the_connection() {
         assert!(is_right && !is_kept, "{head:?}: {status:?}");
     }
     assert_eq!(answer(&server, "POST /echo HTTP/1.0\r\nhost: a b\r\ncontent-length: 2\r\n\r\n").0, Some(400));
+    // HTTP/1.0 knew no codings.
+    for length in ["", "content-length: 2\r\n"] {
+        let head = format!("POST /echo HTTP/1.0\r\n{length}transfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n");
+        assert_eq!(answer(&server, &head), (Some(400), false), "{head:?}");
+    }
     assert_eq!(server.client().post("/echo", "fine").text(), "fine");
     server.stop();
 }
@@ -173,6 +184,11 @@ fn a_refusal_says_what_is_wrong() {
         ("POST /echo HTTP/1.1\r\nhost: a b\r\n\r\n", "host_malformed"),
         ("POST * HTTP/1.1\r\nhost: a\r\n\r\n", "target_malformed"),
         ("POST /echo HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "transfer_encoding_unknown"),
+        ("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\ncontent-length: 0\r\n\r\n", "length_ambiguous"),
+        (
+            "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "length_ambiguous",
+        ),
     ] {
         let mut raw = Raw::connect(server.address);
         raw.send(head);
@@ -195,6 +211,26 @@ fn later_versions_of_http_1_are_answered_as_1_1() {
         raw.send(first);
         raw.send(second);
         assert_eq!(raw.reply().expect("a reply").text(), "GET / HTTP/1.2");
+    }
+    server.stop();
+}
+
+/// However large the number is, and in whatever pieces it comes.
+#[test]
+fn a_length_beyond_any_number_is_too_large_a_body() {
+    let server = server();
+    for length in ["1001", "18446744073709551613", "18446744073709551615", "18446744073709551616", &"9".repeat(1_000)] {
+        let head = format!("POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+        for cut in [0, 40, 50, 60, 66] {
+            let mut raw = Raw::connect(server.address);
+            let (first, second) = head.split_at(cut.min(head.len() - 1));
+            raw.send(first);
+            // It is read by then, and nothing is answered yet.
+            assert!(cut == 0 || !raw.answers_within(Duration::from_millis(50)));
+            raw.send(second);
+            assert_failure(&raw.reply().expect("a reply"), 413, "body_too_large", "body_bytes_max", Some("echo"));
+            assert!(raw.is_closed(), "{head:?}");
+        }
     }
     server.stop();
 }

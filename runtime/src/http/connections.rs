@@ -14,6 +14,8 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+use super::framing::Refusal;
+
 /// How long a connection is kept for one more request when the server stops: a client that is about to send one, or has sent it already, is
 /// answered and told to close, instead of finding the connection closed.
 const LAST_REQUEST_MS: u64 = 100;
@@ -46,9 +48,9 @@ pub(super) struct Activity {
     since_ms: Cell<u64>,
     /// Requests that are not answered yet.
     requests: Cell<usize>,
-    /// Requests that have begun, counted around; and the one of which no more is read, because its body is too large.
+    /// Requests that have begun, counted around; and the one that is refused.
     begun: Cell<u32>,
-    refused: Cell<Option<u32>>,
+    refused: Cell<Option<(u32, Refusal)>>,
     /// Whether the client has still to fetch what was written, or is being left: that has limits of its own.
     is_writing: Cell<bool>,
     /// Whether to close with patience.
@@ -116,19 +118,19 @@ impl Activity {
         self.lingers.get()
     }
 
-    /// Says that a request's body is too large, counted from 1 on; there may be others before it that are good.
-    pub(super) fn refuse(&self, request: u32) {
-        self.refused.set(Some(request));
+    /// Says that a request is refused, counted from 1 on; there may be others before it that are good.
+    pub(super) fn refuse(&self, request: u32, refusal: Refusal) {
+        self.refused.set(Some((request, refusal)));
     }
 
-    /// Whether one was.
-    pub(super) fn is_any_refused(&self) -> bool {
-        self.refused.get().is_some()
+    /// Whether one was because its body is too large: then no more is read.
+    pub(super) fn is_any_too_large(&self) -> bool {
+        matches!(self.refused.get(), Some((_, Refusal::TooLarge)))
     }
 
-    /// Whether it is the one that began last.
-    pub(super) fn is_refused(&self) -> bool {
-        self.refused.get() == Some(self.begun.get())
+    /// Why the request that began last is refused, if it is.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.refused.get().filter(|(request, _)| *request == self.begun.get()).map(|(_, refusal)| refusal)
     }
 
     /// Since when it has waited for a request; none while it does not.

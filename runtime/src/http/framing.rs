@@ -1,8 +1,12 @@
 //! Where requests and their parts begin in what comes over a connection with HTTP/1, as far as hyper does not tell.
 //!
-//! It is needed for two things. A request of a later version than 1.1 is one of 1.1 (RFC 9110, 2.5), where hyper refuses it: its version is
-//! changed as it comes. And a chunk says how long it is before it comes, so what is too long can be refused at once: hyper says nothing of
-//! chunks until their bytes are there.
+//! It is needed for four things:
+//!
+//! - A request of a later version than 1.1 is one of 1.1 (RFC 9110, 2.5), where hyper refuses it: its version is changed as it comes.
+//! - A chunk says how long it is before it comes, so what is too long can be refused at once: hyper says nothing of chunks until their bytes are there.
+//! - A head that says more than once how its body is delimited hides requests in others (RFC 9112, 6.3): it is refused. hyper takes the chunks, or the first of
+//!   equal lengths, and shows no more than that.
+//! - A length that is too large for hyper's numbers is refused by hyper as too large a head. It is made a number that is only too large for a body.
 //!
 //! hyper decides what a request is. Whatever is unusual is refused by it or ends the connection; nothing is followed any further then.
 
@@ -12,6 +16,10 @@ use memchr::memchr;
 const KEPT_BYTES_MAX: usize = 64;
 /// What a request's line ends with, but for the last digit of its version.
 const VERSION: &[u8; 8] = b" HTTP/1.";
+
+/// How many digits of a length are kept: more than any body has, and not too many for hyper.
+const LENGTH_DIGITS_MAX: u32 = 19;
+const CONTENT_LENGTH: &[u8; 15] = b"content-length:";
 
 /// Where a connection is.
 #[derive(Debug)]
@@ -25,10 +33,21 @@ pub(super) struct Framing {
     kept: Vec<u8>,
     /// How much of [`VERSION`] stands at the end of what has come of a request's line.
     matched: usize,
+    /// The digits of a length in a line whose end has not come, without zeros before them.
+    digits: u32,
     /// Requests that have begun, counted around.
     requests: u32,
-    /// The request that has too long a chunk.
-    refused: Option<u32>,
+    /// The request of which no more is to be done.
+    refused: Option<(u32, Refusal)>,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A chunk of it is too long: no more of it is to be read.
+    TooLarge,
+    /// Its head says more than once where its body ends.
+    Ambiguous,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,21 +66,25 @@ enum Place {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
+    /// Nothing is said of it: there is none.
+    None,
     Length(u64),
     /// In chunks, of so many bytes so far.
     Chunks(u64),
     Unknown,
+    /// More than one thing is said.
+    Ambiguous,
 }
 
 impl Framing {
     /// At the begin of a connection on which bodies have at most so many bytes.
     pub(super) const fn new(body_bytes_max: u64) -> Framing {
-        let (place, body) = (Place::RequestLine, Body::Length(0));
-        Framing { place, body, body_bytes_max, kept: Vec::new(), matched: 0, requests: 0, refused: None }
+        let (place, body) = (Place::RequestLine, Body::None);
+        Framing { place, body, body_bytes_max, kept: Vec::new(), matched: 0, digits: 0, requests: 0, refused: None }
     }
 
-    /// The request, counted from 1, of which no more is to be read: a chunk of it is too long.
-    pub(super) const fn refused(&self) -> Option<u32> {
+    /// The request, counted from 1, that is refused, and why.
+    pub(super) const fn refused(&self) -> Option<(u32, Refusal)> {
         self.refused
     }
 
@@ -86,14 +109,22 @@ impl Framing {
                         self.modernise(line, end.is_some());
                     }
                     if end.is_none() || !self.kept.is_empty() {
+                        if self.place == Place::Header {
+                            self.shorten_part(line);
+                        }
                         let room = KEPT_BYTES_MAX - self.kept.len();
                         self.kept.extend_from_slice(&line[..line.len().min(room)]);
                     }
                     if end.is_none() {
                         return;
                     }
-                    let kept = std::mem::take(&mut self.kept);
-                    self.line(if kept.is_empty() { line } else { &kept });
+                    let mut kept = std::mem::take(&mut self.kept);
+                    if kept.is_empty() {
+                        self.line(line);
+                    } else {
+                        self.digits = 0;
+                        self.line(&mut kept);
+                    }
                 }
             }
         }
@@ -126,22 +157,36 @@ impl Framing {
         }
     }
 
+    /// Shortens the length in a part of a header's line, behind what is kept of it.
+    fn shorten_part(&mut self, part: &mut [u8]) {
+        let of_name = CONTENT_LENGTH.len().saturating_sub(self.kept.len());
+        let Some((name, value)) = part.split_at_mut_checked(of_name) else { return };
+        let kept = &self.kept[..self.kept.len().min(CONTENT_LENGTH.len())];
+        if [kept, &*name].concat().eq_ignore_ascii_case(CONTENT_LENGTH) {
+            shorten(value, &mut self.digits);
+        }
+    }
+
     /// Takes a line, or its first [`KEPT_BYTES_MAX`] bytes, where it came in pieces.
-    fn line(&mut self, line: &[u8]) {
-        let is_empty = matches!(line, b"\n" | b"\r\n");
+    fn line(&mut self, line: &mut [u8]) {
+        let is_empty = matches!(&*line, b"\n" | b"\r\n");
         match self.place {
             // Empty lines before a request are skipped.
             Place::RequestLine if is_empty => {}
             Place::RequestLine => {
-                (self.place, self.body, self.matched) = (Place::Header, Body::Length(0), 0);
+                (self.place, self.body, self.matched) = (Place::Header, Body::None, 0);
                 self.requests = self.requests.wrapping_add(1);
             }
             Place::Header if is_empty => {
                 self.place = match self.body {
-                    Body::Length(0) => Place::RequestLine,
+                    Body::None | Body::Length(0) => Place::RequestLine,
                     Body::Length(bytes) => Place::Body(bytes),
                     Body::Chunks(_) => Place::ChunkLine,
                     Body::Unknown => Place::Lost,
+                    Body::Ambiguous => {
+                        self.refused = Some((self.requests, Refusal::Ambiguous));
+                        Place::Lost
+                    }
                 }
             }
             Place::Header => self.header(line),
@@ -151,19 +196,21 @@ impl Framing {
         }
     }
 
-    fn header(&mut self, line: &[u8]) {
-        let names_length = is_named(line, b"content-length:");
+    fn header(&mut self, line: &mut [u8]) {
+        let names_length = is_named(line, CONTENT_LENGTH);
         if !names_length && !is_named(line, b"transfer-encoding:") {
             return;
         }
         let colon = memchr(b':', line).unwrap_or_default();
+        if names_length && line.len() > CONTENT_LENGTH.len() + LENGTH_DIGITS_MAX as usize {
+            shorten(&mut line[colon..], &mut 0);
+        }
         let value = line[colon + 1..].trim_ascii();
         let is_whole = line.ends_with(b"\n");
         self.body = match (names_length, self.body) {
+            (_, body) if body != Body::None => Body::Ambiguous,
             _ if !is_whole => Body::Unknown,
             (false, _) if value.eq_ignore_ascii_case(b"chunked") => Body::Chunks(0),
-            // Chunks win (RFC 9112, 6.3).
-            (true, Body::Chunks(_)) => self.body,
             (true, _) => number(value, 10).map_or(Body::Unknown, Body::Length),
             (false, _) => Body::Unknown,
         };
@@ -182,7 +229,7 @@ impl Framing {
                 let sum = before.saturating_add(bytes);
                 (self.place, self.body) = (Place::Chunk(bytes.saturating_add(2)), Body::Chunks(sum));
                 if sum > self.body_bytes_max {
-                    self.refused = Some(self.requests);
+                    self.refused = Some((self.requests, Refusal::TooLarge));
                 }
             }
         }
@@ -191,6 +238,26 @@ impl Framing {
 
 fn is_named(line: &[u8], name: &[u8]) -> bool {
     line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+}
+
+/// Leaves [`LENGTH_DIGITS_MAX`] digits of a length, in a part of it behind so many `digits`: white space takes the place of the rest. What is no number remains none.
+fn shorten(part: &mut [u8], digits: &mut u32) {
+    /// The number has ended.
+    const OVER: u32 = u32::MAX;
+    for byte in part {
+        match *byte {
+            _ if *digits == OVER => return,
+            b'0' if *digits == 0 => {}
+            b'0'..=b'9' => {
+                *digits += 1;
+                if *digits > LENGTH_DIGITS_MAX {
+                    *byte = b' ';
+                }
+            }
+            _ if *digits > 0 => *digits = OVER,
+            _ => {}
+        }
+    }
 }
 
 /// A number of nothing but digits.
@@ -215,7 +282,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_follows(bytes: &str, expected: &str, requests: u32, refused: Option<u32>) {
+    fn assert_follows(bytes: &str, expected: &str, requests: u32, refused: Option<(u32, Refusal)>) {
         for piece in 1..=bytes.len() {
             let (changed, framing) = followed(bytes, piece);
             assert_eq!(changed, expected, "in pieces of {piece}");
@@ -237,9 +304,6 @@ mod tests {
         let chunks = "\r\n5;x=HTTP/1.2\r\nab\r\nc\r\n5F\r\n";
         let bytes = format!("{head}{chunks}{}\r\n0\r\nt: u\r\n\r\nGET / HTTP/1.2\r\n\r\n", "y".repeat(0x5f));
         assert_follows(&bytes, &bytes.replace("GET / HTTP/1.2", "GET / HTTP/1.1"), 2, None);
-        // Where a client says both, the chunks count.
-        let both = bytes.replacen("\r\n\r\n", "\r\ncontent-length: 3\r\n\r\n", 1);
-        assert_follows(&both, &both.replace("GET / HTTP/1.2", "GET / HTTP/1.1"), 2, None);
     }
 
     #[test]
@@ -247,10 +311,40 @@ mod tests {
         let head = "GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
         for chunk in ["65\r\n", "ffffffffffffffffff;x\r\n", "0000000065 \r\n", "64\n"] {
             let bytes = format!("{head}{chunk}");
-            assert_follows(&bytes, &bytes, 2, (chunk != "64\n").then_some(2));
+            assert_follows(&bytes, &bytes, 2, (chunk != "64\n").then_some((2, Refusal::TooLarge)));
         }
         let sum = format!("{head}64\r\n{}\r\n1\r\n", "y".repeat(0x64));
-        assert_follows(&sum, &sum, 2, Some(2));
+        assert_follows(&sum, &sum, 2, Some((2, Refusal::TooLarge)));
+    }
+
+    #[test]
+    fn the_request_is_named_that_says_more_than_once_where_it_ends() {
+        let (length, chunked) = ("Content-Length: 3", "Transfer-Encoding: chunked");
+        let long = format!("content-length: {}3", "0".repeat(2 * KEPT_BYTES_MAX));
+        for (one, other) in [(length, chunked), (chunked, length), (length, length), (chunked, chunked), (&long, chunked)] {
+            let head =
+                format!("GET / HTTP/1.1\r\ncontent-length: 0\r\n\r\nPOST / HTTP/1.1\r\n{one}\r\nhost: a\r\n{other}\r\n\r\n");
+            assert_follows(&head, &head, 2, Some((2, Refusal::Ambiguous)));
+            // Not before its head is there.
+            let begun = head.strip_suffix("\r\n").unwrap();
+            assert_follows(begun, begun, 2, None);
+        }
+    }
+
+    #[test]
+    fn lengths_keep_so_many_digits_and_what_is_no_number_remains_none() {
+        for (length, expected) in [
+            ("18446744073709551615", "1844674407370955161 "),
+            ("1844674407370955161500x", "1844674407370955161   x"),
+            (" 000000018446744073709551615 1", " 00000001844674407370955161  1"),
+            ("+18446744073709551615", "+1844674407370955161 "),
+            ("9999999999999999999", "9999999999999999999"),
+            ("00000000000000000000000000000000000", "00000000000000000000000000000000000"),
+        ] {
+            let head = format!("POST / HTTP/1.1\r\nx: {length}{length}\r\nConTent-lenGth:{length}\r\n");
+            let expected = head.replace(&format!("lenGth:{length}"), &format!("lenGth:{expected}"));
+            assert_follows(&head, &expected, 1, None);
+        }
     }
 
     #[test]

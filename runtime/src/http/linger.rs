@@ -84,8 +84,8 @@ impl Lingering {
         match &mut self.watch {
             Watch::Http1(framing) => {
                 framing.follow(bytes);
-                if let Some(request) = framing.refused() {
-                    self.activity.refuse(request);
+                if let Some((request, refusal)) = framing.refused() {
+                    self.activity.refuse(request, refusal);
                 }
                 true
             }
@@ -133,7 +133,7 @@ impl Lingering {
 
 impl AsyncRead for Lingering {
     fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.activity.is_any_refused() {
+        if self.activity.is_any_too_large() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk is longer than `body_bytes_max`")));
         }
         if self.is_left {

@@ -10,6 +10,7 @@ use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response};
 
 use super::connections::Activity;
+use super::framing::Refusal;
 use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
@@ -86,7 +87,11 @@ impl Handled {
 async fn handle(service: &HttpService, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
     let span = marks.span;
     let (mut head, incoming) = request.into_parts();
-    if let Err(failure) = head::check(&mut head, !incoming.is_end_stream()) {
+    let checked = match activity.refusal() {
+        Some(Refusal::Ambiguous) => Err(Failure::BadHead("length_ambiguous")),
+        _ => head::check(&mut head, !incoming.is_end_stream()),
+    };
+    if let Err(failure) = checked {
         service.shard.thread().unrouted.add(1);
         return Handled::failed(failure, None);
     }
@@ -199,13 +204,14 @@ async fn run(
     incoming: Incoming,
     marks: Marks<'_>,
 ) -> Result<Reply, Failure> {
-    if body::is_declared_too_large(&incoming, service.body_bytes_max) || activity.is_refused() {
+    let is_too_large = || activity.refusal() == Some(Refusal::TooLarge);
+    if body::is_declared_too_large(&incoming, service.body_bytes_max) || is_too_large() {
         return Err(Failure::BodyTooLarge);
     }
     let admission = service.dispatcher.admit(&route.function)?;
     let (bytes_max, time_max) = (service.body_bytes_max, service.timeouts.body);
     // What was cut off by us is not broken.
-    let cut_off = |failure| if failure == Failure::BodyBroken && activity.is_refused() { Failure::BodyTooLarge } else { failure };
+    let cut_off = |failure| if failure == Failure::BodyBroken && is_too_large() { Failure::BodyTooLarge } else { failure };
     let is_coming = route.function.streams_body && !incoming.is_end_stream();
     let body = if is_coming {
         // It may be answered before all of it has come.
