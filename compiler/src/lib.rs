@@ -8,6 +8,8 @@
 //! which a sandbox makes instances of them. What generated code and the runtime that loads it must agree on is in the crate `awsm-abi`.
 
 #![deny(unsafe_code)]
+// They panic where the reader has gone.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 mod artifact;
 mod compile;

@@ -1,9 +1,12 @@
 //! The command `awsm`.
 
 #![forbid(unsafe_code)]
+// They panic where the reader has gone.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use awsm_abi::limits::TIME_EXIT_STATUS;
@@ -12,7 +15,11 @@ fn main() -> ExitCode {
     match cli::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("awsm: {error:#}");
+            if error.is::<cli::Closed>() {
+                return ExitCode::from(cli::CLOSED_EXIT_STATUS);
+            }
+            // Where nobody reads it any more, the status says enough.
+            let _ = writeln!(std::io::stderr(), "awsm: {error:#}");
             // By this status the program that set the limit knows that it was reached.
             let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));
             if is_late { ExitCode::from(TIME_EXIT_STATUS) } else { ExitCode::FAILURE }

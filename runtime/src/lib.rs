@@ -23,6 +23,8 @@
 //! Imports lead in one direction: no folder imports one that imports it (`tests/structure`). All `unsafe` code is in `sledge-sandbox`.
 
 #![forbid(unsafe_code)]
+// They panic where the reader has gone.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod abort;
 pub mod admin;

@@ -12,6 +12,7 @@ mod inspect_component;
 mod instances;
 mod limits;
 mod parts;
+mod unread;
 
 use sledge_tests::process::{self, Finished};
 use sledge_tests::{golden, programs};

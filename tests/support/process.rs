@@ -61,6 +61,26 @@ pub fn run(command: &mut Command, stdin: &[u8], time: Duration) -> Finished {
     Finished { status, stdout, stderr }
 }
 
+/// Runs a program to its end, where nobody reads what it writes to standard output.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_unread(command: &mut Command, time: Duration) -> Finished {
+    let what = format!("{command:?}");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let spawned = command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let stderr = collect(child.stderr.take());
+    let status = wait(&mut child, time);
+    if status.is_none() {
+        kill(&mut child);
+    }
+    let stderr = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
+    let Some(status) = status else { panic!("{what}: not done after {time:?}\nstderr: {stderr}") };
+    Finished { status, stdout: Vec::new(), stderr }
+}
+
 fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

@@ -15,6 +15,7 @@ use awsm_abi::types::Bounds;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 
+use super::output;
 use super::progress::Report;
 
 /// The permissions of a new file, before the kernel applies the user's umask.
@@ -240,19 +241,19 @@ fn default_output(input: &Path, kind: Kind) -> Result<PathBuf> {
 }
 
 /// Writes the whole output or, on failure, leaves what stood there: beside it first, then renamed.
-pub(super) fn write(output: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = || format!("{}: cannot write", output.display());
-    if output == Path::new("-") {
-        return std::io::stdout().lock().write_all(bytes).with_context(failed);
+pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = || format!("{}: cannot write", file.display());
+    if file == Path::new("-") {
+        return output::print(bytes);
     }
-    if fs::symlink_metadata(output).is_ok_and(|existing| !existing.is_file()) {
-        return fs::write(output, bytes).with_context(failed); // a device or a link is written through
+    if fs::symlink_metadata(file).is_ok_and(|existing| !existing.is_file()) {
+        return output::check(fs::write(file, bytes)).with_context(failed); // a device or a link is written through
     }
-    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Made by ourselves: errors of `tempfile_in` name the temporary file.
     let create = |path: &Path| fs::File::options().write(true).create_new(true).mode(NEW_FILE_MODE).open(path);
-    let mut file = tempfile::Builder::new().prefix(".awsm-").make_in(folder, create).with_context(failed)?;
-    file.as_file_mut().write_all(bytes).with_context(failed)?;
-    file.persist(output).map_err(|error| error.error).with_context(failed)?;
+    let mut beside = tempfile::Builder::new().prefix(".awsm-").make_in(folder, create).with_context(failed)?;
+    beside.as_file_mut().write_all(bytes).with_context(failed)?;
+    beside.persist(file).map_err(|error| error.error).with_context(failed)?;
     Ok(())
 }

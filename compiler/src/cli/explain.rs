@@ -9,6 +9,7 @@ use awsm_abi::descriptor::TrapRow;
 use clap::Args;
 
 use super::artifact::{Artifact, Place};
+use super::output::print;
 use super::source::Sources;
 
 /// Native addresses that are listed for a place in the module.
@@ -55,8 +56,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             explain_address(&artifact, address + offset)?
         }
     };
-    print!("{text}");
-    Ok(())
+    print(text.as_bytes())
 }
 
 fn parse(place: &str) -> Option<Question> {

@@ -16,6 +16,7 @@ use clap::Args;
 use super::artifact::{self, Artifact};
 use super::compile::THIS_PROGRAM;
 use super::component::{self, Component};
+use super::output::print;
 
 /// Show what an artifact or a component contains and requires
 #[derive(Debug, Args)]
@@ -35,12 +36,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
     let bytes = artifact::read(&arguments.file)?;
     if is_component(&bytes) {
-        print!("{}", describe_component(&name, &bytes)?);
-        return Ok(());
+        return print(describe_component(&name, &bytes)?.as_bytes());
     }
     let artifact = Artifact::parse(&name, &bytes)?;
-    print!("{}", describe(&artifact, bytes.len(), arguments.functions));
-    Ok(())
+    print(describe(&artifact, bytes.len(), arguments.functions).as_bytes())
 }
 
 /// Whether a file begins as components do.

@@ -7,11 +7,14 @@ mod componentize;
 mod compose;
 mod explain;
 mod inspect;
+mod output;
 mod progress;
 mod source;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+
+pub(crate) use output::{CLOSED_EXIT_STATUS, Closed};
 
 /// Compiles WebAssembly, C and Rust functions to sandboxed native shared objects for sledge.
 #[derive(Debug, Parser)]
@@ -35,7 +38,12 @@ enum Command {
 
 /// Reads the process's arguments and does what they say.
 pub(crate) fn run() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(help) if !help.use_stderr() => return output::check(help.print()),
+        Err(wrong) => wrong.exit(),
+    };
+    match arguments.command {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Componentize(arguments) => componentize::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),

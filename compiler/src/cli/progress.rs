@@ -1,6 +1,6 @@
 //! What a user sees while awsm works: a bar on a terminal; elsewhere, of a compilation that takes long, a line now and then.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Report {
                 (_, 0) => String::new(),
                 (found, kept) => format!(", {found} of {kept} parts from the cache"),
             };
-            eprintln!("{}: {} in {seconds:.2} s{cached}", output.display(), indicatif::HumanBytes(bytes as u64));
+            say(format_args!("{}: {} in {seconds:.2} s{cached}", output.display(), indicatif::HumanBytes(bytes as u64)));
         }
     }
 
@@ -79,9 +79,14 @@ impl Report {
             lines.written = Instant::now();
             let seconds = self.began.elapsed().as_secs();
             let functions = if lines.total == 0 { String::new() } else { format!(", {done} of {} functions", lines.total) };
-            eprintln!("{}{functions}, after {seconds} s", lines.phase.name());
+            say(format_args!("{}{functions}, after {seconds} s", lines.phase.name()));
         }
     }
+}
+
+/// Writes a line to standard error. Where nobody reads that any more, the work goes on.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// With a bar where it is known how much there is to do. The templates are constants, and right.
@@ -110,6 +115,6 @@ impl Progress for Report {
     }
 
     fn warn(&self, message: &str) {
-        self.bar.suspend(|| eprintln!("awsm: warning: {message}"));
+        self.bar.suspend(|| say(format_args!("awsm: warning: {message}")));
     }
 }

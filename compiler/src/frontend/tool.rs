@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -44,7 +44,8 @@ pub(super) fn run_in(folder: &Path, command: &mut Command, input: &Path) -> Resu
     command.env("TMPDIR", folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(command, input, error, String::new()))?;
     for line in child.stderr.take().into_iter().flat_map(|errors| BufReader::new(errors).split(b'\n')).map_while(Result::ok) {
-        eprintln!("{}", diagnostics.line(&String::from_utf8_lossy(&line)));
+        // Where nobody reads it any more, the work goes on.
+        let _ = writeln!(io::stderr(), "{}", diagnostics.line(&String::from_utf8_lossy(&line)));
     }
     let status = child.wait().map_err(|error| failed(command, input, error, String::new()))?;
     if status.success() { Ok(()) } else { Err(failed(command, input, status, diagnostics.advice())) }

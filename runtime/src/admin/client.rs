@@ -67,6 +67,9 @@ pub enum ClientError {
     /// The system refuses.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The answer cannot be written to where it is wanted.
+    #[error("cannot write the answer: {0}")]
+    Output(#[source] io::Error),
     /// The server refuses.
     #[error("{0}")]
     Refused(String),
@@ -182,8 +185,7 @@ async fn copied(mut response: Response<Incoming>, into: &mut dyn Write) -> Resul
     if status.is_success() {
         while let Some(frame) = response.frame().await {
             if let Some(data) = frame?.data_ref() {
-                into.write_all(data)?;
-                into.flush()?;
+                into.write_all(data).and_then(|()| into.flush()).map_err(ClientError::Output)?;
             }
         }
         return Ok(());

@@ -14,7 +14,7 @@ use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 
-use super::{FAILURE, fail, usage};
+use super::{FAILURE, fail, say, usage, written};
 use crate::config::LISTEN_DEFAULT;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,6 +46,7 @@ enum InvokeError {
     Connect { url: String, source: io::Error },
     Http(hyper::Error),
     Io(io::Error),
+    Output(io::Error),
 }
 
 impl fmt::Display for InvokeError {
@@ -58,7 +59,7 @@ impl fmt::Display for InvokeError {
             ),
             InvokeError::Connect { url, source } => write!(f, "cannot connect to {url}: {source}"),
             InvokeError::Http(error) => write!(f, "the server sent an invalid HTTP response: {error}"),
-            InvokeError::Io(error) => error.fmt(f),
+            InvokeError::Io(error) | InvokeError::Output(error) => error.fmt(f),
         }
     }
 }
@@ -88,6 +89,7 @@ pub(super) fn invoke(args: InvokeArgs) -> ExitCode {
         Ok(status) if status.is_success() => ExitCode::SUCCESS,
         Ok(_) => FAILURE.into(),
         Err(error @ InvokeError::Url { .. }) => usage(error),
+        Err(InvokeError::Output(error)) => written(Err(error)),
         Err(error) => fail(error),
     }
 }
@@ -153,18 +155,18 @@ fn ask(server: &str, request: Request<Full<Bytes>>, include: bool) -> Result<Sta
         let (head, mut body) = sender.send_request(request).await.map_err(InvokeError::Http)?.into_parts();
         let status = head.status;
         if include {
-            io::stdout().write_all(&text(&head)).map_err(InvokeError::Io)?;
+            io::stdout().write_all(&text(&head)).map_err(InvokeError::Output)?;
         }
         if !status.is_success() {
-            eprintln!("sledge: {status}");
+            say(format_args!("sledge: {status}"));
         }
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(InvokeError::Http)?;
             let Some(data) = frame.data_ref() else { continue };
-            if status.is_success() { io::stdout().write_all(data) } else { io::stderr().write_all(data) }
-                .map_err(InvokeError::Io)?;
+            let shown = if status.is_success() { io::stdout().write_all(data) } else { io::stderr().write_all(data) };
+            shown.map_err(InvokeError::Output)?;
         }
-        io::stdout().flush().map_err(InvokeError::Io)?;
+        io::stdout().flush().map_err(InvokeError::Output)?;
         Ok(status)
     })
 }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{FAILURE, fail, print_line};
-use crate::kv::embedded::tool;
+use super::{FAILURE, fail, print_line, written};
+use crate::kv::embedded::tool::{self, ToolError};
 
 /// What is done with a store's file.
 #[derive(Debug, Subcommand)]
@@ -49,9 +49,10 @@ pub(super) fn kv(command: &KvCommand) -> ExitCode {
         KvCommand::Check(FileArgs { file }) => {
             tool::check(file).map_or_else(fail, |report| print_line(&format!("{report}: good")))
         }
-        KvCommand::Export(FileArgs { file }) => {
-            tool::export(file, &mut BufWriter::new(io::stdout().lock())).map_or_else(fail, |()| ExitCode::SUCCESS)
-        }
+        KvCommand::Export(FileArgs { file }) => match tool::export(file, &mut BufWriter::new(io::stdout().lock())) {
+            Err(ToolError::Out(error)) => written(Err(error)),
+            exported => exported.map_or_else(fail, |()| ExitCode::SUCCESS),
+        },
         KvCommand::Import(NewArgs { new }) => {
             tool::import(new, io::stdin().lock()).map_or_else(fail, |report| print_line(&report.to_string()))
         }

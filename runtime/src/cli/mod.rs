@@ -12,11 +12,12 @@ mod run;
 mod serve;
 mod watch;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::process::Signal;
 
 use crate::compile;
 use crate::config;
@@ -33,6 +34,8 @@ use crate::server::prepare::prepare;
 const FAILURE: u8 = 1;
 /// Status of a command that was used wrongly.
 const USAGE: u8 = 2;
+/// Status where the reader of standard output has gone, as `head` does: as of programs that the signal SIGPIPE ends, as a shell shows it.
+const CLOSED: u8 = 128 + Signal::PIPE.as_raw() as u8;
 
 #[derive(Debug, Parser)]
 #[command(name = "sledge", version, about = "Serves WebAssembly functions, compiled by awsm, each request in a fresh sandbox")]
@@ -102,8 +105,8 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
+            let printed = error.print();
+            return if error.use_stderr() { USAGE.into() } else { written(printed) };
         }
     };
     match cli.command {
@@ -154,25 +157,36 @@ fn check(args: &CheckArgs) -> ExitCode {
     if problems.is_empty() { print_line(&format!("{file}: good; functions: {functions}")) } else { fail(problems.join("\n")) }
 }
 
-/// Writes a line to standard output. A reader that has gone is no failure of ours to report.
+/// Writes a line to standard output.
 fn print_line(line: &str) -> ExitCode {
-    let mut out = std::io::stdout().lock();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    let mut out = io::stdout().lock();
+    written(writeln!(out, "{line}").and_then(|()| out.flush()))
+}
+
+/// What became of standard output. A reader that has gone is no failure of ours to report.
+fn written(result: io::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => FAILURE.into(),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED.into(),
+        Err(error) => fail(format_args!("standard output: {error}")),
     }
 }
 
 /// Says what went wrong.
 fn fail(error: impl std::fmt::Display) -> ExitCode {
-    eprintln!("sledge: {error}");
+    say(format_args!("sledge: {error}"));
     FAILURE.into()
 }
 
 /// Says that the command line is wrong.
 fn usage(message: impl std::fmt::Display) -> ExitCode {
-    eprintln!("sledge: {message}");
+    say(format_args!("sledge: {message}"));
     USAGE.into()
+}
+
+/// Writes a line to standard error. Where nobody reads that any more, the status says enough.
+fn say(line: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

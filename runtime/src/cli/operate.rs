@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::{Method, Request};
 use serde_json::{Map, Value};
 
-use super::{fail, print_line, usage};
+use super::{fail, print_line, usage, written};
 use crate::admin::api::SETTINGS;
 use crate::admin::client::ClientError;
 use crate::admin::{Address, Client};
@@ -169,6 +169,7 @@ pub(super) fn logs(args: &LogsArgs) -> ExitCode {
     let copied = client(door).and_then(|client| client.copy(request?, &mut std::io::stdout().lock()));
     match copied {
         Ok(()) => ExitCode::SUCCESS,
+        Err(ClientError::Output(error)) => written(Err(error)),
         Err(error) => fail(error),
     }
 }

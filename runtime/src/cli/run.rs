@@ -13,7 +13,7 @@ use sledge_sandbox::WorkerThread;
 use tracing::Level;
 
 use super::network::NetworkArgs;
-use super::{FAILURE, dirs, fail, usage};
+use super::{FAILURE, dirs, fail, say, usage};
 use crate::compile::OPT_LEVEL_MAX;
 use crate::config::{self, Config, DirConfig, FunctionConfig};
 use crate::host::{Context, Streams, Waiter};
@@ -151,11 +151,11 @@ fn failed(function: &Function, failure: &Failure, backtrace: &str) -> ExitCode {
             status => status.into(),
         },
         Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit => {
-            eprintln!("sledge: {name}: {failure}\n{}", backtrace.trim_end());
+            say(format_args!("sledge: {name}: {failure}\n{}", backtrace.trim_end()));
             TRAPPED.into()
         }
         Failure::Deadline => {
-            eprintln!("sledge: {name}: killed after the time of --timeout\n{}", backtrace.trim_end());
+            say(format_args!("sledge: {name}: killed after the time of --timeout\n{}", backtrace.trim_end()));
             TIMED_OUT.into()
         }
         other => fail(format_args!("{name}: {other}")),
