@@ -3,6 +3,7 @@
 //! `BLESS=1 cargo test -p sledge-tests --test cli` writes the golden files. What differs between machines (paths, sizes, times, versions,
 //! the host's processor) is replaced by a word in capitals first.
 
+mod advice;
 mod c;
 mod componentize;
 mod compose;

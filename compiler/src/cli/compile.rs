@@ -220,6 +220,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 fn check_imports(wasm: &[u8], kind: Kind, allow_unknown: bool) -> Result<()> {
     match importable::check(wasm) {
         Err(_) if allow_unknown || kind != Kind::So => Ok(()),
+        Err(refused) if refused.is_for_component() => bail!("{refused}"),
         Err(refused) => bail!("{refused}\nto compile it for a program that links modules itself, give --allow-unknown-imports"),
         Ok(()) => Ok(()),
     }

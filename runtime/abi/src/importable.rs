@@ -18,6 +18,17 @@ const NAMED_MAX: usize = 20;
 /// Characters of a name or type in a message.
 const CHARACTERS_MAX: usize = 120;
 
+/// What begins the name of the custom section in which a compiler leaves the world of a module that is to become a component.
+const WORLD_SECTION: &str = "component-type";
+/// What begins the names of imported modules by the newer of the two rules for naming what becomes a component (wit-component, `Standard32`).
+const STANDARD_PREFIX: &str = "cm32p2|";
+/// What begins the names of imported modules whose functions are about resources that the module exports itself.
+const EXPORT_PREFIX: &str = "[export]";
+
+/// How `awsm compile` ends its refusal of a component that imports what is not on offer, where that may be accepted. Whoever runs `awsm` for a user says
+/// it otherwise: what that user can set.
+pub const ALLOW_ADVICE: &str = "compile it with --allow-unknown-imports";
+
 /// Module names that say for which host a module was made, and what to do.
 const HOSTS: &[(&str, &str)] = &[
     ("wasi_unstable", "it was built for WASI before preview 1; build it for wasm32-wasip1"),
@@ -31,9 +42,31 @@ const HOSTS: &[(&str, &str)] = &[
     ("env", "what is declared but not defined, or was built by Emscripten, is imported from there"),
 ];
 
-/// Why a module cannot be served: it imports what is not on offer. All that, or more than a message names.
+/// Why a module cannot be served: it imports what is not on offer.
 #[derive(Debug)]
-pub struct Refused(Vec<Missing>);
+pub struct Refused {
+    /// All that, or more than a message names.
+    missing: Vec<Missing>,
+    /// How it is known that the module is to become a component first.
+    sign: Option<Sign>,
+}
+
+/// By what a module that is to become a component is known.
+#[derive(Debug)]
+enum Sign {
+    /// The world stands in it, in this section.
+    World(String),
+    /// It imports or exports, as the word says, functions of this interface.
+    Interface(&'static str, String),
+}
+
+impl Refused {
+    /// Whether the module is to become a component first.
+    #[must_use]
+    pub fn is_for_component(&self) -> bool {
+        self.sign.is_some()
+    }
+}
 
 /// An import that is not on offer.
 #[derive(Debug)]
@@ -51,7 +84,8 @@ pub struct Missing {
 pub fn check(wasm: &[u8]) -> Result<(), Refused> {
     let mut types = Vec::new();
     let mut missing = Vec::new();
-    for payload in Parser::new(0).parse_all(wasm) {
+    let mut interface = None;
+    'sections: for payload in Parser::new(0).parse_all(wasm) {
         match payload {
             Ok(Payload::Version { encoding: Encoding::Component, .. }) => return Ok(()),
             Ok(Payload::Version { .. } | Payload::CustomSection(_)) => {}
@@ -73,20 +107,59 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
                         _ => Err(String::from("only functions are offered")),
                     };
                     if let Err(instead) = instead {
+                        if interface.is_none() && is_interface(import.module) {
+                            interface = Some(clipped(import.module));
+                        }
                         let ty = kind(import.ty, &types);
                         let what = format!("{ty} `{}` `{}`", clipped(import.module), clipped(import.name));
                         missing.push(Missing { what, instead });
                     }
                     // The module's author can go on with these.
                     if missing.len() > NAMED_MAX {
-                        return Err(Refused(missing));
+                        break 'sections;
                     }
                 }
             }
             _ => break,
         }
     }
-    if missing.is_empty() { Ok(()) } else { Err(Refused(missing)) }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let sign = world(wasm).or(interface.map(|interface| Sign::Interface("imports", interface))).or_else(|| exported(wasm));
+    Err(Refused { missing, sign })
+}
+
+/// Whether an imported module is named as an interface is: `wasi:http/types@0.2.0`.
+fn is_interface(module: &str) -> bool {
+    let name = module.strip_prefix(STANDARD_PREFIX).or_else(|| module.strip_prefix(EXPORT_PREFIX)).unwrap_or(module);
+    let Some((namespace, rest)) = name.split_once(':') else { return false };
+    rest.split_once('/').is_some_and(|(package, interface)| ![namespace, package, interface].contains(&""))
+}
+
+/// The interface of which that is a function, if it is named as the canonical ABI names what a module exports: `wasi:cli/run@0.2.0#run`.
+#[must_use]
+pub fn interface_of_export(name: &str) -> Option<&str> {
+    name.split_once('#').map(|(interface, _)| interface).filter(|interface| is_interface(interface))
+}
+
+/// The section that holds a module's world, if it has one.
+fn world(wasm: &[u8]) -> Option<Sign> {
+    Parser::new(0).parse_all(wasm).map_while(Result::ok).find_map(|payload| match payload {
+        Payload::CustomSection(section) if section.name().starts_with(WORLD_SECTION) => {
+            Some(Sign::World(clipped(section.name())))
+        }
+        _ => None,
+    })
+}
+
+/// An interface that a module exports, if it exports any.
+fn exported(wasm: &[u8]) -> Option<Sign> {
+    Parser::new(0).parse_all(wasm).map_while(Result::ok).find_map(|payload| {
+        let Payload::ExportSection(section) = payload else { return None };
+        let interface = section.into_iter().map_while(Result::ok).find_map(|export| interface_of_export(export.name));
+        interface.map(|interface| Sign::Interface("exports", clipped(interface)))
+    })
 }
 
 /// The name that is most like one that does not exist, if one is much alike.
@@ -168,7 +241,10 @@ fn clipped(text: &str) -> String {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refused(missing) = self;
+        let Refused { missing, sign } = self;
+        if let Some(sign) = sign {
+            return fmt::Display::fmt(sign, f);
+        }
         match missing.len() {
             1 => writeln!(f, "1 of its imports is not offered:")?,
             count @ ..=NAMED_MAX => writeln!(f, "{count} of its imports are not offered:")?,
@@ -183,6 +259,22 @@ impl fmt::Display for Refused {
             write!(f, "{separator}`{}` ({} functions)", interface.module, interface.functions.len())?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Sign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this core module is to become a component first: ")?;
+        match self {
+            Sign::World(section) => {
+                write!(f, "it has the section `{section}`; run `awsm componentize FILE -o COMPONENT.wasm`, and use the component")
+            }
+            Sign::Interface(does, interface) => write!(
+                f,
+                "it {does} functions of the interface `{interface}`; run `awsm componentize FILE --wit PATH -o COMPONENT.wasm` (PATH: its world in WIT), and \
+                 use the component"
+            ),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{ExternKind, ImportType, ModuleDescriptor};
+use awsm_abi::importable::interface_of_export;
 use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
@@ -250,9 +251,15 @@ fn exports_of(module: &ModuleDescriptor) -> String {
     const SHOWN_MAX: usize = 10;
     let functions = module.exports.iter().filter(|export| export.kind == ExternKind::Function);
     let names: Vec<_> = functions.map(|export| format!("`{}`", export.name.escape_default())).collect();
-    match names.len() {
+    let shown = match names.len() {
         0 => "it exports no function at all".to_owned(),
         1..=SHOWN_MAX => format!("it exports {}", names.join(", ")),
         count => format!("it exports {} and {} more", names[..SHOWN_MAX].join(", "), count - SHOWN_MAX),
+    };
+    match module.exports.iter().any(|export| interface_of_export(&export.name).is_some()) {
+        true => {
+            format!("{shown}; it is to become a component first: run `awsm componentize` on the module, and use the component")
+        }
+        false => shown,
     }
 }

@@ -1,6 +1,9 @@
 //! Functions that a component imports and the host answers, as they are lowered; and what becomes of those that it does not offer.
 
+use std::collections::BTreeSet;
+
 use awsm_abi::component as abi;
+use awsm_abi::importable::ALLOW_ADVICE;
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, InterfaceType, LinearMemoryOptions, LoweredIndex, OptionsIndex,
@@ -9,6 +12,7 @@ use wasmtime_environ::component::{
 
 use super::super::glue::{ENTRIES_PER_OPERATION, Ends, Glue, Lowered, Operation, Signature};
 use super::options::encoding;
+use super::root::is_handler;
 use super::{Builder, unsupported};
 use crate::error::CompileError;
 
@@ -41,7 +45,7 @@ impl Builder<'_> {
             return Ok(self.missing(name, "only functions of interfaces are offered", options, ty, glue));
         };
         let Some(function) = abi::function(&interface, function_name) else {
-            let what = format!("`{function_name}`: {}", Self::instead(&interface));
+            let what = format!("`{function_name}`: {}", Self::instead(name, &interface));
             return Ok(self.missing(name, &what, options, ty, glue));
         };
         let function_type = &self.types[lower_ty];
@@ -149,12 +153,18 @@ impl Builder<'_> {
             self.warnings.insert(format!("not all that is imported from `{name}` is offered: a call of the rest traps"));
             return Some(glue.unsupported(options.instance.as_u32(), ty));
         }
-        self.missing.push(format!("`{name}` {what}"));
+        self.missing.push(Missing { interface: name.to_owned(), what: what.to_owned() });
         None
     }
 
-    /// Why an import is not met: the interface is not offered, or not that function of it.
-    fn instead(interface: &str) -> String {
+    /// Why an import is not met: it is of a release candidate or for another component, the interface is not offered, or not that function of it.
+    fn instead(name: &str, interface: &str) -> String {
+        if is_handler(interface) {
+            return "another component has to answer it".to_owned();
+        }
+        if abi::candidate(name).is_some() {
+            return "it is of a release candidate".to_owned();
+        }
         let names: Vec<&str> = abi::INTERFACES.iter().map(|offered| offered.name).collect();
         match names.contains(&interface) {
             true => "the interface is offered without that function".to_owned(),
@@ -170,16 +180,45 @@ impl Builder<'_> {
             1 => String::from("1 import of this component is not offered:"),
             count => format!("{count} imports of this component are not offered:"),
         };
-        for missing in self.missing.iter().take(NAMED_MAX) {
-            message.push_str("\n  ");
-            message.push_str(missing);
+        for Missing { interface, what } in self.missing.iter().take(NAMED_MAX) {
+            message.push_str(&format!("\n  `{interface}` {what}"));
         }
         if self.missing.len() > NAMED_MAX {
             message.push_str("\n  ...");
         }
-        message.push_str("\nif it calls none of them, compile it with --allow-unknown-imports");
+        let is_inner = |missing: &&Missing| is_handler(&abi::track(&missing.interface));
+        if self.missing.iter().any(|missing| is_inner(&missing)) {
+            message.push_str(
+                "\nit is middleware, which passes requests on: compose it with the component that answers those, \
+                 `awsm compose FILE --plug ANSWERING.wasm -o OUT.wasm`",
+            );
+        }
+        let others: Vec<&Missing> = self.missing.iter().filter(|missing| !is_inner(missing)).collect();
+        let releases: BTreeSet<&str> = others.iter().filter_map(|missing| abi::candidate(&missing.interface)).collect();
+        for release in releases {
+            message.push_str(&format!("\n{}", rebuilt_for(release)));
+        }
+        if !others.is_empty() {
+            let which = if others.len() == self.missing.len() { "them" } else { "the others" };
+            message.push_str(&format!("\nif it calls none of {which}, {ALLOW_ADVICE}"));
+        }
         CompileError::Component { message }
     }
+}
+
+/// An import that the host does not offer.
+pub(super) struct Missing {
+    /// The name of what is imported, or of the interface that has it.
+    interface: String,
+    /// Which function, and why.
+    what: String,
+}
+
+/// What to do with a component for a release candidate of WASI.
+pub(super) fn rebuilt_for(release: &str) -> String {
+    format!(
+        "release candidates of WASI are not supported, {release} is: build the component again, with tools and bindings for WASI {release}"
+    )
 }
 
 /// The form and type of a function of the host that is lowered as async. `has_place`: whether its last parameter says where the result goes.

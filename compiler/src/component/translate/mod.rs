@@ -37,6 +37,7 @@ use wasmtime_environ::{
 
 use self::copiers::{Copiers, Writing};
 use self::instances::CoreInstance;
+use self::lowered::{Missing, rebuilt_for};
 use self::root::HANDLER_ASYNC;
 use super::glue::{Signature, Source, State};
 use super::{Composition, labels};
@@ -48,12 +49,34 @@ use crate::program::Instance;
 /// # Errors
 /// When it is not valid or too large, needs what is not supported, or imports what the host does not offer and may not (`unknown_imports`).
 pub(super) fn translate(bytes: &[u8], unknown_imports: bool) -> Result<Composition, CompileError> {
-    census::check(bytes)?;
     // Adapters catch what leaves a component where something may be thrown, which costs every call: first without.
-    translate_with(bytes, features(), unknown_imports).or_else(|error| match error {
-        CompileError::Invalid { .. } => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS, unknown_imports),
-        error => Err(error),
+    let translated = || match translate_with(bytes, features(), unknown_imports) {
+        Err(CompileError::Invalid { .. }) => translate_with(bytes, features() | WasmFeatures::EXCEPTIONS, unknown_imports),
+        other => other,
+    };
+    census::check(bytes).and_then(|()| translated()).map_err(|error| match error {
+        // The binary format of async functions changed until the release.
+        CompileError::Invalid { .. } => of_candidate(bytes, &error).unwrap_or(error),
+        error => error,
     })
+}
+
+/// What is said of a component that is not valid and names an interface of a release candidate, if it does.
+fn of_candidate(bytes: &[u8], error: &CompileError) -> Option<CompileError> {
+    let mut names = Parser::new(0).parse_all(bytes).map_while(Result::ok).flat_map(|payload| -> Vec<&str> {
+        match payload {
+            Payload::ComponentImportSection(section) => {
+                section.into_iter().map_while(Result::ok).map(|import| import.name.name).collect()
+            }
+            Payload::ComponentExportSection(section) => {
+                section.into_iter().map_while(Result::ok).map(|export| export.name.name).collect()
+            }
+            _ => Vec::new(),
+        }
+    });
+    let (name, release) = names.find_map(|name| Some((name, abi::candidate(name)?)))?;
+    let message = format!("this component names the interface `{}`; {} ({error})", name.escape_debug(), rebuilt_for(release));
+    Some(CompileError::Component { message })
 }
 
 fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -> Result<Composition, CompileError> {
@@ -225,7 +248,7 @@ struct Builder<'a> {
     /// Whether calls of functions that the host does not offer trap. Otherwise the component is refused.
     unknown_imports: bool,
     /// Imports for which the component is refused.
-    missing: Vec<String>,
+    missing: Vec<Missing>,
     /// What the caller is told.
     warnings: BTreeSet<String>,
 }

@@ -5,6 +5,7 @@ use awsm_abi::types::ValType;
 use wasmtime_environ::component::{CanonicalOptions, CoreDef, Export, TypeFuncIndex, TypeTupleIndex};
 
 use super::super::glue::{ENTRIES_PER_ROOT, Glue, Returned, Root, RootKind, Signature, Source};
+use super::lowered::rebuilt_for;
 use super::options::{encoding, return_options};
 use super::{Builder, unsupported, wit};
 use crate::error::CompileError;
@@ -17,6 +18,11 @@ const RUN_ASYNC: (&str, &str) = ("wasi:cli/run@0.3", "run");
 const HANDLER: (&str, &str) = ("wasi:http/incoming-handler@0.2", "handle");
 /// The same where it is async.
 pub(super) const HANDLER_ASYNC: (&str, &str) = ("wasi:http/handler@0.3", "handle");
+
+/// Whether an interface, given with its track, is that of what answers HTTP requests.
+pub(super) fn is_handler(interface: &str) -> bool {
+    [HANDLER.0, HANDLER_ASYNC.0].contains(&interface)
+}
 
 /// How a component is entered.
 #[derive(Clone, Copy)]
@@ -58,13 +64,7 @@ impl Builder<'_> {
         let entries = [(HANDLER_ASYNC, Entry::Service), (HANDLER, Entry::Handler), (RUN_ASYNC, Entry::Run), (RUN, Entry::Run)];
         let found = entries.into_iter().find_map(|(export, entry)| Some((export, entry, self.lifted(export.0, export.1)?)));
         let Some((export, entry, (func, ty, options))) = found else {
-            let exports: Vec<String> = self.component.exports.raw_iter().map(|(name, _)| format!("`{name}`")).collect();
-            return Err(CompileError::Component {
-                message: format!(
-                    "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {}",
-                    if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
-                ),
-            });
+            return Err(self.no_entry());
         };
         // What the server passes and takes is of that type, whatever the component says.
         let (expected, declared) = (entry.wit(export == RUN_ASYNC), self.function_wit(&self.types[ty]));
@@ -96,6 +96,23 @@ impl Builder<'_> {
         let (text, linked) = glue.finish();
         self.instantiate(&text, &linked)?;
         Ok(())
+    }
+
+    /// What is said of a component that exports nothing that the server calls.
+    fn no_entry(&self) -> CompileError {
+        let exports: Vec<&str> = self.component.exports.raw_iter().map(|(name, _)| name.as_str()).collect();
+        let candidate = exports.iter().find_map(|name| Some((name, abi::candidate(name)?)));
+        let message = match candidate {
+            Some((name, release)) => format!("this component exports `{name}`; {}", rebuilt_for(release)),
+            None => {
+                let exports: Vec<String> = exports.iter().map(|name| format!("`{name}`")).collect();
+                format!(
+                    "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {}",
+                    if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
+                )
+            }
+        };
+        CompileError::Component { message }
     }
 
     /// A function that the component exports in an interface of that track.

@@ -484,6 +484,25 @@ pub fn track(name: &str) -> String {
     alloc::format!("{interface}@{kept}")
 }
 
+/// The release of WASI of which an interface is a candidate, if the host offers interfaces of that release: `0.3.0` of
+/// `wasi:http/types@0.3.0-rc-2025-09-16`. Drafts that are offered under their own names are no candidates.
+#[must_use]
+pub fn candidate(name: &str) -> Option<&str> {
+    let (interface, version) = name.rsplit_once('@')?;
+    let (release, _) = version.split_once('-')?;
+    let (package, _) = interface.split_once('/')?;
+    // `wasi:http@0.3`
+    let released = track(&alloc::format!("{package}@{release}"));
+    let is_of_release = |offered: &Interface| {
+        let parts = offered.name.split_once('/').zip(offered.name.rsplit_once('@'));
+        parts.is_some_and(|((package, _), (_, track))| {
+            released.strip_prefix(package).and_then(|rest| rest.strip_prefix('@')) == Some(track)
+        })
+    };
+    let is_offered = INTERFACES.iter().any(|offered| offered.name == name);
+    (!is_offered && INTERFACES.iter().any(is_of_release)).then_some(release)
+}
+
 /// The function of that interface, given with its track.
 #[must_use]
 pub fn function(interface: &str, name: &str) -> Option<&'static Function> {
@@ -501,6 +520,26 @@ pub fn resource(interface: &str, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn candidates_are_those_of_releases_that_are_offered() {
+        for (name, wanted) in [
+            ("wasi:http/types@0.3.0-rc-2025-09-16", Some("0.3.0")),
+            ("wasi:http/handler@0.3.0-rc-2026-01-06", Some("0.3.0")),
+            ("wasi:cli/run@0.2.0-rc-2023-12-05", Some("0.2.0")),
+            ("wasi:http/types@0.3.0", None),
+            ("wasi:http/types@0.4.0-rc-1", None),
+            ("wasi:keyvalue/store@0.2.0-draft", None),
+            ("wasi:keyvalue/store@0.2.0-draft3", None),
+            ("wasi:config/store@0.2.0-rc.1", None),
+            ("wasi:nn/tensor@0.2.0-rc-2024-10-28", None),
+            ("a:b/c@0.2.0-rc", None),
+            ("wasi:http", None),
+            ("@-", None),
+        ] {
+            assert_eq!(candidate(name), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn compatible_versions_have_one_name() {
