@@ -32,6 +32,27 @@ fn assert_refused(name: &str, config: &str, words: &[&str]) {
     }
 }
 
+/// They would be ignored, and with them what the operator wanted.
+#[test]
+fn options_for_functions_without_functions_are_refused() {
+    let config = write("options.json", &json!({ "functions": [entry("echo", "echo.wat")] }).to_string());
+    let config = config.to_str().expect("UTF-8");
+    for (option, value, key) in [
+        ("--snapshot", Some("off"), "snapshot"),
+        ("-O", Some("0"), "opt_level"),
+        ("--dir", Some("/tmp"), "dirs"),
+        ("--http-host", Some("example.org"), "http_hosts"),
+        ("--socket-host", Some("example.org:80"), "socket_hosts"),
+        ("--socket-listen", Some("127.0.0.1:0"), "socket_listen"),
+    ] {
+        let arguments = ["serve", "--config", config, option].into_iter().chain(value).collect::<Vec<_>>();
+        let done = process::run(&mut sledge_command(&arguments), b"", TIME_MAX);
+        let why = "it is for functions that are named on the command line, and none is";
+        let expected = format!("sledge: {option}: {why}; for a function of the configuration, set `{key}` there\n");
+        assert_eq!((done.code(), done.stderr), (2, expected));
+    }
+}
+
 #[test]
 fn toml_and_json_say_the_same() {
     let path = programs::function("echo.wat");

@@ -70,6 +70,38 @@ fn what_all_requests_would_share_is_refused_unless_accepted() {
     );
 }
 
+/// As the settings of the same name do.
+#[test]
+fn the_command_line_says_when_functions_are_initialised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // `_initialize` asks for random numbers.
+    let text = r#"(module
+      (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+      (memory (export "memory") 1)
+      (data (i32.const 0) "\10\00\00\00\08\00\00\00")
+      (func (export "_initialize") (drop (call $random (i32.const 16) (i32.const 8))))
+      (func (export "sledge_handle") (result i32)
+        (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))"#;
+    let file = folder.path().join("f.wasm");
+    std::fs::write(&file, wat::parse_str(text).expect("WAT")).expect("write the module");
+    let command = |snapshot: &[&str]| {
+        let mut command = sledge_command(&["serve", "--listen", "127.0.0.1:0", "--admin", "none", "-O", "0"]);
+        command.args(snapshot).arg(&file);
+        command
+    };
+    for snapshot in [[].as_slice(), &["--snapshot", "on"]] {
+        let done = process::run(&mut command(snapshot), b"", TIME_MAX);
+        assert!(done.code() == 1 && done.stderr.contains("snapshot = \"shared-seed\""), "{snapshot:?}: {}", done.stderr);
+    }
+    for (snapshot, are_same) in [("shared-seed", true), ("off", false)] {
+        let server = Server::start_with(&mut command(&["--snapshot", snapshot]));
+        let replies = replies(&server, 5);
+        assert_eq!(replies.iter().all(|reply| *reply == replies[0]), are_same, "{snapshot}: {replies:?}");
+        server.stop();
+    }
+}
+
 #[test]
 fn what_is_the_same_for_every_request_is_allowed() {
     let more = json!({ "init": "environment", "env": { "A": "1", "B": "22" } });

@@ -27,6 +27,16 @@ impl NetworkArgs {
         function.socket_listen.clone_from(&self.socket_listen);
     }
 
+    /// The options given, with the keys of the settings that they are.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let lists = [
+            ("--http-host", "http_hosts", &self.http_hosts),
+            ("--socket-host", "socket_hosts", &self.socket_hosts),
+            ("--socket-listen", "socket_listen", &self.socket_listen),
+        ];
+        lists.into_iter().filter_map(|(option, key, list)| (!list.is_empty()).then_some((option, key)))
+    }
+
     /// What is wrong with their number, if anything is.
     pub(super) fn excess(&self) -> Option<String> {
         let lists =

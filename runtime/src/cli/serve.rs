@@ -10,7 +10,7 @@ use tracing::Level;
 use super::network::NetworkArgs;
 use super::{dirs, fail, print_line, usage};
 use crate::compile::{self, Broker, OPT_LEVEL_MAX};
-use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT};
+use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT, Snapshot};
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
@@ -47,9 +47,12 @@ pub(super) struct ServeArgs {
     dir: Vec<DirConfig>,
     #[command(flatten)]
     network: NetworkArgs,
-    /// How much to optimise each .wasm that is named here: 0, which compiles fastest, to 3
-    #[arg(short = 'O', value_name = "LEVEL", default_value_t = OPT_LEVEL_MAX, value_parser = clap::value_parser!(u8).range(0..=i64::from(OPT_LEVEL_MAX)))]
-    opt_level: u8,
+    /// How much to optimise each .wasm that is named here
+    #[arg(short = 'O', value_name = "LEVEL", help = format!("How much to optimise each .wasm that is named here: 0, which compiles fastest, to 3 [default: {OPT_LEVEL_MAX}]"), value_parser = clap::value_parser!(u8).range(0..=i64::from(OPT_LEVEL_MAX)))]
+    opt_level: Option<u8>,
+    /// When the reactors named here are initialised [default: on]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    snapshot: Option<Snapshot>,
     /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -61,10 +64,27 @@ pub(super) struct ServeArgs {
     files: Vec<PathBuf>,
 }
 
+impl ServeArgs {
+    /// The options given that are settings of the functions named beside them, with the keys of these settings.
+    fn for_files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let given = [
+            (!self.dir.is_empty(), "--dir", "dirs"),
+            (self.opt_level.is_some(), "-O", "opt_level"),
+            (self.snapshot.is_some(), "--snapshot", "snapshot"),
+        ];
+        let given = given.into_iter().filter_map(|(is_given, option, key)| is_given.then_some((option, key)));
+        given.chain(self.network.given())
+    }
+}
+
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     if args.config.is_none() && args.files.is_empty() && args.admin.is_none() && args.state_dir.is_none() {
         let what = "give a configuration with --config FILE, functions (.so or .wasm), or an --admin address to deploy functions";
         return usage(format_args!("nothing to serve: {what}"));
+    }
+    if let Some((option, key)) = args.files.is_empty().then(|| args.for_files().next()).flatten() {
+        let what = "it is for functions that are named on the command line, and none is";
+        return usage(format_args!("{option}: {what}; for a function of the configuration, set `{key}` there"));
     }
     // Before anything is there that it should not have.
     let broker = match Broker::start() {
@@ -125,8 +145,10 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     config.admin = args.admin.or(config.admin);
     config.state_dir = args.state_dir.or(config.state_dir);
     let function = |file: PathBuf| {
-        let mut function = FunctionConfig { dirs: args.dir.clone(), ..FunctionConfig::new(config::stem_name(&file), file) };
-        function.opt_level = args.opt_level;
+        let mut function = FunctionConfig::new(config::stem_name(&file), file);
+        function.dirs.clone_from(&args.dir);
+        function.opt_level = args.opt_level.unwrap_or(function.opt_level);
+        function.snapshot = args.snapshot.unwrap_or_default();
         args.network.grant(&mut function);
         function
     };

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use awsm_abi::types;
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -350,7 +351,7 @@ pub enum BodyMode {
 }
 
 /// When a reactor's start function, `_initialize` and `init` run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Snapshot {
     /// Once, when the function is loaded; every request starts from the resulting state. Refused if they read random numbers, the clock or a

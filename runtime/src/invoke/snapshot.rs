@@ -71,8 +71,8 @@ pub enum InitError {
     },
     /// It did what would be wrong for all requests but the first.
     #[error(
-        "its initialisation is done once for all requests, but {stage} called `{call}`, which {why}; set snapshot = \"off\" to initialise it for \
-         every request{}\n{backtrace}", if *.acceptable { ", or snapshot = \"shared-seed\" to accept that" } else { "" }
+        "its initialisation is done once for all requests, but {stage} called `{call}`, which {why}; set snapshot = \"off\" (on the command line of \
+         `sledge serve`: --snapshot off) to initialise it for every request{}\n{backtrace}", if *.acceptable { ", or snapshot = \"shared-seed\" to accept that" } else { "" }
     )]
     Refused {
         /// What called.
