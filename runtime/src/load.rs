@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use awsm_abi::importable::{self, Refused};
+use awsm_abi::importable::{self, ALLOW_ADVICE, Refused};
 use awsm_abi::limits::ARTIFACT_BYTES_MAX;
 use awsm_abi::sources;
 use awsm_abi::types::Bounds;
@@ -117,7 +117,10 @@ pub fn function_of(bytes: &[u8], config: &FunctionConfig, compiler: &Compiler) -
         check_imports(path, bytes)?;
         let name = path.file_name().unwrap_or(config.name.as_ref()).to_string_lossy();
         let compiled = compiler.compile(&name, bytes, &config.target());
-        let compiled = compiled.map_err(|source| OpenError::Compile { path: path.clone(), source })?;
+        let compiled = compiled.map_err(|source| OpenError::Compile {
+            path: path.clone(),
+            source: source.advising(ALLOW_ADVICE, config.source.allowing_unknown_imports()),
+        })?;
         if !compiled.cached {
             tracing::info!(function = config.name, took = ?compiled.took, "compiled");
         }

@@ -44,6 +44,7 @@ fn options_for_functions_without_functions_are_refused() {
         ("--http-host", Some("example.org"), "http_hosts"),
         ("--socket-host", Some("example.org:80"), "socket_hosts"),
         ("--socket-listen", Some("127.0.0.1:0"), "socket_listen"),
+        ("--allow-unknown-imports", None, "allow_unknown_imports"),
     ] {
         let arguments = ["serve", "--config", config, option].into_iter().chain(value).collect::<Vec<_>>();
         let done = process::run(&mut sledge_command(&arguments), b"", TIME_MAX);

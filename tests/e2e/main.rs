@@ -62,6 +62,7 @@ mod strain;
 mod streaming;
 mod telemetry;
 mod trailers;
+mod unknown;
 mod unread;
 mod waiting;
 mod warm;

@@ -52,6 +52,9 @@ pub(super) struct RunArgs {
     /// How much to optimise a .wasm: 0, which compiles fastest, to 3
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = OPT_LEVEL_MAX, value_parser = clap::value_parser!(u8).range(0..=i64::from(OPT_LEVEL_MAX)))]
     opt_level: u8,
+    /// Compile a component even if it imports functions that Sledge does not offer; a call of one traps
+    #[arg(long)]
+    allow_unknown_imports: bool,
     /// Kill the function after this time: seconds, or with a unit as in 500ms, 2s
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
@@ -94,6 +97,8 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     config.dirs = args.dir;
     args.network.grant(&mut config);
     config.opt_level = args.opt_level;
+    config.allow_unknown_imports = args.allow_unknown_imports;
+    config.source = config::Source::CommandLine;
     config.allow_unchecked = args.allow_unchecked;
     config.stack_bytes = STACK_BYTES;
     config.memory_bytes_max = MEMORY_BYTES_MAX;

@@ -10,7 +10,7 @@ use tracing::Level;
 use super::network::NetworkArgs;
 use super::{dirs, fail, print_line, usage};
 use crate::compile::{self, Broker, OPT_LEVEL_MAX};
-use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT, Snapshot};
+use crate::config::{self, ADMIN_NONE, Config, ConfigError, DirConfig, FunctionConfig, LISTEN_DEFAULT, Snapshot, Source};
 use crate::deploy::Deployer;
 use crate::load;
 use crate::logging::{self, Format};
@@ -53,6 +53,9 @@ pub(super) struct ServeArgs {
     /// When the reactors named here are initialised [default: on]
     #[arg(long, value_enum, value_name = "WHEN")]
     snapshot: Option<Snapshot>,
+    /// Compile components named here even if they import functions that Sledge does not offer; a request that calls one fails
+    #[arg(long)]
+    allow_unknown_imports: bool,
     /// Load code compiled with `--bounds none`, which can read and write all memory; for measurements only
     #[arg(long)]
     allow_unchecked: bool,
@@ -71,6 +74,7 @@ impl ServeArgs {
             (!self.dir.is_empty(), "--dir", "dirs"),
             (self.opt_level.is_some(), "-O", "opt_level"),
             (self.snapshot.is_some(), "--snapshot", "snapshot"),
+            (self.allow_unknown_imports, "--allow-unknown-imports", "allow_unknown_imports"),
         ];
         let given = given.into_iter().filter_map(|(is_given, option, key)| is_given.then_some((option, key)));
         given.chain(self.network.given())
@@ -149,6 +153,8 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
         function.dirs.clone_from(&args.dir);
         function.opt_level = args.opt_level.unwrap_or(function.opt_level);
         function.snapshot = args.snapshot.unwrap_or_default();
+        function.allow_unknown_imports = args.allow_unknown_imports;
+        function.source = Source::CommandLine;
         args.network.grant(&mut function);
         function
     };

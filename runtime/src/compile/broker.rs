@@ -45,6 +45,7 @@ struct Order {
     bounds: String,
     cpu: String,
     opt_level: u8,
+    unknown_imports: bool,
     purpose: Purpose,
     ms_max: u64,
     memory_bytes_max: u64,
@@ -131,6 +132,7 @@ impl Broker {
             bounds: target.bounds.name().to_owned(),
             cpu: target.cpu.clone(),
             opt_level: target.opt_level,
+            unknown_imports: target.unknown_imports,
             purpose: *purpose,
             ms_max: limits.ms_max,
             memory_bytes_max: limits.memory_bytes_max,
@@ -221,7 +223,7 @@ fn carry_out(order: Order) -> Result<(), Error> {
     }
     let limits = Limits { ms_max: order.ms_max, memory_bytes_max: order.memory_bytes_max };
     let program = super::program()?;
-    let target = Target { bounds, cpu: order.cpu, opt_level: order.opt_level };
+    let target = Target { bounds, cpu: order.cpu, opt_level: order.opt_level, unknown_imports: order.unknown_imports };
     let work = Work { target, purpose: order.purpose, limits, parts: order.parts };
     Ok(child::run(&program, &order.folder, &work)?)
 }

@@ -97,9 +97,9 @@ pub(super) fn run(program: &Path, folder: &Path, work: &Work) -> Result<(), Comp
         .arg(limits.ms_max.to_string())
         .arg(limits.memory_bytes_max.to_string())
         .arg(program)
-        .args(["compile", "--quiet", "--bounds", target.bounds.name(), "--cpu", &target.cpu])
+        .args(["compile", "--quiet"])
+        .args(target.arguments(*purpose))
         .args(["--time-max-s", &limits.ms_max.div_ceil(1_000).to_string()])
-        .args(purpose.arguments(target.opt_level))
         .args(Parts::arguments(parts.as_ref()))
         .args(["--progress-file", PROGRESS, INPUT, "-o", OUTPUT])
         // What it says then names no temporary folder.

@@ -75,3 +75,16 @@ pub enum CompileError {
         message: String,
     },
 }
+
+impl CompileError {
+    /// The same, where the compiler's advice to its own user is replaced by that to the server's.
+    #[must_use]
+    pub fn advising(self, compilers: &str, servers: &str) -> CompileError {
+        match self {
+            CompileError::Failed { status, message } => {
+                CompileError::Failed { status, message: message.replace(compilers, servers) }
+            }
+            other => other,
+        }
+    }
+}

@@ -43,6 +43,20 @@ pub struct Target {
     pub cpu: String,
     /// How much is optimised: 0 to [`OPT_LEVEL_MAX`].
     pub opt_level: u8,
+    /// Whether a component may import functions that no server offers; a call of one traps.
+    pub unknown_imports: bool,
+}
+
+impl Target {
+    /// What `awsm compile` is told of it, with what the artifact is for.
+    fn arguments(&self, purpose: Purpose) -> Vec<String> {
+        let mut arguments = vec!["--bounds".to_owned(), self.bounds.name().to_owned(), "--cpu".to_owned(), self.cpu.clone()];
+        arguments.extend(purpose.arguments(self.opt_level));
+        if self.unknown_imports {
+            arguments.push("--allow-unknown-imports".to_owned());
+        }
+        arguments
+    }
 }
 
 /// The highest level of optimisation: what is taken unless told otherwise.
@@ -50,7 +64,7 @@ pub const OPT_LEVEL_MAX: u8 = 3;
 
 impl Default for Target {
     fn default() -> Target {
-        Target { bounds: Bounds::Guard, cpu: "native".to_owned(), opt_level: OPT_LEVEL_MAX }
+        Target { bounds: Bounds::Guard, cpu: "native".to_owned(), opt_level: OPT_LEVEL_MAX, unknown_imports: false }
     }
 }
 
@@ -216,11 +230,10 @@ impl Compiler {
                 *self.identity.get_or_init(|| hasher.finalize())
             }
         };
-        let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11-22 cache of artifacts: module, compiler with processor");
+        let mut hasher = blake3::Hasher::new_derive_key("sledge 2026-11-25 cache of artifacts: module, compiler with processor");
         hasher.update(blake3::hash(module).as_bytes()).update(identity.as_bytes()).update(&ABI_VERSION.to_le_bytes());
-        let arguments = self.purpose.arguments(target.opt_level);
-        let texts = [target.bounds.name(), &*target.cpu].into_iter().chain(arguments.iter().map(String::as_str));
-        texts.for_each(|text| add_text(&mut hasher, text));
+        // All that the compiler is told, so that no option can be forgotten here.
+        target.arguments(self.purpose).iter().for_each(|text| add_text(&mut hasher, text));
         Ok(Id::from(hasher.finalize()))
     }
 

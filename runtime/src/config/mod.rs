@@ -291,9 +291,41 @@ pub struct FunctionConfig {
     #[serde(default = "opt_level_default")]
     #[schemars(range(max = 3))]
     pub opt_level: u8,
+    /// For a WebAssembly component: compile it even if it imports functions that Sledge does not offer. A request that calls one of them fails.
+    #[serde(default)]
+    pub allow_unknown_imports: bool,
     /// Load the function even if it was compiled with `--bounds none`. Such code can read and write all of the server's memory. For measurements only.
     #[serde(default)]
     pub allow_unchecked: bool,
+    /// Where the settings come from. No setting.
+    #[serde(skip)]
+    pub source: Source,
+}
+
+/// Where the settings of a function come from, and so where its user can change them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// A configuration file.
+    #[default]
+    File,
+    /// The command line.
+    CommandLine,
+    /// A deployment.
+    Deployment,
+}
+
+impl Source {
+    /// How its user has unknown imports allowed.
+    #[must_use]
+    pub const fn allowing_unknown_imports(self) -> &'static str {
+        match self {
+            Source::File => "set `allow_unknown_imports = true` for the function",
+            Source::CommandLine => "give --allow-unknown-imports",
+            Source::Deployment => {
+                "deploy it with the setting `allow_unknown_imports` (`sledge deploy FILE --set allow_unknown_imports=true`)"
+            }
+        }
+    }
 }
 
 /// A folder that a function can use.
@@ -449,7 +481,9 @@ impl FunctionConfig {
             bounds: Bounds::default(),
             cpu: cpu_default(),
             opt_level: opt_level_default(),
+            allow_unknown_imports: false,
             allow_unchecked: false,
+            source: Source::default(),
         }
     }
 
@@ -474,7 +508,12 @@ impl FunctionConfig {
     /// How it is compiled, if it is a module.
     #[must_use]
     pub fn target(&self) -> Target {
-        Target { bounds: self.bounds.into(), cpu: self.cpu.clone(), opt_level: self.opt_level }
+        Target {
+            bounds: self.bounds.into(),
+            cpu: self.cpu.clone(),
+            opt_level: self.opt_level,
+            unknown_imports: self.allow_unknown_imports,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::settings::NO_SETTINGS;
-use super::{Config, ConfigError, FunctionConfig, Problem};
+use super::{Config, ConfigError, FunctionConfig, Problem, Source};
 use crate::kv::{KV_MEMORY, is_redis};
 use crate::secret::Variable;
 
@@ -86,7 +86,8 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
         entries.retain(|_, value| !value.is_null());
     }
     let decoded: Result<FunctionConfig, _> = serde_path_to_error::deserialize(&settings);
-    let config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;
+    let mut config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;
+    config.source = Source::Deployment;
     if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
         let key = format!("{at}.env.{}", name.escape_default());
         return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));
