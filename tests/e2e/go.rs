@@ -1,10 +1,11 @@
-//! The SDK for Go, by stock Go: everything that it has, in a command, and a reactor.
+//! The SDK for Go, by stock Go: everything that it has, in a command, and a reactor. And a component by stock Go, without it.
 
 use serde_json::json;
 use sledge_tests::http::{Raw, post_bytes};
 use sledge_tests::server::Server;
 use sledge_tests::{process, programs};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -33,12 +34,16 @@ keys: [] <nil>
 
 /// Runs `go` in the SDK's folder; whether there is one.
 fn go(arguments: &[&str]) -> bool {
+    go_in(&programs::tests_folder().join("../sdk/go"), arguments)
+}
+
+fn go_in(folder: &Path, arguments: &[&str]) -> bool {
     if Command::new("go").arg("version").output().is_err() {
-        eprintln!("sdk/go: NOT CHECKED: it needs go");
+        eprintln!("{}: NOT CHECKED: it needs go", folder.display());
         return false;
     }
     let mut go = Command::new("go");
-    go.args(arguments).current_dir(programs::tests_folder().join("../sdk/go"));
+    go.args(arguments).current_dir(folder);
     if arguments[0] == "build" {
         go.envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
     }
@@ -109,6 +114,39 @@ fn a_reactor_in_go_keeps_counts_in_the_store() {
             let reply = server.client().post(&format!("/{name}"), "");
             assert_eq!((reply.status, reply.text()), (200, format!("/{name}: {count}\n")));
         }
+    }
+    server.stop();
+}
+
+/// A component whose functions for memory are those of examples/four-languages. Go's garbage collector would begin while the host passes it a part of the body.
+#[test]
+fn a_component_in_go_reads_large_bodies() {
+    let folder = programs::folder().join("go-component");
+    fs::create_dir_all(&folder).expect("a folder");
+    let tests = programs::tests_folder();
+    let source = tests.join("e2e/functions/go-component");
+    let memory = tests.join("../examples/four-languages/ledger/memory.go");
+    for file in [source.join("main.go"), source.join("go.mod"), memory] {
+        fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("copy a file");
+    }
+    if !go_in(&folder, &["build", "-buildmode=c-shared", "-o", "app.core.wasm", "."]) {
+        return;
+    }
+    let file = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let wit = tests.join("../benches/peers/component.wit").to_str().expect("UTF-8").to_owned();
+    let (core, component, artifact) = (file("app.core.wasm"), file("app.wasm"), file("app.so"));
+    for arguments in [
+        ["componentize", &core, "--wit", &wit, "--world", "function", "-o", &component].as_slice(),
+        &["compile", "-O", "0", &component, "-o", &artifact],
+    ] {
+        let done = programs::run_awsm(arguments);
+        assert_eq!(done.code(), 0, "{arguments:?}: {}{}", done.text(), done.stderr);
+    }
+    let function = json!({ "name": "app", "path": artifact, "snapshot": "shared-seed" });
+    let server = Server::start(json!({ "functions": [function] }));
+    for bytes in [1, 700_000, 3_000_000] {
+        let reply = server.client().post("/app", vec![b'a'; bytes]);
+        assert_eq!((reply.status, reply.text()), (200, bytes.to_string()), "{}", server.log());
     }
     server.stop();
 }
