@@ -9,14 +9,13 @@ use wasmparser::{CompositeInnerType, Encoding, FuncType, Parser, Payload, TypeRe
 
 use crate::imports::{Function, INTERFACES, Interface};
 use crate::limits::TYPES_MAX;
+use crate::text::{self, NAME_CHARACTERS_MAX};
 use crate::types::ValType;
 
 /// How alike an unknown name must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
 const LIKENESS_MIN: f64 = 0.85;
 /// Imports that a message names.
 const NAMED_MAX: usize = 20;
-/// Characters of a name or type in a message.
-const CHARACTERS_MAX: usize = 120;
 
 /// What begins the name of the custom section in which a compiler leaves the world of a module that is to become a component.
 const WORLD_SECTION: &str = "component-type";
@@ -108,10 +107,10 @@ pub fn check(wasm: &[u8]) -> Result<(), Refused> {
                     };
                     if let Err(instead) = instead {
                         if interface.is_none() && is_interface(import.module) {
-                            interface = Some(clipped(import.module));
+                            interface = Some(text::name(import.module));
                         }
                         let ty = kind(import.ty, &types);
-                        let what = format!("{ty} `{}` `{}`", clipped(import.module), clipped(import.name));
+                        let what = format!("{ty} `{}` `{}`", text::name(import.module), text::name(import.name));
                         missing.push(Missing { what, instead });
                     }
                     // The module's author can go on with these.
@@ -147,7 +146,7 @@ pub fn interface_of_export(name: &str) -> Option<&str> {
 fn world(wasm: &[u8]) -> Option<Sign> {
     Parser::new(0).parse_all(wasm).map_while(Result::ok).find_map(|payload| match payload {
         Payload::CustomSection(section) if section.name().starts_with(WORLD_SECTION) => {
-            Some(Sign::World(clipped(section.name())))
+            Some(Sign::World(text::name(section.name())))
         }
         _ => None,
     })
@@ -158,14 +157,14 @@ fn exported(wasm: &[u8]) -> Option<Sign> {
     Parser::new(0).parse_all(wasm).map_while(Result::ok).find_map(|payload| {
         let Payload::ExportSection(section) = payload else { return None };
         let interface = section.into_iter().map_while(Result::ok).find_map(|export| interface_of_export(export.name));
-        interface.map(|interface| Sign::Interface("exports", clipped(interface)))
+        interface.map(|interface| Sign::Interface("exports", text::name(interface)))
     })
 }
 
 /// The name that is most like one that does not exist, if one is much alike.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Nothing that is offered is nearly as long, and comparing takes as long as the product of both.
-    if name.len() > CHARACTERS_MAX {
+    if name.len() > NAME_CHARACTERS_MAX {
         return None;
     }
     let alike = known.map(|known| (strsim::jaro_winkler(name, known), known)).filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
@@ -212,7 +211,7 @@ fn signature(function: &Function) -> String {
 
 fn arrow<T: fmt::Display>(params: &[T], results: &[T]) -> String {
     let list = |types: &[T]| types.iter().map(T::to_string).collect::<Vec<_>>().join(", ");
-    clipped(&format!("({}) -> ({})", list(params), list(results)))
+    text::name(&format!("({}) -> ({})", list(params), list(results)))
 }
 
 /// What is imported.
@@ -227,16 +226,6 @@ fn kind(ty: TypeRef, types: &[Option<FuncType>]) -> String {
         TypeRef::Global(_) => String::from("global"),
         TypeRef::Tag(_) => String::from("tag"),
     }
-}
-
-/// A stranger's text, fit for a terminal and a line of a log.
-fn clipped(text: &str) -> String {
-    let mut characters = text.chars();
-    let mut kept: String = characters.by_ref().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if characters.next().is_some() {
-        kept.push_str("...");
-    }
-    kept
 }
 
 impl fmt::Display for Refused {

@@ -12,6 +12,7 @@
 //! * [`imports`]: what a module may import, and [`importable`]: whether it imports nothing else;
 //! * [`component`]: what the glue of components and the host agree on;
 //! * [`sources`]: what files are that are no modules;
+//! * [`text`]: names and messages of strangers, as people may see them;
 //! * [`limits`]: every number that both sides check against.
 //!
 //! A leaf: it knows neither LLVM nor the operating system, allocates only to decode a descriptor and to say what is wrong
@@ -31,6 +32,7 @@ pub mod importable;
 pub mod imports;
 pub mod limits;
 pub mod sources;
+pub mod text;
 pub mod trap;
 pub mod types;
 pub mod vmctx;
