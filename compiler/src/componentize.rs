@@ -6,12 +6,15 @@
 
 use std::path::Path;
 
+use awsm_abi::text;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
 use wasmparser::{Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
+
+use crate::text_parser;
 
 /// What a command exports.
 const COMMAND_ENTRY: &str = "_start";
@@ -44,15 +47,15 @@ pub enum ComponentizeError {
 /// # Errors
 /// When the world cannot be read, or the module does not import and export what it says.
 pub fn componentize(module: &[u8], wit: Option<(&Path, Option<&str>)>) -> Result<Vec<u8>, ComponentizeError> {
-    let mut module = wat::parse_bytes(module).map_err(|error| ComponentizeError::Module(error.to_string()))?.into_owned();
+    let mut module = text_parser::to_binary(None, module).map_err(ComponentizeError::Module)?.into_owned();
     if Parser::is_component(&module) {
         return Err(ComponentizeError::Component);
     }
-    let adapter = adapter(&module).map_err(|error| ComponentizeError::Module(error.to_string()))?;
+    let adapter = adapter(&module).map_err(|error| ComponentizeError::Module(text::line(&error.to_string())))?;
     if let Some((path, world)) = wit {
         let failed = |error: &dyn std::fmt::Display| ComponentizeError::World {
             wit: path.display().to_string(),
-            message: error.to_string(),
+            message: text::lines(&error.to_string()),
         };
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_path(path).map_err(|error| failed(&format!("{error:#}")))?;
@@ -68,7 +71,7 @@ pub fn componentize(module: &[u8], wit: Option<(&Path, Option<&str>)>) -> Result
         }
         encoder.encode()
     };
-    encode().map_err(|error| ComponentizeError::Encoding(format!("{error:#}")))
+    encode().map_err(|error| ComponentizeError::Encoding(text::line(&format!("{error:#}"))))
 }
 
 /// What carries out preview 1 by preview 2 for that module, if it needs that.

@@ -4,7 +4,11 @@ use std::fmt;
 use std::io;
 
 use awsm_abi::limits::COMPILE_WALL_MULTIPLE;
+use awsm_abi::text;
 use thiserror::Error;
+
+/// How wasmparser begins where the first bytes are no module's.
+const NO_MODULE: &str = "magic header not detected";
 
 /// Why a compilation failed. Offsets are in bytes from the module's start.
 #[derive(Debug, Error)]
@@ -158,14 +162,21 @@ pub enum LinkerError {
 }
 
 impl CompileError {
+    /// A module that a validator refuses. Its words may repeat names of the module.
+    pub(crate) fn invalid(offset: u64, words: &str) -> CompileError {
+        // Of what is no module it lists bytes, one a line.
+        let words = if words.starts_with(NO_MODULE) { NO_MODULE } else { words };
+        CompileError::Invalid { offset, message: text::line(words) }
+    }
+
+    /// A component that others refuse, or in words that repeat its names.
+    pub(crate) fn component(words: &str) -> CompileError {
+        CompileError::Component { message: text::line(words) }
+    }
+
     /// A failure of LLVM.
     pub(crate) fn llvm(doing: &'static str, message: impl fmt::Display) -> CompileError {
         CompileError::Llvm { doing, message: message.to_string() }
-    }
-
-    /// What is wrong with a module, in words that may be several lines: bytes are shown one below the other.
-    pub(crate) fn invalid(offset: u64, message: &str) -> CompileError {
-        CompileError::Invalid { offset, message: message.split_whitespace().collect::<Vec<_>>().join(" ") }
     }
 
     /// A broken rule of the artifact's format.

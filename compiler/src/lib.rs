@@ -31,6 +31,7 @@ mod partition;
 mod parts;
 mod program;
 mod progress;
+mod text_parser;
 mod translate;
 mod watch;
 

@@ -12,6 +12,7 @@ mod explain;
 mod inspect_component;
 mod instances;
 mod limits;
+mod names;
 mod parts;
 mod unread;
 

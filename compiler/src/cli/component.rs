@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use awsm::Outline;
 use awsm_abi::component::{CANONICAL, Call, Description, Role};
 use awsm_abi::descriptor::{Function, ImportSource, Instantiation, ModuleDescriptor};
+use awsm_abi::text;
 
 use super::artifact::{Artifact, Place};
 
@@ -136,13 +137,12 @@ fn inlined_in<'a>(artifact: &'a Artifact<'_>) -> Inlined<'a> {
     inlined
 }
 
-/// The world as lines of their own. Whatever else it is, it is no control bytes.
-pub(super) fn world(text: &str) -> String {
+/// The world as lines of their own, whatever names are in it.
+pub(super) fn world(wit: &str) -> String {
     let mut lines = String::from("world\n");
-    for line in text.lines() {
-        let line: String = line.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
+    for line in wit.lines() {
         let indent = if line.is_empty() { "" } else { "  " };
-        let _ = writeln!(lines, "{indent}{line}");
+        let _ = writeln!(lines, "{indent}{}", text::line(line));
     }
     lines
 }

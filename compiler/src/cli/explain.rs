@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use awsm_abi::TrapCode;
 use awsm_abi::descriptor::TrapRow;
+use awsm_abi::text;
 use clap::Args;
 
 use super::artifact::{Artifact, Place};
@@ -115,7 +116,7 @@ fn explain_address(artifact: &Artifact<'_>, address: u64) -> Result<String> {
     let mut answer = String::new();
     line(&mut answer, "address", format_args!("{address:#x}"));
     if let Some((symbol, offset)) = artifact.symbol_at(address) {
-        line(&mut answer, "code", format_args!("{symbol}+{offset:#x}"));
+        line(&mut answer, "code", format_args!("{}+{offset:#x}", text::line(symbol)));
     }
     let offset = (address - text.start) as u32;
     let row = text.rows[..text.rows.partition_point(|row| row.code_offset <= offset)].last();
@@ -158,7 +159,8 @@ fn explain_place(artifact: &Artifact<'_>, place: &Place) -> String {
         describe_trap(&mut answer, row);
     }
     for (address, _) in places.iter().take(PLACES_MAX) {
-        let symbol = artifact.symbol_at(*address).map_or_else(String::new, |(symbol, past)| format!(", {symbol}+{past:#x}"));
+        let symbol =
+            artifact.symbol_at(*address).map_or_else(String::new, |(symbol, past)| format!(", {}+{past:#x}", text::line(symbol)));
         line(&mut answer, "address", format_args!("{address:#x}{symbol}"));
     }
     match places.first() {

@@ -10,6 +10,7 @@ use awsm::{CompileError, Seen};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::component::Role;
 use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
+use awsm_abi::text;
 use awsm_abi::types::{GlobalType, MemoryType, TableType};
 use clap::Args;
 
@@ -92,10 +93,10 @@ fn describe(artifact: &Artifact<'_>, bytes: usize, functions: bool) -> String {
     let code: u64 = artifact.texts.iter().map(|text| text.bytes).sum();
     let rows: usize = artifact.texts.iter().map(|text| text.rows.len()).sum();
     line("artifact", &artifact.name);
-    line("compiler", &format!("{}, -O{}", descriptor.compiler, descriptor.opt_level));
+    line("compiler", &format!("{}, -O{}", text::line(&descriptor.compiler), descriptor.opt_level));
     line("abi version", &ABI_VERSION);
     line("processor", &descriptor.arch.name());
-    line("features", &list(&descriptor.cpu_features));
+    line("features", &text::line(&list(&descriptor.cpu_features)));
     line("file", &format!("{bytes} bytes"));
     line("code", &format!("{code} bytes"));
     line("data", &format!("{} bytes", artifact.blob_bytes));
@@ -189,7 +190,7 @@ fn describe_module(module: &ModuleDescriptor, functions: bool, line: &mut impl F
     if functions {
         let first = module.imported_functions();
         for (index, function) in (first..).zip(&module.functions) {
-            let name = function.name.as_deref().unwrap_or("");
+            let name = text::line(function.name.as_deref().unwrap_or(""));
             line("  function", &format!("{index:<6} {:>8} bytes  {name}", function.code_bytes));
         }
     }

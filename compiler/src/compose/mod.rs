@@ -14,10 +14,12 @@ mod wiring;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
+use awsm_abi::text;
 use wac_graph::types::{Package, SubtypeChecker, are_semver_compatible};
 use wac_graph::{CompositionGraph, EncodeOptions, NodeId, PackageId};
 
 use crate::component;
+use crate::text_parser;
 
 pub use error::ComposeError;
 pub use wiring::{Export, Exports, Instance, Source, Wiring};
@@ -93,7 +95,7 @@ pub fn wire<E: From<ComposeError>>(wiring: &Wiring, mut part: impl FnMut(&str) -
                 added
             }
         };
-        let added = Added { name: format!("{name} ({})", added.name), ..added };
+        let added = Added { name: format!("{} ({})", text::name(name), added.name), ..added };
         instances.insert(name, (composer.graph.instantiate(added.package), added));
     }
     composer.wire(wiring, &instances)?;
@@ -117,18 +119,18 @@ struct Composer {
 impl Composer {
     fn add(&mut self, part: &Part) -> Result<Added, ComposeError> {
         let failed = |message: String| ComposeError::Part { component: part.name.clone(), message };
-        let bytes = wat::parse_bytes(&part.bytes).map_err(|error| failed(error.to_string()))?;
+        let bytes = text_parser::to_binary(None, &part.bytes).map_err(failed)?;
         if wasmparser::Parser::is_core_wasm(&bytes) {
             let words = "this is a core module, and only components can be composed; \
                          `awsm componentize` or the target wasm32-wasip2 make components";
             return Err(failed(words.to_owned()));
         }
-        component::validate(&bytes).map_err(|error| failed(format!("not a valid component: {error}")))?;
+        component::validate(&bytes).map_err(|error| failed(text::line(&format!("not a valid component: {error}"))))?;
         self.count += 1;
         let name = format!("composed:part{}", self.count);
         let package = Package::from_bytes(&name, None, bytes.into_owned(), self.graph.types_mut());
-        let package = package.map_err(|error| failed(format!("{error:#}")))?;
-        let package = self.graph.register_package(package).map_err(|error| failed(error.to_string()))?;
+        let package = package.map_err(|error| failed(text::line(&format!("{error:#}"))))?;
+        let package = self.graph.register_package(package).map_err(|error| failed(text::line(&error.to_string())))?;
         Ok(Added { name: part.name.clone(), package })
     }
 
@@ -211,7 +213,7 @@ impl Composer {
                 import: import.to_owned(),
                 provider: provider.name.clone(),
                 export: export.to_owned(),
-                reason: format!("{error:#}"),
+                reason: text::line(&format!("{error:#}")),
             })?;
         }
         let encoding = |error: &dyn std::error::Error| ComposeError::Encoding(chain(error));
@@ -242,7 +244,7 @@ impl Composer {
         };
         let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, wanted) in &wiring.instances {
-            let place = format!("instances.{name}.with");
+            let place = format!("instances.{}.with", text::name(name));
             let (node, importer) = instance(&place, name)?;
             for (import, source) in &wanted.with {
                 let (provider_node, provider) = instance(&place, source.instance())?;
@@ -279,7 +281,7 @@ impl Composer {
     }
 }
 
-/// An error with its causes.
+/// Another's error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
@@ -287,7 +289,7 @@ fn chain(error: &dyn std::error::Error) -> String {
         let _ = write!(words, ": {cause}");
         source = cause.source();
     }
-    words
+    text::line(&words)
 }
 
 /// A name without its version.

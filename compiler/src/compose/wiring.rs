@@ -19,6 +19,7 @@
 
 use std::collections::BTreeMap;
 
+use awsm_abi::text;
 use serde::Deserialize;
 
 /// Instances of components, and what is wired to what.
@@ -99,7 +100,8 @@ impl Wiring {
     ///
     /// # Errors
     /// Where it is not as it has to be, in words.
-    pub fn parse(text: &str) -> Result<Wiring, String> {
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+    pub fn parse(file: &str) -> Result<Wiring, String> {
+        // Its lines are the parser's; that of the file which it repeats has none.
+        toml::from_str(file).map_err(|error| text::lines(error.to_string().trim_end()))
     }
 }

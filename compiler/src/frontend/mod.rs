@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use awsm_abi::sources;
 use thiserror::Error;
 
+use crate::text_parser;
+
 /// What can be compiled.
 const EXPECTED: &str = "expected .wasm, .wat, .c, .rs, or the folder of a cargo package";
 
@@ -192,10 +194,8 @@ pub fn to_wasm(input: &Path, options: &ProducerOptions) -> Result<Vec<u8>, Front
             if let Some(what) = foreign::instead_of_text(&text) {
                 return Err(FrontendError::NotWasm { path: input.to_owned(), what: what.to_owned() });
             }
-            wat::Parser::new()
-                .parse_bytes(Some(input), &text)
-                .map(std::borrow::Cow::into_owned)
-                .map_err(|error| FrontendError::Text { path: input.to_owned(), message: error.to_string() })
+            let binary = text_parser::to_binary(Some(input), &text).map(std::borrow::Cow::into_owned);
+            binary.map_err(|message| FrontendError::Text { path: input.to_owned(), message })
         }
         Language::C => c::compile(input, options),
         Language::Rust => rust::compile_file(input, options),

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE};
+use awsm_abi::text;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Resource, Signal};
 
@@ -167,7 +168,8 @@ impl Compilation<'_> {
         let status = child.wait().map_err(CompileError::io("waiting for the process that generates code"))?;
         match answer {
             Ok(Answer::Output(bytes)) => Ok(Some(bytes)),
-            Ok(Answer::Failed(text)) => Err(CompileError::Child { message: text }),
+            // What generates code may be a module's by now.
+            Ok(Answer::Failed(words)) => Err(CompileError::Child { message: text::lines(&words) }),
             Ok(Answer::Parts { used }) if batch.is_some_and(|batch| batch.is_within(&self.before.finished)) => {
                 self.before.used = self.before.used.saturating_add(used);
                 Ok(None)
@@ -263,11 +265,13 @@ impl Listener<'_, '_> {
                     self.progress.begin(phase, total);
                 }
                 Message::Advance { done } => self.progress.advance(done),
-                Message::Part { index, what: Some(what) } if self.parts.len() < PARTS_MAX => drop(self.parts.insert(index, what)),
+                Message::Part { index, what: Some(what) } if self.parts.len() < PARTS_MAX => {
+                    drop(self.parts.insert(index, text::line(&what)));
+                }
                 Message::Part { index, .. } => drop(self.parts.remove(&index)),
                 Message::Warn { text } if self.before.warnings.contains(&text) => {}
                 Message::Warn { text } => {
-                    self.progress.warn(&text);
+                    self.progress.warn(&text::line(&text));
                     self.before.warnings.insert(text);
                 }
                 Message::Finished { index, bytes } => match exactly(&mut output, bytes)? {

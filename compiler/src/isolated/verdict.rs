@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use awsm_abi::text;
+
 use super::Limits;
 use crate::error::CompileError;
 use crate::llvm::FUNCTION_SYMBOL_START;
@@ -68,7 +70,7 @@ fn doing(end: &End<'_>) -> String {
     };
     let parts: Vec<_> = end.parts.values().take(SHOWN_PARTS_MAX).map(String::as_str).collect();
     match function(end.complaint) {
-        Some(function) => format!("{phase}, at function {function}"),
+        Some(function) => format!("{phase}, at function {}", text::line(function)),
         None if parts.is_empty() => phase,
         None => format!("{phase}, at {}", parts.join("; at ")),
     }
@@ -84,7 +86,7 @@ fn function(complaint: &str) -> Option<&str> {
 /// The first lines, without LLVM's request to report it and its addresses.
 fn said(complaint: &str) -> String {
     let is_shown = |line: &&str| !line.trim().is_empty() && !line.contains("PLEASE submit") && !line.starts_with(" #");
-    let lines: Vec<_> = complaint.lines().filter(is_shown).take(SHOWN_LINES_MAX).collect();
+    let lines: Vec<_> = complaint.lines().filter(is_shown).take(SHOWN_LINES_MAX).map(text::line).collect();
     if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
 }
 

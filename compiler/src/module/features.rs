@@ -2,6 +2,7 @@
 
 use crate::error::CompileError;
 use crate::options::CompileOptions;
+use awsm_abi::text;
 use wasmparser::{Error, Operator, Validator, WasmFeatures};
 
 /// What the options accept. Of GC that is what types of functions need: recursion groups, subtypes and the types of null; the rest is refused when
@@ -50,7 +51,9 @@ pub(super) fn refusal(wasm: &[u8], accepted: WasmFeatures, error: &Error) -> Com
     };
     let mut candidates = WasmFeatures::all().difference(accepted).iter_names();
     match candidates.find(|(_, feature)| gets_further(accepted.union(*feature))) {
-        Some((_, feature)) => CompileError::Unsupported { feature: format!("{} ({})", name(feature), error.message()), offset },
+        Some((_, feature)) => {
+            CompileError::Unsupported { feature: format!("{} ({})", name(feature), text::line(error.message())), offset }
+        }
         None => CompileError::invalid(offset, error.message()),
     }
 }

@@ -92,7 +92,7 @@ impl Builder<'_> {
             return Ok(*module);
         }
         let wasm = self.static_modules[index].wasm;
-        let unreadable = |error| CompileError::Component { message: format!("a core module that cannot be read: {error}") };
+        let unreadable = |error| CompileError::component(&format!("a core module that cannot be read: {error}"));
         // A module may be instantiated a thousand times; it is rewritten once.
         let place = starts::with_written_segments(wasm).map_err(unreadable)?.map(|module| {
             self.modules.push(module);

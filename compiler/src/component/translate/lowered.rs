@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use awsm_abi::component as abi;
 use awsm_abi::importable::ALLOW_ADVICE;
+use awsm_abi::text;
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     CanonicalOptions, CanonicalOptionsDataModel, InterfaceType, LinearMemoryOptions, LoweredIndex, OptionsIndex,
@@ -150,10 +151,11 @@ impl Builder<'_> {
     /// An import that the host does not offer: for this the component is refused, or a call of it traps.
     fn missing(&mut self, name: &str, what: &str, options: &CanonicalOptions, ty: &Signature, glue: &mut Glue) -> Option<String> {
         if self.unknown_imports {
+            let name = text::name(name);
             self.warnings.insert(format!("not all that is imported from `{name}` is offered: a call of the rest traps"));
             return Some(glue.unsupported(options.instance.as_u32(), ty));
         }
-        self.missing.push(Missing { interface: name.to_owned(), what: what.to_owned() });
+        self.missing.push(Missing { interface: name.to_owned(), what: text::line(what) });
         None
     }
 
@@ -181,7 +183,7 @@ impl Builder<'_> {
             count => format!("{count} imports of this component are not offered:"),
         };
         for Missing { interface, what } in self.missing.iter().take(NAMED_MAX) {
-            message.push_str(&format!("\n  `{interface}` {what}"));
+            message.push_str(&format!("\n  `{}` {what}", text::name(interface)));
         }
         if self.missing.len() > NAMED_MAX {
             message.push_str("\n  ...");
@@ -195,7 +197,7 @@ impl Builder<'_> {
         }
         let others: Vec<&Missing> = self.missing.iter().filter(|missing| !is_inner(missing)).collect();
         let releases: BTreeSet<&str> = others.iter().filter_map(|missing| abi::candidate(&missing.interface)).collect();
-        for release in releases {
+        for release in releases.into_iter().take(NAMED_MAX) {
             message.push_str(&format!("\n{}", rebuilt_for(release)));
         }
         if !others.is_empty() {
@@ -216,6 +218,7 @@ pub(super) struct Missing {
 
 /// What to do with a component for a release candidate of WASI.
 pub(super) fn rebuilt_for(release: &str) -> String {
+    let release = text::name(release);
     format!(
         "release candidates of WASI are not supported, {release} is: build the component again, with tools and bindings for WASI {release}"
     )

@@ -24,6 +24,7 @@ mod wit;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use awsm_abi::component::{self as abi, Violation};
+use awsm_abi::text;
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{
     Component, ComponentTypes, ComponentTypesBuilder, GlobalInitializer, InstantiateModule, LoweredIndex, ResourceIndex,
@@ -75,7 +76,7 @@ fn of_candidate(bytes: &[u8], error: &CompileError) -> Option<CompileError> {
         }
     });
     let (name, release) = names.find_map(|name| Some((name, abi::candidate(name)?)))?;
-    let message = format!("this component names the interface `{}`; {} ({error})", name.escape_debug(), rebuilt_for(release));
+    let message = format!("this component names the interface `{}`; {} ({error})", text::name(name), rebuilt_for(release));
     Some(CompileError::Component { message })
 }
 
@@ -184,7 +185,7 @@ fn gives_ends(interface: &str) -> bool {
 
 /// A generated module in the binary format.
 fn assemble(text: &str) -> Result<Vec<u8>, CompileError> {
-    wat::parse_str(text).map_err(|error| CompileError::Component { message: format!("glue that is not valid (a bug): {error}") })
+    wat::parse_str(text).map_err(|error| CompileError::component(&format!("glue that is not valid (a bug): {error}")))
 }
 
 /// What components may use, or are refused for by name: wherever awsm reads components. Exceptions are left out.
@@ -205,12 +206,12 @@ fn features() -> WasmFeatures {
 fn invalid(error: &wasmtime_environ::error::Error) -> CompileError {
     match error.downcast_ref::<wasmtime_environ::wasmparser::BinaryReaderError>() {
         Some(error) => CompileError::invalid(error.offset() as u64, error.message()),
-        None => CompileError::Component { message: format!("{error:#}") },
+        None => CompileError::component(&format!("{error:#}")),
     }
 }
 
 fn unsupported(what: impl Into<String>) -> CompileError {
-    CompileError::Component { message: format!("{} is not supported", what.into()) }
+    CompileError::component(&format!("{} is not supported", what.into()))
 }
 
 /// Makes the program's modules and plan, initializer by initializer.

@@ -1,6 +1,7 @@
 //! The last instance: what the server calls of the component.
 
 use awsm_abi::component as abi;
+use awsm_abi::text;
 use awsm_abi::types::ValType;
 use wasmtime_environ::component::{CanonicalOptions, CoreDef, Export, TypeFuncIndex, TypeTupleIndex};
 
@@ -23,6 +24,8 @@ pub(super) const HANDLER_ASYNC: (&str, &str) = ("wasi:http/handler@0.3", "handle
 pub(super) fn is_handler(interface: &str) -> bool {
     [HANDLER.0, HANDLER_ASYNC.0].contains(&interface)
 }
+/// Exports that a message names.
+const EXPORTS_NAMED_MAX: usize = 20;
 
 /// How a component is entered.
 #[derive(Clone, Copy)]
@@ -70,11 +73,9 @@ impl Builder<'_> {
         let (expected, declared) = (entry.wit(export == RUN_ASYNC), self.function_wit(&self.types[ty]));
         if declared != expected {
             let ((interface, name), declared) = (export, wit::told(&declared));
-            return Err(CompileError::Component {
-                message: format!(
-                    "`{name}` of `{interface}` is exported with another type: expected `{expected}`, found `{declared}`"
-                ),
-            });
+            return Err(CompileError::component(&format!(
+                "`{name}` of `{interface}` is exported with another type: expected `{expected}`, found `{declared}`"
+            )));
         }
         let (func, result_type, options) = (func.clone(), self.types[ty].results, options.clone());
         let post_return = options.post_return.and_then(|index| self.post_returns.get(&index)).cloned();
@@ -100,18 +101,20 @@ impl Builder<'_> {
 
     /// What is said of a component that exports nothing that the server calls.
     fn no_entry(&self) -> CompileError {
-        let exports: Vec<&str> = self.component.exports.raw_iter().map(|(name, _)| name.as_str()).collect();
-        let candidate = exports.iter().find_map(|name| Some((name, abi::candidate(name)?)));
-        let message = match candidate {
-            Some((name, release)) => format!("this component exports `{name}`; {}", rebuilt_for(release)),
-            None => {
-                let exports: Vec<String> = exports.iter().map(|name| format!("`{name}`")).collect();
-                format!(
-                    "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {}",
-                    if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") }
-                )
-            }
+        let mut names = self.component.exports.raw_iter().map(|(name, _)| name.as_str());
+        if let Some((name, release)) = names.find_map(|name| Some((name, abi::candidate(name)?))) {
+            return CompileError::component(&format!("this component exports `{}`; {}", text::name(name), rebuilt_for(release)));
+        }
+        let exports = self.component.exports.raw_iter().map(|(name, _)| format!("`{}`", text::name(name)));
+        let exports: Vec<String> = exports.take(EXPORTS_NAMED_MAX + 1).collect();
+        let exports = match exports.len() {
+            0 => "nothing".to_owned(),
+            1..=EXPORTS_NAMED_MAX => exports.join(", "),
+            _ => format!("{} and more", exports[..EXPORTS_NAMED_MAX].join(", ")),
         };
+        let message = format!(
+            "this component exports none of `wasi:http/incoming-handler`, `wasi:http/handler` (which answer requests) and `wasi:cli/run` (a command); it exports {exports}"
+        );
         CompileError::Component { message }
     }
 
