@@ -40,6 +40,7 @@ mod lifted;
 mod many;
 mod memory;
 mod metrics;
+mod names;
 mod network;
 mod operations;
 mod packaging;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use awsm_abi::descriptor::ExternKind;
+use awsm_abi::text;
 use awsm_abi::types::FuncType;
 use awsm_abi::{ABI_VERSION, TrapCode};
 
@@ -93,7 +94,7 @@ impl LoadError {
 #[non_exhaustive]
 pub enum InstantiateError {
     /// An import has no counterpart.
-    #[error("unknown import: `{module}` `{name}` ({kind})")]
+    #[error("unknown import: `{}` `{}` ({kind})", text::name(module), text::name(name))]
     UnknownImport {
         /// Module name of the import.
         module: String,
@@ -103,7 +104,7 @@ pub enum InstantiateError {
         kind: ExternKind,
     },
     /// An import's counterpart has another type.
-    #[error("incompatible import type: `{module}` `{name}` wants {wanted}, was given {given}")]
+    #[error("incompatible import type: `{}` `{}` wants {wanted}, was given {given}", text::name(module), text::name(name))]
     IncompatibleImport {
         /// Module name of the import.
         module: String,

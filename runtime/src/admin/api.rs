@@ -124,7 +124,7 @@ impl Api {
             ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
-            _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {path}"))),
+            _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
         };
         result.unwrap_or_else(|refused| refusal(&refused))
     }
@@ -280,7 +280,8 @@ async fn changed(change: impl FnOnce() -> Result<Change, DeployError> + Send + '
     match tokio::task::spawn_blocking(change).await {
         Ok(Ok(change)) => Ok(answer(StatusCode::OK, &change)),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "a change through the admin API was refused");
+            // As a string, so that it is one line whatever is in it.
+            tracing::warn!(error = error.to_string(), "a change through the admin API was refused");
             Err(error.into())
         }
         Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log".to_owned())),

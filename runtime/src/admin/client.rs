@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use awsm_abi::text;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Either, Full};
 use hyper::body::Incoming;
@@ -193,5 +194,5 @@ async fn copied(mut response: Response<Incoming>, into: &mut dyn Write) -> Resul
     let body = response.into_body().collect().await?.to_bytes();
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let why = value["error"].as_str().map_or_else(|| String::from_utf8_lossy(&body).into_owned(), str::to_owned);
-    Err(ClientError::Refused(if why.is_empty() { status.to_string() } else { why }))
+    Err(ClientError::Refused(if why.is_empty() { status.to_string() } else { text::lines(&why) }))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use awsm_abi::text;
 use bytes::Bytes;
 use clap::Args;
 use http_body_util::Full;
@@ -225,6 +226,7 @@ fn table(functions: &[Value]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A value on one line. Settings are those of whoever deployed the function.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    text::line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }

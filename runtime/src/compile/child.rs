@@ -4,14 +4,15 @@
 //! else uses ([`LIMITED_COMMAND`]): it limits itself and then executes the compiler, whose own children inherit the limits.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use awsm_abi::limits::{ARTIFACT_BYTES_MAX, COMPILE_WALL_MULTIPLE, TIME_EXIT_STATUS};
+use awsm_abi::text;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub(super) const PROGRESS: &str = "progress";
 /// More than a state has.
 const PROGRESS_BYTES_MAX: u64 = 256;
 /// What is shown of a failed compilation.
-const MESSAGE_BYTES_MAX: usize = 8 << 10;
+const MESSAGE_BYTES_MAX: u64 = 8 << 10;
 /// What the compiler takes as the size of its cache, at most.
 const MEGABYTES_MAX: u64 = 1 << 24;
 /// Niceness of compilers: requests go first.
@@ -134,23 +135,32 @@ pub(super) fn progress(file: &Path) -> String {
     let text = String::from_utf8_lossy(&text);
     let mut words = text.split_ascii_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some(phase), _, Some("0")) => format!(": {phase}"),
-        (Some(phase), Some(done), Some(total)) => format!(": {phase}, {done} of {total} functions"),
+        (Some(phase), _, Some("0")) => format!(": {}", text::name(phase)),
+        (Some(phase), Some(done), Some(total)) => text::line(&format!(": {phase}, {done} of {total} functions")),
         _ => String::new(),
     }
 }
 
 fn failed(status: ExitStatus, messages: &Path, limits: &Limits) -> CompileError {
-    let said = fs::read(messages).unwrap_or_default();
-    let message = String::from_utf8_lossy(&said[said.len().saturating_sub(MESSAGE_BYTES_MAX)..]);
-    // The client knows the module by another name.
-    let message = message.trim_end().replace(&format!("awsm: {INPUT}: "), "");
+    let said = end_of(messages).unwrap_or_default();
+    // The client knows the module by another name. What generates code may be the module's by now, which has a line here and no terminal.
+    let message = text::lines(&String::from_utf8_lossy(&said).trim_end().replace(&format!("awsm: {INPUT}: "), ""));
     match status.signal() {
         Some(signal) if signal == Signal::XCPU.as_raw() => CompileError::Time { ms_max: limits.ms_max },
         Some(signal) => CompileError::Killed { signal, memory_bytes_max: limits.memory_bytes_max, message },
         None if status.code() == Some(TIME_EXIT_STATUS.into()) => CompileError::Time { ms_max: limits.ms_max },
         None => CompileError::Failed { status, message },
     }
+}
+
+/// What a file ends with.
+fn end_of(messages: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(messages)?;
+    let start = file.metadata()?.len().saturating_sub(MESSAGE_BYTES_MAX);
+    file.seek(SeekFrom::Start(start))?;
+    let mut end = Vec::new();
+    file.take(MESSAGE_BYTES_MAX).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Waits for its end; whether that came in time.

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
+use awsm_abi::text;
 use serde_json::Value;
 
 use super::settings::NO_SETTINGS;
@@ -86,10 +87,11 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
         entries.retain(|_, value| !value.is_null());
     }
     let decoded: Result<FunctionConfig, _> = serde_path_to_error::deserialize(&settings);
-    let mut config = decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), error.inner().to_string()))?;
+    let mut config =
+        decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), text::line(&error.inner().to_string())))?;
     config.source = Source::Deployment;
     if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
-        let key = format!("{at}.env.{}", name.escape_default());
+        let key = format!("{at}.env.{}", text::name(name));
         return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));
     }
     Ok(config)
@@ -120,7 +122,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     if problems.is_empty() {
         match serde_path_to_error::deserialize(&tree) {
             Ok(config) => return Ok(config),
-            Err(error) => problems.push((key_of(&error), error.inner().to_string())),
+            Err(error) => problems.push((key_of(&error), text::line(&error.inner().to_string()))),
         }
     }
     let problem = |(key, message)| Problem { file: Some(path.to_owned()), key, message };
@@ -129,7 +131,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
 
 fn key_of(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     let key = error.path().to_string();
-    if key == "." { String::new() } else { key }
+    if key == "." { String::new() } else { text::line(&key) }
 }
 
 /// Walks a tree beside its schema and notes every key that the schema does not have.
@@ -176,14 +178,15 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 
 fn unknown<'a>(key: &str, at: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
+    let shown = text::name(key);
     let nearest = known
         .clone()
         .map(|candidate| (strsim::jaro_winkler(key, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
-        Some((_, nearest)) => format!("unknown key `{key}`{place}; did you mean `{nearest}`?"),
-        None => format!("unknown key `{key}`{place}; known keys: {}", known.collect::<Vec<_>>().join(", ")),
+        Some((_, nearest)) => format!("unknown key `{shown}`{place}; did you mean `{nearest}`?"),
+        None => format!("unknown key `{shown}`{place}; known keys: {}", known.collect::<Vec<_>>().join(", ")),
     }
 }
 

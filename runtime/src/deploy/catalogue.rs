@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use awsm_abi::text;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sledge_sandbox::Budget;
@@ -40,7 +41,7 @@ pub enum Origin {
 #[non_exhaustive]
 pub enum CatalogueError {
     /// There is no such function.
-    #[error("there is no function `{0}`")]
+    #[error("there is no function `{}`", text::name(.0))]
     Unknown(String),
     /// It is the configuration's.
     #[error("`{0}` is in the configuration: change it there and send SIGHUP")]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use awsm_abi::component::{CANONICAL, REQUEST, SERVED};
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::importable;
+use awsm_abi::text;
 use awsm_abi::types::FuncType;
 use sledge_sandbox::prefetch;
 
@@ -32,7 +33,7 @@ pub fn offered_to_components() -> impl Iterator<Item = &'static HostFunction> {
 #[non_exhaustive]
 pub enum ImportError {
     /// It is not on offer.
-    #[error("imports {kind} `{module}` `{name}`, which this server does not offer; {offer}")]
+    #[error("imports {kind} `{}` `{}`, which this server does not offer; {offer}", text::name(module), text::name(name))]
     Unknown {
         /// Its kind.
         kind: &'static str,
@@ -44,7 +45,7 @@ pub enum ImportError {
         offer: String,
     },
     /// It is offered with another signature.
-    #[error("imports `{module}` `{name}` as {wanted}, but it is {offered}")]
+    #[error("imports `{}` `{}` as {wanted}, but it is {offered}", text::name(module), text::name(name))]
     Signature {
         /// Module name.
         module: String,

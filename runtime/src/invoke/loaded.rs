@@ -9,6 +9,7 @@ use std::time::Duration;
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{ExternKind, ImportType, ModuleDescriptor};
 use awsm_abi::importable::interface_of_export;
+use awsm_abi::text;
 use awsm_abi::types::{FuncType, ValType};
 use hyper::header::HeaderValue;
 use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
@@ -40,7 +41,7 @@ pub enum FunctionError {
     #[error("exports neither `{COMMAND}` (a command) nor `{HANDLE}` (a reactor); {0}")]
     NoEntry(String),
     /// What is to be called has another signature.
-    #[error("exports `{name}` as {found}, but it must be a function {wanted}")]
+    #[error("exports `{}` as {found}, but it must be a function {wanted}", text::name(name))]
     EntryType {
         /// The export's name.
         name: String,
@@ -56,7 +57,7 @@ pub enum FunctionError {
     #[error(transparent)]
     Init(#[from] InitError),
     /// The export that was to initialise it does not exist.
-    #[error("`init` is `{name}`, but {why}")]
+    #[error("`init` is `{}`, but {why}", text::name(name))]
     NoInit {
         /// The name given.
         name: String,
@@ -81,7 +82,7 @@ pub enum FunctionError {
         source: PolicyError,
     },
     /// A setting that no reply can carry.
-    #[error("`{0}` is no content type")]
+    #[error("`{}` is no content type", text::name(.0))]
     ContentType(String),
 }
 
@@ -250,7 +251,7 @@ fn exports_of(module: &ModuleDescriptor) -> String {
     /// Enough to recognise a module by.
     const SHOWN_MAX: usize = 10;
     let functions = module.exports.iter().filter(|export| export.kind == ExternKind::Function);
-    let names: Vec<_> = functions.map(|export| format!("`{}`", export.name.escape_default())).collect();
+    let names: Vec<_> = functions.map(|export| format!("`{}`", text::name(&export.name))).collect();
     let shown = match names.len() {
         0 => "it exports no function at all".to_owned(),
         1..=SHOWN_MAX => format!("it exports {}", names.join(", ")),
