@@ -19,10 +19,23 @@ fn main() -> ExitCode {
                 return ExitCode::from(cli::CLOSED_EXIT_STATUS);
             }
             // Where nobody reads it any more, the status says enough.
-            let _ = writeln!(std::io::stderr(), "awsm: {error:#}");
+            let _ = writeln!(std::io::stderr(), "awsm: {}", words(&error));
             // By this status the program that set the limit knows that it was reached.
             let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));
             if is_late { ExitCode::from(TIME_EXIT_STATUS) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// An error with its causes. Most of our errors say their causes themselves: nothing is said twice.
+fn words(error: &anyhow::Error) -> String {
+    let mut words = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if words.is_empty() {
+            words = cause;
+        } else if !words.ends_with(&cause) {
+            words.extend([": ", &*cause]);
+        }
+    }
+    words
 }
