@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use awsm_abi::importable::{self, ALLOW_ADVICE, Refused};
-use awsm_abi::limits::ARTIFACT_BYTES_MAX;
+use awsm_abi::limits::{ARTIFACT_BYTES_MAX, MODULE_BYTES_MAX};
 use awsm_abi::sources;
 use awsm_abi::types::Bounds;
 use sledge_sandbox::{Artifact, LoadError, LoadPolicy};
@@ -93,9 +93,22 @@ pub fn compiler(config: &Config) -> Compiler {
 /// Reads a function's file.
 ///
 /// # Errors
-/// When that fails, or it is larger than any artifact.
+/// When that fails, or it is larger than any artifact, or module where its name says that it is one.
 pub fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
-    compile::read_at_most(path, ARTIFACT_BYTES_MAX).map_err(|source| OpenError::Read { path: path.to_owned(), source })
+    let is_module = path.extension().is_some_and(|extension| extension == "wasm");
+    if is_module { read_module(path) } else { read_at_most(path, ARTIFACT_BYTES_MAX) }
+}
+
+/// Reads a module.
+///
+/// # Errors
+/// When that fails, or it is larger than any.
+pub fn read_module(path: &Path) -> Result<Vec<u8>, OpenError> {
+    read_at_most(path, MODULE_BYTES_MAX)
+}
+
+fn read_at_most(path: &Path, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
+    compile::read_at_most(path, bytes_max).map_err(|source| OpenError::Read { path: path.to_owned(), source })
 }
 
 /// Reads, compiles if need be, and loads a function.

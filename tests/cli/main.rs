@@ -9,6 +9,7 @@ mod componentize;
 mod compose;
 mod entries;
 mod explain;
+mod inputs;
 mod inspect_component;
 mod instances;
 mod limits;

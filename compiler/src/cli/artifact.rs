@@ -1,10 +1,8 @@
 //! An artifact as a file, for commands that show something of it. Whether it may be run is the loader's decision, not theirs.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
+use awsm_abi::DESCRIPTOR_SECTION;
 use awsm_abi::descriptor::{Descriptor, Raw, RawText, TrapRow};
-use awsm_abi::{DESCRIPTOR_SECTION, limits};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// A file that awsm made.
@@ -35,16 +33,6 @@ pub(super) struct Place {
     pub(super) function: usize,
     /// Bytes from the start of the module.
     pub(super) offset: u32,
-}
-
-/// Reads a file that may be an artifact.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
-    let name = path.display();
-    let bytes = std::fs::read(path).with_context(|| name.to_string())?;
-    if bytes.len() as u64 > limits::ARTIFACT_BYTES_MAX {
-        bail!("{name}: larger than the limit of {} bytes for artifacts", limits::ARTIFACT_BYTES_MAX);
-    }
-    Ok(bytes)
 }
 
 impl<'d> Artifact<'d> {

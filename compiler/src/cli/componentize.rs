@@ -1,10 +1,12 @@
 //! `awsm componentize`.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use awsm::componentize::componentize;
+use awsm::frontend;
 use clap::Args;
 
 use super::compile::write;
@@ -36,7 +38,13 @@ pub(super) struct Arguments {
 /// Makes it and writes it.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let input = arguments.input.display();
-    let module = fs::read(&arguments.input).with_context(|| input.to_string())?;
+    let module = frontend::read(&arguments.input)?;
+    // The parser of worlds reads files itself, to their ends. What a pipe holds is there only once.
+    if let Some(wit) =
+        arguments.wit.as_deref().filter(|wit| fs::metadata(wit).is_ok_and(|file| !file.is_dir() && !file.file_type().is_fifo()))
+    {
+        frontend::read(wit)?;
+    }
     let wit = arguments.wit.as_deref().map(|wit| (wit, arguments.world.as_deref()));
     let component = componentize(&module, wit).with_context(|| input.to_string())?;
     write(&arguments.output, &component)

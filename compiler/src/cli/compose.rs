@@ -1,10 +1,10 @@
 //! `awsm compose`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use awsm::compose::{self, Part, Wiring};
+use awsm::frontend;
 use clap::Args;
 
 use super::compile::write;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         if !arguments.plugs.is_empty() {
             bail!("{}: it says what satisfies which import; --plug is for a component", input.display());
         }
-        let text = fs::read_to_string(input).with_context(|| input.display().to_string())?;
+        let text = String::from_utf8(frontend::read(input)?).with_context(|| input.display().to_string())?;
         let wiring = Wiring::parse(&text).map_err(|error| anyhow::anyhow!("{}: {error}", input.display()))?;
         let folder = input.parent().unwrap_or(Path::new(""));
         compose::wire(&wiring, |file| part(&folder.join(file))).with_context(|| input.display().to_string())?
@@ -59,6 +59,5 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The component in a file.
 fn part(file: &Path) -> Result<Part> {
-    let bytes = fs::read(file).with_context(|| file.display().to_string())?;
-    Ok(Part { name: file.display().to_string(), bytes })
+    Ok(Part { name: file.display().to_string(), bytes: frontend::read(file)? })
 }

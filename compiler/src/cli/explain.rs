@@ -41,7 +41,7 @@ enum Question {
 /// Prints what is known.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
-    let bytes = super::artifact::read(&arguments.file)?;
+    let bytes = awsm::frontend::read(&arguments.file)?;
     let artifact = Artifact::parse(&name, &bytes)?;
     let question = parse(&arguments.place).with_context(|| {
         format!(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use awsm::isolated::{self, Limits};
-use awsm::{CompileError, Seen};
+use awsm::{CompileError, Seen, frontend};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::component::Role;
 use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
@@ -14,7 +14,7 @@ use awsm_abi::text;
 use awsm_abi::types::{GlobalType, MemoryType, TableType};
 use clap::Args;
 
-use super::artifact::{self, Artifact};
+use super::artifact::Artifact;
 use super::compile::THIS_PROGRAM;
 use super::component::{self, Component};
 use super::output::print;
@@ -35,7 +35,7 @@ const LIMITS: Limits = Limits { memory_bytes_max: 2 << 30, time_max: Duration::f
 /// Prints the descriptor on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
-    let bytes = artifact::read(&arguments.file)?;
+    let bytes = frontend::read(&arguments.file)?;
     if is_component(&bytes) {
         return print(describe_component(&name, &bytes)?.as_bytes());
     }

@@ -10,8 +10,11 @@ mod foreign;
 mod rust;
 mod tool;
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use awsm_abi::limits::INPUT_BYTES_MAX;
 use awsm_abi::sources;
 use thiserror::Error;
 
@@ -120,11 +123,17 @@ pub enum FrontendError {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// The file is larger than any input.
+    #[error("{}: larger than {INPUT_BYTES_MAX} bytes, the limit for an input of awsm", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
     },
     /// No room for temporary files.
     #[error("cannot use the folder for temporary files ({}): {_0}", std::env::temp_dir().display())]
-    Scratch(std::io::Error),
+    Scratch(io::Error),
     /// The text does not parse.
     #[error("{}: {message}", path.display())]
     Text {
@@ -223,8 +232,23 @@ fn project(folder: &Path) -> String {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, FrontendError> {
-    std::fs::read(path).map_err(|source| FrontendError::Io { path: path.to_owned(), source })
+/// Reads an input; no more of it than an input may have.
+///
+/// # Errors
+/// When it cannot be read or is larger.
+pub fn read(path: &Path) -> Result<Vec<u8>, FrontendError> {
+    let failed = |source| FrontendError::Io { path: path.to_owned(), source };
+    let too_large = || FrontendError::TooLarge { path: path.to_owned() };
+    let file = File::open(path).map_err(failed)?;
+    // What a device or a pipe holds is known only when it was read.
+    let length = file.metadata().map_err(failed)?.len();
+    if length > INPUT_BYTES_MAX {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
+    file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > INPUT_BYTES_MAX { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// A folder for a producer's output, removed with the value.

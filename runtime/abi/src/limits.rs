@@ -106,6 +106,9 @@ pub const TEXTS_MAX: usize = 4096;
 /// An artifact.
 pub const ARTIFACT_BYTES_MAX: u64 = 1 << 30;
 
+/// A file that `awsm` reads: a module or component, binary or text, or an artifact. No more is read of a larger one.
+pub const INPUT_BYTES_MAX: u64 = ARTIFACT_BYTES_MAX;
+
 /// An instance's vmctx.
 pub const VMCTX_BYTES_MAX: u32 = 64 << 20;
 

@@ -103,9 +103,9 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         settings.insert(key.to_owned(), value);
     }
-    let module = match std::fs::read(&args.file) {
+    let module = match load::read_module(&args.file) {
         Ok(module) => module,
-        Err(error) => return fail(format_args!("{}: {error}", args.file.display())),
+        Err(error) => return fail(error),
     };
     if let Err(error) = load::check_module(&args.file, &module) {
         return fail(error);

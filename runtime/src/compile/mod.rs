@@ -282,12 +282,14 @@ pub const MODULE_MAGIC: &[u8] = b"\0asm";
 
 /// Reads a file that is at most so large.
 pub(crate) fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let too_large = || io::Error::other(format!("larger than {bytes_max} bytes"));
     let file = fs::File::open(path)?;
-    let bytes = read_to_end(&file, file.metadata()?.len(), bytes_max + 1)?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(io::Error::other(format!("larger than {bytes_max} bytes")));
+    let length = file.metadata()?.len();
+    if length > bytes_max {
+        return Err(too_large());
     }
-    Ok(bytes)
+    let bytes = read_to_end(&file, length, bytes_max + 1)?;
+    if bytes.len() as u64 > bytes_max { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// Adds a text and where it ends.

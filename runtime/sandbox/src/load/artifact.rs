@@ -1,13 +1,15 @@
 //! A loaded artifact: its code at its address, and what is known of it.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use awsm_abi::Descriptor;
 use awsm_abi::descriptor::{CodeRef, DescriptorError, Raw, TrapRow};
-use awsm_abi::limits::TEXTS_MAX;
+use awsm_abi::limits::{ARTIFACT_BYTES_MAX, TEXTS_MAX};
 
 use super::check::{self, LoadPolicy};
 use super::lines::Lines;
@@ -147,7 +149,10 @@ impl Artifact {
     /// As [`Artifact::load`], naming the file.
     pub fn open(path: &Path, policy: &LoadPolicy) -> Result<Artifact, LoadError> {
         let in_file = |source| LoadError::File { path: path.to_path_buf(), source: Box::new(source) };
-        let bytes = std::fs::read(path).map_err(|error| in_file(LoadError::Read(error)))?;
+        let mut bytes = Vec::new();
+        // A larger one is refused below.
+        let read = File::open(path).and_then(|file| file.take(ARTIFACT_BYTES_MAX + 1).read_to_end(&mut bytes));
+        read.map_err(|error| in_file(LoadError::Read(error)))?;
         Artifact::load(&bytes, policy).map_err(in_file)
     }
 
