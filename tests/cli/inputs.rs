@@ -1,6 +1,6 @@
-//! Inputs that never end are read to a limit.
+//! Inputs that never end are read to a limit, and no output takes the place of an input.
 
-use super::awsm;
+use super::{awsm, path};
 use sledge_tests::{components, process, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -74,5 +74,57 @@ fn unreadable() {
             (1, "awsm: unreadable.wasm: Input/output error (os error 5)\n"),
             "{arguments:?}"
         );
+    }
+}
+
+#[test]
+fn an_output_is_no_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    write(folder);
+    fs::write(folder.join("wired.toml"), "exports = \"app\"\n[instances.app]\ncomponent = \"app.wat\"\n").expect("write a file");
+    fs::create_dir(folder.join("below")).expect("a folder");
+    symlink("../app.wat", folder.join("below/link.wat")).expect("a link");
+    fs::hard_link(folder.join("app.wat"), folder.join("other-name.wat")).expect("a link");
+    let before = fs::read(folder.join("app.wat")).expect("the file");
+    let absolute = path(&folder.join("app.wat"));
+    // The same file under all its names; then one of several inputs; then what the output is called by itself.
+    let commands: [(&[&str], &str); 11] = [
+        (&["compile", "app.wat", "-o", "app.wat"], "app.wat"),
+        (&["compile", "app.wat", "-o", &absolute], "app.wat"),
+        (&["compile", "app.wat", "-o", "below/link.wat"], "app.wat"),
+        (&["compile", "below/link.wat", "-o", "other-name.wat"], "below/link.wat"),
+        (&["compile", "core.wat", "-o", "core.wat", "--emit", "wasm"], "core.wat"),
+        (&["componentize", "adding.wat", "--wit", "math.wit", "-o", "adding.wat"], "adding.wat"),
+        (&["componentize", "adding.wat", "--wit", "math.wit", "-o", "math.wit"], "math.wit"),
+        (&["compose", "app.wat", "--plug", "plain.wat", "-o", "other-name.wat"], "app.wat"),
+        (&["compose", "app.wat", "--plug", "plain.wat", "-o", "plain.wat"], "plain.wat"),
+        (&["compose", "wired.toml", "-o", "wired.toml"], "wired.toml"),
+        (&["compose", "wired.toml", "-o", "app.wat"], "app.wat"),
+    ];
+    for (arguments, input) in commands {
+        let output = arguments[arguments.iter().position(|argument| *argument == "-o").expect("an output") + 1];
+        let contents = fs::read(folder.join(output)).expect("the file");
+        let done = awsm(folder, arguments);
+        let words = format!("{output}: the output would replace the input {input}: they are one file; give another with -o\n");
+        assert!(done.code() == 1 && done.stderr.ends_with(&words), "{arguments:?}: {}", done.stderr);
+        assert_eq!(fs::read(folder.join(output)).expect("the file"), contents, "{arguments:?}");
+    }
+    assert_eq!(fs::read(folder.join("app.wat")).expect("the file"), before);
+    // Also where the output's name is derived, and among what is for the producer.
+    let wasm = wat::parse_str("(module)").expect("a module");
+    fs::write(folder.join("module.wasm"), &wasm).expect("write a file");
+    let done = awsm(folder, &["compile", "module.wasm", "--emit", "wasm"]);
+    assert!(done.stderr.contains("module.wasm: the output would replace the input module.wasm"), "{}", done.stderr);
+    for file in ["a.c", "b.c"] {
+        fs::write(folder.join(file), "int main(void) { return 0; }\n").expect("write a file");
+    }
+    let done = awsm(folder, &["compile", "a.c", "-o", "b.c", "--", "b.c"]);
+    assert!(done.code() == 1 && done.stderr.contains("b.c: the output would replace the input b.c"), "{}", done.stderr);
+    // Another file of the same contents is replaced, and devices are written to.
+    fs::write(folder.join("copy.wasm"), &wasm).expect("write a file");
+    for output in ["copy.wasm", "/dev/null", "-"] {
+        let done = awsm(folder, &["compile", "module.wasm", "--emit", "wasm", "-o", output]);
+        assert_eq!(done.code(), 0, "{output}: {}", done.stderr);
     }
 }

@@ -1,8 +1,5 @@
 //! `awsm compile`.
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,9 +14,6 @@ use clap::{Args, ValueEnum};
 
 use super::output;
 use super::progress::Report;
-
-/// The permissions of a new file, before the kernel applies the user's umask.
-const NEW_FILE_MODE: u32 = 0o666;
 
 /// Also when its file was moved or replaced since it began.
 pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -178,6 +172,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         Some(output) => output.clone(),
         None => default_output(input, arguments.emit)?,
     };
+    // Further sources are among the arguments for the producer.
+    output::check(&output, std::iter::once(input.as_path()).chain(arguments.producer.iter().map(Path::new)))?;
     let arch = arguments.target.unwrap_or(Arch::HOST);
     let options = CompileOptions {
         bounds: arguments.bounds,
@@ -211,7 +207,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 .with_context(|| input.display().to_string())?
         }
     };
-    write(&output, &bytes)?;
+    output::write(&output, &bytes)?;
     report.done(&output, bytes.len());
     Ok(())
 }
@@ -234,27 +230,5 @@ fn default_output(input: &Path, kind: Kind) -> Result<PathBuf> {
     let mut name = stem.to_owned();
     name.push(".");
     name.push(kind.extension());
-    let output = PathBuf::from(name);
-    if output.canonicalize().is_ok_and(|existing| existing == full) {
-        bail!("{}: input and output would be the same file; give -o FILE", input.display());
-    }
-    Ok(output)
-}
-
-/// Writes the whole output or, on failure, leaves what stood there: beside it first, then renamed.
-pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    let failed = || format!("{}: cannot write", file.display());
-    if file == Path::new("-") {
-        return output::print(bytes);
-    }
-    if fs::symlink_metadata(file).is_ok_and(|existing| !existing.is_file()) {
-        return output::check(fs::write(file, bytes)).with_context(failed); // a device or a link is written through
-    }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Made by ourselves: errors of `tempfile_in` name the temporary file.
-    let create = |path: &Path| fs::File::options().write(true).create_new(true).mode(NEW_FILE_MODE).open(path);
-    let mut beside = tempfile::Builder::new().prefix(".awsm-").make_in(folder, create).with_context(failed)?;
-    beside.as_file_mut().write_all(bytes).with_context(failed)?;
-    beside.persist(file).map_err(|error| error.error).with_context(failed)?;
-    Ok(())
+    Ok(PathBuf::from(name))
 }

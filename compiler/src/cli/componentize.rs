@@ -9,7 +9,7 @@ use awsm::componentize::componentize;
 use awsm::frontend;
 use clap::Args;
 
-use super::compile::write;
+use super::output;
 
 /// Make a component of a core module
 ///
@@ -38,6 +38,9 @@ pub(super) struct Arguments {
 /// Makes it and writes it.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let input = arguments.input.display();
+    let mut inputs = vec![arguments.input.as_path()];
+    inputs.extend(arguments.wit.as_deref());
+    output::check(&arguments.output, inputs)?;
     let module = frontend::read(&arguments.input)?;
     // The parser of worlds reads files itself, to their ends. What a pipe holds is there only once.
     if let Some(wit) =
@@ -47,5 +50,5 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     }
     let wit = arguments.wit.as_deref().map(|wit| (wit, arguments.world.as_deref()));
     let component = componentize(&module, wit).with_context(|| input.to_string())?;
-    write(&arguments.output, &component)
+    output::write(&arguments.output, &component)
 }

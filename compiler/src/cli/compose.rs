@@ -7,7 +7,7 @@ use awsm::compose::{self, Part, Wiring};
 use awsm::frontend;
 use clap::Args;
 
-use super::compile::write;
+use super::output;
 
 /// Make one component of several
 ///
@@ -38,23 +38,30 @@ pub(super) struct Arguments {
 
 /// Composes and writes.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    let input = &arguments.input;
+    let Arguments { input, output, .. } = arguments;
     let bytes = if input.extension().is_some_and(|extension| extension == "toml") {
         if !arguments.plugs.is_empty() {
             bail!("{}: it says what satisfies which import; --plug is for a component", input.display());
         }
+        output::check(output, [input.as_path()])?;
         let text = String::from_utf8(frontend::read(input)?).with_context(|| input.display().to_string())?;
         let wiring = Wiring::parse(&text).map_err(|error| anyhow::anyhow!("{}: {error}", input.display()))?;
         let folder = input.parent().unwrap_or(Path::new(""));
-        compose::wire(&wiring, |file| part(&folder.join(file))).with_context(|| input.display().to_string())?
+        let component = |file: &str| {
+            let file = folder.join(file);
+            output::check(output, [file.as_path()])?;
+            part(&file)
+        };
+        compose::wire(&wiring, component).with_context(|| input.display().to_string())?
     } else {
         if arguments.plugs.is_empty() {
             bail!("{}: nothing to compose it with; give --plug FILE, or a .toml file that wires components", input.display());
         }
+        output::check(output, std::iter::once(input).chain(&arguments.plugs).map(PathBuf::as_path))?;
         let plugs = arguments.plugs.iter().map(|plug| part(plug)).collect::<Result<Vec<_>>>()?;
         compose::plug(&part(input)?, &plugs)?
     };
-    write(&arguments.output, &bytes)
+    output::write(output, &bytes)
 }
 
 /// The component in a file.

@@ -40,7 +40,7 @@ enum Command {
 pub(crate) fn run() -> anyhow::Result<()> {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(help) if !help.use_stderr() => return output::check(help.print()),
+        Err(help) if !help.use_stderr() => return output::written(help.print()),
         Err(wrong) => wrong.exit(),
     };
     match arguments.command {
