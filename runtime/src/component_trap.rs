@@ -39,14 +39,24 @@ pub enum ComponentTrap {
     NothingToResume,
     /// A resource is dropped while there are others that depend on it.
     HasChildren,
-    /// It has as many resources of the host as an invocation may.
-    ResourcesExhausted,
+    /// It would have more of something than an invocation may have at once.
+    TooMany {
+        /// How many it may have.
+        max: usize,
+        /// Of what.
+        what: &'static str,
+    },
     /// It writes more to a stream than it was told there is room for.
     BeyondPermit,
     /// It puts more headers or trailers together than the host keeps.
-    FieldsTooLarge,
-    /// It polls nothing, or more than may be polled at once.
-    PollCount,
+    FieldsTooLarge {
+        /// How many it keeps.
+        fields_max: usize,
+        /// Bytes of their names and values.
+        bytes_max: usize,
+    },
+    /// It polls nothing.
+    NoPollables,
     /// It goes on on a stack that it does not have, has nothing that runs on a new one, or returns on one that it started. Glue does none of it.
     NoSuchStack,
 }
@@ -67,10 +77,17 @@ impl fmt::Display for ComponentTrap {
             ComponentTrap::ResultTooLarge => "result is larger than the host keeps",
             ComponentTrap::NothingToResume => "no call is left to go on with",
             ComponentTrap::HasChildren => "resource has children",
-            ComponentTrap::ResourcesExhausted => "too many resources of the host",
+            ComponentTrap::TooMany { max, what } => return write!(f, "more than {} {what} at once", grouped(*max)),
             ComponentTrap::BeyondPermit => "write to a stream beyond what it had room for",
-            ComponentTrap::FieldsTooLarge => "too many or too large HTTP fields",
-            ComponentTrap::PollCount => "empty or too long list of pollables",
+            ComponentTrap::FieldsTooLarge { fields_max, bytes_max } => {
+                return write!(
+                    f,
+                    "more than {} HTTP fields, or more than {} bytes of them",
+                    grouped(*fields_max),
+                    grouped(*bytes_max)
+                );
+            }
+            ComponentTrap::NoPollables => "empty list of pollables",
             ComponentTrap::NoSuchStack => "no such stack, or nothing to run on it",
         })
     }
@@ -156,6 +173,14 @@ impl ComponentTrap {
     }
 }
 
+/// A number as people read it: `16,384`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let group =
+        |(at, digit): (usize, char)| (at > 0 && (digits.len() - at).is_multiple_of(3)).then_some(',').into_iter().chain([digit]);
+    digits.chars().enumerate().flat_map(group).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +191,13 @@ mod tests {
         assert_eq!(handle(Violation::UnknownHandle), "unknown handle index 7");
         assert_eq!(handle(Violation::Lent), "cannot remove owned resource while borrowed: handle 7");
         assert_eq!(ComponentTrap::Utf8 { at: 3 }.to_string(), "invalid utf8 at byte 3 of the argument");
+    }
+
+    #[test]
+    fn a_limit_is_named_with_its_number() {
+        let words = |max, what| ComponentTrap::TooMany { max, what }.to_string();
+        assert_eq!(words(4_096, "calls to the host"), "more than 4,096 calls to the host at once");
+        assert_eq!([0, 64, 999, 1_000, 65_536, 1_048_576].map(grouped), ["0", "64", "999", "1,000", "65,536", "1,048,576"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod admission;
 mod artifacts;
 mod attacks;
+mod beyond;
 mod bodies;
 mod calls;
 mod certificates;

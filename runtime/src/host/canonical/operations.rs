@@ -142,7 +142,7 @@ impl Default for Operations {
 impl Operations {
     fn begin(&mut self, id: u32, call: Saved, pending: Pending) -> Result<(), Stop> {
         if self.waits.len() + self.ready.len() >= OPERATIONS_MAX {
-            return Err(ComponentTrap::ResourcesExhausted.into());
+            return Err(ComponentTrap::TooMany { max: OPERATIONS_MAX, what: "calls to the host" }.into());
         }
         // Seldom enough that it costs each of them little.
         if self.under_way.len() > 2 * self.waits.len() + 64 {

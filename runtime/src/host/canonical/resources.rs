@@ -164,7 +164,7 @@ impl Resources {
     /// A trap, when there are too many, or no such parent.
     pub(in crate::host) fn insert(&mut self, resource: Box<dyn Resource>, parent: Option<u32>) -> Result<u32, Stop> {
         if self.places.len() - self.vacant_count >= RESOURCES_MAX {
-            return Err(ComponentTrap::ResourcesExhausted.into());
+            return Err(ComponentTrap::TooMany { max: RESOURCES_MAX, what: "resources of the host" }.into());
         }
         if let Some(parent) = parent.filter(|parent| *parent > self.standing) {
             self.held(parent)?.children += 1;

@@ -466,7 +466,7 @@ fn a_table_without_room_and_an_invocation_with_too_much_are_traps() {
             call.context.ports.resources_mut().insert(Box::new(Thing(0)), None)?;
         }
     });
-    assert_eq!(many, trap(ComponentTrap::ResourcesExhausted));
+    assert_eq!(many, trap(ComponentTrap::TooMany { max: RESOURCES_MAX, what: "resources of the host" }));
     assert!(world.context.kept_bytes() > RESOURCES_MAX as u64);
 }
 

@@ -10,7 +10,7 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 /// Module name of the imports.
 const MODULE: &str = "wasi:io/poll@0.2";
 /// Pollables of one call.
-const POLLABLES_MAX: u32 = 4_096;
+const POLLABLES_MAX: usize = 4_096;
 
 /// The interface. What waits can see the time.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
@@ -36,8 +36,10 @@ fn block(call: &mut Call<'_>) -> Result<Flat, Stop> {
 
 /// `poll(list<borrow<pollable>>) -> list<u32>`: the places in the list of those that are ready, as soon as there is one.
 fn poll(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    if call.args.u32(2) == 0 || call.args.u32(2) > POLLABLES_MAX {
-        return Err(ComponentTrap::PollCount.into());
+    match call.args.u32(2) as usize {
+        0 => return Err(ComponentTrap::NoPollables.into()),
+        1..=POLLABLES_MAX => {}
+        _ => return Err(ComponentTrap::TooMany { max: POLLABLES_MAX, what: "pollables polled" }.into()),
     }
     let handles = call.list::<u32>(1)?;
     let mut subjects = Vec::with_capacity(handles.len());

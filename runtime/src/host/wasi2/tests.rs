@@ -234,7 +234,9 @@ fn a_poll_ends_with_the_first_that_is_ready() {
     let now = world.ok("wasi:clocks/monotonic-clock@0.2", "now", &[]);
     let past = world.ok("wasi:clocks/monotonic-clock@0.2", "subscribe-instant", &[now]);
     assert_eq!(world.ok("wasi:io/poll@0.2", "[method]pollable.ready", &[past]), 1);
-    assert_eq!(world.invoke("wasi:io/poll@0.2", "poll", &[0x100, 0, RESULT]), Err(Stop::Trap(ComponentTrap::PollCount)));
+    let mut poll = |count| world.invoke("wasi:io/poll@0.2", "poll", &[0x100, count, RESULT]);
+    assert_eq!(poll(0), Err(Stop::Trap(ComponentTrap::NoPollables)));
+    assert_eq!(poll(4_097), Err(Stop::Trap(ComponentTrap::TooMany { max: 4_096, what: "pollables polled" })));
 }
 
 #[test]

@@ -319,7 +319,9 @@ impl Call<'_> {
     pub(in crate::host) fn share(&mut self, number: u32, end: Arc<dyn End>) -> Result<(), Stop> {
         let ends = &mut self.context.ends.get_or_insert_default().by_number;
         if ends.len() >= ENDS_MAX {
-            return Err(ComponentTrap::ResourcesExhausted.into());
+            return Err(
+                ComponentTrap::TooMany { max: ENDS_MAX, what: "streams and futures with an end that the host has" }.into()
+            );
         }
         ends.insert(number, end);
         Ok(())

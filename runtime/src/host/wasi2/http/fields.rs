@@ -21,6 +21,8 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 const FIELDS_MAX: usize = 1_024;
 /// Their names and values together.
 const FIELDS_BYTES_MAX: usize = 128 << 10;
+/// What a component of WASI 0.2 hears beyond these.
+pub(super) const TOO_LARGE: ComponentTrap = ComponentTrap::FieldsTooLarge { fields_max: FIELDS_MAX, bytes_max: FIELDS_BYTES_MAX };
 /// What a place for a field takes beside its name and value.
 const FIELD_BYTES: usize = 128;
 /// The longest name that a field can have.
@@ -102,7 +104,7 @@ impl Version for Wasi2 {
             Refusal::Syntax | Refusal::LongName => HeaderError::InvalidSyntax,
             Refusal::Forbidden => HeaderError::Forbidden,
             Refusal::Immutable => HeaderError::Immutable,
-            Refusal::TooLarge => return Err(ComponentTrap::FieldsTooLarge.into()),
+            Refusal::TooLarge => return Err(TOO_LARGE.into()),
         })
     }
 }

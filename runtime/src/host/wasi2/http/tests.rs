@@ -189,7 +189,7 @@ fn fields_answer_as_their_interface_says() {
     assert!(world.context.kept_bytes() > before + 500, "a map is larger than what is in it");
     let long = "y".repeat(3_000);
     let many = (0..100).try_for_each(|_| append(&mut world, fields, "x-long", &long).map(|_| ()));
-    assert_eq!(many, Err(Stop::Trap(ComponentTrap::FieldsTooLarge)));
+    assert_eq!(many, Err(Stop::Trap(super::fields::TOO_LARGE)));
     assert!(world.context.kept_bytes() > before + 100_000);
 }
 
