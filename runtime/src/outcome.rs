@@ -67,8 +67,10 @@ pub enum Failure {
     Exit(u32),
     /// The reply is larger than `reply_bytes_max`.
     ReplyTooLarge,
-    /// The reply is shorter than the function has said.
+    /// The reply does not have the length that the function has said.
     ReplyIncomplete,
+    /// The function has given up its reply without having said that it is whole, and it is no shorter than the length that it has said, if it has.
+    ReplyUnfinished,
     /// A component has not said what the response is.
     ReplyMissing,
     /// The client went away.
@@ -110,6 +112,7 @@ impl Failure {
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
             | Failure::ReplyIncomplete
+            | Failure::ReplyUnfinished
             | Failure::ReplyMissing => Fault::Function,
             Failure::FunctionBusy
             | Failure::Busy
@@ -150,6 +153,7 @@ impl Failure {
             | Failure::Exit(_)
             | Failure::ReplyTooLarge
             | Failure::ReplyIncomplete
+            | Failure::ReplyUnfinished
             | Failure::ReplyMissing
             | Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -211,7 +215,7 @@ impl Failure {
             Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit => "trap",
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
-            Failure::ReplyIncomplete | Failure::ReplyMissing => "reply_incomplete",
+            Failure::ReplyIncomplete | Failure::ReplyUnfinished | Failure::ReplyMissing => "reply_incomplete",
             Failure::Cancelled => "cancelled",
             Failure::Internal => "internal",
         }
@@ -245,6 +249,7 @@ impl Failure {
             Failure::Exit(status) => return Cow::Owned(format!("status_{status}")),
             Failure::ReplyTooLarge => "reply_bytes_max",
             Failure::ReplyIncomplete => "declared_length",
+            Failure::ReplyUnfinished => "unfinished",
             Failure::ReplyMissing => "no_response",
             Failure::Cancelled => "client_gone",
             Failure::Internal => "internal",
@@ -317,6 +322,7 @@ mod tests {
             Failure::Exit(1),
             Failure::ReplyTooLarge,
             Failure::ReplyIncomplete,
+            Failure::ReplyUnfinished,
             Failure::ReplyMissing,
             Failure::Cancelled,
             Failure::Internal,

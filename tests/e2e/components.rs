@@ -171,7 +171,7 @@ fn a_length_that_a_component_says_is_kept() {
     for (query, said) in [
         ("short", "finishing: ErrorCode::HttpResponseBodySize(Some(5))"),
         ("long", "writing: Some(ErrorCode::HttpResponseBodySize(Some(4)))"),
-        ("dropped", "reply_incomplete"),
+        ("dropped", "reply_incomplete: unfinished"),
     ] {
         let mut raw = Raw::connect(server.address);
         raw.send(post_bytes(&format!("/web?{query}"), b"", "connection: close\r\n"));

@@ -269,7 +269,7 @@ impl Context {
         let streams = &self.ports.streams;
         match &streams.output {
             _ if streams.is_http && !streams.is_answered => Some(Failure::ReplyMissing),
-            Output::Stream(writer) if writer.falls_short() => Some(Failure::ReplyIncomplete),
+            Output::Stream(writer) => writer.shortfall(),
             _ => None,
         }
     }

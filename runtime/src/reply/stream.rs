@@ -26,9 +26,14 @@ const BYTES_MAX: usize = 64 << 10;
 /// Bytes that are kept of what is not on its way yet.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
-/// What was written is not all of it, and no more comes.
+/// Why what was written is not all of it, and no more comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfinished;
+pub enum Unfinished {
+    /// It does not have the length that the function has said.
+    Length,
+    /// The function gave it up without having said that it is whole.
+    GivenUp,
+}
 
 /// Why a stream takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +212,14 @@ impl Pipe {
     }
 }
 
+/// What is wrong with a reply that ends unfinished with so many bytes.
+fn broken(why: Unfinished, length: Option<u64>, bytes: u64) -> Failure {
+    match why {
+        Unfinished::GivenUp if length.is_none_or(|length| bytes >= length) => Failure::ReplyUnfinished,
+        Unfinished::GivenUp | Unfinished::Length => Failure::ReplyIncomplete,
+    }
+}
+
 /// Keeps the waker of what waits; the last one to wait is woken.
 fn wait(place: &mut Option<Waker>, context: &Context<'_>) {
     match place {
@@ -304,7 +317,7 @@ impl Writer {
 
     /// All that was written, of an invocation that is over, where that is the whole reply and the other side was not asked for; and how large it might be.
     pub fn take_whole(&mut self) -> Option<(ReplyBytes, usize)> {
-        if self.has_begun || self.is_bodiless || self.falls_short() {
+        if self.has_begun || self.is_bodiless || self.shortfall().is_some() {
             return None;
         }
         let mut state = self.pipe.state();
@@ -383,11 +396,15 @@ impl Writer {
         state.bytes.memory_bytes() + state.taken_memory_bytes
     }
 
-    /// Whether less was written than the function has said.
+    /// Why it is not whole, if it is not: less was written than the function has said, or the function gave it up.
     #[must_use]
-    pub fn falls_short(&self) -> bool {
+    pub fn shortfall(&self) -> Option<Failure> {
         let is_short = self.length.is_some_and(|length| self.written < length);
-        !self.is_bodiless && (is_short || self.pipe.is_finished() == Some(false))
+        match self.pipe.state().finish {
+            _ if self.is_bodiless => None,
+            Some(Err(why)) => Some(broken(why, self.length, self.written)),
+            _ => is_short.then_some(Failure::ReplyIncomplete),
+        }
     }
 
     /// What is reserved for what is under way, to be given back when that was sent.
@@ -466,7 +483,7 @@ impl Stream {
         }
         match state.finish {
             Some(Ok(())) => return Poll::Ready(None),
-            Some(Err(Unfinished)) => return Poll::Ready(Some(Err(Failure::ReplyIncomplete))),
+            Some(Err(why)) => return Poll::Ready(Some(Err(broken(why, self.length, self.taken)))),
             None => {}
         }
         match &state.end {

@@ -84,7 +84,7 @@ fn who_wants_no_more_is_noticed_unless_there_is_no_more() {
     let (mut writer, head, mut stream) = pipe(Some(3), true);
     assert_eq!((stream.length(), next(&mut stream)), (Some(3), Poll::Ready(None)));
     drop(stream);
-    assert!(!head.is_closed() && !writer.falls_short());
+    assert!(!head.is_closed() && writer.shortfall().is_none());
     assert_eq!((writer.write(b"abcd"), writer.memory_bytes()), (Ok(3), 0));
     // Nor does a client leave too early that has all that was announced.
     let (mut writer, whole, mut stream) = pipe(Some(3), false);
@@ -96,8 +96,8 @@ fn who_wants_no_more_is_noticed_unless_there_is_no_more() {
 #[test]
 fn lengths_and_limits_are_kept() {
     let (mut writer, pipe, stream) = pipe(Some(3), false);
-    assert_eq!((writer.write(b"ab"), writer.falls_short()), (Ok(2), true));
-    assert_eq!((writer.write(b"cd"), writer.falls_short(), writer.write(b"")), (Ok(1), false, Ok(0)));
+    assert_eq!((writer.write(b"ab"), writer.shortfall()), (Ok(2), Some(Failure::ReplyIncomplete)));
+    assert_eq!((writer.write(b"cd"), writer.shortfall(), writer.write(b"")), (Ok(1), None, Ok(0)));
     assert_eq!(writer.write(b"d"), Err(Refused::Length));
     assert_eq!(stream.length(), Some(3));
     drop((pipe, stream));
@@ -163,8 +163,8 @@ fn a_stream_may_end_before_its_invocation_does() {
     let (mut writer, pipe, mut stream) = pipe(None, false);
     assert_eq!(writer.write(b"all"), Ok(3));
     pipe.finish(Ok(Some(trailers())));
-    pipe.finish(Err(Unfinished));
-    assert_eq!((stream.length(), stream.is_complete(), writer.falls_short()), (Some(3), false, false));
+    pipe.finish(Err(Unfinished::GivenUp));
+    assert_eq!((stream.length(), stream.is_complete(), writer.shortfall()), (Some(3), false, None));
     drop(piece(&mut stream));
     assert_eq!(next(&mut stream), Poll::Ready(None));
     // What the invocation says at its end is too late.
@@ -172,9 +172,15 @@ fn a_stream_may_end_before_its_invocation_does() {
     assert!(stream.take_trailers().is_some() && stream.is_complete());
     drop(stream);
     assert!(!pipe.is_closed());
-    let (mut writer, pipe, mut stream) = self::pipe(None, false);
-    assert_eq!(writer.write(b"half"), Ok(4));
-    pipe.finish(Err(Unfinished));
-    drop(piece(&mut stream));
-    assert_eq!((next(&mut stream), writer.falls_short()), (Poll::Ready(Some(Err(Failure::ReplyIncomplete))), true));
+    for (length, why, failure) in [
+        (None, Unfinished::GivenUp, Failure::ReplyUnfinished),
+        (Some(5), Unfinished::GivenUp, Failure::ReplyIncomplete),
+        (Some(5), Unfinished::Length, Failure::ReplyIncomplete),
+    ] {
+        let (mut writer, pipe, mut stream) = self::pipe(length, false);
+        assert_eq!(writer.write(b"half"), Ok(4));
+        pipe.finish(Err(why));
+        drop(piece(&mut stream));
+        assert_eq!((next(&mut stream), writer.shortfall()), (Poll::Ready(Some(Err(failure.clone()))), Some(failure)));
+    }
 }

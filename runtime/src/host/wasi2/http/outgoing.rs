@@ -129,7 +129,7 @@ impl Outgoing {
             return Ok(());
         }
         let refused = *state.refused.get_or_insert(after);
-        state.pipe.finish(Err(Unfinished));
+        state.pipe.finish(Err(Unfinished::Length));
         Err(state.size_error(refused))
     }
 
@@ -189,7 +189,7 @@ impl Outgoing {
         let state = self.state();
         let is_short = state.length.is_some_and(|length| state.written < length);
         let wrong = state.refused.or(is_short.then_some(state.written)).filter(|_| end.is_ok());
-        state.pipe.finish(if wrong.is_some() { Err(Unfinished) } else { end });
+        state.pipe.finish(if wrong.is_some() { Err(Unfinished::Length) } else { end });
         wrong.map_or(Ok(()), |bytes| Err(state.size_error(bytes)))
     }
 
@@ -225,7 +225,7 @@ impl Drop for Outgoing {
         let state = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Otherwise the other server would wait for more of it.
         if state.is_request && state.pipe.is_finished().is_none() {
-            state.pipe.finish(Err(Unfinished));
+            state.pipe.finish(Err(Unfinished::GivenUp));
         }
     }
 }
@@ -256,7 +256,7 @@ impl OutgoingBody {
 impl Resource for OutgoingBody {
     fn dropped(&mut self) {
         // Without having been finished: there is nothing to answer.
-        let _ = self.outgoing.end(Err(Unfinished));
+        let _ = self.outgoing.end(Err(Unfinished::GivenUp));
     }
 }
 

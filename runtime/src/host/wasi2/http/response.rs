@@ -218,7 +218,7 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
         None if length.is_none_or(|length| length == 0) => return Ok(()),
         None => {
             let writer = Writer::new(ReplyBytes::default(), bytes_max, length, is_bodiless, false);
-            writer.pipe().finish(Err(Unfinished));
+            writer.pipe().finish(Err(Unfinished::Length));
             writer
         }
     };

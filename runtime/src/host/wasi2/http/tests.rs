@@ -360,8 +360,8 @@ fn a_body_that_is_dropped_unfinished_is_broken() {
     set(&mut world, outparam, dropped);
     let (_, mut client, _) = world.context.take_stream().unwrap();
     drop_stream(&mut world, body);
-    assert_eq!(next(&mut client), Some(Err(Failure::ReplyIncomplete)));
-    assert_eq!(world.context.shortfall(), Some(Failure::ReplyIncomplete));
+    assert_eq!(next(&mut client), Some(Err(Failure::ReplyUnfinished)));
+    assert_eq!(world.context.shortfall(), Some(Failure::ReplyUnfinished));
 }
 
 #[test]

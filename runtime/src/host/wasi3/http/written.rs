@@ -166,7 +166,7 @@ impl Written {
     /// What is there of it is of no use.
     fn fail(&self, call: &mut Call<'_>, fault: Fault) -> Result<(), Stop> {
         // It is told what went wrong.
-        let _ = self.outgoing.end(Err(Unfinished));
+        let _ = self.outgoing.end(Err(Unfinished::GivenUp));
         self.end(call, Err(fault))
     }
 
