@@ -31,6 +31,7 @@ mod partition;
 mod parts;
 mod program;
 mod progress;
+pub mod proto;
 mod text_parser;
 mod translate;
 mod watch;
