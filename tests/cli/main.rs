@@ -15,6 +15,7 @@ mod instances;
 mod limits;
 mod names;
 mod parts;
+mod proto;
 mod unread;
 
 use sledge_tests::process::{self, Finished};

@@ -9,6 +9,7 @@ mod explain;
 mod inspect;
 mod output;
 mod progress;
+mod proto;
 mod source;
 
 use anyhow::Context;
@@ -29,6 +30,7 @@ enum Command {
     Compile(compile::Arguments),
     Componentize(componentize::Arguments),
     Compose(compose::Arguments),
+    Proto(proto::Arguments),
     Inspect(inspect::Arguments),
     Explain(explain::Arguments),
     /// Generate code for `compile`, whose child this is
@@ -47,6 +49,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Componentize(arguments) => componentize::run(&arguments),
         Command::Compose(arguments) => compose::run(&arguments),
+        Command::Proto(arguments) => proto::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Codegen => awsm::isolated::serve().context("awsm codegen is internal to `awsm compile`"),
