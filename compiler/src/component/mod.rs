@@ -18,6 +18,7 @@ mod world;
 use std::collections::HashSet;
 
 use awsm_abi::component::{Description, Role};
+use wasmtime_environ::wasmparser::BinaryReaderError;
 
 use crate::error::CompileError;
 use crate::linked::Linked;
@@ -30,7 +31,7 @@ pub use outline::{Outline, Seen};
 ///
 /// # Errors
 /// What is wrong, and where.
-pub(crate) fn validate(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn validate(bytes: &[u8]) -> Result<(), BinaryReaderError> {
     translate::validate(bytes)
 }
 

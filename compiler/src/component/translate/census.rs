@@ -10,10 +10,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use awsm_abi::limits::{COMPONENT_INSTANCES_MAX, COMPONENT_STEPS_MAX, MODULES_MAX};
-use wasmtime_environ::wasmparser::{Validator, WasmFeatures};
 
 use super::definitions::{Capture, Definition, Kind, Step, Stop, definitions};
-use super::features;
+use super::validate;
 use crate::error::CompileError;
 
 /// Steps of counting. Each is one of making the instances, or one of few that look at it.
@@ -28,8 +27,7 @@ pub(super) fn check(component: &[u8]) -> Result<(), CompileError> {
         Ok(_) => Ok(()),
         Err(Stop::Refused(message)) => Err(CompileError::Component { message }),
         Err(Stop::Unknown) => {
-            let valid = Validator::new_with_features(features() | WasmFeatures::EXCEPTIONS).validate_all(component);
-            valid.map_err(|error| CompileError::invalid(error.offset() as u64, error.message()))?;
+            validate(component).map_err(|error| CompileError::invalid(error.offset() as u64, error.message()))?;
             Err(CompileError::Component { message: "a component whose instances cannot be counted (a bug)".to_owned() })
         }
     }

@@ -31,7 +31,9 @@ use wasmtime_environ::component::{
     RuntimeCallbackIndex, RuntimeComponentInstanceIndex, RuntimeImportIndex, RuntimeMemoryIndex, RuntimePostReturnIndex,
     RuntimeReallocIndex, Trampoline, TrampolineIndex, Translator, TypeResourceTableIndex,
 };
-use wasmtime_environ::wasmparser::{CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures};
+use wasmtime_environ::wasmparser::{
+    BinaryReaderError, CanonicalFunction, CanonicalOption, Parser, Payload, Validator, WasmFeatures,
+};
 use wasmtime_environ::{
     EntityIndex, ModuleInternedTypeIndex, ModuleTranslation, PrimaryMap, ScopeVec, StaticModuleIndex, Trap, Tunables, WasmValType,
 };
@@ -149,9 +151,8 @@ fn translate_with(bytes: &[u8], features: WasmFeatures, unknown_imports: bool) -
 ///
 /// # Errors
 /// What is wrong, and where.
-pub(super) fn validate(bytes: &[u8]) -> Result<(), String> {
-    let valid = Validator::new_with_features(features() | WasmFeatures::EXCEPTIONS).validate_all(bytes);
-    valid.map(drop).map_err(|error| error.to_string())
+pub(super) fn validate(bytes: &[u8]) -> Result<(), BinaryReaderError> {
+    Validator::new_with_features(features() | WasmFeatures::EXCEPTIONS).validate_all(bytes).map(drop)
 }
 
 /// Whether a component has tasks: functions that are lifted or lowered as async, or built-in functions for them; what the server calls as a task; or streams of the
@@ -204,7 +205,7 @@ fn features() -> WasmFeatures {
 }
 
 fn invalid(error: &wasmtime_environ::error::Error) -> CompileError {
-    match error.downcast_ref::<wasmtime_environ::wasmparser::BinaryReaderError>() {
+    match error.downcast_ref::<BinaryReaderError>() {
         Some(error) => CompileError::invalid(error.offset() as u64, error.message()),
         None => CompileError::component(&format!("{error:#}")),
     }
