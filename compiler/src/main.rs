@@ -18,7 +18,7 @@ fn main() -> ExitCode {
             if error.is::<cli::Closed>() {
                 return ExitCode::from(cli::CLOSED_EXIT_STATUS);
             }
-            // Where nobody reads it any more, the status says enough.
+            // Where the reader of standard error has gone, the status says enough.
             let _ = writeln!(std::io::stderr(), "awsm: {}", words(&error));
             // By this status the program that set the limit knows that it was reached.
             let is_late = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(awsm::CompileError::Time { .. })));

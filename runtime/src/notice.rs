@@ -47,7 +47,7 @@ fn tell<W: fmt::Display>(to: To, what: &impl Fn() -> W, over: Receiver<Infallibl
         match to {
             To::Log => tracing::info!("{what}, {seconds} s"),
             To::Caller if is_drawn => draw(format_args!("{} {what}, {seconds} s", TURNING[said % TURNING.len()])),
-            // Where nobody reads it any more, the work goes on.
+            // Where the reader of standard error has gone, the work goes on.
             To::Caller => drop(writeln!(std::io::stderr(), "sledge: {what}, {seconds} s")),
         }
         said += 1;

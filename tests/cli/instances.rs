@@ -1,4 +1,4 @@
-//! Components that make very many instances of themselves in few bytes: they are refused before anything is made of them, and by all who look at them.
+//! Components that make very many instances of themselves in few bytes: they are refused before anything is made of them, by every command that reads them.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What commands do whose output nobody reads to the end, as in `awsm inspect FILE | head -1`: they end without a word, with the status of programs that the
+//! What commands do whose output is not read to the end, as in `awsm inspect FILE | head -1`: they end without a word, with the status of programs that the
 //! signal SIGPIPE ends.
 
 use super::{SAMPLE, TIME_MAX, awsm, path};
@@ -44,7 +44,7 @@ fn commands_whose_reader_has_gone_end_quietly() {
     }
 }
 
-/// Where nobody reads its messages, the work is done all the same.
+/// Where the reader of its messages has gone, the work is done all the same.
 #[test]
 fn work_goes_on_where_nobody_reads_the_messages() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What commands of `sledge` do whose output nobody reads to the end, as in `sledge list | head -1`: they end without a word. The server serves on.
+//! What commands of `sledge` do whose output is not read to the end, as in `sledge list | head -1`: they end without a word. The server serves on.
 
 use crate::entry;
 use serde_json::json;
@@ -38,7 +38,7 @@ fn commands_whose_reader_has_gone_end_quietly() {
     }
 }
 
-/// Whoever has read where a server listens may go.
+/// The reader that has learnt where a server listens may go.
 #[test]
 fn a_server_whose_reader_has_gone_serves_on() {
     let (reader, writer) = std::io::pipe().expect("a pipe");

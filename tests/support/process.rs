@@ -61,7 +61,7 @@ pub fn run(command: &mut Command, stdin: &[u8], time: Duration) -> Finished {
     Finished { status, stdout, stderr }
 }
 
-/// Runs a program to its end, where nobody reads what it writes to standard output.
+/// Runs a program to its end, with a standard output that has no reader.
 ///
 /// # Panics
 /// As [`run`].

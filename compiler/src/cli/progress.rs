@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-/// Writes a line to standard error. Where nobody reads that any more, the work goes on.
+/// Writes a line to standard error. Where its reader has gone, the work goes on.
 fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! What a file is that is called WebAssembly and is none, by how it begins. What begins as WebAssembly does is for those who read all of it.
+//! What a file is that is called WebAssembly and is none, by how it begins. What begins as WebAssembly does is left to the parsers.
 
 use std::fs::File;
 use std::io::Read as _;

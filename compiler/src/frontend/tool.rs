@@ -44,7 +44,7 @@ pub(super) fn run_in(folder: &Path, command: &mut Command, input: &Path) -> Resu
     command.env("TMPDIR", folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(command, input, error, String::new()))?;
     for line in child.stderr.take().into_iter().flat_map(|errors| BufReader::new(errors).split(b'\n')).map_while(Result::ok) {
-        // Where nobody reads it any more, the work goes on.
+        // Where the reader of standard error has gone, the work goes on.
         let _ = writeln!(io::stderr(), "{}", diagnostics.line(&String::from_utf8_lossy(&line)));
     }
     let status = child.wait().map_err(|error| failed(command, input, error, String::new()))?;

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_first_keeps_the_name() {
+    fn the_first_keeps_the_name() {
         let wishes = ["foo-bar", "foo-bar", "foo-bar-2", "x", "foobar", "foobar2"].map(str::to_owned);
         let mut scope = Scope::default();
         assert_eq!(scope.assign(&wishes), ["foo-bar", "foo-bar-3", "foo-bar-2", "x", "foobar-4", "foobar2-2"]);

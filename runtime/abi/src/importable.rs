@@ -24,7 +24,7 @@ const STANDARD_PREFIX: &str = "cm32p2|";
 /// What begins the names of imported modules whose functions are about resources that the module exports itself.
 const EXPORT_PREFIX: &str = "[export]";
 
-/// How `awsm compile` ends its refusal of a component that imports what is not on offer, where that may be accepted. Whoever runs `awsm` for a user says
+/// How `awsm compile` ends its refusal of a component that imports what is not on offer, where that may be accepted. A program that runs `awsm` for a user says
 /// it otherwise: what that user can set.
 pub const ALLOW_ADVICE: &str = "compile it with --allow-unknown-imports";
 

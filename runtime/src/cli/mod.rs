@@ -184,7 +184,7 @@ fn usage(message: impl std::fmt::Display) -> ExitCode {
     USAGE.into()
 }
 
-/// Writes a line to standard error. Where nobody reads that any more, the status says enough.
+/// Writes a line to standard error. Where its reader has gone, the status says enough.
 fn say(line: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -226,7 +226,7 @@ fn table(functions: &[Value]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A value on one line. Settings are those of whoever deployed the function.
+/// A value on one line. Settings are words of the client that deployed the function.
 fn plain(value: &Value) -> String {
     text::line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
