@@ -118,6 +118,8 @@ fn cases() -> Vec<Case> {
         case("compiled", module("sample.wasm", SAMPLE), &["compile", "IN", "-o", "OUT"]),
         case("inspect-missing", None, &["inspect", "/nonexistent/f.so"]),
         case("inspect-text", text("f.so", "hello"), &["inspect", "IN"]),
+        case("inspect-module", module("f.wasm", SAMPLE), &["inspect", "IN"]),
+        case("inspect-component-text", text("f.wat", "(component (import \"a\" (func)))\n"), &["inspect", "IN"]),
     ]
 }
 

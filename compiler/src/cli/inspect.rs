@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use awsm::frontend::{self, Language, ProducerOptions};
 use awsm::isolated::{self, Limits};
-use awsm::{CompileError, Seen, frontend};
+use awsm::{CompileError, Seen};
 use awsm_abi::ABI_VERSION;
 use awsm_abi::component::Role;
 use awsm_abi::descriptor::{ExternKind, Import, ImportSource, ImportType, Instantiation, ModuleDescriptor};
@@ -22,12 +23,15 @@ use super::output::print;
 /// Show what an artifact or a component contains and requires
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// A shared object that awsm made, or a component (.wasm)
+    /// A shared object that awsm made, or a component (.wasm or .wat)
     file: PathBuf,
     /// List every function with the size of its code
     #[arg(long)]
     functions: bool,
 }
+
+/// How modules and components begin.
+const WASM_MAGIC: &[u8] = b"\0asm";
 
 /// What the process may use that reads a component.
 const LIMITS: Limits = Limits { memory_bytes_max: 2 << 30, time_max: Duration::from_secs(60) };
@@ -35,9 +39,14 @@ const LIMITS: Limits = Limits { memory_bytes_max: 2 << 30, time_max: Duration::f
 /// Prints the descriptor on standard output.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display().to_string();
-    let bytes = frontend::read(&arguments.file)?;
+    let is_text = matches!(Language::of(&arguments.file), Ok(Language::Wat));
+    let bytes =
+        if is_text { frontend::to_wasm(&arguments.file, &ProducerOptions::default())? } else { frontend::read(&arguments.file)? };
     if is_component(&bytes) {
         return print(describe_component(&name, &bytes)?.as_bytes());
+    }
+    if bytes.starts_with(WASM_MAGIC) {
+        bail!("{name}: this is a core module of WebAssembly; `awsm compile` makes an artifact of it, which `awsm inspect` shows");
     }
     let artifact = Artifact::parse(&name, &bytes)?;
     print(describe(&artifact, bytes.len(), arguments.functions).as_bytes())
@@ -45,7 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Whether a file begins as components do.
 fn is_component(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[1, 0])
+    bytes.starts_with(WASM_MAGIC) && bytes.get(6..8) == Some(&[1, 0])
 }
 
 /// What there is to say of a component that was not compiled. One that cannot be compiled as it is may be a part of others.
