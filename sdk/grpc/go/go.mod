@@ -1,0 +1,8 @@
+module google.golang.org/grpc
+
+go 1.24
+
+require (
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240318140521-94a12d6c2237
+	google.golang.org/protobuf v1.33.0
+)

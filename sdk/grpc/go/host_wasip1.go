@@ -1,0 +1,290 @@
+package grpc
+
+import (
+	"context"
+	"io"
+	"unsafe"
+)
+
+// The host functions, in their flat form (sdk/wit/README.md). A string is an address and a length. None of them keeps what it is given.
+
+//go:wasmimport sledge:http target
+//go:noescape
+func httpTarget(at unsafe.Pointer, room uint32) int32
+
+//go:wasmimport sledge:http headers
+//go:noescape
+func httpHeaders(at unsafe.Pointer, room uint32) int32
+
+//go:wasmimport sledge:http status
+func httpStatus(code int32) int32
+
+//go:wasmimport sledge:http set-header
+//go:noescape
+func httpSetHeader(name, value string) int32
+
+//go:wasmimport sledge:http add-header
+//go:noescape
+func httpAddHeader(name, value string) int32
+
+//go:wasmimport sledge:http set-trailer
+//go:noescape
+func httpSetTrailer(name, value string) int32
+
+//go:wasmimport sledge:http add-trailer
+//go:noescape
+func httpAddTrailer(name, value string) int32
+
+//go:wasmimport sledge:http stream
+func httpStream(length int64) int32
+
+//go:wasmimport sledge:rpc begin
+//go:noescape
+func rpcBegin(path string, head unsafe.Pointer, headBytes uint32, message unsafe.Pointer, messageBytes uint32, timeout int64, flags int32) int32
+
+//go:wasmimport sledge:rpc head
+//go:noescape
+func rpcHead(fd int32, rows unsafe.Pointer, room uint32) int32
+
+//go:wasmimport sledge:rpc trailers
+//go:noescape
+func rpcTrailers(fd int32, rows unsafe.Pointer, room uint32) int32
+
+//go:wasmimport wasi_snapshot_preview1 fd_read
+//go:noescape
+func fdRead(fd int32, vectors unsafe.Pointer, count uint32, done *uint32) int32
+
+//go:wasmimport wasi_snapshot_preview1 fd_write
+//go:noescape
+func fdWrite(fd int32, vectors unsafe.Pointer, count uint32, done *uint32) int32
+
+//go:wasmimport wasi_snapshot_preview1 fd_close
+func fdClose(fd int32) int32
+
+//go:wasmimport wasi_snapshot_preview1 sock_shutdown
+func sockShutdown(fd int32, how int32) int32
+
+//go:wasmimport wasi_snapshot_preview1 poll_oneoff
+//go:noescape
+func pollOneoff(in, out unsafe.Pointer, count uint32, events *uint32) int32
+
+// beginEnds says that the request's body is complete.
+const beginEnds = 1
+
+// shutdownWrite is the flag of sock_shutdown.
+const shutdownWrite = 2
+
+type vector struct{ at, length uint32 }
+
+func address(bytes []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(bytes)) }
+
+func vectorOf(bytes []byte) vector {
+	return vector{uint32(uintptr(address(bytes))), uint32(len(bytes))}
+}
+
+// readSome is one fd_read.
+func readSome(fd int32, into []byte) (int, errno) {
+	vector, done := vectorOf(into), uint32(0)
+	result := fdRead(fd, unsafe.Pointer(&vector), 1, &done)
+	return int(done), errno(result)
+}
+
+// writeSome is one fd_write.
+func writeSome(fd int32, bytes []byte) (int, errno) {
+	vector, done := vectorOf(bytes), uint32(0)
+	result := fdWrite(fd, unsafe.Pointer(&vector), 1, &done)
+	return int(done), errno(result)
+}
+
+// rows calls a function that writes what fits and says how long all of it is. The room becomes large enough.
+func rows(room []byte, write func(at unsafe.Pointer, room uint32) int32) (all, grown []byte, err error) {
+	for {
+		length := write(address(room), uint32(len(room)))
+		if length < 0 {
+			return nil, room, errno(-length)
+		}
+		if int(length) <= len(room) {
+			return room[:length], room, nil
+		}
+		room = make([]byte, length)
+	}
+}
+
+// The request that is answered. There is one at a time, so the rooms are reused, and are there when memory is kept for all requests.
+var (
+	targetRoom = make([]byte, 256)
+	headRoom   = make([]byte, 2<<10)
+)
+
+// hostExchange is the request that the host calls for.
+type hostExchange struct{ input *poller }
+
+func (x *hostExchange) target() (all []byte) {
+	all, targetRoom, _ = rows(targetRoom, httpTarget)
+	return all
+}
+
+func (x *hostExchange) headers() (all []byte) {
+	all, headRoom, _ = rows(headRoom, httpHeaders)
+	return all
+}
+
+func (x *hostExchange) read(into []byte, share bool) (int, error) {
+	for {
+		if share && !inputIsReady() {
+			x.waitForInput()
+			continue
+		}
+		count, err := readSome(0, into)
+		switch {
+		case err == eagain:
+			x.waitForInput()
+		case err != 0:
+			return 0, err
+		case count == 0:
+			return 0, io.EOF
+		default:
+			return count, nil
+		}
+	}
+}
+
+func (x *hostExchange) waitForInput() {
+	if x.input == nil {
+		x.input = &poller{fd: 0}
+	}
+	x.input.wait(context.Background(), 'r')
+}
+
+// end is where nobody waits for the request any more.
+func (x *hostExchange) end() {
+	if x.input != nil {
+		x.input.close()
+	}
+}
+
+// inputIsReady asks without waiting. Reading would make all goroutines wait: the input has no flag against that.
+func inputIsReady() bool {
+	// Of each 48 bytes: { userdata: u64, tag: u8, ... }. The first is { fd: u32 at 16 } with tag 1, the second a clock whose time has come:
+	// { id: u32 at 16, timeout: u64 at 24 } with tag 0.
+	subscriptions := [12]uint64{1: 1, 6: 1, 8: 1}
+	var events [8]uint64
+	var count uint32
+	if pollOneoff(unsafe.Pointer(&subscriptions), unsafe.Pointer(&events), 2, &count) != 0 {
+		return true
+	}
+	for i := range int(count) {
+		if events[4*i] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *hostExchange) setStatus(code int32)          { httpStatus(code) }
+func (x *hostExchange) setHeader(name, value string)  { httpSetHeader(name, value) }
+func (x *hostExchange) addHeader(name, value string)  { httpAddHeader(name, value) }
+func (x *hostExchange) setTrailer(name, value string) { httpSetTrailer(name, value) }
+func (x *hostExchange) addTrailer(name, value string) { httpAddTrailer(name, value) }
+func (x *hostExchange) stream()                       { httpStream(-1) }
+
+func (x *hostExchange) write(bytes []byte) error {
+	for len(bytes) > 0 {
+		count, err := writeSome(1, bytes)
+		if err != 0 {
+			return err
+		}
+		bytes = bytes[count:]
+	}
+	return nil
+}
+
+// descriptor is a call, by its file descriptor.
+type descriptor struct {
+	poller
+	tail []byte
+}
+
+func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
+	flags := int32(0)
+	if end {
+		flags = beginEnds
+	}
+	fd := rpcBegin(path, address(head), uint32(len(head)), address(message), uint32(len(message)), timeout, flags)
+	if fd < 0 {
+		return nil, errno(-fd)
+	}
+	return &descriptor{poller: poller{fd: fd}}, nil
+}
+
+func (d *descriptor) read(ctx context.Context, into []byte) (int, error) {
+	for {
+		count, err := readSome(d.fd, into)
+		switch {
+		case err == eagain:
+			if err := d.wait(ctx, 'r'); err != nil {
+				return 0, err
+			}
+		case err != 0:
+			return 0, err
+		case count == 0:
+			return 0, io.EOF
+		default:
+			return count, nil
+		}
+	}
+}
+
+func (d *descriptor) write(ctx context.Context, bytes []byte) error {
+	for len(bytes) > 0 {
+		count, err := writeSome(d.fd, bytes)
+		switch {
+		case err == eagain:
+			if err := d.wait(ctx, 'w'); err != nil {
+				return err
+			}
+		case err == epipe:
+			return io.EOF
+		case err != 0:
+			return err
+		default:
+			bytes = bytes[count:]
+		}
+	}
+	return nil
+}
+
+func (d *descriptor) closeSend() error {
+	if err := errno(sockShutdown(d.fd, shutdownWrite)); err != 0 {
+		return err
+	}
+	return nil
+}
+
+func (d *descriptor) head(ctx context.Context) ([]byte, error) {
+	for {
+		all, _, err := rows(make([]byte, 1<<10), func(at unsafe.Pointer, room uint32) int32 { return rpcHead(d.fd, at, room) })
+		if err != eagain {
+			return all, err
+		}
+		if err := d.wait(ctx, 'r'); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (d *descriptor) trailers() ([]byte, error) {
+	if d.tail == nil {
+		d.tail = make([]byte, 256)
+	}
+	for {
+		length := rpcTrailers(d.fd, address(d.tail), uint32(len(d.tail)))
+		if length < 0 {
+			return nil, errno(-length)
+		}
+		if int(length) <= len(d.tail) {
+			return d.tail[:length], nil
+		}
+		d.tail = make([]byte, length)
+	}
+}

@@ -1,0 +1,1 @@
+// Empty: it lets main_wasip1.go declare functions that have no body.

@@ -1,0 +1,118 @@
+package grpc
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"google.golang.org/grpc/status"
+)
+
+// Go's own poller, as package os uses it: goroutines wait for descriptors there, and all others run meanwhile. An os.File would do, but it
+// asks the host for the descriptor's flags twice, and there is none for the standard input, which has not the flag that it looks for.
+
+//go:linkname pollServerInit internal/poll.runtime_pollServerInit
+func pollServerInit()
+
+//go:linkname pollOpen internal/poll.runtime_pollOpen
+func pollOpen(fd uintptr) (unsafe.Pointer, int)
+
+//go:linkname pollClose internal/poll.runtime_pollClose
+func pollClose(of unsafe.Pointer)
+
+//go:linkname pollReset internal/poll.runtime_pollReset
+func pollReset(of unsafe.Pointer, mode int) int
+
+//go:linkname pollWait internal/poll.runtime_pollWait
+func pollWait(of unsafe.Pointer, mode int) int
+
+//go:linkname pollUnblock internal/poll.runtime_pollUnblock
+func pollUnblock(of unsafe.Pointer)
+
+func init() { pollServerInit() }
+
+// poller waits for a descriptor. Nothing is made before somebody has to wait.
+type poller struct {
+	fd      int32
+	mutex   sync.Mutex
+	of      unsafe.Pointer
+	waiters int
+	closed  bool
+	stop    func() bool // ends waiting for the end of the context
+}
+
+// wait waits until reading ('r') or writing ('w') may go on, or the context ends.
+func (p *poller) wait(ctx context.Context, mode int) error {
+	p.mutex.Lock()
+	if p.closed {
+		p.mutex.Unlock()
+		return gone(ctx)
+	}
+	if p.of == nil {
+		of, failed := pollOpen(uintptr(p.fd))
+		if failed != 0 {
+			p.mutex.Unlock()
+			return errno(failed)
+		}
+		p.of = of
+		if ctx.Done() != nil {
+			p.stop = context.AfterFunc(ctx, p.interrupt)
+		}
+	}
+	p.waiters++
+	p.mutex.Unlock()
+	failed := pollReset(p.of, mode)
+	if failed == 0 {
+		failed = pollWait(p.of, mode)
+	}
+	p.mutex.Lock()
+	p.waiters--
+	p.free()
+	p.mutex.Unlock()
+	if failed != 0 {
+		return gone(ctx)
+	}
+	return nil
+}
+
+// gone is what those get who wait for what was closed meanwhile.
+func gone(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	return epipe
+}
+
+// interrupt wakes all who wait: the call is given up.
+func (p *poller) interrupt() { p.close() }
+
+func (p *poller) close() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.of != nil {
+		pollUnblock(p.of)
+		if p.stop != nil {
+			p.stop()
+		}
+	}
+	p.free()
+}
+
+// free is left to the last who waits. The descriptor goes last: its number may be another's right after.
+func (p *poller) free() {
+	if !p.closed || p.waiters > 0 {
+		return
+	}
+	if p.of != nil {
+		pollClose(p.of)
+		p.of = nil
+	}
+	if p.fd > 2 {
+		fdClose(p.fd)
+		p.fd = -1
+	}
+}

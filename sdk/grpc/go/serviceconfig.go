@@ -1,0 +1,95 @@
+package grpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/serviceconfig"
+)
+
+// MethodConfig is a method's part of a service configuration.
+type MethodConfig struct {
+	WaitForReady *bool
+	Timeout      *time.Duration
+	MaxReqSize   *int
+	MaxRespSize  *int
+}
+
+// ServiceConfig is a service configuration.
+//
+// Deprecated: programs should not look into it.
+type ServiceConfig struct {
+	serviceconfig.Config
+	Methods map[string]MethodConfig
+}
+
+// methodConfig is one with the paths, or beginnings of paths, that it is for.
+type methodConfig struct {
+	paths  []string
+	config MethodConfig
+}
+
+func parseServiceConfig(text string) ([]methodConfig, error) {
+	var parsed struct {
+		MethodConfig []struct {
+			Name                    []struct{ Service, Method string }
+			WaitForReady            *bool
+			Timeout                 *string
+			MaxRequestMessageBytes  *json.Number
+			MaxResponseMessageBytes *json.Number
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
+		return nil, fmt.Errorf("grpc: the default service config is invalid: %w", err)
+	}
+	var all []methodConfig
+	for _, one := range parsed.MethodConfig {
+		method := methodConfig{config: MethodConfig{WaitForReady: one.WaitForReady}}
+		for _, name := range one.Name {
+			path := "/"
+			if name.Service != "" {
+				path += name.Service + "/" + name.Method
+			}
+			method.paths = append(method.paths, path)
+		}
+		if one.Timeout != nil {
+			timeout, err := time.ParseDuration(*one.Timeout)
+			if err != nil || !strings.HasSuffix(*one.Timeout, "s") {
+				return nil, fmt.Errorf("grpc: the default service config is invalid: timeout %q", *one.Timeout)
+			}
+			method.config.Timeout = &timeout
+		}
+		method.config.MaxReqSize, method.config.MaxRespSize = number(one.MaxRequestMessageBytes), number(one.MaxResponseMessageBytes)
+		all = append(all, method)
+	}
+	return all, nil
+}
+
+func number(text *json.Number) *int {
+	if text == nil {
+		return nil
+	}
+	value, err := text.Int64()
+	if err != nil {
+		return nil
+	}
+	result := int(value)
+	return &result
+}
+
+// find looks for the method, then its service, then all.
+func findConfig(all []methodConfig, path string) MethodConfig {
+	service := path[:strings.LastIndexByte(path, '/')+1]
+	for _, wanted := range [3]string{path, service, "/"} {
+		for _, one := range all {
+			for _, has := range one.paths {
+				if has == wanted {
+					return one.config
+				}
+			}
+		}
+	}
+	return MethodConfig{}
+}
