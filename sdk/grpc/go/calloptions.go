@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -26,7 +26,7 @@ type callInfo struct {
 	subtype             string
 	coder               coder
 	coderIsSet          bool
-	creds               credentials.PerRPCCredentials
+	creds               creds.PerRPCCredentials
 	// What the caller wants to know.
 	wantsHeader bool
 	failFast    bool
@@ -149,13 +149,13 @@ func (AuthorityOverrideCallOption) before(*callInfo) error    { return nil }
 func (AuthorityOverrideCallOption) after(*callInfo, *outcome) {}
 
 // PerRPCCredentials add metadata to the call.
-func PerRPCCredentials(creds credentials.PerRPCCredentials) CallOption {
-	return PerRPCCredsCallOption{Creds: creds}
+func PerRPCCredentials(c creds.PerRPCCredentials) CallOption {
+	return PerRPCCredsCallOption{Creds: c}
 }
 
 // PerRPCCredsCallOption is that of PerRPCCredentials.
 type PerRPCCredsCallOption struct {
-	Creds credentials.PerRPCCredentials
+	Creds creds.PerRPCCredentials
 }
 
 func (o PerRPCCredsCallOption) before(c *callInfo) error {

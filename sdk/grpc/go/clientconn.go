@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -35,10 +35,10 @@ var EnableTracing bool
 var here = &peer.Peer{
 	Addr:      &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
 	LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
-	AuthInfo:  processAuth{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}},
+	AuthInfo:  processAuth{creds.CommonAuthInfo{SecurityLevel: creds.NoSecurity}},
 }
 
-type processAuth struct{ credentials.CommonAuthInfo }
+type processAuth struct{ creds.CommonAuthInfo }
 
 func (processAuth) AuthType() string { return "insecure" }
 
@@ -87,8 +87,8 @@ func NewClient(target string, opts ...DialOption) (conn *ClientConn, err error) 
 		return nil, errNoCredentials
 	}
 	if !cc.isSecure() {
-		for _, creds := range o.perCall {
-			if creds.RequireTransportSecurity() {
+		for _, one := range o.perCall {
+			if one.RequireTransportSecurity() {
 				return nil, errors.New("grpc: these credentials of calls require secure credentials of the transport")
 			}
 		}

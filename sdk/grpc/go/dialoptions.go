@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/stats"
@@ -18,9 +18,9 @@ type dialOptions struct {
 	unary        []UnaryClientInterceptor
 	stream       []StreamClientInterceptor
 	callOptions  []CallOption
-	transport    credentials.TransportCredentials
-	bundle       credentials.Bundle
-	perCall      []credentials.PerRPCCredentials
+	transport    creds.TransportCredentials
+	bundle       creds.Bundle
+	perCall      []creds.PerRPCCredentials
 	handlers     []stats.Handler
 	codec        Codec
 	compressor   Compressor
@@ -74,12 +74,12 @@ func WithDefaultCallOptions(cos ...CallOption) DialOption {
 }
 
 // WithTransportCredentials are asked for, and protect nothing: no call leaves the process here.
-func WithTransportCredentials(creds credentials.TransportCredentials) DialOption {
-	return dialFunc(func(o *dialOptions) { o.transport = creds })
+func WithTransportCredentials(c creds.TransportCredentials) DialOption {
+	return dialFunc(func(o *dialOptions) { o.transport = c })
 }
 
 // WithCredentialsBundle has credentials of both kinds.
-func WithCredentialsBundle(b credentials.Bundle) DialOption {
+func WithCredentialsBundle(b creds.Bundle) DialOption {
 	return dialFunc(func(o *dialOptions) { o.bundle = b })
 }
 
@@ -89,8 +89,8 @@ func WithCredentialsBundle(b credentials.Bundle) DialOption {
 func WithInsecure() DialOption { return WithTransportCredentials(insecure.NewCredentials()) }
 
 // WithPerRPCCredentials add metadata to each call.
-func WithPerRPCCredentials(creds credentials.PerRPCCredentials) DialOption {
-	return dialFunc(func(o *dialOptions) { o.perCall = append(o.perCall, creds) })
+func WithPerRPCCredentials(c creds.PerRPCCredentials) DialOption {
+	return dialFunc(func(o *dialOptions) { o.perCall = append(o.perCall, c) })
 }
 
 // WithStatsHandler is told of each call.

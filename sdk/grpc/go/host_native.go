@@ -5,6 +5,7 @@ package grpc
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -62,14 +63,14 @@ func (p *pipe) read(ctx context.Context, into []byte) (int, error) {
 	}
 }
 
-func (p *pipe) write(ctx context.Context, bytes []byte) error {
+func (p *pipe) write(ctx context.Context, bytes []byte, most int) error {
 	for len(bytes) > 0 {
 		p.mutex.Lock()
 		if p.ended || p.broken {
 			p.mutex.Unlock()
 			return io.EOF
 		}
-		room, changed := pipeMax-len(p.bytes), p.changed
+		room, changed := most-len(p.bytes), p.changed
 		if room > 0 {
 			count := min(room, len(bytes))
 			p.bytes = append(p.bytes, bytes[:count]...)
@@ -248,7 +249,14 @@ func (x nativeExchange) addTrailer(name, value string) { x.put(&x.trailer, name,
 func (x nativeExchange) stream()                       { x.sendHead() }
 
 func (x nativeExchange) write(bytes []byte) error {
-	if x.reply.write(context.Background(), bytes) != nil {
+	// What does not stream is kept until the function has returned.
+	x.mutex.Lock()
+	most := math.MaxInt
+	if x.isSent {
+		most = pipeMax
+	}
+	x.mutex.Unlock()
+	if x.reply.write(context.Background(), bytes, most) != nil {
 		return epipe
 	}
 	return nil
@@ -259,7 +267,7 @@ func (w nativeWire) read(ctx context.Context, into []byte) (int, error) {
 }
 
 func (w nativeWire) write(ctx context.Context, bytes []byte) error {
-	return w.request.write(ctx, bytes)
+	return w.request.write(ctx, bytes, pipeMax)
 }
 
 func (w nativeWire) closeSend() error {

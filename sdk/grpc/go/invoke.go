@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/internal/carry"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/internal/wire"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -240,10 +240,10 @@ func (cc *ClientConn) appendCredentials(rows []byte, ctx context.Context, method
 		}
 		all = append(all[:len(all):len(all)], info.creds)
 	}
-	ctx = credentials.NewContextWithRequestInfo(ctx, credentials.RequestInfo{Method: method, AuthInfo: here.AuthInfo})
+	ctx = context.WithValue(ctx, carry.RequestInfoKey{}, creds.RequestInfo{Method: method, AuthInfo: here.AuthInfo})
 	audience := "https://" + strings.TrimSuffix(cc.endpoint(), ":443") + method[:max(strings.LastIndexByte(method, '/'), 0)]
-	for _, creds := range all {
-		data, err := creds.GetRequestMetadata(ctx, audience)
+	for _, one := range all {
+		data, err := one.GetRequestMetadata(ctx, audience)
 		if err != nil {
 			if s, ok := status.FromError(err); ok {
 				return rows, s.Err()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"reflect"
 	"strings"
@@ -199,11 +198,6 @@ func (s *Server) Stop() {
 
 // GracefulStop is Stop: the host waits for what runs.
 func (s *Server) GracefulStop() { s.Stop() }
-
-// ServeHTTP is not there: requests come from the host.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, "grpc: ServeHTTP does not exist in a function: call Serve", http.StatusNotImplemented)
-}
 
 // find looks for what answers a path. Where nothing does, a server that handles what is unknown does; otherwise the error says what is unknown.
 func find(path []byte) (*method, error) {

@@ -3,8 +3,8 @@ package grpc
 import (
 	"time"
 
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/tap"
@@ -142,7 +142,7 @@ func RPCDecompressor(dc Decompressor) ServerOption {
 // What follows is about connections, and does nothing.
 
 // Creds does nothing: the server in front ends TLS.
-func Creds(c credentials.TransportCredentials) ServerOption { return EmptyServerOption{} }
+func Creds(c creds.TransportCredentials) ServerOption { return EmptyServerOption{} }
 
 // ConnectionTimeout does nothing.
 func ConnectionTimeout(d time.Duration) ServerOption { return EmptyServerOption{} }

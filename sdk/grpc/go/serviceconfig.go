@@ -3,6 +3,7 @@ package grpc
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,15 +35,14 @@ type methodConfig struct {
 func parseServiceConfig(text string) ([]methodConfig, error) {
 	var parsed struct {
 		MethodConfig []struct {
-			Name                    []struct{ Service, Method string }
-			WaitForReady            *bool
-			Timeout                 *string
-			MaxRequestMessageBytes  *json.Number
-			MaxResponseMessageBytes *json.Number
+			Name                                            []struct{ Service, Method string }
+			WaitForReady                                    *bool
+			Timeout                                         *string
+			MaxRequestMessageBytes, MaxResponseMessageBytes json.Number
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
-		return nil, fmt.Errorf("grpc: the default service config is invalid: %w", err)
+		return nil, fmt.Errorf("grpc: the default service config: %w", err)
 	}
 	var all []methodConfig
 	for _, one := range parsed.MethodConfig {
@@ -57,7 +57,7 @@ func parseServiceConfig(text string) ([]methodConfig, error) {
 		if one.Timeout != nil {
 			timeout, err := time.ParseDuration(*one.Timeout)
 			if err != nil || !strings.HasSuffix(*one.Timeout, "s") {
-				return nil, fmt.Errorf("grpc: the default service config is invalid: timeout %q", *one.Timeout)
+				return nil, fmt.Errorf("grpc: the default service config has the timeout %q", *one.Timeout)
 			}
 			method.config.Timeout = &timeout
 		}
@@ -67,19 +67,14 @@ func parseServiceConfig(text string) ([]methodConfig, error) {
 	return all, nil
 }
 
-func number(text *json.Number) *int {
-	if text == nil {
-		return nil
+func number(text json.Number) *int {
+	if result, err := strconv.Atoi(text.String()); err == nil {
+		return &result
 	}
-	value, err := text.Int64()
-	if err != nil {
-		return nil
-	}
-	result := int(value)
-	return &result
+	return nil
 }
 
-// find looks for the method, then its service, then all.
+// findConfig looks for the method, then its service, then all.
 func findConfig(all []methodConfig, path string) MethodConfig {
 	service := path[:strings.LastIndexByte(path, '/')+1]
 	for _, wanted := range [3]string{path, service, "/"} {

@@ -2,7 +2,6 @@
 package codes
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -69,8 +68,8 @@ func (c *Code) UnmarshalJSON(bytes []byte) error {
 		*c = Code(number)
 		return nil
 	}
-	var name string
-	if json.Unmarshal(bytes, &name) == nil {
+	// Names have nothing that JSON escapes.
+	if name, err := strconv.Unquote(string(bytes)); err == nil {
 		if code, known := protocolNames[name]; known {
 			*c = code
 			return nil

@@ -13,54 +13,37 @@ import (
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/internal/carry"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/protobuf/proto"
 )
 
-// PerRPCCredentials add metadata to each call.
-type PerRPCCredentials interface {
-	GetRequestMetadata(ctx context.Context, uri ...string) (map[string]string, error)
-	RequireTransportSecurity() bool
-}
-
-// SecurityLevel is how well a connection is protected.
-type SecurityLevel int
+// The types that need no TLS are in another package.
+type (
+	// PerRPCCredentials add metadata to each call.
+	PerRPCCredentials = creds.PerRPCCredentials
+	// SecurityLevel is how well a connection is protected.
+	SecurityLevel = creds.SecurityLevel
+	// CommonAuthInfo is in most kinds of AuthInfo.
+	CommonAuthInfo = creds.CommonAuthInfo
+	// ProtocolInfo describes a kind of credentials.
+	ProtocolInfo = creds.ProtocolInfo
+	// AuthInfo is what a handshake came to.
+	AuthInfo = creds.AuthInfo
+	// TransportCredentials protect a connection.
+	TransportCredentials = creds.TransportCredentials
+	// Bundle is credentials of both kinds.
+	Bundle = creds.Bundle
+	// RequestInfo is what credentials may know of a call.
+	RequestInfo = creds.RequestInfo
+)
 
 // Levels.
 const (
-	InvalidSecurityLevel SecurityLevel = iota
-	NoSecurity
-	IntegrityOnly
-	PrivacyAndIntegrity
+	InvalidSecurityLevel = creds.InvalidSecurityLevel
+	NoSecurity           = creds.NoSecurity
+	IntegrityOnly        = creds.IntegrityOnly
+	PrivacyAndIntegrity  = creds.PrivacyAndIntegrity
 )
-
-func (s SecurityLevel) String() string {
-	switch s {
-	case NoSecurity:
-		return "NoSecurity"
-	case IntegrityOnly:
-		return "IntegrityOnly"
-	case PrivacyAndIntegrity:
-		return "PrivacyAndIntegrity"
-	}
-	return fmt.Sprintf("invalid SecurityLevel: %d", int(s))
-}
-
-// CommonAuthInfo is in most kinds of AuthInfo.
-type CommonAuthInfo struct{ SecurityLevel SecurityLevel }
-
-// GetCommonAuthInfo is how [CheckSecurityLevel] knows it.
-func (c CommonAuthInfo) GetCommonAuthInfo() CommonAuthInfo { return c }
-
-// ProtocolInfo describes a kind of credentials.
-type ProtocolInfo struct {
-	ProtocolVersion  string
-	SecurityProtocol string
-	SecurityVersion  string
-	ServerName       string
-}
-
-// AuthInfo is what a handshake came to.
-type AuthInfo interface{ AuthType() string }
 
 // AuthorityValidator checks the name that a call is made for.
 type AuthorityValidator interface {
@@ -69,28 +52,6 @@ type AuthorityValidator interface {
 
 // ErrConnDispatched stays for programs that compare with it.
 var ErrConnDispatched = errors.New("credentials: the connection was handed over")
-
-// TransportCredentials protect a connection.
-type TransportCredentials interface {
-	ClientHandshake(context.Context, string, net.Conn) (net.Conn, AuthInfo, error)
-	ServerHandshake(net.Conn) (net.Conn, AuthInfo, error)
-	Info() ProtocolInfo
-	Clone() TransportCredentials
-	OverrideServerName(string) error
-}
-
-// Bundle is credentials of both kinds.
-type Bundle interface {
-	TransportCredentials() TransportCredentials
-	PerRPCCredentials() PerRPCCredentials
-	NewWithMode(mode string) (Bundle, error)
-}
-
-// RequestInfo is what credentials may know of a call.
-type RequestInfo struct {
-	Method   string
-	AuthInfo AuthInfo
-}
 
 // NewContextWithRequestInfo is for tests of credentials.
 func NewContextWithRequestInfo(ctx context.Context, ri RequestInfo) context.Context {
@@ -209,12 +170,14 @@ func NewServerTLSFromFile(certFile, keyFile string) (TransportCredentials, error
 	return &transport{}, nil
 }
 
+var errNoHandshake = errors.New("credentials: there is no TLS in a function")
+
 func (t *transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, AuthInfo, error) {
-	return conn, TLSInfo{}, nil
+	return nil, nil, errNoHandshake
 }
 
 func (t *transport) ServerHandshake(conn net.Conn) (net.Conn, AuthInfo, error) {
-	return conn, TLSInfo{}, nil
+	return nil, nil, errNoHandshake
 }
 
 func (t *transport) Info() ProtocolInfo {

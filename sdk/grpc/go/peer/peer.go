@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"net"
 
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/internal/carry"
+	"google.golang.org/grpc/internal/creds"
 )
 
 // Peer is the other side.
 type Peer struct {
 	Addr      net.Addr
 	LocalAddr net.Addr
-	AuthInfo  credentials.AuthInfo
+	AuthInfo  creds.AuthInfo
 }
 
 func (p *Peer) String() string {

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 	v1reflectiongrpc "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	v1alphareflectiongrpc "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
@@ -30,10 +29,16 @@ type ExtensionResolver interface {
 	RangeExtensionsByMessage(message protoreflect.FullName, f func(protoreflect.ExtensionType) bool)
 }
 
+// DescriptorResolver finds descriptors. It is protodesc.Resolver by another name: that package brings the descriptors of descriptors.
+type DescriptorResolver = interface {
+	FindFileByPath(string) (protoreflect.FileDescriptor, error)
+	FindDescriptorByName(protoreflect.FullName) (protoreflect.Descriptor, error)
+}
+
 // ServerOptions are for NewServer.
 type ServerOptions struct {
 	Services           ServiceInfoProvider
-	DescriptorResolver protodesc.Resolver
+	DescriptorResolver DescriptorResolver
 	ExtensionResolver  ExtensionResolver
 }
 

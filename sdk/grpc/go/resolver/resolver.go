@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/attributes"
-	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/internal/creds"
 	"google.golang.org/grpc/serviceconfig"
 )
 
@@ -53,8 +53,8 @@ func (a Address) String() string {
 // BuildOptions are for builders.
 type BuildOptions struct {
 	DisableServiceConfig bool
-	DialCreds            credentials.TransportCredentials
-	CredsBundle          credentials.Bundle
+	DialCreds            creds.TransportCredentials
+	CredsBundle          creds.Bundle
 	Dialer               func(context.Context, string) (net.Conn, error)
 	Authority            string
 }

@@ -6,43 +6,43 @@ import (
 	"errors"
 	"net"
 
-	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/internal/creds"
 )
 
 // NewCredentials says that the transport need not be protected. Calls inside of an application never leave the process.
-func NewCredentials() credentials.TransportCredentials { return plain{} }
+func NewCredentials() creds.TransportCredentials { return plain{} }
 
 type plain struct{}
 
-func (plain) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return conn, info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
+func (plain) ClientHandshake(_ context.Context, _ string, conn net.Conn) (net.Conn, creds.AuthInfo, error) {
+	return conn, info{creds.CommonAuthInfo{SecurityLevel: creds.NoSecurity}}, nil
 }
 
-func (plain) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return conn, info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}, nil
+func (plain) ServerHandshake(conn net.Conn) (net.Conn, creds.AuthInfo, error) {
+	return conn, info{creds.CommonAuthInfo{SecurityLevel: creds.NoSecurity}}, nil
 }
 
-func (plain) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "insecure"}
+func (plain) Info() creds.ProtocolInfo {
+	return creds.ProtocolInfo{SecurityProtocol: "insecure"}
 }
 
-func (plain) Clone() credentials.TransportCredentials { return plain{} }
+func (plain) Clone() creds.TransportCredentials { return plain{} }
 
 func (plain) OverrideServerName(string) error { return nil }
 
-type info struct{ credentials.CommonAuthInfo }
+type info struct{ creds.CommonAuthInfo }
 
 func (info) AuthType() string { return "insecure" }
 
 // NewBundle has [NewCredentials] and none for calls.
-func NewBundle() credentials.Bundle { return bundle{} }
+func NewBundle() creds.Bundle { return bundle{} }
 
 type bundle struct{}
 
-func (bundle) TransportCredentials() credentials.TransportCredentials { return plain{} }
+func (bundle) TransportCredentials() creds.TransportCredentials { return plain{} }
 
-func (bundle) PerRPCCredentials() credentials.PerRPCCredentials { return nil }
+func (bundle) PerRPCCredentials() creds.PerRPCCredentials { return nil }
 
-func (bundle) NewWithMode(string) (credentials.Bundle, error) {
+func (bundle) NewWithMode(string) (creds.Bundle, error) {
 	return nil, errors.New("insecure: a bundle has no modes")
 }
