@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -57,8 +58,8 @@ type ClientConn struct {
 	unary   UnaryClientInterceptor
 	stream  StreamClientInterceptor
 
+	state   atomic.Int32 // a connectivity.State; changes under the mutex
 	mutex   sync.Mutex
-	state   connectivity.State
 	changed chan struct{} // closed at the next change
 }
 
@@ -143,16 +144,12 @@ func (cc *ClientConn) endpoint() string {
 }
 
 // GetState is Ready once it was told to connect, or was used.
-func (cc *ClientConn) GetState() connectivity.State {
-	cc.mutex.Lock()
-	defer cc.mutex.Unlock()
-	return cc.state
-}
+func (cc *ClientConn) GetState() connectivity.State { return connectivity.State(cc.state.Load()) }
 
 // WaitForStateChange waits until the state is another; false: the context ended before.
 func (cc *ClientConn) WaitForStateChange(ctx context.Context, sourceState connectivity.State) bool {
 	cc.mutex.Lock()
-	state, changed := cc.state, cc.changed
+	state, changed := cc.GetState(), cc.changed
 	cc.mutex.Unlock()
 	if state != sourceState {
 		return true
@@ -168,9 +165,9 @@ func (cc *ClientConn) WaitForStateChange(ctx context.Context, sourceState connec
 func (cc *ClientConn) become(state connectivity.State) (before connectivity.State) {
 	cc.mutex.Lock()
 	defer cc.mutex.Unlock()
-	before = cc.state
+	before = cc.GetState()
 	if before != state && before != connectivity.Shutdown {
-		cc.state = state
+		cc.state.Store(int32(state))
 		close(cc.changed)
 		cc.changed = make(chan struct{})
 	}
@@ -198,7 +195,7 @@ func (cc *ClientConn) GetMethodConfig(method string) MethodConfig {
 
 // open says that it is used.
 func (cc *ClientConn) open() error {
-	switch cc.state {
+	switch cc.GetState() {
 	case connectivity.Ready:
 		return nil
 	case connectivity.Shutdown:

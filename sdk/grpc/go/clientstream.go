@@ -103,7 +103,13 @@ func (s *clientStream) begin(end bool) error {
 	if s.wire != nil {
 		return nil
 	}
-	w, err := beginCall(s.method, s.head, s.first, s.timeout, end)
+	var w wireCall
+	var err error
+	if end {
+		w, err = beginWhole(s.ctx, s.method, s.head, s.first, s.timeout)
+	} else {
+		w, err = beginCall(s.method, s.head, s.first, s.timeout, false)
+	}
 	if err != nil {
 		return beginError(s.method, err)
 	}

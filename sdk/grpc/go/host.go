@@ -3,6 +3,7 @@ package grpc
 import (
 	"context"
 	"fmt"
+	"io"
 )
 
 // exchange is a request that is answered here.
@@ -34,10 +35,31 @@ type wireCall interface {
 	closeSend() error
 	// head waits for the reply's headers: rows.
 	head(ctx context.Context) ([]byte, error)
-	// trailers are rows, once read was io.EOF. They are valid until the next call of it.
+	// trailers are rows, once all is read. They are valid until the next call of it. eagain: not known yet.
 	trailers() ([]byte, error)
 	// close gives up what is not over.
 	close()
+}
+
+// beginMax is how long a message may be to go with the beginning of a call: what the host takes at once.
+const beginMax = 4 << 20
+
+// beginWhole begins a call of one message.
+func beginWhole(ctx context.Context, path string, head, message []byte, timeout int64) (wireCall, error) {
+	if len(message) <= beginMax {
+		return beginCall(path, head, message, timeout, true)
+	}
+	w, err := beginCall(path, head, nil, timeout, false)
+	if err != nil {
+		return nil, err
+	}
+	// io.EOF is a call that is over: its trailers say how.
+	if err := w.write(ctx, message); err != nil && err != io.EOF {
+		w.close()
+		return nil, err
+	}
+	w.closeSend()
+	return w, nil
 }
 
 // errno is an error number of WASI, preview 1.
@@ -48,6 +70,7 @@ const (
 	eagain  errno = 6
 	eloop   errno = 32
 	emfile  errno = 33
+	einval  errno = 28
 	enoent  errno = 44
 	enotsup errno = 58
 	epipe   errno = 64
@@ -63,6 +86,8 @@ func (e errno) Error() string {
 		return "too many functions wait for each other"
 	case emfile:
 		return "too many calls at once"
+	case einval:
+		return "not a call"
 	case enoent:
 		return "no edge for this service"
 	case enotsup:

@@ -96,6 +96,13 @@ func (p *pipe) end() {
 	p.change()
 }
 
+// isOver tells whether all is read.
+func (p *pipe) isOver() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return len(p.bytes) == 0 && (p.ended || p.broken)
+}
+
 // breakOff drops what is under way.
 func (p *pipe) breakOff() {
 	p.mutex.Lock()
@@ -136,6 +143,9 @@ type nativeWire struct{ *nativeCall }
 
 func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
 	service := path[1:max(strings.LastIndexByte(path, '/'), 1)]
+	if len(message) > beginMax {
+		return nil, e2big
+	}
 	edge := nativeEdge[service]
 	if edge == nil {
 		if !nativeServes(service) {
@@ -153,7 +163,9 @@ func beginCall(path string, head, message []byte, timeout int64, end bool) (wire
 		c.request.end()
 	}
 	if timeout >= 0 {
+		c.mutex.Lock()
 		c.timer = time.AfterFunc(time.Duration(timeout), func() { c.over("4", "the deadline is over") })
+		c.mutex.Unlock()
 	}
 	go func() {
 		defer func() {
@@ -193,10 +205,11 @@ func (c *nativeCall) over(code, message string) {
 	if code != "" {
 		c.trailer = []field{{"grpc-status", code}, {"grpc-message", message}}
 	}
+	timer := c.timer
 	c.mutex.Unlock()
 	c.sendHead()
-	if c.timer != nil {
-		c.timer.Stop()
+	if timer != nil {
+		timer.Stop()
 	}
 	if code != "" {
 		c.reply.breakOff()
@@ -287,6 +300,9 @@ func (w nativeWire) head(ctx context.Context) ([]byte, error) {
 }
 
 func (w nativeWire) trailers() ([]byte, error) {
+	if !w.reply.isOver() {
+		return nil, eagain
+	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return rowsOf(w.trailer), nil

@@ -202,7 +202,8 @@ func (x *hostExchange) write(bytes []byte) error {
 // descriptor is a call, by its file descriptor.
 type descriptor struct {
 	poller
-	tail []byte
+	tailRoom [128]byte
+	tail     []byte
 }
 
 func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
@@ -275,7 +276,7 @@ func (d *descriptor) head(ctx context.Context) ([]byte, error) {
 
 func (d *descriptor) trailers() ([]byte, error) {
 	if d.tail == nil {
-		d.tail = make([]byte, 256)
+		d.tail = d.tailRoom[:]
 	}
 	for {
 		length := rpcTrailers(d.fd, address(d.tail), uint32(len(d.tail)))

@@ -100,7 +100,7 @@ func (c *unaryCall) run(cc *ClientConn, method string, args, reply any, pack *pa
 		return err
 	}
 	watch.outHeader(c.ctx, pack)
-	c.wire, err = beginCall(method, c.head, frame, timeout, true)
+	c.wire, err = beginWhole(c.ctx, method, c.head, frame, timeout)
 	if err != nil {
 		return beginError(method, err)
 	}
@@ -126,6 +126,12 @@ func (c *unaryCall) run(cc *ClientConn, method string, args, reply any, pack *pa
 		return err
 	}
 	watch.inPayload(reply, message)
+	if c.frames.IsEmpty() {
+		// Where the whole reply was there, so are the trailers.
+		if rows, err := c.wire.trailers(); err == nil {
+			return c.ended(rows, out, watch)
+		}
+	}
 	switch _, _, err := c.frames.Next(c.info.receiveMax, c); err {
 	case io.EOF:
 		return c.status(out, watch)
@@ -151,6 +157,10 @@ func (c *unaryCall) status(out *outcome, watch *clientWatch) error {
 	if err != nil {
 		return status.Errorf(codes.Internal, "grpc: no trailers: %v", err)
 	}
+	return c.ended(rows, out, watch)
+}
+
+func (c *unaryCall) ended(rows []byte, out *outcome, watch *clientWatch) error {
 	if watch != nil || hasMore(rows) {
 		out.trailer = wire.Metadata(rows)
 	}
@@ -265,6 +275,11 @@ func beginError(method string, err error) error {
 	switch err {
 	case e2big, emfile, eloop:
 		code = codes.ResourceExhausted
+	case einval:
+		code = codes.Internal
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Err()
 	}
 	return status.Errorf(code, "grpc: calling %s: %v", method, err)
 }

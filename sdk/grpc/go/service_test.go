@@ -130,13 +130,13 @@ func TestUnary(t *testing.T) {
 		SetHeader(ctx, metadata.Pairs("x-head", "1"))
 		SetTrailer(ctx, metadata.Pairs("x-tail-bin", "\x01"))
 		return request, nil
-	}})
+	}}, MaxRecvMsgSize(16<<20))
 	ctx := metadata.NewOutgoingContext(context.Background(), metadata.Pairs("X-Name", "a", "raw-bin", "\x00\xff", "te", "dropped"))
 	ctx = metadata.AppendToOutgoingContext(ctx, "x-name", "b")
 	var header, trailer metadata.MD
-	for _, length := range []int{0, 1, 1 << 10, 1 << 20} {
+	for _, length := range []int{0, 1, 1 << 10, 1 << 20, 9 << 20} {
 		text := strings.Repeat("x", length)
-		reply, err := call(client(t), ctx, text, Header(&header), Trailer(&trailer))
+		reply, err := call(client(t), ctx, text, Header(&header), Trailer(&trailer), MaxCallRecvMsgSize(16<<20))
 		if err != nil || reply != text {
 			t.Fatal(length, err)
 		}
