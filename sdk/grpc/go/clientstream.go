@@ -103,6 +103,9 @@ func (s *clientStream) begin(end bool) error {
 	if s.wire != nil {
 		return nil
 	}
+	if s.finished {
+		return s.err
+	}
 	var w wireCall
 	var err error
 	if end {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/serviceconfig"
 )
 
@@ -16,6 +17,16 @@ type MethodConfig struct {
 	Timeout      *time.Duration
 	MaxReqSize   *int
 	MaxRespSize  *int
+	RetryPolicy  *RetryPolicy // none: the host repeats calls
+}
+
+// RetryPolicy says how a call is repeated.
+type RetryPolicy struct {
+	MaxAttempts          int
+	InitialBackoff       time.Duration
+	MaxBackoff           time.Duration
+	BackoffMultiplier    float64
+	RetryableStatusCodes map[codes.Code]bool
 }
 
 // ServiceConfig is a service configuration.
@@ -23,6 +34,7 @@ type MethodConfig struct {
 // Deprecated: programs should not look into it.
 type ServiceConfig struct {
 	serviceconfig.Config
+	LB      *string
 	Methods map[string]MethodConfig
 }
 

@@ -157,6 +157,17 @@ func FromOutgoingContext(ctx context.Context) (MD, bool) {
 	return md, true
 }
 
+// FromOutgoingContextRaw is the metadata itself: a map, and what was added to it.
+//
+// Deprecated: use FromOutgoingContext.
+func FromOutgoingContextRaw(ctx context.Context) (MD, [][]string, bool) {
+	outgoing := carry.OutgoingOf(ctx)
+	if outgoing == nil {
+		return nil, nil, false
+	}
+	return outgoing.Map, outgoing.Added, true
+}
+
 // ValueFromOutgoingContext is a copy of one name's values.
 func ValueFromOutgoingContext(ctx context.Context, key string) []string {
 	outgoing := carry.OutgoingOf(ctx)

@@ -65,8 +65,10 @@ type InHeader struct {
 
 // InPayload is a message that came.
 type InPayload struct {
-	Client           bool
-	Payload          any
+	Client  bool
+	Payload any
+	// Deprecated: it is empty.
+	Data             []byte
 	Length           int
 	CompressedLength int
 	WireLength       int
@@ -93,8 +95,10 @@ type OutHeader struct {
 
 // OutPayload is a message that went out.
 type OutPayload struct {
-	Client           bool
-	Payload          any
+	Client  bool
+	Payload any
+	// Deprecated: it is empty.
+	Data             []byte
 	Length           int
 	CompressedLength int
 	WireLength       int

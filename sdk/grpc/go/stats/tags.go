@@ -36,9 +36,47 @@ func SetTrace(ctx context.Context, b []byte) context.Context {
 func Trace(ctx context.Context) []byte { return last(ctx, traceName) }
 
 func last(ctx context.Context, name string) []byte {
-	values := metadata.ValueFromIncomingContext(ctx, name)
+	return lastOf(metadata.ValueFromIncomingContext(ctx, name))
+}
+
+func lastOf(values []string) []byte {
 	if len(values) == 0 {
 		return nil
 	}
 	return []byte(values[len(values)-1])
+}
+
+// OutgoingTags are those that are sent.
+//
+// Deprecated: it is metadata.
+func OutgoingTags(ctx context.Context) []byte {
+	return lastOf(metadata.ValueFromOutgoingContext(ctx, tagsName))
+}
+
+// OutgoingTrace is the one that is sent.
+//
+// Deprecated: it is metadata.
+func OutgoingTrace(ctx context.Context) []byte {
+	return lastOf(metadata.ValueFromOutgoingContext(ctx, traceName))
+}
+
+// SetIncomingTags is for tests.
+//
+// Deprecated: it is metadata.
+func SetIncomingTags(ctx context.Context, b []byte) context.Context {
+	return withIncoming(ctx, tagsName, b)
+}
+
+// SetIncomingTrace is for tests.
+//
+// Deprecated: it is metadata.
+func SetIncomingTrace(ctx context.Context, b []byte) context.Context {
+	return withIncoming(ctx, traceName, b)
+}
+
+func withIncoming(ctx context.Context, name string, b []byte) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	md = md.Copy()
+	md.Set(name, string(b))
+	return metadata.NewIncomingContext(ctx, md)
 }
