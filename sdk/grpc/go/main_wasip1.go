@@ -35,6 +35,9 @@ func initComponent() {
 	for range settle {
 		runtime.Gosched()
 	}
+	warm()
+	// Garbage would be in the memory of all requests, and the first collection would come early in each.
+	runtime.GC()
 }
 
 // sledgeHandle answers a request. 0: the reply is complete.
