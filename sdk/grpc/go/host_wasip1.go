@@ -202,6 +202,7 @@ func (x *hostExchange) write(bytes []byte) error {
 // descriptor is a call, by its file descriptor.
 type descriptor struct {
 	poller
+	isNew    bool
 	tailRoom [128]byte
 	tail     []byte
 }
@@ -215,10 +216,17 @@ func beginCall(path string, head, message []byte, timeout int64, end bool) (wire
 	if fd < 0 {
 		return nil, errno(-fd)
 	}
-	return &descriptor{poller: poller{fd: fd}}, nil
+	return &descriptor{poller: poller{fd: fd}, isNew: end}, nil
 }
 
 func (d *descriptor) read(ctx context.Context, into []byte) (int, error) {
+	if d.isNew {
+		// There is no reply yet: the other function runs while this one waits.
+		d.isNew = false
+		if err := d.wait(ctx, 'r'); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		count, err := readSome(d.fd, into)
 		switch {

@@ -38,6 +38,7 @@ func initComponent() {
 	warm()
 	// Garbage would be in the memory of all requests, and the first collection would come early in each.
 	runtime.GC()
+	quiet = runtime.NumGoroutine()
 }
 
 // sledgeHandle answers a request. 0: the reply is complete.
