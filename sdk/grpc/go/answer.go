@@ -16,33 +16,39 @@ import (
 
 const unsupportedMediaType = 415
 
-// answer answers a request. An error is one of the reply: it cannot be sent.
+// answer answers a request.
 func answer(x exchange) error {
+	call := &serverCall{exchange: x}
+	return call.answer()
+}
+
+// answer answers the request of its exchange. An error is one of the reply: it cannot be sent.
+func (c *serverCall) answer() error {
+	x := c.exchange
 	path := x.target()
 	if at := bytes.IndexByte(path, '?'); at >= 0 {
 		path = path[:at]
 	}
-	call := &serverCall{exchange: x}
-	err := call.readHeaders(x.headers())
+	err := c.readHeaders(x.headers())
 	if err == errNotGRPC {
 		x.setStatus(unsupportedMediaType)
 		x.setHeader("content-type", "text/plain")
 		return x.write([]byte("This is a gRPC service.\n"))
 	}
 	if err == nil {
-		call.method, err = find(path)
+		c.method, err = find(path)
 	}
 	if err == nil {
-		err = call.prepare()
+		err = c.prepare()
 	}
 	if err == nil {
-		if call.method.unary != nil {
-			err = call.answerUnary()
+		if c.method.unary != nil {
+			err = c.answerUnary()
 		} else {
-			err = call.answerStream()
+			err = c.answerStream()
 		}
 	}
-	return call.end(err)
+	return c.end(err)
 }
 
 type notGRPC struct{}

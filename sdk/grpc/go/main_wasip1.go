@@ -38,16 +38,81 @@ func initComponent() {
 	warm()
 	// Garbage would be in the memory of all requests, and the first collection would come early in each.
 	runtime.GC()
+	prepare()
 	quiet = runtime.NumGoroutine()
+}
+
+// request is what answering a request needs, in one piece of memory: each page that is written has to be restored behind the request.
+type request struct {
+	exchange hostExchange
+	call     serverCall
+	room     [unaryRoom]byte
+}
+
+// Requests are answered by a goroutine whose stack has grown before. A new one has little stack, and moves it several times on its way into a handler.
+var (
+	next     *request // none: to be made
+	requests = make(chan *request)
+	answered = make(chan error)
+)
+
+// prepare does once what each request would have to do in its copy of the program.
+func prepare() {
+	go answerAll()
+	requests <- nil
+	<-answered
+	fillCaches()
+	next = &request{}
+	unaryCalls.Put(unaryCalls.New())
+}
+
+func answerAll() {
+	growStack()
+	for r := range requests {
+		if r == nil {
+			answered <- nil
+			continue
+		}
+		r.call.exchange = &r.exchange
+		r.call.frames.Room = r.room[:]
+		answered <- r.call.answer()
+	}
+}
+
+// growStack makes room for what most handlers need.
+//
+//go:noinline
+func growStack() {
+	var room [16 << 10]byte
+	used(&room)
+}
+
+//go:noinline
+func used(room *[16 << 10]byte) { room[0] = 1 }
+
+// kept lets allocations reach the heap.
+var kept any
+
+// fillCaches allocates something of each small size, so that the allocator has memory of all sizes at hand. A collection has just taken it away.
+func fillCaches() {
+	for size := 8; size <= 2<<10; size += 8 {
+		kept = make([]byte, size)
+		kept = make([]*byte, size/8)
+	}
+	kept = nil
 }
 
 // sledgeHandle answers a request. 0: the reply is complete.
 //
 //go:wasmexport sledge_handle
 func sledgeHandle() int32 {
-	x := &hostExchange{}
-	err := answer(x)
-	x.end()
+	r := next
+	if next = nil; r == nil {
+		r = &request{}
+	}
+	requests <- r
+	err := <-answered
+	r.exchange.end()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "grpc:", err)
 		return 1
