@@ -159,7 +159,8 @@ func (c *serverCall) answerUnary() error {
 	if err != nil {
 		return handlerError(err)
 	}
-	frame, err := c.frame(reply)
+	// The request has been read: nothing of it is in its room any more.
+	frame, err := c.frame(c.frames.Room, reply)
 	if err != nil {
 		return err
 	}

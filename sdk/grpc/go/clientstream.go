@@ -157,7 +157,7 @@ func (s *clientStream) frame(m any) ([]byte, error) {
 	if prepared, ok := m.(*PreparedMsg); ok {
 		return prepared.frame, nil
 	}
-	return s.info.coder.frame(m, s.pack, s.info.sendMax)
+	return s.info.coder.frame(nil, m, s.pack, s.info.sendMax)
 }
 
 func (s *clientStream) CloseSend() error {
@@ -328,9 +328,9 @@ func (p *PreparedMsg) Encode(s Stream, msg any) error {
 	var err error
 	switch s := s.(type) {
 	case *clientStream:
-		p.frame, err = s.info.coder.frame(msg, s.pack, s.info.sendMax)
+		p.frame, err = s.info.coder.frame(nil, msg, s.pack, s.info.sendMax)
 	case *serverCall:
-		p.frame, err = s.frame(msg)
+		p.frame, err = s.frame(nil, msg)
 	default:
 		err = status.Errorf(codes.Internal, "grpc: a stream of type %T", s)
 	}

@@ -50,9 +50,9 @@ func coderOf(subtype string) (coder, bool) {
 	return coder{}, false
 }
 
-// frame makes a frame of a message. p may be nil.
-func (c coder) frame(v any, p *packer, limit int) ([]byte, error) {
-	frame, err := c.plain(v)
+// frame makes a frame of a message, in the room if there is enough. p may be nil.
+func (c coder) frame(room []byte, v any, p *packer, limit int) ([]byte, error) {
+	frame, err := c.plain(room, v)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "grpc: marshalling: %v", err)
 	}
@@ -72,7 +72,7 @@ func (c coder) frame(v any, p *packer, limit int) ([]byte, error) {
 	return frame, nil
 }
 
-func (c coder) plain(v any) ([]byte, error) {
+func (c coder) plain(room []byte, v any) ([]byte, error) {
 	switch {
 	case c.buffers != nil:
 		buffers, err := c.buffers.Marshal(v)
@@ -90,7 +90,7 @@ func (c coder) plain(v any) ([]byte, error) {
 		}
 		return append(make([]byte, wire.FrameHead, wire.FrameHead+len(message)), message...), nil
 	}
-	return protocodec.MarshalBehind(wire.FrameHead, v)
+	return protocodec.MarshalBehind(room, wire.FrameHead, v)
 }
 
 // unmarshal reads a message, of which only the built-in codec is known to keep nothing.

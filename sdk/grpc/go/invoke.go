@@ -92,7 +92,8 @@ func (c *unaryCall) run(cc *ClientConn, method string, args, reply any, pack *pa
 	if err != nil {
 		return err
 	}
-	frame, err := c.info.coder.frame(args, pack, c.info.sendMax)
+	// The room for the reply is not needed before the request is with the host.
+	frame, err := c.info.coder.frame(c.frames.Room, args, pack, c.info.sendMax)
 	if err != nil {
 		return err
 	}

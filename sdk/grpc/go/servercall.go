@@ -74,11 +74,11 @@ func (c *serverCall) next() ([]byte, error) {
 	return message, err
 }
 
-func (c *serverCall) frame(m any) ([]byte, error) {
+func (c *serverCall) frame(room []byte, m any) ([]byte, error) {
 	if prepared, ok := m.(*PreparedMsg); ok {
 		return prepared.frame, nil
 	}
-	return c.coder.frame(m, c.pack, c.sendMax)
+	return c.coder.frame(room, m, c.pack, c.sendMax)
 }
 
 // Context is that of the handler.
@@ -103,7 +103,7 @@ func (c *serverCall) SendMsg(m any) error {
 	if c.isOver() {
 		return status.Error(codes.Internal, "grpc: SendMsg behind the end of the call")
 	}
-	frame, err := c.frame(m)
+	frame, err := c.frame(nil, m)
 	if err != nil {
 		return err
 	}

@@ -33,15 +33,16 @@ func Message(v any) (proto.Message, error) {
 	return nil, fmt.Errorf("proto: a %T is no message of protocol buffers", v)
 }
 
-// MarshalBehind leaves room for a head.
-func MarshalBehind(room int, v any) ([]byte, error) {
+// MarshalBehind leaves head bytes in front. The room is used if it is large enough.
+func MarshalBehind(room []byte, head int, v any) ([]byte, error) {
 	message, err := Message(v)
 	if err != nil {
 		return nil, err
 	}
-	size := proto.Size(message)
-	bytes := make([]byte, room, room+size)
-	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(bytes, message)
+	if size := head + proto.Size(message); size > cap(room) {
+		room = make([]byte, head, size)
+	}
+	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(room[:head], message)
 }
 
 // Unmarshal of one slice, of which nothing is kept.
@@ -55,7 +56,7 @@ func Unmarshal(data []byte, v any) error {
 
 // Marshal is that of encoding.CodecV2.
 func (Codec) Marshal(v any) (mem.BufferSlice, error) {
-	bytes, err := MarshalBehind(0, v)
+	bytes, err := MarshalBehind(nil, 0, v)
 	if err != nil {
 		return nil, err
 	}
