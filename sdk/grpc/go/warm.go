@@ -1,7 +1,10 @@
 package grpc
 
 import (
-	"google.golang.org/protobuf/proto"
+	"reflect"
+	"strings"
+
+	"google.golang.org/grpc/internal/protocodec"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
@@ -10,10 +13,24 @@ import (
 // program has then, so it would be made for each.
 func warm() {
 	protoregistry.GlobalTypes.RangeMessages(func(of protoreflect.MessageType) bool {
-		message := of.New().Interface()
-		if bytes, err := proto.Marshal(message); err == nil {
-			proto.Unmarshal(bytes, message)
+		// As handlers and callers have it: what it implements is found out then, too.
+		var message any = of.New().Interface()
+		if bytes, err := protocodec.MarshalBehind(nil, 0, message); err == nil {
+			protocodec.Unmarshal(bytes, message)
 		}
 		return true
 	})
+	serving.RLock()
+	defer serving.RUnlock()
+	for _, s := range serving.servers {
+		for _, one := range s.methods {
+			if desc := s.services[serviceOf(one.path)]; desc != nil && one.service != nil {
+				// Generated code asks what answers for this interface.
+				reflect.New(reflect.TypeOf(desc.HandlerType).Elem()).Elem().Set(reflect.ValueOf(one.service))
+			}
+		}
+	}
 }
+
+// serviceOf is the service of a method's path.
+func serviceOf(path string) string { return path[1:strings.LastIndexByte(path, '/')] }
