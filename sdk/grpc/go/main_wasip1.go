@@ -49,37 +49,19 @@ type request struct {
 	room     [unaryRoom]byte
 }
 
-// Requests are answered by a goroutine whose stack has grown before. A new one has little stack, and moves it several times on its way into a handler.
-var (
-	next     *request // none: to be made
-	requests = make(chan *request)
-	answered = make(chan error)
-)
+// next is for the next request. There is none behind the first, which in most functions is the last.
+var next *request
 
 // prepare does once what each request would have to do in its copy of the program.
 func prepare() {
-	go answerAll()
-	requests <- nil
-	<-answered
+	// The host's calls all run on one goroutine. It would begin each time with little stack, and move it several times on its way into a handler.
+	growStack()
 	fillCaches()
 	next = &request{}
 	unaryCalls.Put(unaryCalls.New())
 }
 
-func answerAll() {
-	growStack()
-	for r := range requests {
-		if r == nil {
-			answered <- nil
-			continue
-		}
-		r.call.exchange = &r.exchange
-		r.call.frames.Room = r.room[:]
-		answered <- r.call.answer()
-	}
-}
-
-// growStack makes room for what most handlers need.
+// growStack makes room for what most handlers need. A stack only shrinks when garbage is collected.
 //
 //go:noinline
 func growStack() {
@@ -110,8 +92,9 @@ func sledgeHandle() int32 {
 	if next = nil; r == nil {
 		r = &request{}
 	}
-	requests <- r
-	err := <-answered
+	r.call.exchange = &r.exchange
+	r.call.frames.Room = r.room[:]
+	err := r.call.answer()
 	r.exchange.end()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "grpc:", err)
