@@ -52,15 +52,15 @@ func (cc *ClientConn) NewStream(ctx context.Context, desc *StreamDesc, method st
 }
 
 func newClientStream(ctx context.Context, desc *StreamDesc, cc *ClientConn, method string, opts ...CallOption) (ClientStream, error) {
-	s := &clientStream{cc: cc, method: method, desc: desc, opts: opts}
+	s := &clientStream{cc: cc, method: rooted(method), desc: desc, opts: opts}
 	var err error
 	if s.pack, err = s.info.prepare(cc, opts); err != nil {
 		return nil, err
 	}
 	if len(cc.options.handlers) > 0 {
-		ctx, s.watch = beginWatch(ctx, cc, method, &s.info, desc)
+		ctx, s.watch = beginWatch(ctx, cc, s.method, &s.info, desc)
 	}
-	s.ctx, s.cancel = cc.configure(ctx, method, &s.info)
+	s.ctx, s.cancel = cc.configure(ctx, s.method, &s.info)
 	if err := s.prepare(); err != nil {
 		s.finish(err)
 		return nil, err

@@ -41,6 +41,7 @@ func (cc *ClientConn) Invoke(ctx context.Context, method string, args, reply any
 }
 
 func invoke(ctx context.Context, method string, args, reply any, cc *ClientConn, opts ...CallOption) error {
+	method = rooted(method)
 	call := unaryCalls.Get().(*unaryCall)
 	var out outcome
 	pack, err := call.info.prepare(cc, opts)
@@ -67,6 +68,14 @@ func invoke(ctx context.Context, method string, args, reply any, cc *ClientConn,
 		unaryCalls.Put(call)
 	}
 	return out.err
+}
+
+// rooted is the path of a method, which some write without its slash.
+func rooted(method string) string {
+	if method == "" || method[0] != '/' {
+		return "/" + method
+	}
+	return method
 }
 
 // configure adds what the service configuration says of a method.

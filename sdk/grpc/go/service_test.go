@@ -180,6 +180,9 @@ func TestWhatIsUnknown(t *testing.T) {
 	serve(t, &handlers{unary: echo})
 	cc := client(t)
 	wantCode(t, cc.Invoke(context.Background(), "/test.Service/Other", of(""), of("")), codes.Unimplemented, "Other")
+	if err := cc.Invoke(context.Background(), unaryPath[1:], of(""), of("")); err != nil {
+		t.Error(err)
+	}
 	wantCode(t, cc.Invoke(context.Background(), "/test.Other/Unary", of(""), of("")), codes.Unavailable, "no edge")
 	wantCode(t, cc.Invoke(context.Background(), unaryPath, 1, of("")), codes.Internal, "int")
 	wantCode(t, cc.Invoke(metadata.AppendToOutgoingContext(context.Background(), "bad", "\n"), unaryPath, of(""), of("")), codes.Internal, "bad")
