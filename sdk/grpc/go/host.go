@@ -12,8 +12,8 @@ type exchange interface {
 	target() []byte
 	// headers are rows, valid until the next request.
 	headers() []byte
-	// read waits for more of the body, and is io.EOF at its end. Others run meanwhile, if it is asked to share.
-	read(into []byte, share bool) (int, error)
+	// read waits for more of the body, and is io.EOF at its end. If it is asked to share, others run meanwhile, and it ends with the context.
+	read(ctx context.Context, into []byte, share bool) (int, error)
 	// setStatus sets the status of HTTP.
 	setStatus(code int32)
 	setHeader(name, value string)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/internal/wire"
 	"google.golang.org/grpc/status"
 )
@@ -101,6 +102,12 @@ func (p *pipe) isOver() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return len(p.bytes) == 0 && (p.ended || p.broken)
+}
+
+func (p *pipe) isBroken() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.broken
 }
 
 // breakOff drops what is under way.
@@ -231,8 +238,13 @@ func (c *nativeCall) sendHead() {
 func (x nativeExchange) target() []byte  { return []byte(x.path) }
 func (x nativeExchange) headers() []byte { return x.rows }
 
-func (x nativeExchange) read(into []byte, share bool) (int, error) {
-	return x.request.read(context.Background(), into)
+func (x nativeExchange) read(ctx context.Context, into []byte, share bool) (int, error) {
+	count, err := x.request.read(ctx, into)
+	if err == io.EOF && x.request.isBroken() {
+		// The sandbox of a function would not be there any more.
+		err = status.Error(codes.Canceled, "grpc: the caller has given up")
+	}
+	return count, err
 }
 
 func (x nativeExchange) setStatus(code int32) {}

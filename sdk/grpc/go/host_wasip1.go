@@ -129,16 +129,20 @@ func (x *hostExchange) headers() (all []byte) {
 	return all
 }
 
-func (x *hostExchange) read(into []byte, share bool) (int, error) {
+func (x *hostExchange) read(ctx context.Context, into []byte, share bool) (int, error) {
 	for {
 		if share && !inputIsReady() {
-			x.waitForInput()
+			if err := x.waitForInput(ctx); err != nil {
+				return 0, err
+			}
 			continue
 		}
 		count, err := readSome(0, into)
 		switch {
 		case err == eagain:
-			x.waitForInput()
+			if err := x.waitForInput(ctx); err != nil {
+				return 0, err
+			}
 		case err != 0:
 			return 0, err
 		case count == 0:
@@ -149,11 +153,11 @@ func (x *hostExchange) read(into []byte, share bool) (int, error) {
 	}
 }
 
-func (x *hostExchange) waitForInput() {
+func (x *hostExchange) waitForInput(ctx context.Context) error {
 	if x.input == nil {
 		x.input = &poller{fd: 0}
 	}
-	x.input.wait(context.Background(), 'r')
+	return x.input.wait(ctx, 'r')
 }
 
 // end is where nobody waits for the request any more.

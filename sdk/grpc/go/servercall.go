@@ -60,7 +60,7 @@ func (c *serverCall) Metadata() map[string][]string {
 }
 
 // More is that of wire.Source.
-func (c *serverCall) More(into []byte) (int, error) { return c.exchange.read(into, !c.unary) }
+func (c *serverCall) More(into []byte) (int, error) { return c.exchange.read(c.ctx, into, !c.unary) }
 
 // next is the next message of the request.
 func (c *serverCall) next() ([]byte, error) {

@@ -323,7 +323,7 @@ func TestLimits(t *testing.T) {
 func raw(t *testing.T, body []byte, trailers ...string) {
 	nativeEdge[service] = func(x exchange) error {
 		for {
-			if _, err := x.read(make([]byte, 100), true); err != nil {
+			if _, err := x.read(context.Background(), make([]byte, 100), true); err != nil {
 				break
 			}
 		}
@@ -380,7 +380,7 @@ type fakeExchange struct {
 
 func (x *fakeExchange) target() []byte  { return []byte(x.path) }
 func (x *fakeExchange) headers() []byte { return x.rows }
-func (x *fakeExchange) read(into []byte, share bool) (int, error) {
+func (x *fakeExchange) read(_ context.Context, into []byte, share bool) (int, error) {
 	x.shares = share
 	return x.body.Read(into)
 }

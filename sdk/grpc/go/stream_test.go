@@ -188,10 +188,31 @@ func TestACancelledStreamEndsAtTheServer(t *testing.T) {
 	finished := make(chan error, 1)
 	stream := open(t, client(t), ctx, OnFinish(func(err error) { finished <- err }))
 	cancel()
-	<-ended
+	wantCode(t, <-ended, codes.Canceled, "")
 	wantCode(t, <-finished, codes.Canceled, "")
 	_, err := stream.Recv()
 	wantCode(t, err, codes.Canceled, "")
+}
+
+func TestReceivingEndsWithTheDeadline(t *testing.T) {
+	received := make(chan error, 1)
+	serve(t, &handlers{stream: func(stream ServerStream) error {
+		deadline, ok := stream.Context().Deadline()
+		err := stream.RecvMsg(new(message))
+		if !ok || time.Until(deadline) > 0 {
+			t.Error(deadline)
+		}
+		received <- err
+		return err
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err := open(t, client(t), ctx).Recv()
+	wantCode(t, err, codes.DeadlineExceeded, "")
+	// Whoever is first: the context, or the host that ends the call.
+	if code := status.Code(<-received); code != codes.Canceled && code != codes.DeadlineExceeded {
+		t.Error(code)
+	}
 }
 
 func TestStreamInterceptorsAndUnknownServices(t *testing.T) {
