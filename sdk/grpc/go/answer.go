@@ -247,7 +247,7 @@ func (c *serverCall) writeHeaders() {
 // accepts are the compressors that the caller understands.
 func (c *serverCall) accepts() []string {
 	var all []string
-	for name := range strings.SplitSeq(fieldOf(c.rows, "grpc-accept-encoding"), ",") {
+	for _, name := range strings.Split(fieldOf(c.rows, "grpc-accept-encoding"), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			all = append(all, name)
 		}

@@ -22,7 +22,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 	x := &fakeExchange{path: unaryPath, rows: wire.AppendField(nil, "content-type", contentType), headers_: map[string]string{}, tail: map[string]string{}}
 	b.ReportAllocs()
-	for b.Loop() {
+	b.ResetTimer()
+	for i := 0; i < b.N; i++ {
 		x.body.Reset()
 		x.body.Write(frame)
 		x.reply.Reset()
@@ -45,7 +46,8 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	request, reply := of(string(make([]byte, 1<<10))), new(message)
 	b.ReportAllocs()
-	for b.Loop() {
+	b.ResetTimer()
+	for i := 0; i < b.N; i++ {
 		if err := cc.Invoke(context.Background(), unaryPath, request, reply); err != nil {
 			b.Fatal(err)
 		}

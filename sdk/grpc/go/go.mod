@@ -1,6 +1,6 @@
 module google.golang.org/grpc
 
-go 1.24
+go 1.21
 
 require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240318140521-94a12d6c2237

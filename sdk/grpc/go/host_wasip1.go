@@ -177,7 +177,7 @@ func inputIsReady() bool {
 	if pollOneoff(unsafe.Pointer(&subscriptions), unsafe.Pointer(&events), 2, &count) != 0 {
 		return true
 	}
-	for i := range int(count) {
+	for i := 0; i < int(count); i++ {
 		if events[4*i] == 0 {
 			return true
 		}

@@ -244,7 +244,7 @@ func appendMetadata(rows []byte, name, value string) ([]byte, error) {
 }
 
 func lowered(name string) string {
-	for i := range len(name) {
+	for i := 0; i < len(name); i++ {
 		if c := name[i]; c >= 'A' && c <= 'Z' {
 			return strings.ToLower(name)
 		}

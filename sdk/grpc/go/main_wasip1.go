@@ -32,7 +32,7 @@ func initComponent() {
 			os.Exit(1)
 		}
 	}
-	for range settle {
+	for i := 0; i < settle; i++ {
 		runtime.Gosched()
 	}
 	warm()

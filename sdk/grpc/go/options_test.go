@@ -35,7 +35,7 @@ func TestCompression(t *testing.T) {
 		t.Fatal(err, header)
 	}
 	stream := open(t, cc, context.Background(), UseCompressor(gzip.Name))
-	for range 3 {
+	for i := 0; i < 3; i++ {
 		stream.Send(of(text))
 		if m, err := stream.Recv(); err != nil || string(m.GetValue()) != text {
 			t.Fatal(err)

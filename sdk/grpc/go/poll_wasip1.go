@@ -66,7 +66,7 @@ func (p *poller) look(mode int) (ready bool) {
 	if pollOneoff(unsafe.Pointer(&subscriptions), unsafe.Pointer(&events), 2, &count) != 0 {
 		return false
 	}
-	for i := range int(count) {
+	for i := 0; i < int(count); i++ {
 		if events[4*i] == 0 {
 			return true
 		}

@@ -293,13 +293,13 @@ func TestCallsOverlap(t *testing.T) {
 		return request, nil
 	}})
 	cc, done, begin := client(t), make(chan error), time.Now()
-	for range 2 {
+	for i := 0; i < 2; i++ {
 		go func() {
 			_, err := call(cc, context.Background(), "")
 			done <- err
 		}()
 	}
-	for range 2 {
+	for i := 0; i < 2; i++ {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

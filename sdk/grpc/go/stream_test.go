@@ -49,14 +49,14 @@ func TestBothDirections(t *testing.T) {
 	text := strings.Repeat("x", 10_000)
 	const count = 100
 	go func() {
-		for range count {
+		for i := 0; i < count; i++ {
 			if err := stream.Send(of(text)); err != nil {
 				t.Error(err)
 			}
 		}
 		stream.CloseSend()
 	}()
-	for i := range count {
+	for i := 0; i < count; i++ {
 		if m, err := stream.Recv(); err != nil || string(m.GetValue()) != text {
 			t.Fatal(i, err)
 		}
@@ -76,7 +76,7 @@ func TestTurns(t *testing.T) {
 	serve(t, &handlers{stream: streamEcho})
 	var trailer metadata.MD
 	stream := open(t, client(t), context.Background(), Trailer(&trailer))
-	for range 10 {
+	for i := 0; i < 10; i++ {
 		if err := stream.Send(of("a")); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestOneDirection(t *testing.T) {
 			}
 			count++
 			if string(m.GetValue()) == "many" {
-				for range 5 {
+				for i := 0; i < 5; i++ {
 					stream.SendMsg(m)
 				}
 				return nil
@@ -141,7 +141,7 @@ func TestOneDirection(t *testing.T) {
 			t.Fatal(err)
 		}
 		up := &GenericClientStream[message, message]{ClientStream: inner}
-		for range count {
+		for i := 0; i < count; i++ {
 			if err := up.Send(of("a")); err != nil {
 				t.Fatal(err)
 			}

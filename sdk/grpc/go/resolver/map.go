@@ -1,7 +1,6 @@
 package resolver
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -79,7 +78,7 @@ func (a *AddressMapV2[T]) Values() []T {
 }
 
 // All are both.
-func (a *AddressMapV2[T]) All() iter.Seq2[Address, T] {
+func (a *AddressMapV2[T]) All() func(yield func(Address, T) bool) {
 	return func(yield func(Address, T) bool) {
 		for _, entry := range a.entries {
 			if !yield(entry.address, entry.value) {
@@ -145,7 +144,7 @@ func (em *EndpointMap[T]) Values() []T {
 }
 
 // All are both.
-func (em *EndpointMap[T]) All() iter.Seq2[Endpoint, T] {
+func (em *EndpointMap[T]) All() func(yield func(Endpoint, T) bool) {
 	return func(yield func(Endpoint, T) bool) {
 		for _, entry := range em.entries {
 			if !yield(entry.endpoint, entry.value) {

@@ -219,6 +219,7 @@ var (
 	sameName = strings.NewReplacer(
 		"interface{}", "any", "creds.", "credentials.", "healthpb.", "", "healthgrpc.", "", "protoadapt.MessageV1", "protoiface.MessageV1",
 		"protodesc.Resolver", "DescriptorResolver", "proto.Message", "protoiface.MessageV1", "istatus.", "", "status.", "",
+		"iter.Seq2[Address, T]", "func(func(Address, T) (bool)) ()", "iter.Seq2[Endpoint, T]", "func(func(Endpoint, T) (bool)) ()",
 		"v1alphagrpc.", "v1alphareflectiongrpc.", "rpb.", "v1alphareflectiongrpc.", "methodHandler", "MethodHandler",
 	)
 )
@@ -239,7 +240,7 @@ func (r *reader) list(fields *ast.FieldList) string {
 	}
 	var all []string
 	for _, field := range fields.List {
-		for range max(1, len(field.Names)) {
+		for i, end := 0, max(1, len(field.Names)); i < end; i++ {
 			all = append(all, r.text(field.Type))
 		}
 	}

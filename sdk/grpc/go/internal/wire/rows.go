@@ -73,7 +73,9 @@ func DecodeBinary(value []byte) ([]byte, error) {
 	for len(value) > 0 && value[len(value)-1] == '=' {
 		value = value[:len(value)-1]
 	}
-	return base64.RawStdEncoding.AppendDecode(nil, value)
+	decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(value)))
+	length, err := base64.RawStdEncoding.Decode(decoded, value)
+	return decoded[:length], err
 }
 
 // IsValid tells whether metadata can be sent.
@@ -81,7 +83,7 @@ func IsValid(name, value string) bool {
 	if name == "" {
 		return false
 	}
-	for i := range len(name) {
+	for i := 0; i < len(name); i++ {
 		c := name[i]
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.') {
 			return false
@@ -90,7 +92,7 @@ func IsValid(name, value string) bool {
 	if strings.HasSuffix(name, binarySuffix) {
 		return true
 	}
-	for i := range len(value) {
+	for i := 0; i < len(value); i++ {
 		if value[i] < 0x20 || value[i] > 0x7e {
 			return false
 		}

@@ -27,10 +27,10 @@ func (p *pieces) More(into []byte) (int, error) {
 
 func TestFramesComeInPieces(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
-	for range 200 {
+	for i := 0; i < 200; i++ {
 		var body []byte
 		var sent [][]byte
-		for range random.Intn(5) {
+		for i, end := 0, random.Intn(5); i < end; i++ {
 			message := make([]byte, random.Intn(300))
 			random.Read(message)
 			frame := append(make([]byte, FrameHead), message...)
