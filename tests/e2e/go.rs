@@ -71,6 +71,15 @@ fn the_go_sdk_passes_its_own_tests() {
     }
 }
 
+/// The module that takes the place of google.golang.org/grpc, beside a host in the process.
+#[test]
+fn the_grpc_module_for_go_passes_its_own_tests() {
+    let folder = programs::tests_folder().join("../sdk/grpc/go");
+    if go_in(&folder, &["vet", "./..."]) {
+        go_in(&folder, &["test", "./..."]);
+    }
+}
+
 #[test]
 fn a_command_uses_everything_of_the_go_sdk() {
     let Some(artifact) = example("conformance", "-buildmode=exe") else { return };
