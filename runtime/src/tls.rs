@@ -17,7 +17,8 @@ use tokio_rustls::server::TlsStream;
 
 use crate::secret::{Secret, SecretError};
 
-const HTTP2: &[u8] = b"h2";
+/// HTTP/2, as a handshake names it.
+pub(crate) const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
 /// Why TLS cannot be spoken.

@@ -74,6 +74,7 @@ const fn kind(failure: &Failure) -> &'static str {
         Failure::NotAllowed { .. } | Failure::AddressNotAllowed { .. } => "not_allowed",
         Failure::Unreachable { .. } => "unreachable",
         Failure::Timeout(_) | Failure::ConnectTimeout => "timeout",
+        Failure::Reset(_) => "reset",
         Failure::Broken(_) => "broken",
     }
 }

@@ -22,7 +22,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use super::{Allowed, names};
-use crate::tls::MaybeTls;
+use crate::tls::{HTTP2, MaybeTls};
 
 /// A connection to a server.
 type Stream = MaybeTls<TlsStream<TcpStream>>;
@@ -88,6 +88,9 @@ pub enum Failure {
     /// It took too long.
     #[error("{0} took too long")]
     Timeout(&'static str),
+    /// The server has given the request up.
+    #[error("the server has reset the stream: {0}")]
+    Reset(h2::Reason),
     /// The connection broke, or it is not HTTP that comes.
     #[error("{0}")]
     Broken(String),
@@ -106,6 +109,8 @@ pub struct RootsError {
 pub struct Roots {
     own: Vec<CertificateDer<'static>>,
     client: OnceCell<Arc<ClientConfig>>,
+    /// The same to speak HTTP/2.
+    http2: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Roots {
@@ -113,16 +118,28 @@ impl Roots {
         let Some(path) = ca_file else { return Ok(Roots::default()) };
         let own = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let own = own.and_then(|own| if own.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(own) });
-        Ok(Roots { own: own.map_err(|source| RootsError { path: path.to_owned(), source })?, client: OnceCell::new() })
+        Ok(Roots { own: own.map_err(|source| RootsError { path: path.to_owned(), source })?, ..Roots::default() })
     }
 
-    async fn connector(&self) -> Result<TlsConnector, String> {
+    async fn connector(&self, is_http2: bool) -> Result<TlsConnector, String> {
+        if is_http2 {
+            let http2 = self.http2.get_or_try_init(|| async {
+                let mut config = ClientConfig::clone(self.client().await?);
+                config.alpn_protocols = vec![HTTP2.to_vec()];
+                Ok::<_, String>(Arc::new(config))
+            });
+            return http2.await.map(|config| TlsConnector::from(Arc::clone(config)));
+        }
+        self.client().await.map(|config| TlsConnector::from(Arc::clone(config)))
+    }
+
+    async fn client(&self) -> Result<&Arc<ClientConfig>, String> {
         let client = self.client.get_or_try_init(|| async {
             let own = self.own.clone();
             let made = tokio::task::spawn_blocking(move || client_config(own)).await;
             made.map_err(|error| error.to_string())?.map_err(|error| error.to_string()).map(Arc::new)
         });
-        client.await.map(|client| TlsConnector::from(Arc::clone(client)))
+        client.await
     }
 }
 
@@ -154,11 +171,12 @@ pub fn host_and_port(uri: &Uri) -> Option<(&str, u16)> {
 pub(super) struct Connector {
     allowed: Arc<Allowed>,
     roots: Arc<Roots>,
+    is_http2: bool,
 }
 
 impl Connector {
-    pub(super) const fn new(allowed: Arc<Allowed>, roots: Arc<Roots>) -> Connector {
-        Connector { allowed, roots }
+    pub(super) const fn new(allowed: Arc<Allowed>, roots: Arc<Roots>, is_http2: bool) -> Connector {
+        Connector { allowed, roots, is_http2 }
     }
 
     async fn connect(self, uri: Uri) -> Result<TokioIo<Stream>, Failure> {
@@ -195,7 +213,7 @@ impl Connector {
             return Ok(TokioIo::new(Stream::Plain(stream)));
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-        let stream = self.roots.connector().await?.connect(name, stream).await.map_err(|error| error.to_string())?;
+        let stream = self.roots.connector(self.is_http2).await?.connect(name, stream).await.map_err(|error| error.to_string())?;
         Ok(TokioIo::new(Stream::Tls(Box::new(stream))))
     }
 }

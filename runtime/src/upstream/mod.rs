@@ -11,12 +11,14 @@ mod allow;
 mod body;
 mod connect;
 mod names;
+mod origin;
 mod pattern;
 mod policy;
 mod special;
 
 use std::cell::RefCell;
-use std::error::Error as _;
+use std::error::Error;
+use std::iter::successors;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -30,6 +32,7 @@ pub use allow::{AllowError, Allowed};
 pub use body::RequestBody;
 pub use connect::{Cause, Failure, Roots, RootsError};
 pub use names::addresses;
+pub use origin::{Origin, OriginError};
 pub use policy::{PolicyError, SocketPolicy};
 
 pub use connect::host_and_port;
@@ -43,6 +46,10 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The largest head of a response.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// With HTTP/2: bytes of one response that may come before they are asked for, and of all those of a connection.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+
 type Client = legacy::Client<Connector, RequestBody>;
 
 thread_local! {
@@ -55,19 +62,27 @@ thread_local! {
 pub struct Upstream {
     allowed: Arc<Allowed>,
     roots: Arc<Roots>,
+    /// Whether they speak HTTP/2 from the first byte on, as servers of gRPC do.
+    is_http2: bool,
 }
 
 impl Upstream {
     /// Requests to `allowed` hosts; those over TLS have to present a certificate that leads to `roots`.
     #[must_use]
     pub const fn new(allowed: Arc<Allowed>, roots: Arc<Roots>) -> Upstream {
-        Upstream { allowed, roots }
+        Upstream { allowed, roots, is_http2: false }
+    }
+
+    /// Requests over HTTP/2 to one server, wherever its name leads: for what the operator names.
+    #[must_use]
+    pub fn of(origin: &Origin, roots: Arc<Roots>) -> Upstream {
+        Upstream { allowed: Arc::new(origin.allowed()), roots, is_http2: true }
     }
 
     /// The same with other roots.
     #[must_use]
     pub fn with_roots(&self, roots: &Arc<Roots>) -> Upstream {
-        Upstream { allowed: Arc::clone(&self.allowed), roots: Arc::clone(roots) }
+        Upstream { allowed: Arc::clone(&self.allowed), roots: Arc::clone(roots), is_http2: self.is_http2 }
     }
 
     /// Whether that host may be asked, as far as its name says.
@@ -113,7 +128,11 @@ impl Upstream {
                 .pool_idle_timeout(IDLE_TIME)
                 .pool_max_idle_per_host(IDLE_MAX)
                 .http1_max_buf_size(HEAD_BYTES_MAX)
-                .build(Connector::new(Arc::clone(&self.allowed), Arc::clone(&self.roots)));
+                .http2_only(self.is_http2)
+                .http2_max_header_list_size(HEAD_BYTES_MAX as u32)
+                .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .build(Connector::new(Arc::clone(&self.allowed), Arc::clone(&self.roots), self.is_http2));
             clients.push((Arc::downgrade(self), client.clone()));
             client
         })
@@ -122,6 +141,9 @@ impl Upstream {
 
 /// Why it really failed: the innermost reason that is ours, or else all of it.
 fn failure(error: &legacy::Error) -> Failure {
+    if let Some(reason) = reset_reason(error) {
+        return Failure::Reset(reason);
+    }
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(failure) = inner.downcast_ref::<Failure>() {
@@ -130,6 +152,13 @@ fn failure(error: &legacy::Error) -> Failure {
         source = inner.source();
     }
     Failure::Broken(error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}")))
+}
+
+/// Why the other server has reset the stream of a request or a response, if that is what an error says (RFC 9113, 7).
+#[must_use]
+pub fn reset_reason(error: &(dyn Error + 'static)) -> Option<h2::Reason> {
+    let errors = successors(Some(error), |&error| error.source());
+    errors.filter_map(|error| error.downcast_ref::<h2::Error>()).find(|error| error.is_reset() && error.is_remote())?.reason()
 }
 
 /// Certificates that lead to roots of one's own, beside the system's.

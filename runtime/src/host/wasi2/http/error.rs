@@ -143,7 +143,7 @@ impl From<&Failure> for ErrorCode {
             Failure::Unreachable { cause: Cause::Other, .. } => ErrorCode::DestinationUnavailable,
             Failure::ConnectTimeout => ErrorCode::ConnectionTimeout,
             Failure::Timeout(_) => ErrorCode::ConnectionReadTimeout,
-            Failure::Broken(_) => ErrorCode::HttpProtocolError,
+            Failure::Reset(_) | Failure::Broken(_) => ErrorCode::HttpProtocolError,
         }
     }
 }
