@@ -22,6 +22,7 @@ mod lines;
 mod log;
 mod note;
 mod pending;
+mod signal;
 mod spin;
 mod spin3;
 mod stdio;

@@ -3,14 +3,13 @@
 //! Nothing that is waited for is taken from its resource: each is looked at with a waker, and again when it was woken. So one wait has any number of subjects, and
 //! whatever is not ready goes on where it is.
 
-use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use super::{Resource, Resources, Typed, number};
+use crate::host::signal::Signal;
 use crate::host::{Call, Flat, Input, Output, Stop, Streams};
-use crate::timeout::before;
 
 /// How often the worker looks at what wakes no waker: a file that is standard input of `sledge run`.
 const LOOK_TIME: Duration = Duration::from_millis(5);
@@ -112,43 +111,6 @@ impl<'l> Look<'l> {
     }
 }
 
-/// Woken by whatever is waited for.
-#[derive(Debug, Default)]
-struct Signal(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    is_woken: bool,
-    waker: Option<Waker>,
-}
-
-impl Signal {
-    fn poll(&self, context: &Context<'_>) -> Poll<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_woken {
-            return Poll::Ready(());
-        }
-        state.waker = Some(context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Wake for Signal {
-    fn wake(self: Arc<Signal>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Signal>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.is_woken = true;
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
 impl Call<'_> {
     /// Which of these subjects are ready now, by their places.
     ///
@@ -176,14 +138,7 @@ impl Call<'_> {
             }
             Err(stop) => return stop,
         };
-        let wait = async move {
-            let woken = poll_fn(|context| signal.poll(context));
-            match until {
-                Some(until) => drop(before(|| until, woken).await),
-                None => woken.await,
-            }
-        };
-        self.wait(wait, move |call, ()| then(call))
+        self.wait(signal.wait(until), move |call, ()| then(call))
     }
 
     /// Which are ready, and when to look again at the latest.
