@@ -14,7 +14,7 @@
 //! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
 //! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
-//! * [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
+//! * [`grpc`]: what gRPC says in HTTP's words; [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack; [`component_trap`]: traps that the component model has besides;
 //! * [`notice`]: what a client that waits is told; [`metrics`]: what happens, in numbers, of [`counters`] (`sync`: what they are made of); [`logging`]: and in words; [`telemetry`]: and in spans;
 //! * [`health`]: what is wrong while the server serves;
@@ -36,6 +36,7 @@ pub mod config;
 pub mod confine;
 pub mod counters;
 pub mod deploy;
+pub mod grpc;
 pub mod health;
 pub mod host;
 pub mod http;

@@ -264,6 +264,18 @@ SLEDGE_IMPORT("sledge:fetch", "read") int32_t sledge_fetch_read(int32_t request,
 /* Gives it up, if it is not at its end. */
 SLEDGE_IMPORT("sledge:fetch", "close") int32_t sledge_fetch_close(int32_t request);
 
+/* Calls of services by gRPC, to where `edges` in the configuration leads (docs/internals/grpc.md). A call is a file descriptor that never waits: reading gives the
+ * reply's body, writing adds to the request's, sock_shutdown ends that, poll_oneoff waits for either, closing gives the call up. */
+enum { SLEDGE_RPC_ENDS = 1 };
+/* A call's descriptor. Metadata as sledge_headers writes headers; `message` is what the request's body begins with. A time below 0: the invocation's own.
+ * SLEDGE_RPC_ENDS: nothing is written behind the message. */
+SLEDGE_IMPORT("sledge:rpc", "begin")
+int32_t sledge_rpc_begin(const char *path, size_t path_length, const void *metadata, size_t metadata_length, const void *message, size_t message_length, int64_t timeout_ns, uint32_t flags);
+/* The reply's headers, and when its body was read to the end its trailers, as sledge_headers writes them; -SLEDGE_EAGAIN before they are known. Among the
+ * trailers there is always `grpc-status`. */
+SLEDGE_IMPORT("sledge:rpc", "head") int32_t sledge_rpc_head(int32_t fd, void *rows, size_t capacity);
+SLEDGE_IMPORT("sledge:rpc", "trailers") int32_t sledge_rpc_trailers(int32_t fd, void *rows, size_t capacity);
+
 /* A message for the server's log (sdk/wit/note.wit). */
 enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };
 SLEDGE_IMPORT("sledge:note", "log") int32_t sledge_message(int32_t level, const char *message, size_t length);

@@ -16,8 +16,9 @@ type Interfaces = BTreeMap<String, BTreeSet<String>>;
 
 /// Modules of the flat form by the packages that describe them, where they are called otherwise.
 const RENAMED: [(&str, &str); 1] = [("sledge:keyvalue", "sledge:kv")];
-/// What only the flat form needs: components get whole lists.
-const FLAT_ONLY: [(&str, &str); 1] = [("sledge:call", "rest")];
+/// What only the flat form has: components get whole lists, and calls by gRPC are descriptors of WASI preview 1.
+const FLAT_ONLY: [(&str, &str); 4] =
+    [("sledge:call", "rest"), ("sledge:rpc", "begin"), ("sledge:rpc", "head"), ("sledge:rpc", "trailers")];
 
 fn sdk(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").join(path)
@@ -279,14 +280,24 @@ fn c_and_rust_import_what_is_offered() {
         imported.insert(module.to_owned(), names.collect());
     }
     imported.entry("sledge:http".to_owned()).or_default().insert("header".to_owned());
+    // Of another library.
+    imported.extend(offered().into_iter().filter(|(module, _)| module == "sledge:rpc"));
     assert_eq!(imported, offered(), "the Rust SDK");
 }
 
 #[test]
 fn go_imports_what_is_offered() {
     // Left out on purpose: the whole head is read at once, and a commit does what the others do.
-    let left_out =
-        [("sledge:http", "header"), ("sledge:http", "add-trailer"), ("sledge:kv", "set-many"), ("sledge:kv", "delete-many")];
+    let left_out = [
+        ("sledge:http", "header"),
+        ("sledge:http", "add-trailer"),
+        ("sledge:kv", "set-many"),
+        ("sledge:kv", "delete-many"),
+        // Of another library.
+        ("sledge:rpc", "begin"),
+        ("sledge:rpc", "head"),
+        ("sledge:rpc", "trailers"),
+    ];
     let host = text("go/host_wasip1.go");
     let mut imported = Interfaces::new();
     let imports = host.lines().filter_map(|line| line.strip_prefix("//go:wasmimport ")?.split_once(' '));

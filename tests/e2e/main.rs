@@ -30,6 +30,7 @@ mod exporter;
 mod faults;
 mod fetch;
 mod go;
+mod grpc;
 mod heads;
 mod http;
 mod interfaces;

@@ -138,4 +138,12 @@ pub const INTERFACES: &[Interface] = &[
             function("close", &[I32], &[I32]),
         ],
     },
+    Interface {
+        module: "sledge:rpc",
+        functions: &[
+            function("begin", &[I32, I32, I32, I32, I32, I32, I64, I32], &[I32]),
+            function("head", &[I32, I32, I32], &[I32]),
+            function("trailers", &[I32, I32, I32], &[I32]),
+        ],
+    },
 ];

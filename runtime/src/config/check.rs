@@ -1,6 +1,6 @@
 //! What is wrong with a configuration beyond the types of its values. Everything that is found is reported, not only the first.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use hyper::header::HeaderValue;
 
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
-    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX,
-    KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem,
+    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig, FUNCTIONS_MAX,
+    FunctionConfig, HOSTS_MAX, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
 use crate::secret::Variable;
 use crate::telemetry;
-use crate::upstream::{Allowed, SocketPolicy};
+use crate::upstream::{Allowed, Origin, SocketPolicy};
 
 /// Bytes of a processor's name.
 const CPU_BYTES_MAX: usize = 64;
@@ -202,6 +202,45 @@ fn dirs(at: &str, dirs: &[DirConfig], problems: &mut Problems<'_>) {
     }
 }
 
+fn edges(at: &str, edges: &BTreeMap<String, EdgeConfig>, problems: &mut Problems<'_>) {
+    if edges.len() > EDGES_MAX {
+        return problems.push(format!("{at}.edges"), format!("{} services; a function has at most {EDGES_MAX}", edges.len()));
+    }
+    for (service, edge) in edges {
+        let is_service_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+        let is_service = !service.is_empty() && service.len() <= NAME_BYTES_MAX && service.chars().all(is_service_char);
+        if !is_service {
+            let rule =
+                format!("give its full name, such as package.Service, of at most {NAME_BYTES_MAX} letters, digits, `.`, `_`");
+            problems.push(format!("{at}.edges"), format!("`{}` is not a service; {rule}", service.escape_default()));
+            continue;
+        }
+        match edge {
+            EdgeConfig::Function(name) if !is_name(name) => {
+                let shown = name.escape_default();
+                problems.push(
+                    format!("{at}.edges.{service}.function"),
+                    format!("`{shown}` is not a valid function name; {}", name_rule()),
+                );
+            }
+            EdgeConfig::Url(url) => {
+                if let Err(error) = Origin::parse(url) {
+                    problems.push(format!("{at}.edges.{service}.url"), format!("`{}`: {error}", url.escape_default()));
+                }
+            }
+            EdgeConfig::Function(_) => {}
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_name_char) && !name.starts_with('.')
+}
+
+fn name_rule() -> String {
+    format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not starting with `.`")
+}
+
 fn phases(at: &str, phases: &[PhaseConfig], problems: &mut Problems<'_>) {
     if phases.len() > PHASES_MAX {
         return problems.push(format!("{at}.phases"), format!("{} phases; a function has at most {PHASES_MAX}", phases.len()));
@@ -229,10 +268,10 @@ fn phases(at: &str, phases: &[PhaseConfig], problems: &mut Problems<'_>) {
 fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     let key = |name: &str| format!("{at}.{name}");
     let name = &function.name;
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_name_char) || name.starts_with('.') {
-        let rule = format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not starting with `.`");
-        problems.push(key("name"), format!("`{}` is not a valid function name; {rule}", name.escape_default()));
+    if !is_name(name) {
+        problems.push(key("name"), format!("`{}` is not a valid function name; {}", name.escape_default(), name_rule()));
     }
+    edges(at, &function.edges, problems);
     let FunctionConfig { http_hosts, socket_hosts, socket_listen, .. } = function;
     for (name, list) in [("http_hosts", http_hosts), ("socket_hosts", socket_hosts), ("socket_listen", socket_listen)] {
         if list.len() > HOSTS_MAX {
@@ -442,6 +481,28 @@ mod tests {
         let many = (0..33).map(|id| phase(id, &format!("p{id}"), 1, 1)).collect();
         let found = problems(|config| config.functions[0].phases = many);
         assert_eq!(found, ["s.toml: functions[0].phases: 33 phases; a function has at most 32"]);
+    }
+
+    #[test]
+    fn edges_lead_from_services_to_functions_and_servers() {
+        let function = |name: &str| EdgeConfig::Function(name.to_owned());
+        let url = |url: &str| EdgeConfig::Url(url.to_owned());
+        let with = |edges: &[(&str, EdgeConfig)]| {
+            let edges = edges.iter().map(|(service, edge)| ((*service).to_owned(), edge.clone())).collect();
+            problems(|config| config.functions[0].edges = edges)
+        };
+        assert_eq!(with(&[("p.q.S", function("b")), ("S_2", url("https://a:1")), ("T", function("not-there-yet"))]), [""; 0]);
+        let found = with(&[("p/S", function("b")), ("p.S", function("a/b")), ("p.T", url("https://a/x")), ("", function("b"))]);
+        assert_eq!(
+            found,
+            [
+                "s.toml: functions[0].edges: `` is not a service; give its full name, such as package.Service, of at most 200 letters, digits, `.`, `_`",
+                "s.toml: functions[0].edges.p.S.function: `a/b` is not a valid function name; give 1 to 200 letters, digits, `.`, `-`, `_`, not \
+                 starting with `.`",
+                "s.toml: functions[0].edges.p.T.url: `https://a/x`: give http://HOST:PORT or https://HOST:PORT, without a path",
+                "s.toml: functions[0].edges: `p/S` is not a service; give its full name, such as package.Service, of at most 200 letters, digits, `.`, `_`",
+            ]
+        );
     }
 
     #[test]

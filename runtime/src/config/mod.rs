@@ -4,6 +4,7 @@
 //! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
 
 mod check;
+mod edge;
 mod error;
 mod read;
 mod settings;
@@ -25,6 +26,7 @@ use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
+pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 pub use read::{function, read, schema};
 pub use settings::{SettingChange, differences, merged, settings};
@@ -51,6 +53,8 @@ pub const PHASES_MAX: usize = 32;
 pub const PHASE_NAME_BYTES_MAX: usize = 64;
 /// Entries of `http_hosts`, `socket_hosts` and `socket_listen` of one function.
 pub const HOSTS_MAX: usize = 64;
+/// Services that one function may call.
+pub const EDGES_MAX: usize = 256;
 /// The longest deadline: a day.
 pub const DEADLINE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The largest `body_bytes_max` and `reply_bytes_max`: bodies are held in memory.
@@ -229,6 +233,10 @@ pub struct FunctionConfig {
     /// that the system chooses. Default: nowhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub socket_listen: Vec<String>,
+    /// Where the function's calls by gRPC (`sledge:rpc`) go, by the full name of the service: `{ function = "NAME" }`, a function of the same tenant, or
+    /// `{ url = "https://HOST:PORT" }`, a server, over HTTP/2, without TLS for `http:`. The function can call no other services.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub edges: BTreeMap<String, EdgeConfig>,
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
@@ -464,6 +472,7 @@ impl FunctionConfig {
             http_hosts: Vec::new(),
             socket_hosts: Vec::new(),
             socket_listen: Vec::new(),
+            edges: BTreeMap::new(),
             content_type: content_type_default(),
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),

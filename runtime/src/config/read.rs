@@ -11,7 +11,7 @@ use awsm_abi::text;
 use serde_json::Value;
 
 use super::settings::NO_SETTINGS;
-use super::{Config, ConfigError, FunctionConfig, Problem, Source};
+use super::{Config, ConfigError, EdgeConfig, FunctionConfig, Problem, Source};
 use crate::kv::{KV_MEMORY, is_redis};
 use crate::secret::Variable;
 
@@ -90,6 +90,10 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
     let mut config =
         decoded.map_err(|error| problem(format!("{at}.{}", key_of(&error)), text::line(&error.inner().to_string())))?;
     config.source = Source::Deployment;
+    if let Some((service, _)) = config.edges.iter().find(|(_, edge)| matches!(edge, EdgeConfig::Url(_))) {
+        let key = format!("{at}.edges.{}", text::name(service));
+        return Err(problem(key, "is a server: servers can only be set in the configuration file".to_owned()));
+    }
     if let Some((name, _)) = config.env.iter().find(|(_, variable)| matches!(variable, Variable::Secret(_))) {
         let key = format!("{at}.env.{}", text::name(name));
         return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));

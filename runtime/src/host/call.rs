@@ -4,10 +4,13 @@
 //! ([`Answer`]). What was called and not waited for ends with the caller, unless it was only sent.
 
 use std::sync::Weak;
+use std::time::Duration;
 
 use awsm_abi::types::ValType::I32;
 use bytes::Bytes;
 
+use super::http::RequestHead;
+use super::rpc::Begun;
 use super::wasi::Errno;
 use super::{Call, Effect, Flat, HostFunction, Stop, own};
 use crate::outcome::Failure;
@@ -42,6 +45,19 @@ pub struct Outgoing {
     pub host_call: u32,
     /// Which call waits for the reply; none if it is not wanted.
     pub id: Option<CallId>,
+    /// What a call by gRPC says besides.
+    pub rpc: Option<RpcRequest>,
+}
+
+/// What a call by gRPC has besides its input.
+#[derive(Debug)]
+pub struct RpcRequest {
+    /// What its callee sees as the request's head.
+    pub head: Box<RequestHead>,
+    /// What comes behind the input.
+    pub more: Option<Stream>,
+    /// How long it may take at most.
+    pub timeout: Option<Duration>,
 }
 
 /// A call whose reply is wanted, among those of its caller.
@@ -75,6 +91,8 @@ enum Called {
 pub(super) struct Calls {
     /// Those to be made.
     pub(super) outgoing: Vec<Outgoing>,
+    /// A call by gRPC that is waited for to be made.
+    pub(super) begun: Option<Begun>,
     /// Those that were made, by their handles.
     started: Vec<Option<Started>>,
     /// The one that is waited for at once, when it was made.
@@ -164,7 +182,7 @@ pub(super) fn begin(call: &mut Call<'_>, name: String, input: Bytes, id: Option<
     if calls.is_full() {
         return Err(Errno::TOOBIG.into());
     }
-    calls.outgoing.push(Outgoing { name, input, host_call, id });
+    calls.outgoing.push(Outgoing { name, input, host_call, id, rpc: None });
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod ports;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use sledge_sandbox::Share;
@@ -13,6 +14,7 @@ use super::canonical::{Lowering, Operations};
 use super::effect::{EffectTrace, Watch};
 use super::http::RequestHead;
 use super::lines::Writer;
+use super::rpc::Edges;
 use super::stdio::{Input, Output};
 use super::wasi::Grant;
 use super::wasi3::Ends;
@@ -88,6 +90,8 @@ pub struct Process {
     pub kv: Option<Space>,
     /// The servers that it may ask.
     pub upstream: Option<Arc<Upstream>>,
+    /// Where its calls by gRPC go.
+    pub edges: Option<Arc<Edges>>,
     /// What its sockets may do; without it, there are none.
     pub sockets: Option<Arc<SocketPolicy>>,
     /// The phases that it declares.
@@ -112,6 +116,8 @@ pub struct Context {
     pub(super) seed: Option<Box<(u64, u64)>>,
     /// Bytes that a pending call keeps.
     pub(super) waiting_bytes: usize,
+    /// When it must be over, if that is known.
+    deadline: Option<Instant>,
     request_id: Option<Arc<str>>,
     trace: Option<Arc<Trace>>,
     pub(super) host_calls: u32,
@@ -135,6 +141,7 @@ impl Context {
             ends: None,
             seed: None,
             waiting_bytes: 0,
+            deadline: None,
             request_id: None,
             trace: None,
             host_calls: 0,
@@ -156,6 +163,18 @@ impl Context {
     pub fn with_origin(mut self, request_id: Option<Arc<str>>, trace: Option<Arc<Trace>>) -> Context {
         (self.request_id, self.trace) = (request_id, trace);
         self
+    }
+
+    /// With when it must be over.
+    #[must_use]
+    pub const fn until(mut self, deadline: Instant) -> Context {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// When it must be over, if that is known.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// With what watches it.
@@ -232,8 +251,9 @@ impl Context {
             Output::File(_) | Output::Log(_) => 0,
         };
         let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
+        let calls = ports.calls.bytes() + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
-        let beside = self.waiting_bytes + ports.calls.bytes() + ports.fetches.bytes() + component + operations;
+        let beside = self.waiting_bytes + calls + ports.fetches.bytes() + component + operations;
         body as u64 + reply as u64 + beside as u64
     }
 

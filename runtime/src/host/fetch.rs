@@ -44,7 +44,7 @@ const HEADERS_BYTES_MAX: u32 = 16 << 10;
 /// How long the head of a response, and each piece of its body, may take where the function does not say.
 pub(super) const WAIT_TIME_MAX: Duration = Duration::from_secs(30);
 /// What a connection needs, or the URL says.
-const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+pub(super) const RESERVED: [HeaderName; 8] = [CONNECTION, CONTENT_LENGTH, DATE, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
 /// What a request came to.
 pub(in crate::host) type Answered = Result<Response<Incoming>, Failure>;
@@ -189,7 +189,7 @@ fn request(call: &Call<'_>) -> Result<Request<Full<Bytes>>, Stop> {
 }
 
 /// What stands behind its length (u32) at the beginning of `rows`, and goes from there.
-fn row<'a>(rows: &mut &'a [u8]) -> Result<&'a [u8], Stop> {
+pub(super) fn row<'a>(rows: &mut &'a [u8]) -> Result<&'a [u8], Stop> {
     let (length, behind) = rows.split_first_chunk().ok_or(Errno::INVAL)?;
     let (row, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Errno::INVAL)?;
     *rows = behind;

@@ -9,13 +9,14 @@ use awsm_abi::text;
 use awsm_abi::types::FuncType;
 use sledge_sandbox::prefetch;
 
-use super::{Effect, HostFunction, call, canonical, fetch, http, kv, note, spin, spin3, wasi, wasi2, wasi3, worlds};
+use super::{Effect, HostFunction, call, canonical, fetch, http, kv, note, rpc, spin, spin3, wasi, wasi2, wasi3, worlds};
 
 /// Host functions by interface.
 pub type Offer = &'static [&'static [HostFunction]];
 
 /// Every host function there is.
-const OFFERED: Offer = &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS, fetch::FUNCTIONS];
+const OFFERED: Offer =
+    &[wasi::FUNCTIONS, kv::FUNCTIONS, call::FUNCTIONS, note::FUNCTIONS, http::FUNCTIONS, fetch::FUNCTIONS, rpc::FUNCTIONS];
 
 /// Every host function there is, with its signature and its effect.
 pub fn offered() -> impl Iterator<Item = &'static HostFunction> {
@@ -253,7 +254,8 @@ mod tests {
         let message = error(&importing("wasi_unstable", "fd_write", ty(&[], &[])));
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
-                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (11 functions) `sledge:fetch` (5 functions)";
+                        `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (11 functions) `sledge:fetch` (5 functions) \
+                        `sledge:rpc` (3 functions)";
         assert_eq!(message, expected);
     }
 

@@ -22,6 +22,7 @@ mod lines;
 mod log;
 mod note;
 mod pending;
+mod rpc;
 mod signal;
 mod spin;
 mod spin3;
@@ -38,7 +39,7 @@ use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value}
 
 pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use body::{Body, BodyError, Piece, Source};
-pub use call::{CallFailure, CallId, Outgoing};
+pub use call::{CallFailure, CallId, Outgoing, RpcRequest};
 pub use context::{Context, Process, Streams, Strings};
 pub use effect::{Effect, EffectTrace, Effects, Guard, HeadField, Objection, Watch};
 pub use http::RequestHead;
@@ -46,6 +47,7 @@ pub use imports::{ImportError, ImportedFunction, Imports, Offer, offered, offere
 pub use lines::{FunctionLog, Line, Taken, Writer};
 pub use log::LogLines;
 pub use pending::{Completion, Panicked, Pending, Waiter};
+pub use rpc::{Destination, Edges, coming};
 
 pub use worlds::EXCHANGE;
 

@@ -175,6 +175,9 @@ impl Function {
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
+        if let (Some(edges), Some(roots)) = (&mut process.edges, &roots) {
+            *edges = Arc::new(edges.with_roots(roots));
+        }
         process.kv.clone_from(&kv);
         Function {
             template: budget.map_or_else(|| template.clone(), |budget| template.within(&budget)),

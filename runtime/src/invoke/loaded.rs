@@ -16,12 +16,12 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, FunctionConfig, Snapshot};
+use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, EdgeConfig, FunctionConfig, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
-use crate::host::{ImportError, Imports, Process};
+use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::phases::Phases;
 use crate::secret::{self, SecretError};
-use crate::upstream::{AllowError, Allowed, PolicyError, SocketPolicy, Upstream};
+use crate::upstream::{AllowError, Allowed, Origin, OriginError, PolicyError, SocketPolicy, Upstream};
 
 /// The export that runs a command from its start.
 pub const COMMAND: &str = "_start";
@@ -73,6 +73,14 @@ pub enum FunctionError {
     /// A host that it is allowed to ask is none.
     #[error("http_hosts: {0}")]
     Host(#[from] AllowError),
+    /// A server to which its calls go is none.
+    #[error("edges: `{}`: {source}", text::name(service))]
+    Edge {
+        /// The service.
+        service: String,
+        /// Why.
+        source: OriginError,
+    },
     /// What its sockets may reach or have is none.
     #[error("{key}: {source}")]
     Socket {
@@ -146,8 +154,9 @@ impl Loaded {
         let sockets = SocketPolicy::new(&config.socket_hosts, &config.socket_listen)
             .map_err(|source| FunctionError::Socket { key: source.key, source })?
             .map(Arc::new);
+        let edges = edges(config)?;
         let phases = Phases::new(&config.phases);
-        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, sockets, phases };
+        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, edges, sockets, phases };
         let content_type = content_type(&config.content_type)?;
         let mut template = Template::new(artifact, &limits)?;
         let mut program = Program::new(imports, init);
@@ -173,6 +182,22 @@ impl Loaded {
             log_lines_per_s_max: config.log_lines_per_s_max,
         })
     }
+}
+
+/// Where its calls by gRPC go; none where it has no edges.
+fn edges(config: &FunctionConfig) -> Result<Option<Arc<Edges>>, FunctionError> {
+    if config.edges.is_empty() {
+        return Ok(None);
+    }
+    let edge = |(service, edge): (&String, &EdgeConfig)| match edge {
+        EdgeConfig::Function(name) => Ok((service.clone(), Destination::Function(name.clone()))),
+        EdgeConfig::Url(url) => match Origin::parse(url) {
+            Ok(origin) => Ok((service.clone(), Destination::Server(origin))),
+            Err(source) => Err(FunctionError::Edge { service: service.clone(), source }),
+        },
+    };
+    let edges: Vec<_> = config.edges.iter().map(edge).collect::<Result<_, _>>()?;
+    Ok(Some(Arc::new(Edges::new(edges))))
 }
 
 /// The header's value. Functions that keep to the default have it in common: one more thing that is in the caches already.

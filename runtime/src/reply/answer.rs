@@ -1,10 +1,12 @@
 //! The way of a reply from a worker to where it is waited for.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::{Fields, Pipe, Reply};
 use crate::outcome::Failure;
@@ -40,6 +42,32 @@ impl Answer {
     /// A worker has the invocation, and answers when its deadline comes: a timer less.
     pub const fn leave_deadline_to_worker(&mut self) {
         self.deadline = None;
+    }
+
+    /// When it is waited for no longer; none where a worker sees to that.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// As [`reply`](Answer::reply), for one look; [from that time on](Answer::deadline) it is late. Not to be asked again once it is there.
+    ///
+    /// # Errors
+    /// As for `reply`.
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Reply, Failure>> {
+        // What is there is there, however much the task has done in its turn of the runtime.
+        let reply = match self.receiver.try_recv() {
+            Ok(reply) => return Poll::Ready(Ok(reply)),
+            Err(TryRecvError::Closed) => return Poll::Ready(Err(Failure::Internal)),
+            Err(TryRecvError::Empty) => Pin::new(&mut self.receiver).poll(context),
+        };
+        match reply {
+            Poll::Ready(reply) => Poll::Ready(reply.map_err(|_| Failure::Internal)),
+            Poll::Pending if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
+                Poll::Ready(Err(Failure::Deadline))
+            }
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     /// Waits for it.

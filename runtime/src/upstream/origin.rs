@@ -29,8 +29,10 @@ impl Origin {
         // A name and a password would go into the head of every request.
         let authority = authority.filter(|authority| !authority.as_str().contains('@')).ok_or(OriginError)?;
         let is_bare = path_and_query.is_none_or(|path| path.as_str() == "/");
-        // A port that is no number is no port.
-        let has_port = authority.port().is_none() == authority.port_u16().is_none() && authority.port_u16() != Some(0);
+        // What stands behind the host is a port, or nothing.
+        let port = authority.as_str().strip_prefix(authority.host()).ok_or(OriginError)?;
+        let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+        let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
         if is_bare && has_port && !url.contains('#') { Ok(Origin { scheme, authority }) } else { Err(OriginError) }
     }
 

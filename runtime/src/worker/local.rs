@@ -32,14 +32,14 @@ use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
-use crate::host::{Body, CallFailure, Context, LogLines, Outgoing, Streams, Writer};
+use crate::host::{Body, CallFailure, Context, LogLines, Outgoing, RpcRequest, Streams, Writer, coming};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
 use crate::invoke::work::{Started, Work};
 use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
-use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
+use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo, Stream};
 use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
@@ -333,7 +333,7 @@ impl Worker {
 
     /// What an invocation sees of the outside; its input goes there.
     fn context(&self, invocation: &mut Invocation) -> Context {
-        let Invocation { function, identity, input, request_id, trace, .. } = invocation;
+        let Invocation { function, identity, input, request_id, trace, deadline, .. } = invocation;
         let invoke::Input { head, body } = mem::take(input);
         let request_id = request_id.take();
         let process = Arc::clone(&function.process);
@@ -341,7 +341,7 @@ impl Worker {
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer);
         let reply = ReplyBytes::new(self.buffers.clone());
         let streams = Streams::of_request(body, reply, self.settings.reply_bytes_max, log);
-        Context::new(process, streams).with_head(head).with_origin(request_id, trace.take())
+        Context::new(process, streams).with_head(head).with_origin(request_id, trace.take()).until(*deadline)
     }
 
     fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
@@ -431,11 +431,14 @@ impl Worker {
 
     /// Takes in the calls of other functions that a guest has made.
     fn call(&mut self, started: &mut Started) {
-        for Outgoing { name, input, host_call, id } in started.driver.take_outgoing() {
+        for Outgoing { name, input, host_call, id, rpc } in started.driver.take_outgoing() {
             let trace = started.driver.context().trace().map(|trace| trace.call());
-            let answer = match self.callee(started, &name, input, host_call) {
+            let answer = match self.callee(started, &name, input, host_call, rpc) {
                 Ok(mut callee) => {
                     callee.request_id = started.driver.context().request_id().cloned();
+                    if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
+                        trace.context().inject(&mut head.headers);
+                    }
                     callee.trace = trace;
                     let dispatcher = Arc::clone(&self.dispatcher);
                     if id.is_some() {
@@ -461,15 +464,28 @@ impl Worker {
     }
 
     /// The invocation of a function that a guest calls, admitted.
-    fn callee(&self, started: &mut Started, name: &str, input: Bytes, host_call: u32) -> Result<Invocation, CallFailure> {
+    fn callee(
+        &self,
+        started: &mut Started,
+        name: &str,
+        input: Bytes,
+        host_call: u32,
+        rpc: Option<RpcRequest>,
+    ) -> Result<Invocation, CallFailure> {
         let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
         let caller = started.calls_as();
         if !caller.may_call(function.number) {
             return Err(CallFailure::TooDeep);
         }
         let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
-        let input = invoke::Input { head: None, body: body(&function, input)? };
-        Ok(Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, Instant::now()))
+        let (head, more, timeout) = rpc.map_or((None, None, None), |rpc| (Some(rpc.head), rpc.more, rpc.timeout));
+        let input = invoke::Input { head, body: body(&function, input, more)? };
+        let now = Instant::now();
+        let mut invocation = Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, now);
+        if let Some(timeout) = timeout {
+            invocation.deadline = invocation.deadline.min(now + timeout);
+        }
+        Ok(invocation)
     }
 
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure, now: Instant) {
@@ -595,15 +611,16 @@ const fn failure(why: Why) -> Failure {
     }
 }
 
-/// What a guest calls a function with. It counts as the server's from when the caller hands it over until the callee begins.
-fn body(callee: &Function, input: Bytes) -> Result<Body, CallFailure> {
+/// What a guest calls a function with, and what it writes behind that. It counts as the server's from when the caller hands it over until the callee begins.
+fn body(callee: &Function, input: Bytes, more: Option<Stream>) -> Result<Body, CallFailure> {
     let share = match callee.template.budget() {
         Some(budget) if input.len() >= BUFFER_BYTES_MIN => {
             Some(budget.claim(input.len() as u64).ok_or(CallFailure::Failed(Failure::NoMemory))?)
         }
         _ => None,
     };
-    let mut body = Body::from(input);
+    let mut body = more.map_or_else(Body::default, coming);
+    body.push(input);
     body.set_share(share);
     Ok(body)
 }

@@ -20,6 +20,7 @@ use crate::host::call::Calls;
 use crate::host::canonical::{Resources, Typed};
 use crate::host::effect::{Effect, Effects};
 use crate::host::fetch::Fetches;
+use crate::host::rpc::Edges;
 use crate::host::wasi::{Descriptors, Errno, Grant};
 use crate::host::wasi2::Reach;
 use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings, wasi2};
@@ -115,8 +116,9 @@ const fn reached_by(effect: Effect) -> Effects {
         Effect::Stream => all.and(Effect::Log),
         // Trailers are known with the body's end; a wait for the clock is one for a stream, too.
         Effect::Head | Effect::Entropy => all.and(Effect::Stream),
-        // What a reply is depends on what the request wants. Why another server has not answered goes to the log.
-        Effect::External => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log),
+        // What a reply is depends on what the request wants. Why another server has not answered goes to the log. A call by gRPC is one of another function
+        // or of another server, as the configuration says.
+        Effect::External => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log).and(Effect::Call),
         Effect::KvWrite => all.and(Effect::KvRead),
         Effect::Safe | Effect::Log | Effect::KvRead | Effect::Call => all,
     }
@@ -220,6 +222,11 @@ impl Ports {
         self.resources.memory_bytes() + self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())
     }
 
+    /// Bytes that calls by gRPC keep.
+    pub(super) const fn rpc_bytes(&self) -> usize {
+        self.descriptors.rpc_bytes()
+    }
+
     /// A component serves the request through `wasi:http`.
     pub(in crate::host) const fn serve_http(&mut self) {
         self.streams.is_http = true;
@@ -253,8 +260,8 @@ impl Ports {
     }
 
     /// What is open, beside the streams that are among it.
-    pub(in crate::host) fn open_files(&mut self) -> Result<(&Descriptors, &mut Streams), Stop> {
-        self.check(Effect::Stream).map(|()| (&self.descriptors, &mut self.streams))
+    pub(in crate::host) fn open_files(&mut self) -> Result<(&mut Descriptors, &mut Streams), Stop> {
+        self.check(Effect::Stream).map(|()| (&mut self.descriptors, &mut self.streams))
     }
 
     /// Where messages for the operator go.
@@ -311,6 +318,11 @@ impl Ports {
         self.check(Effect::External)?;
         let Some(policy) = &self.process.sockets else { return Ok(None) };
         Ok(Some(self.sockets.get_or_insert_with(|| Box::new(Reach::new(Arc::clone(policy))))))
+    }
+
+    /// Where calls by gRPC go.
+    pub(in crate::host) fn edges(&self) -> Result<Option<&Arc<Edges>>, Stop> {
+        self.check(Effect::External).map(|()| self.process.edges.as_ref())
     }
 
     /// The servers that may be asked.
@@ -394,7 +406,7 @@ mod tests {
         assert_eq!(reached(KvRead), [KvRead]);
         assert_eq!(reached(KvWrite), [KvRead, KvWrite]);
         assert_eq!(reached(Call), [Call]);
-        assert_eq!(reached(External), [Stream, Head, Log, External]);
+        assert_eq!(reached(External), [Stream, Head, Log, Call, External]);
     }
 
     #[test]

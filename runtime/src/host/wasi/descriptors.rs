@@ -1,4 +1,4 @@
-//! File descriptors of one sandbox: standard streams, files and folders, each with its rights.
+//! File descriptors of one sandbox: standard streams, files, folders and calls, each with its rights.
 //!
 //! Most functions have no folders and never close or move a stream: they share one table, and a request of theirs costs nothing for it. A
 //! new descriptor has the lowest number that is free, as POSIX wants it.
@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::grants::Grant;
 use super::{Errno, rights};
+use crate::host::rpc::Exchange;
 use crate::host::{Call, Stop};
 
 /// File descriptors that a sandbox may have, standard streams and granted folders included.
@@ -47,6 +48,8 @@ pub(in crate::host) enum Kind {
     Stream(Standard),
     File(File),
     Folder(Folder),
+    /// A call by gRPC.
+    Rpc(Box<Exchange>),
 }
 
 /// A file that is open.
@@ -122,6 +125,13 @@ impl Descriptor {
         Descriptor { kind: Kind::Folder(folder), base, inheriting: rights::FOLDER | rights::FILE }
     }
 
+    /// A call.
+    const fn rpc(exchange: Box<Exchange>) -> Descriptor {
+        let reads = rights::FD_READ | rights::FD_WRITE | rights::POLL_FD_READWRITE | rights::SOCK_SHUTDOWN;
+        let base = reads | rights::FD_FDSTAT_SET_FLAGS | rights::FD_FILESTAT_GET;
+        Descriptor { kind: Kind::Rpc(exchange), base, inheriting: 0 }
+    }
+
     /// It, if it has that right.
     pub(in crate::host) fn with(&self, right: u64) -> Result<&Descriptor, Errno> {
         if self.base & right == right { Ok(self) } else { Err(self.refusal(right)) }
@@ -132,7 +142,7 @@ impl Descriptor {
         match &self.with(right)?.kind {
             Kind::File(file) => Ok(file),
             // Streams have few of a file's rights, folders some that files have too.
-            Kind::Stream(_) => Err(Errno::BADF),
+            Kind::Stream(_) | Kind::Rpc(_) => Err(Errno::BADF),
             Kind::Folder(_) => Err(Errno::ISDIR),
         }
     }
@@ -141,7 +151,7 @@ impl Descriptor {
     pub(in crate::host) fn folder(&self, right: u64) -> Result<(&Folder, u64), Errno> {
         match &self.with(right)?.kind {
             Kind::Folder(folder) => Ok((folder, self.inheriting)),
-            Kind::Stream(_) | Kind::File(_) => Err(Errno::NOTDIR),
+            Kind::Stream(_) | Kind::File(_) | Kind::Rpc(_) => Err(Errno::NOTDIR),
         }
     }
 
@@ -163,9 +173,9 @@ impl Descriptor {
     fn refusal(&self, right: u64) -> Errno {
         let is = |set: u64| right & !set == 0;
         match &self.kind {
-            Kind::Stream(_) if is(rights::FD_SEEK | rights::FD_TELL) => Errno::SPIPE,
-            Kind::Stream(_) | Kind::File(_) if is(rights::FOLDER & !rights::FILE) => Errno::NOTDIR,
-            Kind::Stream(_) if is(rights::FILE) => Errno::BADF,
+            Kind::Stream(_) | Kind::Rpc(_) if is(rights::FD_SEEK | rights::FD_TELL) => Errno::SPIPE,
+            Kind::Stream(_) | Kind::Rpc(_) | Kind::File(_) if is(rights::FOLDER & !rights::FILE) => Errno::NOTDIR,
+            Kind::Stream(_) | Kind::Rpc(_) if is(rights::FILE) => Errno::BADF,
             Kind::Folder(_) if is(rights::FILE & !rights::FOLDER) => Errno::ISDIR,
             Kind::File(_) if is(rights::FD_READ | rights::FD_WRITE) => Errno::BADF,
             Kind::File(File { write: false, .. }) | Kind::Folder(Folder { write: false, .. }) if is(rights::CHANGING) => {
@@ -185,12 +195,18 @@ static STANDARD: [Option<Descriptor>; 3] = [
 
 /// The file descriptors of a sandbox, by number; none as long as they are [`STANDARD`].
 #[derive(Debug)]
-pub(in crate::host) struct Descriptors(Option<Vec<Option<Descriptor>>>);
+pub(in crate::host) struct Descriptors {
+    own: Option<Vec<Option<Descriptor>>>,
+    /// Calls among them, and bytes that those keep.
+    rpcs: usize,
+    rpc_bytes: usize,
+}
 
 impl Descriptors {
     /// What a sandbox begins with.
     pub(in crate::host) fn new(grants: &[Grant]) -> Descriptors {
-        if grants.is_empty() { Descriptors(None) } else { Descriptors(Some(Descriptors::table(grants))) }
+        let own = (!grants.is_empty()).then(|| Descriptors::table(grants));
+        Descriptors { own, rpcs: 0, rpc_bytes: 0 }
     }
 
     fn table(grants: &[Grant]) -> Vec<Option<Descriptor>> {
@@ -200,18 +216,18 @@ impl Descriptors {
     }
 
     fn all(&self) -> &[Option<Descriptor>] {
-        self.0.as_deref().unwrap_or(&STANDARD)
+        self.own.as_deref().unwrap_or(&STANDARD)
     }
 
     fn all_mut(&mut self) -> &mut Vec<Option<Descriptor>> {
-        self.0.get_or_insert_with(|| Descriptors::table(&[]))
+        self.own.get_or_insert_with(|| Descriptors::table(&[]))
     }
 
-    /// Whether there are files or folders besides those that were granted.
+    /// Whether there are files, folders or calls besides what was granted.
     pub(in crate::host) fn has_opened(&self) -> bool {
         let opened = |descriptor: &Descriptor| match &descriptor.kind {
             Kind::Stream(_) => false,
-            Kind::File(_) => true,
+            Kind::File(_) | Kind::Rpc(_) => true,
             Kind::Folder(folder) => !folder.granted,
         };
         self.all().iter().flatten().any(opened)
@@ -244,7 +260,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// `EMFILE` when there are as many as there may be.
-    pub(super) fn vacant(&self) -> Result<u32, Errno> {
+    pub(in crate::host) fn vacant(&self) -> Result<u32, Errno> {
         let all = self.all();
         let fd = all.iter().position(Option::is_none).unwrap_or(all.len());
         // Below the limit it fits.
@@ -265,11 +281,60 @@ impl Descriptors {
     fn remove(&mut self, fd: u32) -> Result<Descriptor, Errno> {
         self.all_mut().get_mut(fd as usize).and_then(Option::take).ok_or(Errno::BADF)
     }
+
+    /// Closes one.
+    fn close(&mut self, fd: u32) -> Result<(), Errno> {
+        if let Kind::Rpc(exchange) = &self.remove(fd)?.kind {
+            self.rpcs -= 1;
+            self.rpc_bytes -= exchange.counted;
+        }
+        Ok(())
+    }
+
+    /// Opens a call.
+    pub(in crate::host) fn open_rpc(&mut self, mut exchange: Box<Exchange>) -> Result<u32, Errno> {
+        let bytes = exchange.bytes();
+        exchange.counted = bytes;
+        let fd = self.insert(Descriptor::rpc(exchange))?;
+        self.rpcs += 1;
+        self.rpc_bytes += bytes;
+        Ok(fd)
+    }
+
+    /// Does something with a call, and counts what it keeps afterwards.
+    ///
+    /// # Errors
+    /// `EBADF` where it is none, and those of `work`.
+    pub(in crate::host) fn with_rpc<T, E: From<Errno>>(
+        &mut self,
+        fd: u32,
+        work: impl FnOnce(&mut Exchange) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(Some(Descriptor { kind: Kind::Rpc(exchange), .. })) = self.own.as_mut().and_then(|own| own.get_mut(fd as usize))
+        else {
+            return Err(Errno::BADF.into());
+        };
+        let result = work(exchange);
+        let (before, now) = (exchange.counted, exchange.bytes());
+        exchange.counted = now;
+        self.rpc_bytes = self.rpc_bytes + now - before;
+        result
+    }
+
+    /// Whether calls are open.
+    pub(super) const fn has_rpcs(&self) -> bool {
+        self.rpcs > 0
+    }
+
+    /// Bytes that calls keep.
+    pub(in crate::host) const fn rpc_bytes(&self) -> usize {
+        self.rpc_bytes
+    }
 }
 
 /// `fd_close(fd)`
 pub(super) fn fd_close(call: &mut Call<'_>) -> Result<(), Stop> {
-    call.context.ports.descriptors_mut()?.remove(call.args.u32(0))?;
+    call.context.ports.descriptors_mut()?.close(call.args.u32(0))?;
     Ok(())
 }
 
@@ -281,7 +346,10 @@ pub(super) fn fd_renumber(call: &mut Call<'_>) -> Result<(), Stop> {
     descriptors.get(to)?;
     if from != to {
         let descriptor = descriptors.remove(from)?;
-        *descriptors.get_mut(to)? = descriptor;
+        descriptors.close(to)?;
+        if let Some(place) = descriptors.all_mut().get_mut(to as usize) {
+            *place = Some(descriptor);
+        }
     }
     Ok(())
 }

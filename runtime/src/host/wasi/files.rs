@@ -267,7 +267,7 @@ fn flush(
     let (file, dir) = match &descriptor.with(right)?.kind {
         Kind::File(file) => (Some(Arc::clone(&file.file)), None),
         Kind::Folder(Folder { dir, .. }) => (None, Some(Arc::clone(dir))),
-        Kind::Stream(_) => return Err(Errno::BADF),
+        Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
     Ok(move || {
         retry(|| match (&file, &dir) {

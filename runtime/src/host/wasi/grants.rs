@@ -63,7 +63,7 @@ fn name<'a>(call: &'a Call<'_>, fd: u32) -> Result<&'a str, Stop> {
         Kind::Folder(Folder { granted: true, grant, .. }) => {
             call.context.ports.grants().get(*grant).map(|grant| grant.guest.as_str()).ok_or(Stop::Errno(Errno::BADF))
         }
-        Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) => Err(Errno::BADF.into()),
+        Kind::Folder(_) | Kind::File(_) | Kind::Stream(_) | Kind::Rpc(_) => Err(Errno::BADF.into()),
     }
 }
 

@@ -109,5 +109,5 @@ pub const FUNCTIONS: &[HostFunction] = &[
     wasi("sock_accept", &[I32, I32, I32], Stream, sockets::no_socket),
     wasi("sock_recv", &[I32, I32, I32, I32, I32, I32], Stream, sockets::no_socket),
     wasi("sock_send", &[I32, I32, I32, I32, I32], Stream, sockets::no_socket),
-    wasi("sock_shutdown", &[I32, I32], Stream, sockets::no_socket),
+    wasi("sock_shutdown", &[I32, I32], Stream, sockets::sock_shutdown),
 ];

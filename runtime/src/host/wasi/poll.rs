@@ -1,18 +1,22 @@
 //! Waiting for clocks and streams.
 //!
-//! Files, whole bodies and the log make no function wait. So what is left to wait for is time and a body that is still coming: the sandbox is blocked until
-//! then. `sledge run` has files as streams, and waits for them there and then.
+//! Files, whole bodies and the log make no function wait. So what is left to wait for is time, a body that is still coming, and calls by gRPC: the sandbox is blocked
+//! until then. `sledge run` has files as streams, and waits for them there and then.
 
 use std::fs;
 use std::io::Seek as _;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use rustix::time::clock_gettime;
 use sledge_sandbox::GuestMemory;
+use smallvec::SmallVec;
 
 use super::clocks::{clock, nanoseconds};
 use super::descriptors::{Descriptor, Descriptors, Kind, Standard};
 use super::{Errno, rights};
+use crate::host::signal::Signal;
 use crate::host::{Call, Input, Stop, Streams};
 
 /// Subscriptions of one call.
@@ -60,7 +64,7 @@ fn poll(call: &mut Call<'_>, begun: Instant) -> Result<(), Stop> {
     memory.slice(result, 4)?;
     // All are read before an event is written: the guest's two lists may overlap.
     let list = memory.slice(from, u64::from(count) * SUBSCRIPTION_BYTES)?;
-    let list: Vec<Subscription> =
+    let list: SmallVec<[Subscription; 4]> =
         list.chunks_exact(SUBSCRIPTION_BYTES as usize).map(|bytes| subscription(bytes, begun)).collect::<Result<_, _>>()?;
     let (descriptors, streams) = context.ports.open_files()?;
     let events = events(&list, descriptors, streams);
@@ -105,7 +109,7 @@ fn until(id: u32, timeout: u64, flags: u16, begun: Instant) -> Result<Option<Ins
 }
 
 /// What can be told now.
-fn events(list: &[Subscription], descriptors: &Descriptors, streams: &mut Streams) -> Vec<Event> {
+fn events(list: &[Subscription], descriptors: &mut Descriptors, streams: &mut Streams) -> SmallVec<[Event; 4]> {
     let now = Instant::now();
     let mut event = |subscription: &Subscription| {
         let (ty, result) = match subscription.to {
@@ -121,12 +125,12 @@ fn events(list: &[Subscription], descriptors: &Descriptors, streams: &mut Stream
 }
 
 /// How many bytes there are to read, or an answer that something can be written; none when neither is so now.
-fn ready(descriptors: &Descriptors, streams: &mut Streams, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
+fn ready(descriptors: &mut Descriptors, streams: &mut Streams, ty: u8, fd: u32) -> Result<Option<u64>, Errno> {
     let descriptor = descriptors.with(fd, rights::POLL_FD_READWRITE)?;
     match &descriptor.kind {
         Kind::Stream(Standard::Input) if ty == EVENTTYPE_FD_READ => match &mut streams.input {
             // None at its end, which is no reason to wait either.
-            Input::Body(body) => Ok(body.is_ready().then_some(body.left() as u64)),
+            Input::Body(body) => Ok(body.look().then_some(body.left() as u64)),
             // It is not known how many; a deadline that is over ends the wait itself.
             input @ Input::File { .. } => Ok(input.wait_until(Some(Instant::now())).unwrap_or(false).then_some(1)),
         },
@@ -135,7 +139,32 @@ fn ready(descriptors: &Descriptors, streams: &mut Streams, ty: u8, fd: u32) -> R
         Kind::File(file) if ty == EVENTTYPE_FD_READ => Ok(Some(left(&file.file))),
         Kind::Stream(_) | Kind::File(_) => Ok(Some(0)),
         Kind::Folder(_) => Err(Errno::ISDIR),
+        Kind::Rpc(_) => {
+            let found = poll_rpc(descriptors, ty, fd, None);
+            found.map(|(ready, _)| if let Poll::Ready(bytes) = ready { Some(bytes) } else { None })
+        }
     }
+}
+
+/// Whether there are bytes of a call to read, or something can be written; and when to look again at the latest. That its head has come is told once.
+fn poll_rpc(
+    descriptors: &mut Descriptors,
+    ty: u8,
+    fd: u32,
+    waker: Option<&Waker>,
+) -> Result<(Poll<u64>, Option<Instant>), Errno> {
+    let context = &mut Context::from_waker(waker.unwrap_or(Waker::noop()));
+    descriptors.with_rpc(fd, |rpc| -> Result<_, Errno> {
+        let ready = if ty == EVENTTYPE_FD_READ {
+            rpc.poll_read(context).map(|bytes| bytes as u64)
+        } else {
+            rpc.poll_write(context).map(|()| 0)
+        };
+        if ready.is_ready() && ty == EVENTTYPE_FD_READ && waker.is_none() {
+            rpc.told_head();
+        }
+        Ok((ready, rpc.until()))
+    })
 }
 
 /// Bytes of an open file behind where it is. Both numbers are in the kernel's memory.
@@ -146,6 +175,9 @@ fn left(mut file: &fs::File) -> u64 {
 
 /// Waits until `until`, or for the input; then looks again.
 fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
+    if call.context.ports.descriptors()?.has_rpcs() {
+        return wait_for_any(call, list, until, begun);
+    }
     let descriptors = call.context.ports.descriptors()?;
     let is_input = |fd| matches!(descriptors.get(fd), Ok(Descriptor { kind: Kind::Stream(Standard::Input), .. }));
     if list.iter().any(|subscription| matches!(subscription.to, Subject::Fd { fd, .. } if is_input(fd))) {
@@ -171,6 +203,33 @@ fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begu
         }
     };
     Err(call.wait(time, move |call, ()| poll(call, begun)))
+}
+
+/// The same where calls by gRPC are among what may be waited for: each is looked at with one waker.
+fn wait_for_any(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
+    let signal = Arc::new(Signal::default());
+    let waker = Waker::from(Arc::clone(&signal));
+    let mut until = until;
+    let mut wake_at = |time: Option<Instant>| until = until.into_iter().chain(time).min();
+    let (descriptors, streams) = call.context.ports.open_files()?;
+    for subscription in list {
+        let Subject::Fd { ty, fd } = subscription.to else { continue };
+        match descriptors.get(fd).map(|descriptor| &descriptor.kind) {
+            Ok(Kind::Stream(Standard::Input)) => {
+                let Input::Body(body) = &mut streams.input else { continue };
+                match body.begin_wait(&mut Context::from_waker(&waker)) {
+                    Some(time) => wake_at(Some(time)),
+                    None => waker.wake_by_ref(),
+                }
+            }
+            Ok(Kind::Rpc(_)) => match poll_rpc(descriptors, ty, fd, Some(&waker))? {
+                (Poll::Ready(_), _) => waker.wake_by_ref(),
+                (Poll::Pending, time) => wake_at(time),
+            },
+            _ => {}
+        }
+    }
+    Err(call.wait(signal.wait(until), move |call, ()| poll(call, begun)))
 }
 
 /// Writes events: `{ userdata: u64, error: u16 at 8, type: u8 at 10, nbytes: u64 at 16, flags: u16 at 24 }`.

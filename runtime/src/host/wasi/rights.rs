@@ -56,6 +56,8 @@ pub(in crate::host) const PATH_REMOVE_DIRECTORY: u64 = 1 << 25;
 pub(in crate::host) const PATH_UNLINK_FILE: u64 = 1 << 26;
 /// To wait for.
 pub(in crate::host) const POLL_FD_READWRITE: u64 = 1 << 27;
+/// To end one direction of a connection.
+pub(in crate::host) const SOCK_SHUTDOWN: u64 = 1 << 28;
 
 /// What can be done with a file.
 pub(in crate::host) const FILE: u64 = FD_DATASYNC

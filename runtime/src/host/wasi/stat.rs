@@ -23,6 +23,7 @@ const FILETYPE_UNKNOWN: u8 = 0;
 const FILETYPE_CHARACTER_DEVICE: u8 = 2;
 const FILETYPE_DIRECTORY: u8 = 3;
 const FILETYPE_REGULAR_FILE: u8 = 4;
+const FILETYPE_SOCKET_STREAM: u8 = 6;
 
 pub(super) const FDFLAGS_APPEND: u16 = 1 << 0;
 pub(in crate::host) const FDFLAGS_DSYNC: u16 = 1 << 1;
@@ -50,7 +51,7 @@ pub(super) const fn filetype(ty: FileType) -> u8 {
         FileType::Directory => FILETYPE_DIRECTORY,
         FileType::RegularFile => FILETYPE_REGULAR_FILE,
         // A socket's own type is not known from outside; a stream is what most are.
-        FileType::Socket => 6,
+        FileType::Socket => FILETYPE_SOCKET_STREAM,
         FileType::Symlink => 7,
         FileType::Fifo | FileType::Unknown => FILETYPE_UNKNOWN,
     }
@@ -100,6 +101,7 @@ pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
         Kind::Stream(standard) => (stream_filetype(context.ports.streams()?, *standard), 0),
         Kind::File(file) => (FILETYPE_REGULAR_FILE, file.flags),
         Kind::Folder(_) => (FILETYPE_DIRECTORY, 0),
+        Kind::Rpc(_) => (FILETYPE_SOCKET_STREAM, FDFLAGS_NONBLOCK),
     };
     // { fs_filetype: u8, fs_flags: u16 at 2, fs_rights_base: u64 at 8, fs_rights_inheriting: u64 at 16 }
     let mut stat = [0; 24];
@@ -111,7 +113,7 @@ pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `fd_fdstat_set_flags(fd, flags: fdflags)`: no flag changes how standard streams and folders behave here; of a file's, those that say when
+/// `fd_fdstat_set_flags(fd, flags: fdflags)`: no flag changes how standard streams, folders and calls behave here; of a file's, those that say when
 /// it is flushed can only be given when it is opened.
 pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
     const FIXED: u16 = FDFLAGS_DSYNC | FDFLAGS_RSYNC | FDFLAGS_SYNC;
@@ -142,6 +144,12 @@ pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
             call.memory_mut()?.write(at, &stat)?;
             Ok(())
         }
+        Kind::Rpc(_) => {
+            let mut stat = [0; FILESTAT_BYTES];
+            stat[16] = FILETYPE_SOCKET_STREAM;
+            call.memory_mut()?.write(at, &stat)?;
+            Ok(())
+        }
         Kind::File(_) | Kind::Folder(_) => {
             let work = metadata(call.context.ports.descriptors()?.get(fd)?)?;
             on_disk(call, work, put)
@@ -159,7 +167,7 @@ pub(in crate::host) fn metadata(
     let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_GET)?.kind {
         Kind::File(file) => (Some(Arc::clone(&file.file)), None),
         Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
-        Kind::Stream(_) => return Err(Errno::BADF),
+        Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
     Ok(move || match (&file, &dir) {
         (Some(file), _) => Ok(Metadata::from_file(file)?),
@@ -247,7 +255,7 @@ pub(in crate::host) fn set_times(
     let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_SET_TIMES)?.kind {
         Kind::File(file) => (Some(Arc::clone(&file.file)), None),
         Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
-        Kind::Stream(_) => return Err(Errno::BADF),
+        Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
     Ok(move || match (&file, &dir) {
         (Some(file), _) => Ok(futimens(file, &times)?),

@@ -4,6 +4,7 @@ use sledge_sandbox::GuestMemory;
 
 use super::descriptors::{Kind, Standard};
 use super::{Errno, files, rights};
+use crate::host::rpc::Readable;
 use crate::host::{Call, Context, Input, Output, Stop};
 
 /// Buffers that one call serves; a call may always do less than it was asked for. Linux has the same limit (IOV_MAX).
@@ -22,6 +23,7 @@ pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
             if waits && call.context.progress.is_none() { read_later(call) } else { read_input(call) }
         }
         Kind::File(_) => files::read(call, None, call.args.address(3)),
+        Kind::Rpc(_) => read_rpc(call),
         Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
 }
@@ -71,6 +73,7 @@ pub(super) fn fd_write(call: &mut Call<'_>) -> Result<(), Stop> {
         },
         Kind::Stream(standard) => write_output(call, standard),
         Kind::File(_) => files::write(call, None, call.args.address(3)),
+        Kind::Rpc(_) => write_rpc(call),
         Kind::Folder(_) => Err(Errno::ISDIR.into()),
     }
 }
@@ -97,6 +100,42 @@ fn write_output(call: &mut Call<'_>, standard: Standard) -> Result<(), Stop> {
             left = &left[output.write(&copy)?..];
         }
         Ok(bytes as usize)
+    })
+}
+
+/// Reads what has come of a call's reply.
+fn read_rpc(call: &mut Call<'_>) -> Result<(), Stop> {
+    let fd = call.args.u32(0);
+    let begins = call.context.progress.is_none();
+    let readable = call.context.ports.descriptors_mut()?.with_rpc(fd, |rpc| Ok::<_, Stop>(rpc.look_now()))?;
+    if begins && !matches!(readable, Readable::Bytes(_)) {
+        return Err(Errno::AGAIN.into());
+    }
+    transfer(call, |memory, context, address, bytes| {
+        context.ports.descriptors_mut()?.with_rpc(fd, |rpc| -> Result<usize, Stop> {
+            let bytes = bytes.min(rpc.left() as u64);
+            Ok(rpc.read(memory.slice_mut(address, bytes)?))
+        })
+    })
+}
+
+/// Writes more of a call's request.
+fn write_rpc(call: &mut Call<'_>) -> Result<(), Stop> {
+    let fd = call.args.u32(0);
+    let mut has_written = call.context.progress.is_some();
+    transfer(call, |memory, context, address, bytes| {
+        let written = context
+            .ports
+            .descriptors_mut()?
+            .with_rpc(fd, |rpc| -> Result<usize, Stop> { rpc.write(memory.slice(address, bytes)?) });
+        match written {
+            // What was taken before counts; the next write says why no more is.
+            Err(Stop::Errno(_)) if has_written => Ok(0),
+            other => {
+                has_written = true;
+                other
+            }
+        }
     })
 }
 

@@ -139,7 +139,7 @@ pub(super) fn get_type<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let ty = match descriptor::<F>(call, 1)?.kind {
         Kind::File(_) => FileType::RegularFile,
         Kind::Folder(_) => FileType::Directory,
-        Kind::Stream(_) => FileType::Unknown,
+        Kind::Stream(_) | Kind::Rpc(_) => FileType::Unknown,
     };
     answer::<F, _>(call, 2, Ok(F::descriptor_type(ty)))
 }

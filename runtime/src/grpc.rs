@@ -1,0 +1,255 @@
+//! What gRPC says in HTTP's words: how a call ended (`grpc-status`), what that is where the server or a function has failed, and how long a call may take.
+//!
+//! Messages themselves are bytes here. After gRPC's PROTOCOL-HTTP2.md and http-grpc-status-mapping.md.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+use crate::outcome::Failure;
+
+/// How a call ended, as a number.
+pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// The same in words, [encoded](encoded).
+pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+/// How long a call may take.
+pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+/// The type of what is gRPC.
+pub const GRPC_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// Digits of a `grpc-timeout`.
+const TIMEOUT_DIGITS_MAX: usize = 8;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    /// Its caller has given it up.
+    Cancelled = 1,
+    /// Nothing is known of it.
+    Unknown = 2,
+    /// It was not done in time.
+    DeadlineExceeded = 4,
+    /// The caller must not do that.
+    PermissionDenied = 7,
+    /// There is too much of something, or too little left.
+    ResourceExhausted = 8,
+    /// Nothing of that name is there.
+    Unimplemented = 12,
+    /// Something is broken.
+    Internal = 13,
+    /// It cannot be reached now.
+    Unavailable = 14,
+    /// It is not known who the caller is.
+    Unauthenticated = 16,
+}
+
+/// How a call ended, and what there is to say about that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Which kind.
+    pub code: Code,
+    /// In words.
+    pub message: Cow<'static, str>,
+}
+
+impl Status {
+    /// One in those words.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Status {
+        Status { code, message: message.into() }
+    }
+
+    /// That of a request which failed; `function`: whose it was, where it came so far.
+    #[must_use]
+    pub fn of(failure: &Failure, function: Option<&str>) -> Status {
+        let reason = failure.reason();
+        let message = match (function, failure) {
+            (Some(name), Failure::Trap(_) | Failure::MemoryStack(_) | Failure::Component { .. } | Failure::MemoryLimit) => {
+                format!("function `{name}` trapped: {reason}").into()
+            }
+            (Some(name), _) => format!("function `{name}`: {reason}").into(),
+            (None, _) => reason,
+        };
+        Status { code: code(failure), message }
+    }
+
+    /// That of a call which was answered with a status of HTTP's and none of gRPC's.
+    #[must_use]
+    pub fn of_http(status: StatusCode) -> Status {
+        let code = match status {
+            StatusCode::BAD_REQUEST => Code::Internal,
+            StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+            StatusCode::FORBIDDEN => Code::PermissionDenied,
+            StatusCode::NOT_FOUND => Code::Unimplemented,
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Code::Unavailable,
+            _ => Code::Unknown,
+        };
+        Status { code, message: format!("HTTP status {}", status.as_u16()).into() }
+    }
+
+    /// Says it in the fields of a head or in trailers.
+    pub fn put(&self, fields: &mut HeaderMap) {
+        fields.insert(GRPC_STATUS, HeaderValue::from(self.code as u16));
+        if !self.message.is_empty()
+            && let Ok(message) = HeaderValue::try_from(encoded(&self.message))
+        {
+            fields.insert(GRPC_MESSAGE, message);
+        }
+    }
+}
+
+/// What a failure is to gRPC.
+const fn code(failure: &Failure) -> Code {
+    match failure {
+        Failure::NotFound | Failure::MethodNotAllowed | Failure::PathTooLong => Code::Unimplemented,
+        // Those that say that another attempt does not help now, and those of sizes.
+        Failure::FunctionBusy
+        | Failure::Busy
+        | Failure::Overload
+        | Failure::Shed
+        | Failure::NoMemory
+        | Failure::BodyTooLarge
+        | Failure::ReplyTooLarge => Code::ResourceExhausted,
+        Failure::Stopping | Failure::Quarantined | Failure::NoStore => Code::Unavailable,
+        Failure::Deadline | Failure::BodyTimeout => Code::DeadlineExceeded,
+        Failure::Cancelled => Code::Cancelled,
+        Failure::BadHead(_)
+        | Failure::BodyBroken
+        | Failure::CpuLimit
+        | Failure::Trap(_)
+        | Failure::MemoryStack(_)
+        | Failure::Component { .. }
+        | Failure::MemoryLimit
+        | Failure::Exit(_)
+        | Failure::ReplyIncomplete
+        | Failure::ReplyUnfinished
+        | Failure::ReplyMissing
+        | Failure::Internal => Code::Internal,
+    }
+}
+
+/// Whether fields say that what they belong to is gRPC: `application/grpc`, perhaps with the format of its messages.
+#[must_use]
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    let Some(ty) = headers.get(CONTENT_TYPE) else { return false };
+    // `application/grpc-web` is another protocol.
+    ty.as_bytes().strip_prefix(GRPC_TYPE.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+}
+
+/// A `grpc-message`: what no header may hold, and `%`, as `%XX`.
+fn encoded(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b'%' | ..b' ' | b'\x7f'.. => {
+                let _ = write!(text, "%{byte:02X}");
+            }
+            plain => text.push(char::from(plain)),
+        }
+    }
+    text
+}
+
+/// A `grpc-timeout`: up to eight digits and a unit; none where it is malformed.
+#[must_use]
+pub fn timeout(text: &[u8]) -> Option<Duration> {
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > TIMEOUT_DIGITS_MAX || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits.iter().fold(0, |number: u64, digit| number * 10 + u64::from(digit - b'0'));
+    Some(match unit {
+        b'H' => Duration::from_secs(number * 3_600),
+        b'M' => Duration::from_secs(number * 60),
+        b'S' => Duration::from_secs(number),
+        b'm' => Duration::from_millis(number),
+        b'u' => Duration::from_micros(number),
+        b'n' => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// Such a time as a header, in the finest unit in which it can be said; what is left over counts as one more.
+#[must_use]
+pub fn timeout_value(time: Duration) -> HeaderValue {
+    const NUMBER_MAX: u128 = 10_u128.pow(TIMEOUT_DIGITS_MAX as u32) - 1;
+    const UNITS: [(u128, char); 5] = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];
+    let time = time.as_nanos();
+    let found = UNITS.into_iter().map(|(size, unit)| (time.div_ceil(size), unit)).find(|(number, _)| *number <= NUMBER_MAX);
+    let (number, unit) = found.unwrap_or((NUMBER_MAX, 'M'));
+    // Digits and a letter.
+    HeaderValue::try_from(format!("{number}{unit}")).unwrap_or(HeaderValue::from_static("99999999M"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sledge_sandbox::TrapCode;
+
+    #[test]
+    fn times_are_digits_and_a_unit() {
+        for (text, expected) in [
+            ("1H", Duration::from_secs(3_600)),
+            ("99999999H", Duration::from_secs(359_999_996_400)),
+            ("2M", Duration::from_secs(120)),
+            ("3S", Duration::from_secs(3)),
+            ("4m", Duration::from_millis(4)),
+            ("5u", Duration::from_micros(5)),
+            ("0n", Duration::ZERO),
+        ] {
+            assert_eq!(timeout(text.as_bytes()), Some(expected), "{text}");
+        }
+        for text in ["", "1", "S", "1s", "-1S", "+1S", "1.5S", "123456789n", " 1S", "1S ", "1 S"] {
+            assert_eq!(timeout(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_said_as_finely_as_it_can_be() {
+        for (ns, expected) in [
+            (0, "0n"),
+            (99_999_999, "99999999n"),
+            (100_000_000, "100000u"),
+            (100_000_001, "100001u"),
+            (30_000_000_000, "30000000u"),
+            (86_400_000_000_000, "86400000m"),
+            (100_000_000_000_000, "100000S"),
+        ] {
+            let time = Duration::from_nanos(ns);
+            let text = timeout_value(time);
+            assert_eq!(text, expected, "{ns}");
+            assert!(timeout(text.as_bytes()).is_some_and(|said| said >= time), "{ns}");
+        }
+        assert_eq!(timeout_value(Duration::MAX), "99999999M");
+    }
+
+    #[test]
+    fn messages_have_no_bytes_that_headers_cannot_have() {
+        assert_eq!(encoded("a b~`c`"), "a b~`c`");
+        assert_eq!(encoded("100%\n\u{e4}\x7f"), "100%25%0A%C3%A4%7F");
+    }
+
+    #[test]
+    fn a_status_says_whose_function_failed_and_why() {
+        let mut fields = HeaderMap::new();
+        Status::of(&Failure::Trap(TrapCode::MemoryOutOfBounds), Some("f")).put(&mut fields);
+        assert_eq!(fields["grpc-status"], "13");
+        assert_eq!(fields["grpc-message"], "function `f` trapped: memory_out_of_bounds");
+        assert_eq!(Status::of(&Failure::NotFound, None), Status::new(Code::Unimplemented, "no_such_route"));
+        assert_eq!(Status::of(&Failure::Exit(3), Some("f")), Status::new(Code::Internal, "function `f`: status_3"));
+    }
+
+    #[test]
+    fn types_of_grpc_are_known() {
+        let is = |ty: &str| is_grpc(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::try_from(ty).unwrap())]));
+        assert!(is("application/grpc") && is("application/grpc+proto") && is("application/grpc; charset=utf-8"));
+        assert!(!is("application/grpc-web") && !is("application/grpcx") && !is("text/plain") && !is_grpc(&HeaderMap::new()));
+    }
+}
