@@ -51,8 +51,12 @@ fn answers(client: &Client) {
     assert_eq!(ask("call t.Other/M\ncall t.Callee/\ncall"), ["refused -44", "refused -28", "refused -28"]);
     assert_eq!(ask("stat t.Callee/Echo x"), ["0 6 4 58"]);
     assert_eq!(ask("chat t.Callee/Chat 3"), ["yes 1a 1b 1c -6 0 64 0 |0 |yes 7"]);
-    let got = ask("flood t.Callee/Chat 1000000").concat();
-    assert!(got.starts_with("1000000 waited ") && got.ends_with("+1000000 0 |0 |yes 7"), "{got}");
+    for (method, head, behind) in [("Chat", "yes", " 7"), ("Duplex", "", "")] {
+        let got = ask(&format!("flood t.Callee/{method} 1000000")).concat();
+        assert!(got.starts_with("1000000 waited ") && got.contains(&format!("+1000000 0 |0 |{head}{behind}")), "{got}");
+    }
+    assert_eq!(ask("chat t.Callee/Duplex 2"), [" 1a 1b -6 0 64 0 |0 | waited"]);
+    assert_eq!(ask("call t.Callee/Burst")[0].split('|').next_back(), Some(" waited"));
     assert_eq!(ask("flood t.Callee/None 30000000")[0].split(' ').nth(1), Some("64"), "nobody reads it");
 }
 

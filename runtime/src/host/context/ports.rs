@@ -69,6 +69,9 @@ pub struct Streams {
     pub(in crate::host) is_http: bool,
     /// Whether it has said what the response is.
     pub(in crate::host) is_answered: bool,
+    /// Whether reading file descriptor 0, and writing to 1, answers that there is nothing, or no room, in place of waiting.
+    pub(in crate::host) input_is_nonblocking: bool,
+    pub(in crate::host) output_is_nonblocking: bool,
 }
 
 /// What differs from one moment to the next.
@@ -89,6 +92,8 @@ impl Streams {
             trailers: None,
             is_http: false,
             is_answered: false,
+            input_is_nonblocking: false,
+            output_is_nonblocking: false,
         }
     }
 
@@ -104,6 +109,8 @@ impl Streams {
             trailers: None,
             is_http: false,
             is_answered: false,
+            input_is_nonblocking: false,
+            output_is_nonblocking: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for clocks and streams.
 //!
-//! Files, whole bodies and the log make no function wait. So what is left to wait for is time, a body that is still coming, and calls by gRPC: the sandbox is blocked
+//! Files, whole bodies and the log make no function wait. So what is left to wait for is time, a body that is still coming, a reply that streams, and calls by gRPC: the sandbox is blocked
 //! until then. `sledge run` has files as streams, and waits for them there and then.
 
 use std::fs;
@@ -17,7 +17,7 @@ use super::clocks::{clock, nanoseconds};
 use super::descriptors::{Descriptor, Descriptors, Kind, Standard};
 use super::{Errno, rights};
 use crate::host::signal::Signal;
-use crate::host::{Call, Input, Stop, Streams};
+use crate::host::{Call, Input, Output, Stop, Streams};
 
 /// Subscriptions of one call.
 pub(super) const SUBSCRIPTIONS_MAX: u32 = 1_024;
@@ -137,6 +137,7 @@ fn ready(descriptors: &mut Descriptors, streams: &mut Streams, ty: u8, fd: u32) 
         Kind::Stream(Standard::Input) => Err(Errno::BADF),
         Kind::Stream(Standard::Output | Standard::Errors) if ty == EVENTTYPE_FD_READ => Err(Errno::BADF),
         Kind::File(file) if ty == EVENTTYPE_FD_READ => Ok(Some(left(&file.file))),
+        Kind::Stream(Standard::Output) => Ok(has_room(&streams.output).then_some(0)),
         Kind::Stream(_) | Kind::File(_) => Ok(Some(0)),
         Kind::Folder(_) => Err(Errno::ISDIR),
         Kind::Rpc(_) => {
@@ -144,6 +145,11 @@ fn ready(descriptors: &mut Descriptors, streams: &mut Streams, ty: u8, fd: u32) 
             found.map(|(ready, _)| if let Poll::Ready(bytes) = ready { Some(bytes) } else { None })
         }
     }
+}
+
+/// Whether writing to the reply would not wait.
+fn has_room(output: &Output) -> bool {
+    if let Output::Stream(writer) = output { writer.has_room() } else { true }
 }
 
 /// Whether there are bytes of a call to read, or something can be written; and when to look again at the latest. That its head has come is told once.
@@ -175,7 +181,7 @@ fn left(mut file: &fs::File) -> u64 {
 
 /// Waits until `until`, or for the input; then looks again.
 fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
-    if call.context.ports.descriptors()?.has_rpcs() {
+    if call.context.ports.descriptors()?.has_rpcs() || !has_room(&call.context.ports.streams()?.output) {
         return wait_for_any(call, list, until, begun);
     }
     let descriptors = call.context.ports.descriptors()?;
@@ -205,7 +211,7 @@ fn wait(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begu
     Err(call.wait(time, move |call, ()| poll(call, begun)))
 }
 
-/// The same where calls by gRPC are among what may be waited for: each is looked at with one waker.
+/// The same where calls by gRPC, or room for the reply, are among what may be waited for: each is looked at with one waker.
 fn wait_for_any(call: &mut Call<'_>, list: &[Subscription], until: Option<Instant>, begun: Instant) -> Result<(), Stop> {
     let signal = Arc::new(Signal::default());
     let waker = Waker::from(Arc::clone(&signal));
@@ -220,6 +226,13 @@ fn wait_for_any(call: &mut Call<'_>, list: &[Subscription], until: Option<Instan
                 match body.begin_wait(&mut Context::from_waker(&waker)) {
                     Some(time) => wake_at(Some(time)),
                     None => waker.wake_by_ref(),
+                }
+            }
+            Ok(Kind::Stream(Standard::Output)) => {
+                if let Output::Stream(writer) = &streams.output
+                    && writer.poll_room(&Context::from_waker(&waker)).is_ready()
+                {
+                    waker.wake_by_ref();
                 }
             }
             Ok(Kind::Rpc(_)) => match poll_rpc(descriptors, ty, fd, Some(&waker))? {

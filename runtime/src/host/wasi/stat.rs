@@ -92,13 +92,26 @@ fn stream_filetype(streams: &Streams, standard: Standard) -> u8 {
     if terminal { FILETYPE_CHARACTER_DEVICE } else { FILETYPE_UNKNOWN }
 }
 
+/// Whether it was asked not to wait. The log never does.
+const fn is_nonblocking(streams: &Streams, standard: Standard) -> bool {
+    match standard {
+        Standard::Input => streams.input_is_nonblocking,
+        Standard::Output => streams.output_is_nonblocking,
+        Standard::Errors => false,
+    }
+}
+
 /// `fd_fdstat_get(fd, stat: *fdstat)`
 pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (fd, at) = (call.args.u32(0), call.args.address(1));
     let (memory, context) = call.split()?;
     let descriptor = context.ports.descriptors()?.get(fd)?;
     let (filetype, flags) = match &descriptor.kind {
-        Kind::Stream(standard) => (stream_filetype(context.ports.streams()?, *standard), 0),
+        Kind::Stream(standard) => {
+            let streams = context.ports.streams()?;
+            let flags = if is_nonblocking(streams, *standard) { FDFLAGS_NONBLOCK } else { 0 };
+            (stream_filetype(streams, *standard), flags)
+        }
         Kind::File(file) => (FILETYPE_REGULAR_FILE, file.flags),
         Kind::Folder(_) => (FILETYPE_DIRECTORY, 0),
         Kind::Rpc(_) => (FILETYPE_SOCKET_STREAM, FDFLAGS_NONBLOCK),
@@ -113,13 +126,22 @@ pub(super) fn fd_fdstat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `fd_fdstat_set_flags(fd, flags: fdflags)`: no flag changes how standard streams, folders and calls behave here; of a file's, those that say when
-/// it is flushed can only be given when it is opened.
+/// `fd_fdstat_set_flags(fd, flags: fdflags)`: a standard stream can be asked not to wait; no flag changes how folders and calls behave here; of a file's, those
+/// that say when it is flushed can only be given when it is opened.
 pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
     const FIXED: u16 = FDFLAGS_DSYNC | FDFLAGS_RSYNC | FDFLAGS_SYNC;
     let fd = call.args.u32(0);
     call.context.ports.descriptors()?.with(fd, rights::FD_FDSTAT_SET_FLAGS)?;
     let flags = fdflags(call.args.u32(1))?;
+    if let Kind::Stream(standard) = call.context.ports.descriptors()?.get(fd)?.kind {
+        let (streams, waits_not) = (call.context.ports.streams_mut()?, flags & FDFLAGS_NONBLOCK != 0);
+        match standard {
+            Standard::Input => streams.input_is_nonblocking = waits_not,
+            Standard::Output => streams.output_is_nonblocking = waits_not,
+            Standard::Errors => {}
+        }
+        return Ok(());
+    }
     let Kind::File(file) = &mut call.context.ports.descriptors_mut()?.get_mut(fd)?.kind else { return Ok(()) };
     if (file.flags ^ flags) & FIXED != 0 {
         return Err(Errno::NOTSUP.into());

@@ -34,6 +34,10 @@ fn read_later(call: &mut Call<'_>) -> Result<(), Stop> {
     let (iovs, count, result) = (call.args.address(1), call.args.u32(2), call.args.address(3));
     let (memory, context) = call.split()?;
     take_buffers(memory, iovs, count, result, &mut context.buffers)?;
+    let streams = context.ports.streams_mut()?;
+    if let (true, Input::Body(body)) = (streams.input_is_nonblocking, &mut streams.input) {
+        return if body.look() { read_input(call) } else { Err(Errno::AGAIN.into()) };
+    }
     let next = match &mut context.ports.streams_mut()?.input {
         Input::Body(body) if !context.buffers.is_empty() => body.next(None),
         _ => None,
@@ -68,6 +72,7 @@ fn read_input(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn fd_write(call: &mut Call<'_>) -> Result<(), Stop> {
     match call.context.ports.descriptors()?.with(call.args.u32(0), rights::FD_WRITE)?.kind {
         Kind::Stream(Standard::Output) => match wait_for_room(&call.context.ports.streams()?.output) {
+            Some(_) if call.context.ports.streams()?.output_is_nonblocking => Err(Errno::AGAIN.into()),
             Some(room) => Err(call.wait(room, |call, ()| fd_write(call))),
             None => write_output(call, Standard::Output),
         },
