@@ -1,7 +1,11 @@
-//! gRPC: calls of functions by functions and of other servers (`sledge:rpc`).
+//! gRPC: calls of functions by functions and of other servers (`sledge:rpc`), and what the front says to clients that speak it.
 
-use crate::http::certificate;
-use crate::{entry, entry_with, eventually};
+use crate::http::{certificate, connect, run, speak_http2};
+use crate::{LISTENERS, entry, entry_with, eventually};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2::SendRequest;
+use hyper::{HeaderMap, Request, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
@@ -69,6 +73,23 @@ fn a_call_of_a_function_has_a_reply_or_says_why_not() {
     let head = lines(&client, "call t.Callee/Head x").concat();
     assert!(head.starts_with("0 |"), "{head}");
     server.stop();
+}
+
+#[test]
+fn a_call_of_another_server_has_a_reply_or_says_why_not() {
+    let server = start(&[callee(&json!({}))]);
+    let url = format!("http://{}", server.address);
+    let calling = start(&[caller(&json!({ "url": url }))]);
+    let client = calling.client();
+    answers(&client);
+    assert_eq!(lines(&client, "within 100 t.Callee/Late"), ["4 the call has taken longer than it may|0 | "]);
+    eventually("what is late is ended there, too", || {
+        has_ended(&server, "callee", "cancelled") || has_ended(&server, "callee", "deadline")
+    });
+    server.stop();
+    let gone = lines(&client, "call t.Callee/Echo x").concat();
+    assert!(gone.starts_with("14 ") && gone.ends_with("|0 | "), "{gone}");
+    calling.stop();
 }
 
 #[test]
@@ -193,4 +214,83 @@ fn a_function_without_edges_calls_nothing_and_edges_change_while_it_is_served() 
     });
     other.stop();
     server.stop();
+}
+
+/// What a client that speaks gRPC gets: fields, the body, and what came behind it.
+async fn call(sender: &SendRequest<Full<Bytes>>, path: &str, timeout: Option<&str>, body: &str) -> (HeaderMap, Bytes, HeaderMap) {
+    let mut request =
+        Request::post(format!("http://test{path}")).header("content-type", "application/grpc+proto").header("te", "trailers");
+    if let Some(timeout) = timeout {
+        request = request.header("grpc-timeout", timeout);
+    }
+    let request = request.body(Full::from(body.to_owned())).expect("a request");
+    let response = sender.clone().send_request(request).await.expect("a head");
+    assert_eq!(response.status(), StatusCode::OK, "{path}");
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.expect("all of it");
+    let trailers = body.trailers().cloned().unwrap_or_default();
+    (head.headers, body.to_bytes(), trailers)
+}
+
+#[test]
+fn clients_that_speak_grpc_are_told_of_failures_in_its_words() {
+    for listeners in LISTENERS {
+        let busy = entry_with("busy", "rpc.c", &json!({ "route": "/t.Busy/*", "concurrency_max": 1, "queue_max": 0 }));
+        let late = entry_with("late", "wait.wat", &json!({ "deadline_ms": 100, "route": "/t.Late/M" }));
+        let whole = entry_with("whole", "echo.wat", &json!({ "route": "/t.Whole/M" }));
+        let functions = json!([callee(&json!({})), busy, late, whole]);
+        let config =
+            json!({ "listeners": listeners, "workers": 1, "kv": "memory", "body_bytes_max": 100_000, "functions": functions });
+        let server = Server::start(config);
+        run(async {
+            let sender = speak_http2(connect(&server).await).await;
+            let (head, body, trailers) = call(&sender, "/t.Callee/Echo", None, "hello").await;
+            assert_eq!(
+                (&head["content-type"], &body[..], &trailers["grpc-status"]),
+                (&"application/grpc".parse().unwrap(), &b"hello"[..], &"0".parse().unwrap())
+            );
+            let large = "x".repeat(200_000);
+            for (path, timeout, body, status, message) in [
+                ("/t.None/M", None, "", "12", "no_such_route"),
+                ("/t.Callee/Trap", None, "", "13", "function `callee` trapped: unreachable"),
+                ("/t.Callee/Exit", None, "", "13", "function `callee`: status_3"),
+                ("/t.Callee/Late", Some("50m"), "", "4", "function `callee`: deadline_exceeded"),
+                ("/t.Callee/Late", Some("0n"), "", "4", "function `callee`: deadline_exceeded"),
+                ("/t.Callee/Echo", Some("5"), "", "13", "function `callee`: grpc_timeout_malformed"),
+                ("/t.Callee/Echo", Some("123456789n"), "", "13", "function `callee`: grpc_timeout_malformed"),
+                ("/t.Whole/M", None, &large, "8", "function `whole`: body_bytes_max"),
+            ] {
+                let (head, got, trailers) = call(&sender, path, timeout, body).await;
+                assert_eq!(
+                    (head["grpc-status"].to_str().unwrap(), head["grpc-message"].to_str().unwrap()),
+                    (status, message),
+                    "{path} {timeout:?}"
+                );
+                assert_eq!(
+                    (&head["content-type"], head.contains_key("content-length")),
+                    (&"application/grpc".parse().unwrap(), false),
+                    "{path}"
+                );
+                assert!(got.is_empty() && trailers.is_empty(), "{path} {timeout:?}");
+            }
+            // What fails after its head is out says so behind what it wrote.
+            for (path, timeout, body, status) in
+                [("/t.Callee/Torn", None, "torn", "13"), ("/t.Callee/Tired", Some("100m"), "tired", "4")]
+            {
+                let (head, got, trailers) = call(&sender, path, timeout, "").await;
+                assert_eq!(
+                    (head.contains_key("grpc-status"), &got[..], &trailers["grpc-status"]),
+                    (false, body.as_bytes(), &status.parse().unwrap()),
+                    "{path}"
+                );
+            }
+            // Others are told as before.
+            let request = Request::post("http://test/t.None/M").body(Full::from("")).expect("a request");
+            assert_eq!(sender.clone().send_request(request).await.expect("a head").status(), StatusCode::NOT_FOUND);
+        });
+        let client = server.client();
+        let reply = client.try_post("/t.None/M", b"", &[("content-type", "application/grpc")]).expect("a reply");
+        assert_eq!(reply.status, 404, "HTTP/1.1 carries no gRPC");
+        server.stop();
+    }
 }

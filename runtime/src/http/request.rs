@@ -1,13 +1,14 @@
 //! One request's life: routed, admitted, read, run, answered.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::HeaderValue;
-use hyper::{Method, Request, Response};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, Version};
 
 use super::connections::Activity;
 use super::framing::Refusal;
@@ -15,6 +16,7 @@ use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
 use super::span::ServerSpan;
 use super::{HttpService, access, body, head, response};
+use crate::grpc;
 use crate::host::RequestHead;
 use crate::invoke::{Input, Invocation};
 use crate::memory;
@@ -79,26 +81,66 @@ impl Handled {
         Handled { response, place, failure: None }
     }
 
-    fn failed(failure: Failure, place: Option<Place>) -> Handled {
-        Handled { response: response::failure(&failure, place.as_ref()), place, failure: Some(failure) }
+    /// A failure, in the words of what the client speaks.
+    fn failed(failure: Failure, place: Option<Place>, manner: Manner) -> Handled {
+        let response = match manner {
+            Manner::Http => response::failure(&failure, place.as_ref()),
+            Manner::Grpc { .. } => response::grpc_failure(&failure, place.as_ref()),
+        };
+        Handled { response, place, failure: Some(failure) }
+    }
+}
+
+/// What a client speaks over HTTP.
+#[derive(Clone, Copy)]
+enum Manner {
+    /// Nothing else.
+    Http,
+    /// gRPC: what has failed is a status in trailers.
+    Grpc {
+        /// How long the call may take at most; none of an outer one where it is malformed.
+        timeout: Option<Option<Duration>>,
+    },
+}
+
+impl Manner {
+    fn of(head: &Parts) -> Manner {
+        if head.version != Version::HTTP_2 || !grpc::is_grpc(&head.headers) {
+            return Manner::Http;
+        }
+        let timeout = head.headers.get(grpc::GRPC_TIMEOUT);
+        Manner::Grpc { timeout: timeout.map_or(Some(None), |time| grpc::timeout(time.as_bytes()).map(Some)) }
+    }
+
+    /// When the client has no more time.
+    ///
+    /// # Errors
+    /// Where it says that, and not in the way of gRPC.
+    fn deadline(self) -> Result<Option<Instant>, Failure> {
+        match self {
+            Manner::Http | Manner::Grpc { timeout: Some(None) } => Ok(None),
+            Manner::Grpc { timeout: Some(Some(time)) } => Ok(Instant::now().checked_add(time)),
+            Manner::Grpc { timeout: None } => Err(Failure::BadHead("grpc_timeout_malformed")),
+        }
     }
 }
 
 async fn handle(service: &HttpService, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
     let span = marks.span;
     let (mut head, incoming) = request.into_parts();
+    let manner = Manner::of(&head);
     let checked = match activity.refusal() {
         Some(Refusal::Ambiguous) => Err(Failure::BadHead("length_ambiguous")),
         _ => head::check(&mut head, !incoming.is_end_stream()),
     };
     if let Err(failure) = checked {
         service.shard.thread().unrouted.add(1);
-        return Handled::failed(failure, None);
+        return Handled::failed(failure, None, manner);
     }
     let path = head.uri.path();
     if path.len() > PATH_BYTES_MAX {
         service.shard.thread().unrouted.add(1);
-        return Handled::failed(Failure::PathTooLong, None);
+        return Handled::failed(Failure::PathTooLong, None, manner);
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
     let found = service.router.borrow().find(site, path, &head.method);
@@ -121,7 +163,7 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
                 Some(place) => service.shard.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
                 None => service.shard.thread().unrouted.add(1),
             }
-            return Handled::failed(failure, place);
+            return Handled::failed(failure, place, manner);
         }
     };
     sledge_sandbox::prefetch(&*route.function);
@@ -139,7 +181,7 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
         asked
     };
     let asked = route.function.reads_head.then(asked);
-    let result = run(service, &route, activity, asked, incoming, marks).await;
+    let result = run(service, &route, activity, (asked, manner), incoming, marks).await;
     match result.as_ref().map(|reply| &reply.result) {
         Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
         Ok(Ok(Content::Stream(stream))) => match stream.accept() {
@@ -150,7 +192,7 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
     }
     let mut reply = match result {
         Ok(reply) => reply,
-        Err(failure) => return Handled::failed(failure, Some(Place::Served(route))),
+        Err(failure) => return Handled::failed(failure, Some(Place::Served(route)), manner),
     };
     let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
         Ok(content) => {
@@ -158,9 +200,13 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
                 let Reply { head, trailers, .. } = &mut reply;
                 response::success(content, head.take(), trailers.take(), trailing, &route.function.content_type)
             };
-            Handled::answered(response, Some(Place::Served(route)))
+            let mut handled = Handled::answered(response, Some(Place::Served(Arc::clone(&route))));
+            if let (Manner::Grpc { .. }, Either::Right(streamed)) = (manner, handled.response.body_mut()) {
+                streamed.speak_grpc(&route.function);
+            }
+            handled
         }
-        Err(failure) => Handled::failed(failure, Some(Place::Served(route))),
+        Err(failure) => Handled::failed(failure, Some(Place::Served(route)), manner),
     };
     if is_timed {
         response::add_timing(&mut handled.response, &reply);
@@ -200,10 +246,11 @@ async fn run(
     service: &HttpService,
     route: &Route,
     activity: &Activity,
-    head: Option<Box<RequestHead>>,
+    (head, manner): (Option<Box<RequestHead>>, Manner),
     incoming: Incoming,
     marks: Marks<'_>,
 ) -> Result<Reply, Failure> {
+    let deadline = manner.deadline()?;
     let is_too_large = || activity.refusal() == Some(Refusal::TooLarge);
     if body::is_declared_too_large(&incoming, service.body_bytes_max) || is_too_large() {
         return Err(Failure::BodyTooLarge);
@@ -222,6 +269,9 @@ async fn run(
     };
     let input = Input { head, body };
     let mut invocation = Invocation::new(Arc::clone(&route.function), admission, None, input, Instant::now());
+    if let Some(deadline) = deadline {
+        invocation.deadline = invocation.deadline.min(deadline);
+    }
     invocation.request_id = marks.id;
     invocation.trace = marks.span.map(|span| Arc::clone(span.trace()));
     let mut reply = service.dispatcher.begin(invocation, service).reply().await?;

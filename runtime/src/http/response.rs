@@ -15,6 +15,7 @@ use hyper::{Method, Response, StatusCode, Version};
 
 use super::router::Place;
 use super::streamed::Streamed;
+use crate::grpc::{GRPC_TYPE, Status};
 use crate::outcome::Failure;
 use crate::reply::{Content, Fields, Reply, ReplyHead};
 
@@ -173,6 +174,15 @@ pub fn failure(failure: &Failure, place: Option<&Place>) -> Response<Answer> {
         _ => {}
     }
     debug_assert_ne!(response.status(), StatusCode::OK);
+    response
+}
+
+/// The same to a client that speaks gRPC: a head without a body, whose fields are trailers.
+#[must_use]
+pub fn grpc_failure(failure: &Failure, place: Option<&Place>) -> Response<Answer> {
+    let mut response = Response::new(Either::Left(Whole::default()));
+    response.headers_mut().insert(CONTENT_TYPE, GRPC_TYPE);
+    Status::of(failure, place.map(|place| place.labels().function.as_str())).put(response.headers_mut());
     response
 }
 

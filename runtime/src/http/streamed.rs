@@ -1,17 +1,22 @@
 //! The body of a response whose function still writes it.
 //!
 //! Where the function fails, its client has the head already and perhaps some of the body: all that can be said is that the rest does not come.
-//! HTTP/1.1 closes the connection in the middle of the body, HTTP/2 resets the stream.
+//! HTTP/1.1 closes the connection in the middle of the body, HTTP/2 resets the stream. A client that speaks gRPC gets a status in trailers.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::HeaderMap;
 
 use super::connections::UnderWay;
 use super::span::ServerSpan;
+use crate::grpc::Status;
+use crate::invoke::function::Function;
+use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
 use crate::reply::Stream;
 
@@ -31,6 +36,8 @@ pub struct Streamed {
     is_chunked: bool,
     /// The connection is not idle while it is sent.
     _under_way: Option<UnderWay>,
+    /// Whose reply it is, where the client speaks gRPC and so can be told how it failed.
+    grpc: Option<Arc<Labels>>,
     /// Of its request, with the status of the reply.
     span: Option<(ServerSpan, StatusCode)>,
 }
@@ -40,12 +47,17 @@ impl Streamed {
     #[must_use]
     pub const fn new(stream: Stream, is_chunked: bool) -> Streamed {
         // At the very least the head.
-        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, span: None }
+        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, grpc: None, span: None }
     }
 
     /// Keeps the request under way until this is sent.
     pub(super) fn keep(&mut self, under_way: UnderWay) {
         self._under_way = Some(under_way);
+    }
+
+    /// Where the function fails from now on, trailers say so.
+    pub(super) fn speak_grpc(&mut self, function: &Function) {
+        self.grpc = Some(Arc::clone(&function.labels));
     }
 
     /// Ends the request's span when this is over.
@@ -86,6 +98,12 @@ impl Body for Streamed {
                     self.finish(None);
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Some(Err(failure)) if let Some(labels) = &self.grpc => {
+                let mut trailers = HeaderMap::new();
+                Status::of(&failure, Some(&labels.function)).put(&mut trailers);
+                self.finish(Some(&failure));
+                Poll::Ready(Some(Ok(Frame::trailers(trailers))))
             }
             Some(Err(failure)) => {
                 // An error makes hyper drop what it has not written yet: it gets one chance to.
