@@ -1,0 +1,238 @@
+//! One call: it begins with what there is of the request's body, and is done when the head of the reply is there.
+
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use sledge_grpc_rt::call::Call;
+use sledge_grpc_rt::{Errno, E2BIG, ELOOP, EMFILE, ENOENT, ENOTSUP};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower_service::Service;
+
+use super::super::compat::{self, BoxError, CallBody, CallReplyBody, Piece};
+use super::super::service::rows;
+use super::body::ReplyBody;
+use super::BoxFuture;
+use crate::Status;
+
+/// How much of a body is gathered before the call begins.
+const FIRST_BYTES_MAX: usize = 64 << 10;
+
+/// What calls, without timeouts of its own.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub(super) user_agent: HeaderValue,
+    pub(super) timeout: Option<Duration>,
+    pub(super) limit: Option<Arc<Semaphore>>,
+}
+
+impl Service<Request<CallBody>> for Caller {
+    type Response = Response<CallReplyBody>;
+    type Error = BoxError;
+    type Future = Calling;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<CallBody>) -> Calling {
+        let (mut head, body) = request.into_parts();
+        head.headers.insert(USER_AGENT, self.user_agent.clone());
+        let timeout = [self.timeout, of_header(&head.headers)].into_iter().flatten().min();
+        let begin = Begin { head, body, timeout, first: First::Nothing };
+        match &self.limit {
+            None => Calling(State::Begins(begin), None),
+            Some(limit) => Calling(State::Waits(Box::pin(permit(Arc::clone(limit))), Some(begin)), None),
+        }
+    }
+}
+
+async fn permit(limit: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    limit.acquire_owned().await.ok()
+}
+
+/// A call of which the head of the reply is not there yet. Holds its place among those that may run at once.
+pub(super) struct Calling(State, Option<OwnedSemaphorePermit>);
+
+enum State {
+    Waits(BoxFuture<'static, Option<OwnedSemaphorePermit>>, Option<Begin>),
+    Begins(Begin),
+    Runs(Arc<Call>),
+    Over,
+}
+
+/// A call that has not begun.
+struct Begin {
+    head: http::request::Parts,
+    body: CallBody,
+    timeout: Option<Duration>,
+    first: First,
+}
+
+/// The first bytes of its body.
+enum First {
+    Nothing,
+    One(Bytes),
+    More(Vec<u8>),
+}
+
+impl First {
+    fn push(&mut self, bytes: Bytes) {
+        *self = match std::mem::replace(self, First::Nothing) {
+            First::Nothing => First::One(bytes),
+            First::One(one) => First::More([one, bytes].concat()),
+            First::More(mut more) => {
+                more.extend_from_slice(&bytes);
+                First::More(more)
+            }
+        };
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            First::Nothing => &[],
+            First::One(one) => one,
+            First::More(more) => more,
+        }
+    }
+}
+
+impl Begin {
+    fn begin(mut self, context: &mut Context<'_>) -> Result<Arc<Call>, BoxError> {
+        let ends = loop {
+            if self.first.bytes().len() >= FIRST_BYTES_MAX {
+                break false;
+            }
+            match compat::poll_piece(Pin::new(&mut self.body), context) {
+                Poll::Ready(Some(Ok(Piece::Data(bytes)))) => self.first.push(bytes),
+                Poll::Ready(Some(Err(status))) => return Err(status.into()),
+                Poll::Ready(None | Some(Ok(Piece::Trailers(_)))) => break true,
+                Poll::Pending => break false,
+            }
+        };
+        let path = self.head.uri.path();
+        let timeout_ns = self.timeout.map_or(-1, |timeout| i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX));
+        let call = Call::begin(path.as_bytes(), &rows::of(&self.head.headers), self.first.bytes(), timeout_ns, ends);
+        let call = Arc::new(call.map_err(|error| refused(path, error))?);
+        if !ends {
+            tokio::spawn(send(Arc::clone(&call), self.body));
+        }
+        Ok(call)
+    }
+}
+
+/// Sends the rest of the request's body.
+async fn send(call: Arc<Call>, mut body: CallBody) {
+    loop {
+        match poll_fn(|context| compat::poll_piece(Pin::new(&mut body), context)).await {
+            Some(Ok(Piece::Data(mut bytes))) => {
+                while !bytes.is_empty() {
+                    match poll_fn(|context| call.poll_write(context, &bytes)).await {
+                        Ok(taken) => drop(bytes.split_to(taken)),
+                        // It is over, or given up.
+                        Err(_) => return,
+                    }
+                }
+            }
+            Some(Err(_)) => return call.cancel(),
+            None | Some(Ok(Piece::Trailers(_))) => {
+                let _ = call.shutdown();
+                return;
+            }
+        }
+    }
+}
+
+impl Future for Calling {
+    type Output = Result<Response<CallReplyBody>, BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match std::mem::replace(&mut self.0, State::Over) {
+                State::Waits(mut permit, begin) => match permit.as_mut().poll(context) {
+                    Poll::Pending => {
+                        self.0 = State::Waits(permit, begin);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(permit) => {
+                        self.1 = permit;
+                        self.0 = begin.map_or(State::Over, State::Begins);
+                    }
+                },
+                State::Begins(begin) => match begin.begin(context) {
+                    Ok(call) => {
+                        call.until_reply(context);
+                        self.0 = State::Runs(call);
+                        return Poll::Pending;
+                    }
+                    Err(error) => return Poll::Ready(Err(error)),
+                },
+                State::Runs(call) => match call.poll_head(context) {
+                    Poll::Pending => {
+                        self.0 = State::Runs(call);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Ok(head)) => {
+                        let mut response = Response::new(compat::call_reply_body(ReplyBody::new(call, self.1.take())));
+                        *response.version_mut() = http::Version::HTTP_2;
+                        *response.headers_mut() = rows::headers(&head);
+                        return Poll::Ready(Ok(response));
+                    }
+                    Poll::Ready(Err(error)) => {
+                        call.cancel();
+                        return Poll::Ready(Err(broken(error).into()));
+                    }
+                },
+                State::Over => panic!("a call is polled when it is over"),
+            }
+        }
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        if let State::Runs(call) = &self.0 {
+            call.cancel();
+        }
+    }
+}
+
+/// Why a call broke off.
+pub(super) fn broken(error: Errno) -> Status {
+    Status::internal(format!("the call broke off: error {error}"))
+}
+
+/// Why a call did not begin.
+fn refused(path: &str, error: Errno) -> BoxError {
+    let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    match error {
+        // Where a client would not find a server.
+        ENOENT => compat::unreachable(format!("the function has no edge for {service}")),
+        ENOTSUP => compat::unreachable(format!("outside of an application there is no {service}")),
+        E2BIG => Status::resource_exhausted(format!("a call of {service} is too large")).into(),
+        EMFILE => Status::resource_exhausted(format!("too many calls at once: {service}")).into(),
+        ELOOP => Status::resource_exhausted(format!("too many functions wait for each other: {service}")).into(),
+        other => Status::internal(format!("a call of {service}: error {other}")).into(),
+    }
+}
+
+/// What `grpc-timeout` says: up to 8 digits and a unit.
+fn of_header(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at(text.len().checked_sub(1)?);
+    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    match unit {
+        "H" => Some(Duration::from_secs(count * 60 * 60)),
+        "M" => Some(Duration::from_secs(count * 60)),
+        "S" => Some(Duration::from_secs(count)),
+        "m" => Some(Duration::from_millis(count)),
+        "u" => Some(Duration::from_micros(count)),
+        "n" => Some(Duration::from_nanos(count)),
+        _ => None,
+    }
+}
