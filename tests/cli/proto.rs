@@ -140,3 +140,20 @@ fn refusals() {
     case("package-version", &["none.proto", "--package", "my:own@1"]);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Descriptors are of files that WIT has no image for, too, and of what they import.
+#[test]
+fn descriptors() {
+    let folder = folder();
+    let done = proto(folder.path(), &["shop/v1/shop.proto", "legacy/legacy.proto", "--descriptors", "-o", "all.binpb"]);
+    assert_eq!((done.code(), &*done.stderr), (0, ""));
+    let bytes = std::fs::read(folder.path().join("all.binpb")).expect("a file");
+    // Of files and what they import: field 1 of each, its name. And services.
+    for name in
+        ["\u{a}\u{12}shop/v1/shop.proto", "\u{a}\u{13}legacy/legacy.proto", "\u{a}\u{11}money/money.proto", "\u{a}\u{4}Cart"]
+    {
+        assert!(bytes.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "{name:?}");
+    }
+    let done = proto(folder.path(), &["shop/v1/shop.proto", "--descriptors", "--export", "shop.v1.Cart", "-o", "x"]);
+    assert!(done.code() == 2 && done.stderr.contains("cannot be used with"), "{}", done.stderr);
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use awsm::proto::{Function, Request, generate, world_name};
+use awsm::proto::{Function, Request, descriptors, generate, world_name};
 use clap::Args;
 
 use super::output::write;
@@ -24,6 +24,9 @@ use super::output::write;
 ///
 /// Without --export and --import, each service of the FILES has a world that exports it, and all
 /// types of the FILES are written.
+///
+/// With --descriptors it writes descriptors in place of WIT, as `protoc --include_imports
+/// --descriptor_set_out` does. Then nothing is refused that Protobuf has.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
@@ -45,6 +48,9 @@ pub(super) struct Arguments {
     /// Package of the worlds
     #[arg(long, value_name = "NAMESPACE:NAME[@VERSION]", default_value = "sledge:application")]
     package: String,
+    /// Write the descriptors of the FILES and what they import (a FileDescriptorSet) to the output file
+    #[arg(long, conflicts_with_all = ["exports", "imports", "world", "package"])]
+    descriptors: bool,
     /// Output folder; or one file with all packages, if it ends in .wit; `-` for standard output
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
@@ -57,6 +63,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         bail!("--world: it names the world of what --export and --import give, and there is neither");
     }
     let includes = if arguments.includes.is_empty() { vec![PathBuf::from(".")] } else { arguments.includes.clone() };
+    if arguments.descriptors {
+        return write(&arguments.output, &descriptors(&arguments.files, &includes)?);
+    }
     let request = Request { files: arguments.files.clone(), includes, package: arguments.package.clone(), functions };
     let wit = generate(&request)?;
     let output = &arguments.output;

@@ -111,6 +111,14 @@ impl Wit {
     }
 }
 
+/// The descriptors of .proto files, which stand under `includes`, and of what they import: a `FileDescriptorSet` of Protobuf.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn descriptors(files: &[PathBuf], includes: &[PathBuf]) -> Result<Vec<u8>, ProtoError> {
+    read::compile(files, includes, false).map(|compiler| compiler.encode_file_descriptor_set())
+}
+
 /// Makes WIT of .proto files.
 ///
 /// # Errors

@@ -17,14 +17,20 @@ pub(super) struct Read {
 
 /// Reads files, which stand under `includes`, and what they import.
 pub(super) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Read, ProtoError> {
+    let compiler = compile(files, includes, true)?;
+    let asked = compiler.files().filter(|file| !file.is_import()).map(|file| file.name().to_owned()).collect();
+    Ok(Read { pool: compiler.descriptor_pool(), asked })
+}
+
+/// The same with all that protox knows of them, with or without comments.
+pub(super) fn compile(files: &[PathBuf], includes: &[PathBuf], with_comments: bool) -> Result<protox::Compiler, ProtoError> {
     let failed = |error: protox::Error| ProtoError::Read(printable(&format!("{error:?}")));
     let mut compiler = protox::Compiler::with_file_resolver(Resolver::new(includes));
-    compiler.include_source_info(true).include_imports(true);
+    compiler.include_source_info(with_comments).include_imports(true);
     for file in files {
         compiler.open_file(file).map_err(failed)?;
     }
-    let asked = compiler.files().filter(|file| !file.is_import()).map(|file| file.name().to_owned()).collect();
-    Ok(Read { pool: compiler.descriptor_pool(), asked })
+    Ok(compiler)
 }
 
 /// Finds the files that come with Protobuf, then those in folders. protox cannot read all copies of the former (`extensions 5 [..]` in descriptor.proto).
