@@ -11,7 +11,7 @@ use hyper::header::HeaderValue;
 use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig, FUNCTIONS_MAX,
-    FunctionConfig, HOSTS_MAX, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem,
+    FunctionConfig, HOSTS_MAX, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -36,13 +36,12 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
             problems.push(format!("functions[{index}].listen"), "is the server's own address; leave it out");
         }
     }
-    unique(config, "name", |function| function.name.clone(), &mut problems);
-    unique(
-        config,
-        "route",
-        |function| format!("{}{}", function.listen.as_deref().unwrap_or_default(), function.route()),
-        &mut problems,
-    );
+    unique(config, "name", |function| vec![function.name.clone()], &mut problems);
+    let place = |function: &FunctionConfig| {
+        let address = function.listen.clone().unwrap_or_default();
+        function.routes().iter().map(|route| format!("{address}{route}")).collect()
+    };
+    unique(config, "route", place, &mut problems);
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
@@ -279,9 +278,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         }
     }
     dirs(at, &function.dirs, problems);
-    if let Some(route) = &function.route {
-        self::route(key("route"), route, problems);
-    }
+    routes(at, function, problems);
     methods(&key("methods"), &function.methods, problems);
     if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
         problems.push(key("content_type"), format!("`{}` is not a content type", function.content_type.escape_default()));
@@ -341,6 +338,22 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
 }
 
+fn routes(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
+    if let Some(route) = &function.route {
+        self::route(format!("{at}.route"), route, problems);
+    }
+    let Some(routes) = &function.routes else { return };
+    if function.route.is_some() {
+        problems.push(format!("{at}.routes"), "is in place of `route`; give one of them");
+    }
+    if routes.len() > ROUTES_MAX {
+        problems.push(format!("{at}.routes"), format!("{} routes; a function has at most {ROUTES_MAX}", routes.len()));
+    }
+    for (index, route) in routes.iter().enumerate() {
+        self::route(format!("{at}.routes[{index}]"), route, problems);
+    }
+}
+
 fn route(key: String, route: &str, problems: &mut Problems<'_>) {
     let is_path =
         |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
@@ -374,14 +387,15 @@ fn methods(key: &str, methods: &[String], problems: &mut Problems<'_>) {
 const KNOWN_METHODS: [Method; 7] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-fn unique(config: &Config, what: &str, value: impl Fn(&FunctionConfig) -> String, problems: &mut Problems<'_>) {
+fn unique(config: &Config, what: &str, values: impl Fn(&FunctionConfig) -> Vec<String>, problems: &mut Problems<'_>) {
     let mut first = HashMap::new();
     for (index, function) in config.functions.iter().enumerate() {
-        let value = value(function);
-        if let Some(other) = first.get(&value) {
-            problems.push(format!("functions[{index}].{what}"), format!("`{value}` is also used by functions[{other}]"));
-        } else {
-            first.insert(value, index);
+        for value in values(function) {
+            if let Some(other) = first.get(&value) {
+                problems.push(format!("functions[{index}].{what}"), format!("`{value}` is also used by functions[{other}]"));
+            } else {
+                first.insert(value, index);
+            }
         }
     }
 }
@@ -465,6 +479,19 @@ mod tests {
             f(1, "content_type"),
         ];
         assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn several_routes_are_checked_each() {
+        let routes = |list: &[&str]| Some(list.iter().map(|&route| route.to_owned()).collect());
+        assert_eq!(problems(|config| config.functions[0].routes = routes(&["/x", "/y/*"])), [""; 0]);
+        assert_eq!(problems(|config| config.functions[0].routes = routes(&[])), [""; 0]);
+        let found = problems(|config| {
+            config.functions[0].routes = routes(&["/x", "y", "/b"]);
+            config.functions[0].route = Some("/x".to_owned());
+        });
+        let keys: Vec<_> = found.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
+        assert_eq!(keys, ["functions[0].routes", "functions[0].routes[1]", "functions[1].route"]);
     }
 
     #[test]

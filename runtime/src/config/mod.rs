@@ -47,6 +47,8 @@ pub const FUNCTIONS_MAX: usize = 10_000;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Folders of one function.
 pub const DIRS_MAX: usize = 16;
+/// Routes of one function.
+pub const ROUTES_MAX: usize = 64;
 /// Phases of one function.
 pub const PHASES_MAX: usize = 32;
 /// Bytes of a phase's name.
@@ -204,6 +206,10 @@ pub struct FunctionConfig {
     /// Path of its requests, or a prefix: `/a/*` matches all paths below `/a/` that no other route matches. Default: `/NAME`.
     #[schemars(length(min = 1, max = 200))]
     pub route: Option<String>,
+    /// Paths of its requests in place of `route`, if there is not one. With none at all the function is reachable only from other functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub routes: Option<Vec<String>>,
     /// An address of its own, `IP:PORT`. The function is reachable only on that address. Functions can share an address. A change takes effect when
     /// the server starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -464,6 +470,7 @@ impl FunctionConfig {
             path: path.into(),
             build: Vec::new(),
             route: None,
+            routes: None,
             methods: methods_default(),
             args: Vec::new(),
             listen: None,
@@ -496,10 +503,21 @@ impl FunctionConfig {
         }
     }
 
-    /// The path of its requests.
+    /// The paths of its requests.
     #[must_use]
-    pub fn route(&self) -> String {
-        self.route.clone().unwrap_or_else(|| format!("/{}", self.name))
+    pub fn routes(&self) -> Vec<String> {
+        match (&self.routes, &self.route) {
+            (Some(routes), _) => routes.clone(),
+            (None, Some(route)) => vec![route.clone()],
+            (None, None) => vec![format!("/{}", self.name)],
+        }
+    }
+
+    /// The same, to be shown.
+    #[must_use]
+    pub fn shown_routes(&self) -> String {
+        let routes = self.routes();
+        if routes.is_empty() { "none".to_owned() } else { routes.join(", ") }
     }
 
     /// Whether its sockets may go or be anywhere.

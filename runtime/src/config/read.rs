@@ -212,7 +212,7 @@ mod tests {
         let config = parse(Path::new("a.toml"), toml).unwrap();
         assert_eq!(config, parse(Path::new("a.json"), json).unwrap());
         assert_eq!(config.listeners, Listeners::Dedicated);
-        assert_eq!(config.functions[0].route(), "/f");
+        assert_eq!(config.functions[0].routes(), ["/f"]);
         assert_eq!(config.functions[0].methods, ["GET", "POST"]);
     }
 

@@ -30,7 +30,9 @@ pub fn settings(config: &FunctionConfig) -> Map<String, Value> {
         _ => Map::new(),
     };
     entries.retain(|key, _| !NO_SETTINGS.contains(&key.as_str()));
-    entries.insert("route".to_owned(), config.route().into());
+    if config.routes.is_none() {
+        entries.insert("route".to_owned(), config.shown_routes().into());
+    }
     entries
 }
 
@@ -39,6 +41,12 @@ pub fn settings(config: &FunctionConfig) -> Map<String, Value> {
 pub fn merged(present: &FunctionConfig, given: Value) -> Value {
     let Value::Object(given) = given else { return given };
     let mut entries = settings(present);
+    // Each is in place of the other.
+    for (one, other) in [("route", "routes"), ("routes", "route")] {
+        if given.contains_key(one) {
+            entries.remove(other);
+        }
+    }
     entries.extend(given);
     Value::Object(entries)
 }
@@ -77,5 +85,9 @@ mod tests {
         ];
         assert_eq!(differences(&before, &after), expected);
         assert_eq!((after.tenant.as_str(), after.concurrency_max), ("a", Some(2)));
+        // One route, several, and one again.
+        let several = function(merged(&before, json!({ "routes": ["/y", "/z"] })));
+        assert_eq!((several.routes(), several.route.is_none()), (vec!["/y".to_owned(), "/z".to_owned()], true));
+        assert_eq!(function(merged(&several, json!({ "route": "/x" }))).routes(), ["/x"]);
     }
 }

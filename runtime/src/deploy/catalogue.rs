@@ -133,21 +133,23 @@ pub struct Entry {
     /// Where it is defined.
     pub origin: Origin,
     version: u64,
-    route: Arc<Route>,
+    function: Arc<Function>,
+    /// One for each path of its requests.
+    routes: Vec<Arc<Route>>,
 }
 
 impl Entry {
     /// Whether secrets are still what they were when this was loaded.
     pub fn has_the_secrets_of(&self, config: &FunctionConfig) -> bool {
         let env = secret::environment(&config.env).map(Strings::from_iter);
-        env.is_ok_and(|env| env == self.route.function.process.env)
+        env.is_ok_and(|env| env == self.function.process.env)
     }
 }
 
 impl Entry {
     /// What a next version with those settings keeps of this one.
     fn kept_by(&self, config: &FunctionConfig, next: &Loaded) -> Before {
-        let function = &self.route.function;
+        let function = &self.function;
         let limits = |config: &FunctionConfig| (config.concurrency_max, config.queue_max);
         let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max;
         Before {
@@ -270,8 +272,8 @@ impl Catalogue {
             _ => {}
         }
         self.check_address(config)?;
-        match self.places.get(&place(config)).filter(|other| **other != config.name) {
-            Some(other) => Err(CatalogueError::Route { route: config.route(), other: other.clone() }),
+        match self.other_at(config).next() {
+            Some((route, other)) => Err(CatalogueError::Route { route, other: other.to_owned() }),
             None => Ok(()),
         }
     }
@@ -285,12 +287,22 @@ impl Catalogue {
         if self.quarantine.get(&config.name, Origin::Config).is_some() {
             return Err(CatalogueError::Configured(config.name.clone()));
         }
-        let (_, route) = place(config);
-        let mut held = self.quarantine.iter().filter(|(_, _, quarantined)| quarantined.held.is_some());
-        match held.find(|(name, _, quarantined)| *name != config.name && place(&quarantined.what.config) == place(config)) {
-            Some((other, ..)) => Err(CatalogueError::Held { route, other: other.to_owned() }),
-            None => Ok(()),
+        let held = self.quarantine.iter().filter(|(name, _, quarantined)| quarantined.held.is_some() && *name != config.name);
+        for (other, _, quarantined) in held {
+            let theirs: Vec<_> = places(&quarantined.what.config).collect();
+            if let Some((_, route)) = places(config).find(|place| theirs.contains(place)) {
+                return Err(CatalogueError::Held { route, other: other.to_owned() });
+            }
         }
+        Ok(())
+    }
+
+    /// Other functions that are where that one is to be, with the route.
+    fn other_at(&self, config: &FunctionConfig) -> impl Iterator<Item = (String, &str)> {
+        places(config).filter_map(|place| {
+            let other = self.places.get(&place).filter(|other| **other != config.name)?;
+            Some((place.1, other.as_str()))
+        })
     }
 
     /// Whether the server listens where the function is to be answered.
@@ -329,11 +341,12 @@ impl Catalogue {
         };
         let function = Arc::new(Function::new(loaded, home));
         function.neighbours.put(&function);
-        let route = Arc::new(Route::new(&config.route(), &config.methods, function));
-        let entry = Entry { config, digest, origin, version: self.version, route };
-        let (place, name) = (place(&entry.config), entry.config.name.clone());
+        let route = |path: &String| Arc::new(Route::new(path, &config.methods, Arc::clone(&function)));
+        let routes = config.routes().iter().map(route).collect();
+        let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
+        let entry = Entry { config, digest, origin, version: self.version, function, routes };
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(&entry));
-        self.places.insert(place, name);
+        self.places.extend(places.into_iter().map(|place| (place, name.clone())));
         before
     }
 
@@ -352,7 +365,7 @@ impl Catalogue {
     }
 
     fn retire(&mut self, entry: &Entry) -> Arc<Function> {
-        let function = &entry.route.function;
+        let function = &entry.function;
         // Relaxed: threads learn of it by what is published afterwards.
         function.retired.store(true, Ordering::Relaxed);
         function.neighbours.remove(function);
@@ -361,10 +374,12 @@ impl Catalogue {
         if quarantined.into_iter().flatten().any(|quarantined| quarantined.what.config.tenant == entry.config.tenant) {
             function.neighbours.quarantine(name);
         }
-        if let hash_map::Entry::Occupied(place) = self.places.entry(place(&entry.config))
-            && *place.get() == entry.config.name
-        {
-            place.remove();
+        for place in places(&entry.config) {
+            if let hash_map::Entry::Occupied(place) = self.places.entry(place)
+                && *place.get() == entry.config.name
+            {
+                place.remove();
+            }
         }
         if self.retired.len() >= self.retired_max {
             self.retired.retain(|(_, function)| function.strong_count() > 0);
@@ -379,11 +394,11 @@ impl Catalogue {
         let FunctionConfig { name, tenant, .. } = unusable.config.clone();
         self.release(&name, origin);
         let before = if kept { None } else { self.remove(&name, origin).ok() };
-        let labels = Labels { function: name.clone(), tenant: tenant.clone(), phases: None };
+        let labels = Arc::new(Labels { function: name.clone(), tenant: tenant.clone(), phases: None });
         let (_, number) = self.numbers(&tenant, &name);
-        let held = Held { pattern: unusable.config.route().into(), number, labels: Arc::new(labels) };
+        let held = |path: String| Arc::new(Held { pattern: path.into(), number, labels: Arc::clone(&labels) });
         self.version += 1;
-        let held = (!kept).then(|| Arc::new(held));
+        let held = (!kept).then(|| unusable.config.routes().into_iter().map(held).collect());
         self.quarantine.put(origin, Quarantined { what: unusable, version: self.version, held });
         if !kept {
             self.neighbours.entry(tenant).or_default().quarantine(&name);
@@ -433,16 +448,19 @@ impl Catalogue {
 
     /// Deployed functions that have the name or the route of that one.
     pub fn in_the_way_of(&self, config: &FunctionConfig) -> Vec<FunctionConfig> {
-        let at_place = self.places.get(&place(config)).filter(|other| **other != config.name);
-        let others = [Some(&config.name), at_place].into_iter().flatten().filter_map(|name| self.entries.get(name));
+        let mut names: Vec<&str> = self.other_at(config).map(|(_, other)| other).collect();
+        names.push(&config.name);
+        names.sort_unstable();
+        names.dedup();
+        let others = names.into_iter().filter_map(|name| self.entries.get(name));
         others.filter(|entry| entry.origin == Origin::Deployed).map(|entry| entry.config.clone()).collect()
     }
 
     /// Whether another function, of the configuration, has the route of that one.
     #[must_use]
     pub fn has_configured_at(&self, config: &FunctionConfig) -> bool {
-        let other = self.places.get(&place(config)).filter(|other| **other != config.name);
-        other.and_then(|other| self.entries.get(other)).is_some_and(|entry| entry.origin == Origin::Config)
+        let mut others = self.other_at(config).filter_map(|(_, other)| self.entries.get(other));
+        others.any(|entry| entry.origin == Origin::Config)
     }
 
     /// The routes to all functions.
@@ -452,7 +470,9 @@ impl Catalogue {
         // What is served comes before what is not, where both have a path.
         self.quarantine.hold(&mut router);
         for entry in self.entries.values() {
-            router.add(entry.config.site(), &entry.config.route(), Place::Served(Arc::clone(&entry.route)));
+            for route in &entry.routes {
+                router.add(entry.config.site(), &route.pattern, Place::Served(Arc::clone(route)));
+            }
         }
         router
     }
@@ -476,7 +496,7 @@ impl Catalogue {
         let problem = |name: &str, origin| self.quarantine.get(name, origin).map(|quarantined| quarantined.what.reason.clone());
         let info = |entry: &Entry| Info {
             name: entry.config.name.clone(),
-            route: entry.config.route(),
+            route: entry.config.shown_routes(),
             listen: entry.config.listen.clone(),
             methods: entry.config.methods.clone(),
             tenant: entry.config.tenant.clone(),
@@ -485,8 +505,8 @@ impl Catalogue {
             problem: problem(&entry.config.name, entry.origin),
             version: Some(entry.version),
             digest: Some(entry.digest.to_hex().to_string()),
-            code_bytes: Some(entry.route.function.template.artifact().code_bytes()),
-            phases: phases_of(&entry.route.function).to_vec(),
+            code_bytes: Some(entry.function.template.artifact().code_bytes()),
+            phases: phases_of(&entry.function).to_vec(),
             retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
             settings: Map::new(),
         };
@@ -500,7 +520,7 @@ impl Catalogue {
 
     /// The functions that are served.
     pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
-        self.entries.values().map(|entry| &entry.route.function)
+        self.entries.values().map(|entry| &entry.function)
     }
 
     /// The phases that functions declare: function, tenant and phase, processor time expected in seconds, part of a core.
@@ -525,8 +545,9 @@ fn phases_of(function: &Function) -> &[Phase] {
 }
 
 /// Where its requests come in.
-fn place(config: &FunctionConfig) -> (Option<SocketAddr>, String) {
-    (config.site(), config.route())
+fn places(config: &FunctionConfig) -> impl Iterator<Item = (Option<SocketAddr>, String)> + use<> {
+    let site = config.site();
+    config.routes().into_iter().map(move |route| (site, route))
 }
 
 fn not_yours(name: &str, origin: Origin) -> CatalogueError {

@@ -17,7 +17,7 @@ pub(super) type Stored = Result<Candidate, Box<Unusable>>;
 pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compiler) -> Result<Candidate, OpenError> {
     let began = Instant::now();
     let (loaded, cached) = load::function_of(bytes, config, compiler)?;
-    tracing::info!(function = config.name, route = config.route(), cached, took = ?began.elapsed(), "loaded");
+    tracing::info!(function = config.name, route = config.shown_routes(), cached, took = ?began.elapsed(), "loaded");
     Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), loaded })
 }
 
@@ -63,7 +63,7 @@ pub(super) fn in_the_shadow_of(config: &FunctionConfig, configured: &str) -> Str
     if name == configured {
         return shadowed(name);
     }
-    let route = config.route();
+    let route = config.shown_routes();
     format!(
         "its route {route} belongs to `{configured}`; remove the function (`sledge remove {name}`), or deploy it with another route (--set route=)"
     )

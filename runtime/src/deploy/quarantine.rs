@@ -39,8 +39,8 @@ pub struct Quarantined {
     pub what: Unusable,
     /// Tells it from one that was quarantined under this name before or after it.
     pub version: u64,
-    /// Its path; none while an earlier version of it is served.
-    pub held: Option<Arc<Held>>,
+    /// Its paths; none while an earlier version of it is served.
+    pub held: Option<Vec<Arc<Held>>>,
 }
 
 impl Quarantined {
@@ -50,7 +50,7 @@ impl Quarantined {
         let config = &self.what.config;
         Info {
             name: config.name.clone(),
-            route: config.route(),
+            route: config.shown_routes(),
             listen: config.listen.clone(),
             methods: config.methods.clone(),
             tenant: config.tenant.clone(),
@@ -98,7 +98,7 @@ impl Quarantine {
         // The configuration's come last: of two that have a path it counts.
         for wanted in [Origin::Deployed, Origin::Config] {
             for (_, _, quarantined) in self.iter().filter(|(_, origin, _)| *origin == wanted) {
-                if let Some(held) = &quarantined.held {
+                for held in quarantined.held.iter().flatten() {
                     router.add(quarantined.what.config.site(), &held.pattern, Place::Quarantined(Arc::clone(held)));
                 }
             }

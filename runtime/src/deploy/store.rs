@@ -328,9 +328,9 @@ mod tests {
         let end = good.len() - 100;
         fs::write(&path, &good[..end]).unwrap();
         let store = Store::open(folder.path()).unwrap();
-        assert_eq!(store.function("f").unwrap().unwrap_err().config.route(), "/f");
+        assert_eq!(store.function("f").unwrap().unwrap_err().config.routes(), ["/f"]);
         fs::write(&path, String::from_utf8(good.clone()).unwrap().replace("77", "78")).unwrap();
-        assert_eq!(store.function("f").unwrap().unwrap_err().config.route(), "/there");
+        assert_eq!(store.function("f").unwrap().unwrap_err().config.routes(), ["/there"]);
         fs::write(&path, String::from_utf8(good.clone()).unwrap().replace("\"format\":1", "\"format\":2")).unwrap();
         assert!(store.function("f").unwrap().unwrap_err().reason.contains("newer sledge"));
         fs::write(&path, good).unwrap();

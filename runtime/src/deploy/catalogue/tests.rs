@@ -44,7 +44,7 @@ impl Catalogue {
     }
 
     fn function(&self, name: &str) -> Arc<Function> {
-        Arc::clone(&self.get(name).unwrap_or_else(|| panic!("{name} is served")).route.function)
+        Arc::clone(&self.get(name).unwrap_or_else(|| panic!("{name} is served")).function)
     }
 
     /// The name of what answers there, or why nothing does.
@@ -196,14 +196,46 @@ fn a_route_that_a_function_leaves_is_free() {
 }
 
 #[test]
+fn a_function_has_all_its_routes_or_none() {
+    let mut catalogue = catalogue();
+    let at = |name: &str, routes: &[&str]| config(name, json!({ "routes": routes }));
+    catalogue.serve(at("two", &["/a", "/b/*"]), Origin::Config);
+    catalogue.serve(at("none", &[]), Origin::Config);
+    for (path, expected) in [("/a", Ok("two")), ("/b/c", Ok("two")), ("/none", Err(Failure::NotFound)), ("/two", Err(Failure::NotFound))] {
+        assert_eq!(catalogue.answers(None, path), expected.map(str::to_owned), "{path}");
+    }
+    let taken = |routes: &[&str]| match catalogue.check(&at("x", routes), Origin::Config) {
+        Err(CatalogueError::Route { route, other }) => Some((route, other)),
+        _ => None,
+    };
+    assert_eq!(taken(&["/x", "/b/*"]), Some(("/b/*".to_owned(), "two".to_owned())));
+    assert_eq!(taken(&["/x", "/b", "/none"]), None);
+    let routes: Vec<_> = catalogue.list().into_iter().map(|info| info.route).collect();
+    assert_eq!(routes, ["none", "/a, /b/*"]);
+    // One is left, the other stays; and where it is quarantined, all are held.
+    catalogue.serve(at("two", &["/a"]), Origin::Config);
+    assert_eq!(catalogue.answers(None, "/b/c"), Err(Failure::NotFound));
+    catalogue.serve(at("d", &["/d"]), Origin::Deployed);
+    catalogue.serve(at("e", &["/e"]), Origin::Deployed);
+    let in_the_way = catalogue.in_the_way_of(&at("new", &["/e", "/d"]));
+    assert_eq!(in_the_way.into_iter().map(|config| config.name).collect::<Vec<_>>(), ["d", "e"]);
+    drop(catalogue.quarantine(Unusable::new(&at("two", &["/a", "/b/*"]), "broken"), Origin::Config, false));
+    assert_eq!(["/a", "/b/c"].map(|path| catalogue.answers(None, path)), [Err(Failure::Quarantined), Err(Failure::Quarantined)]);
+    let held = catalogue.check_deployed(&at("x", &["/x", "/b/*"]));
+    assert!(matches!(held, Err(CatalogueError::Held { route, other }) if (&*route, &*other) == ("/b/*", "two")));
+}
+
+#[test]
 fn a_server_has_as_many_functions_as_it_may_and_no_more() {
     let mut catalogue = catalogue();
     catalogue.serve(plain("0"), Origin::Config);
     // The others are the same function: only their names count here.
-    let route = Arc::clone(&catalogue.get("0").unwrap().route);
+    let function = Arc::clone(&catalogue.get("0").unwrap().function);
     for number in 1..FUNCTIONS_MAX - 1 {
-        let (config, digest, route) = (FunctionConfig::new(number.to_string(), "f.wasm"), blake3::hash(b""), Arc::clone(&route));
-        catalogue.entries.insert(config.name.clone(), Entry { config, digest, origin: Origin::Config, version: 0, route });
+        let (config, function) = (FunctionConfig::new(number.to_string(), "f.wasm"), Arc::clone(&function));
+        let (name, digest) = (config.name.clone(), blake3::hash(b""));
+        let entry = Entry { config, digest, origin: Origin::Config, version: 0, function, routes: Vec::new() };
+        catalogue.entries.insert(name, entry);
     }
     assert!(catalogue.check(&plain("last"), Origin::Deployed).is_ok());
     catalogue.serve(plain("last"), Origin::Deployed);
