@@ -15,6 +15,7 @@ use std::thread;
 use clap::Args;
 use tracing::Level;
 
+use super::build;
 use super::made::Made;
 use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
@@ -49,10 +50,20 @@ impl DevArgs {
         let mut config = config::read(&self.config)?;
         // Builds are programs, which a server that is confined may not start.
         config.confined = false;
+        // Compiled for a developer who waits, as all are; `sledge build` makes the artifacts.
+        for function in config.functions.iter_mut().filter(|function| function.application.is_some()) {
+            function.path.set_extension("wasm");
+        }
         if let Some(listen) = &self.listen {
             config.listen.clone_from(listen);
         }
         Ok(config)
+    }
+
+    /// Builds all functions.
+    fn build(&self, config: &Config) -> Result<(), String> {
+        functions(config, self.folder())?;
+        build::modules(config, To::Log)
     }
 
     /// The same, with everything there that it names.
@@ -139,7 +150,7 @@ impl Project {
             let config = self.args.read();
             self.watch.leave_out(config.iter().flat_map(written));
             let before = self.watch.files();
-            let built = config.map_err(|error| error.to_string()).and_then(|config| build(&config, self.args.folder()));
+            let built = config.map_err(|error| error.to_string()).and_then(|config| self.args.build(&config));
             self.files = self.watch.files();
             let edited = self.made.built(&before, &self.files);
             let Some(first) = edited.first() else { return built };
@@ -163,7 +174,7 @@ fn written(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 /// Runs the commands that make the functions, one after the other. What they print goes to standard error.
-fn build(config: &Config, folder: &Path) -> Result<(), String> {
+fn functions(config: &Config, folder: &Path) -> Result<(), String> {
     for function in &config.functions {
         let Some((program, arguments)) = function.build.split_first() else { continue };
         tracing::info!(function = function.name, "building");

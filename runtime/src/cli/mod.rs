@@ -1,5 +1,6 @@
 //! The command line. Exit status: 0 for success, 1 for failure, 2 for wrong usage; `run` passes on the function's own.
 
+mod build;
 mod dev;
 mod dirs;
 mod invoke;
@@ -52,6 +53,8 @@ enum Command {
     New(new::NewArgs),
     /// Serve a project; rebuild and reload it when a file changes
     Dev(dev::DevArgs),
+    /// Build applications: functions that call each other over gRPC
+    Build(build::BuildArgs),
     /// Serve functions over HTTP
     Serve(serve::ServeArgs),
     /// Call a function of a running server
@@ -113,6 +116,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::New(args) => new::new(&args),
         Command::Dev(args) => dev::dev(args),
+        Command::Build(args) => build::build(&args),
         Command::Serve(args) => serve::serve(args),
         Command::Invoke(args) => invoke::invoke(args),
         Command::Deploy(args) => operate::deploy(args),

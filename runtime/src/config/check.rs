@@ -1,6 +1,8 @@
 //! What is wrong with a configuration beyond the types of its values. Everything that is found is reported, not only the first.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::Metadata;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -8,7 +10,9 @@ use awsm_abi::limits::PAGE_BYTES;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
-use super::{ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX};
+use super::{
+    ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, application,
+};
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig, FUNCTIONS_MAX,
     FunctionConfig, HOSTS_MAX, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
@@ -31,11 +35,13 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     let mut problems = Problems { file, list: Vec::new() };
     server(config, &mut problems);
     for (index, function) in config.functions.iter().enumerate() {
-        self::settings(&format!("functions[{index}]"), function, &mut problems);
+        let at = config.key(index);
+        self::settings(&at, function, &mut problems);
         if function.listen.as_ref() == Some(&config.listen) {
-            problems.push(format!("functions[{index}].listen"), "is the server's own address; leave it out");
+            problems.push(format!("{at}.listen"), "is the server's own address; leave it out");
         }
     }
+    application::check(config, &mut problems);
     unique(config, "name", |function| vec![function.name.clone()], &mut problems);
     let place = |function: &FunctionConfig| {
         let address = function.listen.clone().unwrap_or_default();
@@ -59,13 +65,23 @@ pub fn stem_name(path: &Path) -> String {
 /// Every problem found.
 pub fn check_usable(at: &str, function: &FunctionConfig) -> Result<(), ConfigError> {
     let mut problems = Problems { file: None, list: Vec::new() };
-    match function.path.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => problems.push(format!("{at}.path"), format!("{} is not a file", function.path.display())),
-        Err(error) => problems.push(format!("{at}.path"), format!("{}: {error}", function.path.display())),
+    match (function.path.metadata(), &function.application) {
+        (Err(error), Some(application)) if error.kind() == io::ErrorKind::NotFound => {
+            let what = format!("{} is not built: run `sledge build {application}`", function.path.display());
+            problems.push(at, what);
+        }
+        (metadata, _) => is_file(&format!("{at}.path"), &function.path, metadata, &mut problems),
     }
     granted(at, function, &mut problems);
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
+}
+
+fn is_file(key: &str, path: &Path, metadata: io::Result<Metadata>, problems: &mut Problems<'_>) {
+    match metadata {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => problems.push(key, format!("{} is not a file", path.display())),
+        Err(error) => problems.push(key, format!("{}: {error}", path.display())),
+    }
 }
 
 /// The same without the function's file, for a caller that is about to read that anyway.
@@ -106,13 +122,13 @@ pub fn check_function(at: &str, function: &FunctionConfig) -> Result<(), ConfigE
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
-struct Problems<'a> {
+pub(super) struct Problems<'a> {
     file: Option<&'a Path>,
     list: Vec<Problem>,
 }
 
 impl Problems<'_> {
-    fn push(&mut self, key: impl Into<String>, message: impl Into<String>) {
+    pub(super) fn push(&mut self, key: impl Into<String>, message: impl Into<String>) {
         self.list.push(Problem { file: self.file.map(Path::to_owned), key: key.into(), message: message.into() });
     }
 
@@ -230,10 +246,6 @@ fn edges(at: &str, edges: &BTreeMap<String, EdgeConfig>, problems: &mut Problems
             EdgeConfig::Function(_) => {}
         }
     }
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_name_char) && !name.starts_with('.')
 }
 
 fn name_rule() -> String {
@@ -392,12 +404,18 @@ fn unique(config: &Config, what: &str, values: impl Fn(&FunctionConfig) -> Vec<S
     for (index, function) in config.functions.iter().enumerate() {
         for value in values(function) {
             if let Some(other) = first.get(&value) {
-                problems.push(format!("functions[{index}].{what}"), format!("`{value}` is also used by functions[{other}]"));
+                let other = config.key(*other);
+                problems.push(format!("{}.{what}", config.key(index)), format!("`{value}` is also used by {other}"));
             } else {
                 first.insert(value, index);
             }
         }
     }
+}
+
+/// Whether that may be the name of a function or an application.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(is_name_char) && !name.starts_with('.')
 }
 
 fn is_name_char(c: char) -> bool {

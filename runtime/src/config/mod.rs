@@ -3,6 +3,7 @@
 //! [`read`] turns a file into a [`Config`] whose every key is known and whose every value has the right type; [`check`] finds what is
 //! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
 
+mod application;
 mod check;
 mod edge;
 mod error;
@@ -25,9 +26,11 @@ use crate::schedule::Policy;
 use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
+pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
+use read::nearest;
 pub use read::{function, read, schema};
 pub use settings::{SettingChange, differences, merged, settings};
 
@@ -167,6 +170,8 @@ pub struct Config {
     pub telemetry: Option<TelemetryConfig>,
     /// The functions to serve.
     pub functions: Vec<FunctionConfig>,
+    /// Applications to serve: functions that call each other over gRPC.
+    pub applications: Vec<ApplicationConfig>,
 }
 
 /// Which threads accept connections.
@@ -314,6 +319,9 @@ pub struct FunctionConfig {
     /// Where the settings come from. No setting.
     #[serde(skip)]
     pub source: Source,
+    /// The application whose function it is. No setting.
+    #[serde(skip)]
+    pub application: Option<String>,
 }
 
 /// Where the settings of a function come from, and so where its user can change them.
@@ -449,11 +457,25 @@ impl Default for Config {
             compile_ms_max: 600_000,
             compile_memory_bytes_max: 8 << 30,
             functions: Vec::new(),
+            applications: Vec::new(),
         }
     }
 }
 
 impl Config {
+    /// The key of a function, by its place among all: of one of an application the place in that.
+    #[must_use]
+    pub fn key(&self, index: usize) -> String {
+        let of_application = |function: &FunctionConfig| {
+            let name = function.application.as_ref()?;
+            let at = self.applications.iter().position(|application| application.name == *name)?;
+            let own = function.name.strip_prefix(name.as_str())?.strip_prefix('.')?;
+            let inner = self.applications[at].functions.iter().position(|inner| inner.name == own)?;
+            Some(format!("applications[{at}].functions[{inner}]"))
+        };
+        self.functions.get(index).and_then(of_application).unwrap_or_else(|| format!("functions[{index}]"))
+    }
+
     /// How much there may be in the key-value store.
     #[must_use]
     pub const fn kv_limits(&self) -> KvLimits {
@@ -500,6 +522,7 @@ impl FunctionConfig {
             allow_unknown_imports: false,
             allow_unchecked: false,
             source: Source::default(),
+            application: None,
         }
     }
 

@@ -11,7 +11,7 @@ use awsm_abi::text;
 use serde_json::Value;
 
 use super::settings::NO_SETTINGS;
-use super::{Config, ConfigError, EdgeConfig, FunctionConfig, Problem, Source};
+use super::{Config, ConfigError, EdgeConfig, FunctionConfig, Problem, Source, application};
 use crate::kv::{KV_MEMORY, is_redis};
 use crate::secret::Variable;
 
@@ -36,8 +36,12 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     let mut config = parse(path, &text)?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    add_applications(&mut config, path)?;
     for function in &mut config.functions {
-        function.path = folder.join(&function.path);
+        // An application says where its files are.
+        if function.application.is_none() {
+            function.path = folder.join(&function.path);
+        }
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
         function.env.values_mut().for_each(|variable| variable.within(folder));
     }
@@ -99,6 +103,24 @@ pub fn function(at: &str, name: &str, path: &Path, mut settings: Value) -> Resul
         return Err(problem(key, "is not a text: secrets can only be set in the configuration file".to_owned()));
     }
     Ok(config)
+}
+
+/// Adds the functions of applications to the others.
+fn add_applications(config: &mut Config, file: &Path) -> Result<(), ConfigError> {
+    let folder = file.parent().unwrap_or_else(|| Path::new(""));
+    let mut problems = Vec::new();
+    for (index, application) in config.applications.iter_mut().enumerate() {
+        application.within(folder);
+        match application::expand(&format!("applications[{index}]"), application) {
+            Ok(functions) => config.functions.extend(functions),
+            Err(wrong) => problems.extend(wrong.into_iter().map(|(key, error)| Problem {
+                file: Some(file.to_owned()),
+                key,
+                message: text::line(&error.to_string()),
+            })),
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems)) }
 }
 
 fn text_of(path: &Path) -> std::io::Result<String> {
@@ -183,15 +205,17 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 fn unknown<'a>(key: &str, at: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
     let shown = text::name(key);
-    let nearest = known
-        .clone()
-        .map(|candidate| (strsim::jaro_winkler(key, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest {
-        Some((_, nearest)) => format!("unknown key `{shown}`{place}; did you mean `{nearest}`?"),
+    match nearest(key, known.clone()) {
+        Some(nearest) => format!("unknown key `{shown}`{place}; did you mean `{nearest}`?"),
         None => format!("unknown key `{shown}`{place}; known keys: {}", known.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// What was probably meant.
+pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = known.map(|candidate| (strsim::jaro_winkler(given, candidate), candidate));
+    let alike = alike.filter(|(likeness, _)| *likeness >= LIKENESS_MIN).max_by(|a, b| a.0.total_cmp(&b.0));
+    alike.map(|(_, nearest)| nearest)
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Deployer {
     pub fn new(config: &Config, compiler: Compiler) -> Result<Deployer, DeployError> {
         let functions = |compiler: &Compiler| {
             let functions = config.functions.iter().enumerate();
-            functions.map(|(index, function)| loading::configured(index, function, compiler)).collect()
+            functions.map(|(index, function)| loading::configured(&config.key(index), function, compiler)).collect()
         };
         Deployer::with_functions(config, compiler, functions)
     }
@@ -375,7 +375,7 @@ impl Deployer {
             if !self.is_served_already(function) {
                 let address = self.catalogue().check_address(function);
                 let found = match address {
-                    Ok(()) => loading::configured(index, function, &self.compiler),
+                    Ok(()) => loading::configured(&config.key(index), function, &self.compiler),
                     Err(error) => Err(Box::new(Unusable::new(function, error))),
                 };
                 loaded.push(found);

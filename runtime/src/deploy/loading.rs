@@ -21,12 +21,11 @@ pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compil
     Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), loaded })
 }
 
-/// A function of the configuration, which stands there at that place.
-pub(super) fn configured(index: usize, config: &FunctionConfig, compiler: &Compiler) -> Result<Candidate, Box<Unusable>> {
-    let at = format!("functions[{index}]");
-    config::check_granted(&at, config).map_err(|error| unusable(config, &error))?;
+/// A function of the configuration, which stands there under the key `at`.
+pub(super) fn configured(at: &str, config: &FunctionConfig, compiler: &Compiler) -> Result<Candidate, Box<Unusable>> {
+    config::check_granted(at, config).map_err(|error| unusable(config, &error))?;
     // Why a file cannot be read is said as for any other key.
-    let better = |error: OpenError| match config::check_usable(&at, config) {
+    let better = |error: OpenError| match config::check_usable(at, config) {
         Ok(()) => unusable(config, &error),
         Err(better) => unusable(config, &better),
     };

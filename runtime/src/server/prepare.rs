@@ -108,7 +108,7 @@ impl Problems<'_> {
     fn of_deployer(&mut self, config: &Config, error: &DeployError) {
         let index = |name: &str| config.functions.iter().position(|function| function.name == name);
         let key = match error {
-            DeployError::Function { name, .. } => index(name).map(|index| format!("functions[{index}]")),
+            DeployError::Function { name, .. } => index(name).map(|index| config.key(index)),
             _ => None,
         };
         self.push(key.unwrap_or_default(), error.to_string());

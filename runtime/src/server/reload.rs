@@ -98,7 +98,9 @@ fn waiting_keys(old: &Config, new: &Config, is_renewed: bool) -> Vec<String> {
     let (Ok(Value::Object(old)), Ok(Value::Object(new))) = (serde_json::to_value(old), serde_json::to_value(new)) else {
         return Vec::new();
     };
-    let counts = |key: &str| key == "functions" || is_renewed && ["tls_certificate_file", "tls_key"].contains(&key);
+    let counts = |key: &str| {
+        ["functions", "applications"].contains(&key) || is_renewed && ["tls_certificate_file", "tls_key"].contains(&key)
+    };
     new.into_iter().filter(|(key, value)| !counts(key) && old.get(key) != Some(value)).map(|(key, _)| key).collect()
 }
 

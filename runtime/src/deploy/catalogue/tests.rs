@@ -201,7 +201,9 @@ fn a_function_has_all_its_routes_or_none() {
     let at = |name: &str, routes: &[&str]| config(name, json!({ "routes": routes }));
     catalogue.serve(at("two", &["/a", "/b/*"]), Origin::Config);
     catalogue.serve(at("none", &[]), Origin::Config);
-    for (path, expected) in [("/a", Ok("two")), ("/b/c", Ok("two")), ("/none", Err(Failure::NotFound)), ("/two", Err(Failure::NotFound))] {
+    for (path, expected) in
+        [("/a", Ok("two")), ("/b/c", Ok("two")), ("/none", Err(Failure::NotFound)), ("/two", Err(Failure::NotFound))]
+    {
         assert_eq!(catalogue.answers(None, path), expected.map(str::to_owned), "{path}");
     }
     let taken = |routes: &[&str]| match catalogue.check(&at("x", routes), Origin::Config) {

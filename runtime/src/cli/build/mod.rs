@@ -1,0 +1,222 @@
+//! `sledge build`: the functions of applications, from the sources of programs that are servers of their own elsewhere.
+//!
+//! ```text
+//! .proto -> awsm proto -> protos.binpb
+//! source + our gRPC library -> go, cargo -> FUNCTION.wasm -> awsm -> FUNCTION.so
+//! ```
+//!
+//! Each program is built by its own toolchain, which finds our library in the place of the one that the program names. Nothing is written into its
+//! folder: all that is made is in `.sledge` beside the configuration.
+
+mod go;
+mod library;
+mod protos;
+mod rust;
+mod toolchain;
+mod tree;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{fail, print_line, usage};
+use crate::compile::{CompileError, Compiler};
+use crate::config::{self, ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Config, Language};
+use crate::load;
+use crate::notice::To;
+
+use toolchain::ToolchainError;
+
+/// Build applications.
+#[derive(Debug, Args)]
+pub(super) struct BuildArgs {
+    /// Applications of the configuration [default: all]
+    #[arg(value_name = "APPLICATION")]
+    applications: Vec<String>,
+    /// The configuration, which has the applications
+    #[arg(long, value_name = "FILE", default_value = "sledge.toml")]
+    config: PathBuf,
+}
+
+/// Why a function was not built.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BuildError {
+    /// The source is not there.
+    #[error("source: {}: {source}", path.display())]
+    Source {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is not known what it is.
+    #[error("source: neither go.mod nor Cargo.toml in {} or above; give `language`", .0.display())]
+    Language(PathBuf),
+    /// Something cannot be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A toolchain fails, or would.
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
+    /// The module that was built cannot be read.
+    #[error(transparent)]
+    Read(#[from] load::OpenError),
+    /// The module that was built cannot be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+impl BuildError {
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> BuildError + use<> {
+        let path = path.to_owned();
+        |source| BuildError::Write { path, source }
+    }
+}
+
+/// A program that is to be built.
+#[derive(Debug)]
+struct Job<'a> {
+    /// The function's full name.
+    name: String,
+    /// The program's folder.
+    source: PathBuf,
+    /// What is written besides the module.
+    work: PathBuf,
+    /// Our libraries.
+    libraries: &'a Path,
+    /// The module.
+    module: PathBuf,
+    to: To,
+}
+
+pub(super) fn build(args: &BuildArgs) -> ExitCode {
+    if !args.config.is_file() {
+        return usage(format_args!("{}: no such file; give a configuration with --config FILE", args.config.display()));
+    }
+    let mut config = match config::read(&args.config) {
+        Ok(config) => config,
+        Err(error) => return fail(error),
+    };
+    let chosen = match choose(&config, args) {
+        Ok(chosen) => chosen,
+        Err(why) => return usage(format_args!("{}: {why}", args.config.display())),
+    };
+    // First of all: names of services are checked by them.
+    for application in &chosen {
+        if let Err(error) = protos::describe(application, To::Caller) {
+            return fail(error);
+        }
+    }
+    if let Err(error) = config::check(&config, Some(&args.config)) {
+        return fail(error);
+    }
+    let compiler = load::compiler(&config).telling(To::Caller);
+    config.applications = chosen;
+    for application in &config.applications {
+        for function in &application.functions {
+            let name = application.full_name(function);
+            let built = module(application, function, To::Caller).and_then(|module| artifact(&config, &name, &module, &compiler));
+            match built {
+                Ok(artifact) => drop(print_line(&format!("{name}: {}", artifact.display()))),
+                Err(error) => return fail(format_args!("{name}: {error}")),
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// The applications that are to be built.
+fn choose(config: &Config, args: &BuildArgs) -> Result<Vec<ApplicationConfig>, String> {
+    let names = || config.applications.iter().map(|application| application.name.as_str()).collect::<Vec<_>>().join(", ");
+    if config.applications.is_empty() {
+        return Err("has no applications ([[applications]]); `sledge dev` runs `build` of functions".to_owned());
+    }
+    if let Some(unknown) = args.applications.iter().find(|name| config.applications.iter().all(|one| one.name != **name)) {
+        return Err(format!("has no application `{}`; its applications: {}", unknown.escape_default(), names()));
+    }
+    let is_chosen = |one: &&ApplicationConfig| args.applications.is_empty() || args.applications.contains(&one.name);
+    Ok(config.applications.iter().filter(is_chosen).cloned().collect())
+}
+
+/// Builds the modules of all applications, as `sledge dev` needs them.
+///
+/// # Errors
+/// What to tell its user.
+pub(super) fn modules(config: &Config, to: To) -> Result<(), String> {
+    for application in &config.applications {
+        protos::describe(application, to)?;
+        for function in &application.functions {
+            let name = application.full_name(function);
+            tracing::info!(function = name, "building");
+            module(application, function, to).map_err(|error| format!("{name}: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds a function; its module.
+fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: To) -> Result<PathBuf, BuildError> {
+    let missing = |source| BuildError::Source { path: function.source.clone(), source };
+    let source = fs::canonicalize(&function.source).map_err(missing)?;
+    if !source.is_dir() {
+        return Err(missing(io::ErrorKind::NotADirectory.into()));
+    }
+    let language = match function.language {
+        Some(language) => language,
+        None => detected(&source).ok_or_else(|| BuildError::Language(function.source.clone()))?,
+    };
+    let folder = own_folder(application)?;
+    let libraries = folder.parent().unwrap_or(&folder).join("lib");
+    let module = folder.join(format!("{}.wasm", function.name));
+    let work = folder.join("work").join(&function.name);
+    fs::create_dir_all(&work).map_err(BuildError::write(&work))?;
+    let job = Job { name: application.full_name(function), source, work, libraries: &libraries, module, to };
+    match language {
+        Language::Go => go::build(&job)?,
+        Language::Rust => rust::build(&job)?,
+    }
+    Ok(application.artifact(function).with_extension("wasm"))
+}
+
+/// The folder of what is built of an application, as an absolute path. Version control leaves it alone.
+fn own_folder(application: &ApplicationConfig) -> Result<PathBuf, BuildError> {
+    let folder = &application.folder;
+    fs::create_dir_all(folder).map_err(BuildError::write(folder))?;
+    let folder = fs::canonicalize(folder).map_err(BuildError::write(folder))?;
+    if let Some(all) = folder.parent().filter(|all| all.ends_with(BUILT_FOLDER)) {
+        library::write_changed(&all.join(".gitignore"), b"*\n")?;
+    }
+    Ok(folder)
+}
+
+/// Compiles what was built; the artifact.
+fn artifact(config: &Config, name: &str, module: &Path, compiler: &Compiler) -> Result<PathBuf, BuildError> {
+    let bytes = load::read_module(module)?;
+    let target = config.functions.iter().find(|function| function.name == name).map(config::FunctionConfig::target);
+    let compiled = compiler.compile(name, &bytes, &target.unwrap_or_default())?;
+    let artifact = module.with_extension("so");
+    // A server may be reading the one that there is.
+    let part = module.with_extension("so.part");
+    fs::write(&part, compiled.artifact).map_err(BuildError::write(&part))?;
+    fs::rename(&part, &artifact).map_err(BuildError::write(&artifact))?;
+    Ok(artifact)
+}
+
+/// What the nearest manifest says.
+fn detected(source: &Path) -> Option<Language> {
+    source.ancestors().find_map(|folder| match (folder.join("go.mod").is_file(), folder.join("Cargo.toml").is_file()) {
+        (true, false) => Some(Language::Go),
+        (false, true) => Some(Language::Rust),
+        // Of both the one that its sources are in.
+        (true, true) => Some(if source.join("src").is_dir() { Language::Rust } else { Language::Go }),
+        (false, false) => None,
+    })
+}
