@@ -1,11 +1,11 @@
-//! Puts our gRPC libraries (`sdk/grpc`) into the program: a list of files with what is in them.
+//! Puts our gRPC library for Go (`sdk/grpc/go`) into the program: a list of files with what is in them. The one for Rust is a package that has its files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What is for this repository, and not for programs that are built with it.
-const NOT_FOR_USERS: [&str; 4] = ["testdata", "target", "tests", "compare"];
+const NOT_FOR_USERS: [&str; 5] = ["testdata", "target", "tests", "compare", "rust"];
 
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/grpc");

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
+use sledge_grpc_prepare::{Prepared, Replaced, TARGET};
 
-use super::toolchain::{Tool, ToolchainError};
 use super::library::write_changed;
+use super::toolchain::{Tool, ToolchainError};
 use super::{BUILT_FOLDER, BuildError, Job, tree};
 
 const CARGO: Tool = Tool { program: "cargo", advice: "install Rust (https://rustup.rs) and `rustup target add wasm32-wasip1`" };
-/// What programs are compiled for.
-const TARGET: &str = "wasm32-wasip1";
+/// What makes a program a gRPC server.
+const TONIC: &str = "tonic";
 
 /// What `cargo metadata` says, as far as it is asked for here.
 #[derive(Debug, Deserialize)]
@@ -68,7 +69,10 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     build.env("CARGO_TARGET_DIR", &made).env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = CARGO.run(job, &mut build)?;
     if !status.success() {
-        let advice = format!("\nThe program is built with Sledge's tokio and tonic. Whether it builds without says `cargo build` in {}", job.source.display());
+        let advice = format!(
+            "\nThe program is built with Sledge's tokio and tonic. Whether it builds without says `cargo build` in {}",
+            job.source.display()
+        );
         return Err(ToolchainError::Failed { program: CARGO.program, status, advice }.into());
     }
     let module = made.join(TARGET).join("release").join(format!("{program}.wasm"));
@@ -108,9 +112,19 @@ fn base(packages: &[PathBuf], root: &Path, work: &Path) -> PathBuf {
     larger.min_by_key(|folder| folder.components().count()).or(common.parent()).unwrap_or(common).to_owned()
 }
 
-/// Writes what takes the place of tokio and tonic; what cargo is to be told.
-fn prepare(_package: &Path, _libraries: &Path) -> Result<Vec<String>, ToolchainError> {
-    Err(strange("programs in Rust cannot be built yet".to_owned()))
+/// Writes what takes the place of tokio and tonic, of the versions that the package locks; what cargo is to be told.
+fn prepare(package: &Path, libraries: &Path) -> Result<Vec<String>, BuildError> {
+    // They are written anew each time, and cargo goes by times.
+    let new = libraries.with_extension("new");
+    let Prepared { mut replaced } = sledge_grpc_prepare::prepare(package, &new).map_err(ToolchainError::Prepare)?;
+    if replaced.iter().all(|replaced| replaced.name != TONIC) {
+        return Err(ToolchainError::NotUsed { manifest: package.join("Cargo.toml"), library: TONIC }.into());
+    }
+    tree::mirror(&new, std::slice::from_ref(&new), libraries)?;
+    for Replaced { folder, .. } in &mut replaced {
+        *folder = libraries.join(folder.strip_prefix(&new).unwrap_or(folder));
+    }
+    Ok(Prepared { replaced }.cargo_arguments())
 }
 
 fn strange(what: String) -> ToolchainError {
@@ -133,7 +147,10 @@ mod tests {
         assert_eq!(program(&package(&["a"], None)).unwrap(), "a");
         assert_eq!(program(&package(&["a", "b"], Some("b"))).unwrap(), "b");
         let error = |programs| program(&package(programs, None)).unwrap_err().to_string();
-        assert_eq!(error(&["a", "b"]), "the build failed: cargo: the package p has several programs (a, b); name one in `default-run`");
+        assert_eq!(
+            error(&["a", "b"]),
+            "the build failed: cargo: the package p has several programs (a, b); name one in `default-run`"
+        );
         assert_eq!(error(&[]), "the build failed: cargo: the package p has no program (src/main.rs)");
     }
 

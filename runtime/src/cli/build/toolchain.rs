@@ -59,6 +59,9 @@ pub(in crate::cli) enum ToolchainError {
         /// Which.
         library: &'static str,
     },
+    /// What takes the place of its libraries cannot be written.
+    #[error("{0}")]
+    Prepare(sledge_grpc_prepare::Error),
     /// There is no manifest.
     #[error("source: no {name} in {} or above", folder.display())]
     NoManifest {
