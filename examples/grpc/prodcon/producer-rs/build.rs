@@ -1,4 +1,4 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tonic_prost_build::compile_protos("../proto/prodcon.proto")?;
+    tonic_prost_build::compile_protos("../prodcon.proto")?;
     Ok(())
 }

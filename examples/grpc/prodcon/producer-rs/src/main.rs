@@ -1,4 +1,4 @@
-//! Sends data to the consumer, one call after the other, and adds up what it answers.
+//! Sends messages to the consumer when it is asked to. It is an ordinary gRPC server, and client of another.
 
 use prodcon::consumer_client::ConsumerClient;
 use prodcon::producer_server::{Producer, ProducerServer};
@@ -10,8 +10,8 @@ mod prodcon {
     tonic::include_proto!("prodcon");
 }
 
-/// The most that a message may have.
-const BYTES_MAX: u32 = 1 << 20;
+/// The largest message, so that it fits the consumer's default limit.
+const SIZE_MAX: u32 = 1 << 20;
 
 struct Calls {
     consumer: ConsumerClient<Channel>,
@@ -20,17 +20,20 @@ struct Calls {
 #[tonic::async_trait]
 impl Producer for Calls {
     async fn produce(&self, request: Request<ProduceRequest>) -> Result<Response<ProduceReply>, Status> {
-        let ProduceRequest { calls, bytes } = request.into_inner();
-        if bytes > BYTES_MAX {
-            return Err(Status::invalid_argument(format!("{bytes} bytes are more than {BYTES_MAX}")));
+        let ProduceRequest { count, size } = request.into_inner();
+        if size > SIZE_MAX {
+            return Err(Status::invalid_argument(format!("size {size} is above {SIZE_MAX}")));
         }
-        let data = vec![b'x'; bytes as usize];
+        let value: Vec<u8> = (0..size).map(|index| index as u8).collect();
         let mut consumer = self.consumer.clone();
-        let mut total = 0;
-        for _ in 0..calls {
-            total += consumer.consume(ConsumeRequest { data: data.clone() }).await?.into_inner().length;
+        let mut reply = ProduceReply::default();
+        for _ in 0..count {
+            let one = consumer.consume(ConsumeRequest { value: value.clone() }).await?.into_inner();
+            reply.count += 1;
+            reply.bytes += u64::from(one.bytes);
+            reply.sum += u64::from(one.sum);
         }
-        Ok(Response::new(ProduceReply { total }))
+        Ok(Response::new(reply))
     }
 }
 
