@@ -7,6 +7,7 @@ mod compile;
 mod components;
 mod engines;
 mod first_light;
+mod grpc;
 mod io;
 mod operators;
 mod order;
@@ -120,6 +121,12 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("component-js-again-cpu-s", engines::js_again_cpu_s),
     ("component-compile-peak-gb", engines::compile_peak_gb),
     ("compile-ruby-o3-cpu-s", operators::ruby::compile_cpu_s),
+    ("grpc-go-message-ratio", grpc::go_message_ratio),
+    ("grpc-go-many-ratio", grpc::go_many_ratio),
+    ("grpc-go-one-ratio", grpc::go_one_ratio),
+    ("grpc-rust-message-ratio", grpc::rust_message_ratio),
+    ("grpc-rust-many-ratio", grpc::rust_many_ratio),
+    ("grpc-rust-one-ratio", grpc::rust_one_ratio),
 ];
 
 /// The measurement of the promise `name`.
@@ -142,6 +149,8 @@ pub struct Bench {
     many: Option<operators::many::Many>,
     starts: Option<operators::many::Starts>,
     overload: Option<order::Overload>,
+    /// gRPC between servers and between functions, by language.
+    grpc: [Option<grpc::Costs>; 2],
     folder: TempDir,
 }
 
@@ -164,6 +173,7 @@ impl Bench {
             many: None,
             starts: None,
             overload: None,
+            grpc: [None; 2],
             folder,
         })
     }
