@@ -90,3 +90,61 @@ fn modules_of_other_modes_are_refused_in_the_same_sandbox() {
     let _worker = WorkerThread::enter(Duration::from_secs(1)).unwrap();
     assert_eq!(sandbox.resume(), Event::Returned);
 }
+
+/// Asks the host, and adds what it answers to a sum in memory, so often.
+const ADDING: &str = r#"(module
+    (import "test" "ask" (func $ask (param i32) (result i32)))
+    (memory 1)
+    (func (export "add") (param $times i32) (result i32)
+      (loop $again
+        (i32.store offset=4096 (i32.const 0)
+          (i32.add (call $ask (i32.load offset=4096 (i32.const 0))) (i32.load offset=4096 (i32.const 0))))
+        (br_if $again (local.tee $times (i32.sub (local.get $times) (i32.const 1)))))
+      (i32.load offset=4096 (i32.const 0))))"#;
+
+/// Two stacks in one instance and one in another: each goes on with the memory of its own instance, on whatever thread.
+#[test]
+fn each_stack_goes_on_with_its_own_register() {
+    const TIMES: i32 = 20;
+    let artifact = compile(ADDING, Bounds::Segment);
+    let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
+    let ask = || Extern::HostFunction(FuncType { params: vec![ValType::I32], results: vec![ValType::I32] });
+    let [one, other] = [(); 2].map(|()| sandbox.instantiate(&artifact, 0, &[ask()]).unwrap());
+    // To each what it is answered.
+    let calls = [(one, 1), (other, 1_000), (one, 1_000_000)];
+    let mut fibers = Vec::new();
+    for (instance, _) in calls {
+        let function = sandbox.export_function(instance, "add").unwrap();
+        if fibers.is_empty() {
+            sandbox.prepare(function, &[Value::I32(TIMES)]).unwrap();
+            fibers.push(sandbox.fiber());
+        } else {
+            fibers.push(sandbox.start(function, &[Value::I32(TIMES)]).unwrap());
+        }
+        let _worker = WorkerThread::enter(Duration::from_secs(1)).unwrap();
+        assert!(matches!(sandbox.resume(), Event::HostCall(_)));
+        assert_eq!(sandbox.host_values(), [Value::I32(0)]);
+    }
+    let mut results = Vec::new();
+    for round in 1..=TIMES {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _worker = WorkerThread::enter(Duration::from_secs(1)).unwrap();
+                for (fiber, (instance, answer)) in fibers.iter().zip(calls) {
+                    sandbox.select(*fiber).unwrap();
+                    sandbox.host_results(&[Value::I32(answer)]).unwrap();
+                    match sandbox.resume() {
+                        Event::HostCall(_) if instance == other => {
+                            assert_eq!(sandbox.host_values(), [Value::I32(1_000 * round)]);
+                        }
+                        Event::HostCall(_) => {}
+                        Event::Returned => results.push(sandbox.results()),
+                        event => panic!("round {round}: {event:?}"),
+                    }
+                }
+            });
+        });
+    }
+    let expected = [TIMES + 1_000_000 * (TIMES - 1), 1_000 * TIMES, 1_000_001 * TIMES];
+    assert_eq!(results, expected.map(|sum| [Value::I32(sum)]));
+}
