@@ -237,6 +237,56 @@ fn an_invocation_ends_with_its_client() {
     }
 }
 
+/// A number of the server's.
+fn gauge(server: &Server, name: &str) -> u64 {
+    let text = server.admin().get("/metrics").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("sledge_{name} ")));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name}: {text}"))
+}
+
+/// Wherever in its body it goes: its invocation ends, its place at the gate is another's, its sandbox goes back to the system (nobody knows what the guest was at), and nothing of it is left.
+#[test]
+fn a_client_that_goes_in_the_middle_of_its_body_leaves_nothing() {
+    for listeners in LISTENERS {
+        let limits = json!({ "body": "stream", "deadline_ms": 60_000, "concurrency_max": 1, "queue_max": 0 });
+        let server =
+            server(&json!({ "listeners": listeners, "idle_memory_ms": 0, "functions": [entry_with("body", "body.c", &limits)] }));
+        assert_eq!(ask(&server, "count"), "0\n");
+        let gauges = || ["idle_sandboxes", "memory_used_bytes", "requests_under_way"].map(|name| gauge(&server, name));
+        let (before, files) = (gauges(), gauge(&server, "process_open_fds"));
+        // In the length of a chunk, in a chunk, between two, in what comes behind the last one, before all; with a length that was said.
+        let chunked = ["5", "5\r\n", "5\r\non", "3\r\none\r\n", "3\r\none\r\n0\r\nx-sum", ""];
+        let cases = chunked.map(|sent| ("transfer-encoding: chunked", sent)).into_iter();
+        let cases: Vec<_> = cases.chain([("content-length: 5", "on"), ("content-length: 5", "")]).collect();
+        for (round, (kind, sent)) in (0..3).flat_map(|_| &cases).enumerate() {
+            // It reads and answers at once what comes, or reads all of it and then answers.
+            let what = ["echo", "late", "begun"][round % 3];
+            let mut raw = Raw::connect(server.address);
+            raw.send(format!("POST /body HTTP/1.1\r\nhost: a\r\nx-do: {what}\r\n{kind}\r\n\r\n{sent}"));
+            if what != "late" {
+                assert_eq!(raw.head().expect("a head").status, 200, "{listeners}: {what} {kind} {sent:?}");
+            }
+            let runs = |count: u64| gauge(&server, "requests_under_way") == count;
+            eventually("it is taken", || runs(1));
+            // The only place is its.
+            let refused = server.client().try_post("/body", b"", &[("x-do", "count")]).expect("a reply");
+            assert_eq!(refused.status, 429, "{listeners}: {what} {kind} {sent:?}");
+            // It goes, or only says that nothing more comes.
+            if round % 2 == 0 {
+                raw.shut_down_writing();
+                eventually("it ends", || runs(0));
+            }
+            drop(raw);
+            eventually("it ends", || runs(0));
+            assert_eq!(ask(&server, "count"), "0\n", "{listeners}: {what} {kind} {sent:?}");
+        }
+        assert_eq!(ask(&server, "marked late"), "0\n", "{listeners}");
+        eventually("nothing is left of them", || gauges() == before && gauge(&server, "process_open_fds") <= files);
+        assert_eq!(ended(&server, "cancelled") + ended(&server, "bad_request"), 24, "{listeners}");
+        server.stop();
+    }
+}
+
 #[test]
 fn a_body_that_is_too_large_is_refused_as_ever() {
     for listeners in LISTENERS {

@@ -1,8 +1,10 @@
 //! Functions that call functions, and what they say about themselves.
 
+use crate::stores;
 use crate::{LISTENERS, assert_failure, entry, entry_with, eventually};
-use serde_json::json;
-use sledge_tests::http::TIME_MAX;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sledge_tests::http::{Raw, TIME_MAX, post_bytes};
 use sledge_tests::process;
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
@@ -187,4 +189,80 @@ fn inputs_of_calls_that_wait_are_bounded() {
     assert!(taken > 2, "{taken}");
     let grown = server.resident_bytes().saturating_sub(before);
     assert!((20 << 20..TOTAL).contains(&grown), "{grown}");
+}
+
+/// A request whose body is to follow: it is admitted when this returns.
+fn admitted(server: &Server, path: &str, bytes: usize) -> Raw {
+    let mut raw = Raw::connect(server.address);
+    raw.send(format!("POST {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {bytes}\r\nexpect: 100-continue\r\n\r\n"));
+    assert_eq!(raw.reply().expect("an interim reply").status, 100);
+    raw
+}
+
+/// What waits at a gate until its deadline has passed is answered so, whoever asked, and never begun; then its place is another's. The only place to run is held by a request of an
+/// earlier version, whose deadline is far.
+#[test]
+fn calls_that_wait_at_a_gate_beyond_their_deadline_time_out() {
+    let web = json!({ "name": "web", "path": stores::artifact(), "deadline_ms": 60_000 });
+    for listeners in LISTENERS {
+        let functions = |deadline_ms: u64| {
+            let limits = json!({ "deadline_ms": deadline_ms, "concurrency_max": 1, "queue_max": 2 });
+            json!([
+                entry_with("caller", "caller.c", &json!({ "deadline_ms": 60_000 })),
+                web,
+                entry("stream", "stream.c"),
+                entry_with("gated", "stream.c", &limits),
+            ])
+        };
+        let config = json!({ "listeners": listeners, "workers": 1, "kv": "memory", "functions": functions(600_000) });
+        let server = Server::start(config.clone());
+        let reload = |deadline_ms: u64, times: usize| {
+            let mut config: Value = config.clone();
+            let file = server.folder().join("sledge.json");
+            let written: Value = serde_json::from_slice(&std::fs::read(&file).expect("the configuration")).expect("JSON");
+            (config["functions"], config["listen"], config["admin"]) =
+                (functions(deadline_ms), written["listen"].clone(), written["admin"].clone());
+            std::fs::write(&file, config.to_string()).expect("write the configuration");
+            server.signal(Signal::HUP);
+            eventually("there is a new version", || server.log().matches("replaced gated").count() == times);
+        };
+        let client = server.client();
+        let is_marked = |name: &str| client.post("/stream", format!("marked {name}")).text() == "yes\n";
+        let mut holder = Raw::connect(server.address);
+        holder.send(post_bytes("/gated", b"mark begun\nawait go", ""));
+        eventually("it runs", || is_marked("begun"));
+        reload(200, 1);
+        for _ in 0..3 {
+            let start = Instant::now();
+            // Two may wait. Where nothing came of others but a timeout, there is room again.
+            let text = "start gated 0\nstart gated 0\nstart gated 0\nwait 2\nwait 0\nwait 1";
+            assert_eq!(
+                lines(&server, "/caller", text),
+                ["call 0", "call 1", "call 2", "error 6", "error 73", "error 73"],
+                "{listeners}"
+            );
+            assert!(start.elapsed() >= Duration::from_millis(200), "{listeners}: {:?}", start.elapsed());
+            assert_eq!(lines(&server, "/caller", "invoke gated mark late"), ["error 73"], "{listeners}");
+            assert_eq!(client.post("/web", "call invoke gated late").text(), "Err(Error::Timeout)\n", "{listeners}");
+            assert_failure(&client.post("/gated", "mark late"), 504, "deadline", "deadline_exceeded", Some("gated"));
+        }
+        assert!(!holder.answers_within(Duration::from_millis(20)), "{listeners}: it is not concerned");
+        assert_eq!(client.post("/stream", "mark go").status, 200);
+        assert_eq!(holder.reply().expect("a reply").status, 200, "{listeners}");
+        // All that is left is gone, and there are as many places as before: one runs, two wait, a fourth is refused.
+        eventually("nothing waits", || server.admin().get("/status").json()["requests"] == 0);
+        reload(60_000, 2);
+        let texts = ["mark second\nawait on", "mark third", "mark fourth"];
+        let mut taken = texts.map(|text| admitted(&server, "/gated", text.len()));
+        assert_failure(&client.post("/gated", "mark late"), 429, "too_many_requests", "queue_max", Some("gated"));
+        taken[0].send(texts[0]);
+        eventually("the first runs", || is_marked("second"));
+        taken.iter_mut().zip(texts).skip(1).for_each(|(raw, text)| raw.send(text));
+        assert!(!taken[1].answers_within(Duration::from_millis(50)), "{listeners}: one at a time");
+        assert!(!is_marked("third") && !is_marked("fourth"), "{listeners}");
+        assert_eq!(client.post("/stream", "mark on").status, 200);
+        assert!(taken.iter_mut().all(|raw| raw.reply().expect("a reply").status == 200), "{listeners}");
+        assert!(is_marked("third") && is_marked("fourth") && !is_marked("late"), "{listeners}");
+        server.stop();
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sledge_tests::machine;
 use sledge_tests::process;
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
@@ -200,4 +201,97 @@ fn a_plain_module_that_asks_for_stacks_gets_as_many_as_there_are() {
     }
     assert!(!server.log().contains("the host failed"), "{}", server.log());
     server.stop();
+}
+
+/// A module that adds up on three stacks in turn, each in its own part of one memory, for longer than a quantum at a time. `first` is what the first of the others does when it begins.
+fn adding(first: &str) -> String {
+    const ROUNDS: u32 = 6;
+    /// How often in each place.
+    const TIMES: u32 = 2_000;
+    let (steps, expected) = (1_024 * TIMES, ROUNDS * TIMES);
+    format!(
+        r#"(module
+          (import "sledge:canonical" "switch" (func $switch (param i32)))
+          (memory (export "memory") 1)
+          (global $stacks (mut i32) (i32.const 0))
+          ;; One more in each of 1,024 places in turn.
+          (func $add (param $stack i32)
+            (local $step i32) (local $at i32)
+            (loop $more
+              (local.set $at (i32.add
+                (i32.shl (local.get $stack) (i32.const 12))
+                (i32.shl (i32.and (local.get $step) (i32.const 1023)) (i32.const 2))))
+              (i32.store (local.get $at) (i32.add (i32.load (local.get $at)) (i32.const 1)))
+              (local.set $step (i32.add (local.get $step) (i32.const 1)))
+              (br_if $more (i32.lt_u (local.get $step) (i32.const {steps})))))
+          (func (export "stack")
+            (local $stack i32)
+            (global.set $stacks (i32.add (global.get $stacks) (i32.const 1)))
+            (local.set $stack (global.get $stacks))
+            {first}
+            (loop $on
+              (call $add (local.get $stack))
+              (call $switch (i32.rem_u (i32.add (local.get $stack) (i32.const 1)) (i32.const 3)))
+              (br $on)))
+          (func (export "sledge_handle") (result i32)
+            (local $round i32) (local $at i32)
+            (loop $on
+              (call $add (i32.const 0))
+              (call $switch (i32.const 1))
+              (local.set $round (i32.add (local.get $round) (i32.const 1)))
+              (br_if $on (i32.lt_u (local.get $round) (i32.const {ROUNDS}))))
+            (loop $look
+              (if (i32.ne (i32.load (local.get $at)) (i32.const {expected})) (then (return (i32.const 9))))
+              (local.set $at (i32.add (local.get $at) (i32.const 4)))
+              (br_if $look (i32.lt_u (local.get $at) (i32.const 12288))))
+            (i32.const 0)))"#
+    )
+}
+
+/// Where memory is reached through a segment register, each stack reaches it, on whichever thread it goes on, and among guests that have no such register. A component has several
+/// memories, and is refused by name.
+#[test]
+fn each_stack_reaches_a_memory_behind_a_segment_register() {
+    if cfg!(not(target_arch = "x86_64")) || machine::is_emulated() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let compiled = |name: &str, text: &str, bounds: &str| {
+        let source = folder.path().join(format!("{name}.wat"));
+        std::fs::write(&source, text).expect("a file");
+        let path = programs::compiled(&source, &["--allow-unknown-imports", "--bounds", bounds]);
+        json!({ "name": name, "path": path, "methods": ["POST"] })
+    };
+    let beyond = "(i32.store (i32.const 0x7fffffff) (i32.const 1))";
+    let functions = [
+        compiled("segment", &adding(""), "segment"),
+        compiled("guard", &adding(""), "guard"),
+        compiled("beyond", &adding(beyond), "segment"),
+    ];
+    let server = Server::start(json!({ "workers": 2, "quantum_us": 500, "functions": functions }));
+    std::thread::scope(|scope| {
+        for path in ["/segment", "/guard", "/segment", "/guard"] {
+            let client = server.client();
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    let reply = client.post(path, b"");
+                    assert_eq!(reply.status, 200, "{path}: {reply:?}");
+                }
+            });
+        }
+    });
+    let metrics = server.admin().get("/metrics").text();
+    let preempted = metrics.lines().find(|line| line.starts_with("sledge_preemptions_total{function=\"segment\""));
+    assert!(preempted.is_some_and(|line| !line.ends_with(" 0")), "{preempted:?}");
+    let reply = server.client().post("/beyond", b"");
+    assert_eq!((reply.status, &reply.json()["reason"]), (500, &json!("memory_out_of_bounds")), "{reply:?}");
+    assert_eq!(server.client().post("/segment", b"").status, 200);
+    server.stop();
+
+    let source = programs::tests_folder().join("e2e/functions/stacks.wat");
+    let out = folder.path().join("stacks.so");
+    let arguments = ["compile", "--bounds", "segment", source.to_str().expect("a name"), "-o", out.to_str().expect("a name")];
+    let done = programs::run_awsm(&arguments);
+    assert!(done.code() == 1 && done.stderr.contains("bounds `segment`: a component has several memories"), "{}", done.stderr);
+    assert!(!out.exists());
 }

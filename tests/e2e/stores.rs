@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The artifact of the component in `functions/components/store`.
-fn artifact() -> PathBuf {
+pub(crate) fn artifact() -> PathBuf {
     static MADE: LazyLock<PathBuf> = LazyLock::new(|| components::built("store"));
     MADE.clone()
 }
