@@ -262,8 +262,78 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
+    use std::path;
+
+    use serde_json::json;
+
     use super::*;
-    use crate::schedule::FunctionId;
+    use crate::config;
+    use crate::invoke::function::Home;
+    use crate::invoke::{Dispatcher, by_hand};
+    use crate::reply;
+    use crate::schedule::{FunctionId, TenantId};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// An invocation of a function, called by another's sixth host call.
+    fn invocation(now: Instant) -> Invocation {
+        let settings = json!({ "deadline_ms": 900, "cpu_ms_max": 30, "weight": 3 });
+        let config = config::function("settings", "f", path::Path::new("f.wasm"), settings).unwrap();
+        let home = Home { tenant: TenantId(4), number: FunctionId(5), ..Home::alone() };
+        let function = Arc::new(Function::new(by_hand::loaded(&config), home));
+        let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
+        let admission = dispatcher.admit(&function).unwrap();
+        let caller = Arc::new(Caller::new(FunctionId(9), 70, now, None));
+        Invocation::new(function, admission, Some((caller, 6)), Input::default(), now)
+    }
+
+    #[test]
+    fn the_order_knows_what_it_is_and_what_it_has_used() {
+        let now = Instant::now();
+        let mut invocation = invocation(now);
+        let task = Task {
+            id: TaskId(8),
+            tenant: TenantId(4),
+            function: FunctionId(5),
+            age: 1,
+            arrived: now,
+            deadline: now + 900 * MS,
+            cpu_max: 30 * MS,
+            cpu: Duration::ZERO,
+            started: false,
+            level: 0,
+            weight: 3,
+        };
+        assert_eq!(invocation.task(TaskId(8), false), task);
+        invocation.times.cpu = 4 * MS;
+        assert_eq!(invocation.task(TaskId(8), true), Task { cpu: 4 * MS, started: true, ..task });
+    }
+
+    #[test]
+    fn its_record_says_where_it_comes_from_and_where_its_time_went() {
+        let now = Instant::now();
+        let mut invocation = invocation(now);
+        assert!(invocation.identity.is_call() && !identity(1, None).is_call());
+        let record = Record { sequence: 1, parent: Some(Parent { sequence: 70, host_call: 6 }), ..Record::default() };
+        assert_eq!(invocation.record(), record);
+        (invocation.times.cpu, invocation.times.blocked) = (4 * MS, 10 * MS);
+        let at_end = Record { ready: 6 * MS, running: 4 * MS, blocked: 10 * MS, ..record };
+        assert_eq!(invocation.record_at(now + 20 * MS), at_end);
+    }
+
+    #[test]
+    fn a_gate_lets_it_in_and_sees_when_its_client_has_gone() {
+        let now = Instant::now();
+        let mut invocation = invocation(now);
+        assert!(!invocation.admission.runs && !invocation.is_gone(), "what nobody waits for has no client");
+        invocation.let_in();
+        assert!(invocation.admission.runs);
+        let (reply, answer) = reply::channel(now);
+        invocation.reply = reply;
+        assert!(!invocation.is_gone());
+        drop(answer);
+        assert!(invocation.is_gone());
+    }
 
     fn identity(sequence: u64, caller: Option<(&Arc<Caller>, u32)>) -> Identity {
         let caller = caller.map(|(caller, host_call)| (Arc::clone(caller), host_call));
@@ -285,6 +355,8 @@ mod tests {
         assert_eq!(below.parent(), Some(Parent { sequence: 12, host_call: 40 }));
         let in_order = [root.path(), second.path(), below.path(), third.path()];
         assert!(in_order.is_sorted_by(|before, after| before < after), "{in_order:?}");
+        assert!(second.path() == second.path() && second.path() != third.path());
+        assert_eq!((format!("{:?}", below.path()), root.path().to_string()), ("2.40".to_owned(), String::new()));
     }
 
     #[test]

@@ -272,8 +272,28 @@ fn stream_objection(name: &str, args: &Args) -> Option<Objection> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FunctionConfig;
     use crate::host::wasi;
+    use crate::invoke::by_hand;
     use sledge_sandbox::Slot;
+
+    /// How an initialisation says that it failed so.
+    #[test]
+    fn each_failure_is_said_in_the_words_of_an_initialisation() {
+        let loaded = by_hand::loaded(&FunctionConfig::new("f", "f.wasm"));
+        let process = Arc::new(loaded.process.clone());
+        let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
+        let context = Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 0, log));
+        let driver = Driver::new(Box::new(loaded.template.instantiate().unwrap()), context);
+        let error = |failure| error(&driver, &loaded.program, failure);
+        assert!(matches!(error(Failure::Trap(TrapCode::Unreachable)), InitError::Trap { code: TrapCode::Unreachable, .. }));
+        assert!(matches!(error(Failure::Exit(3)), InitError::Exit { status: 3, .. }));
+        assert!(matches!(error(Failure::Deadline), InitError::Time { .. }));
+        assert!(matches!(error(Failure::Internal), InitError::Host { call: "(nothing)", .. }));
+        assert!(matches!(error(Failure::MemoryLimit), InitError::Failed { failure: Failure::MemoryLimit, .. }));
+        let text = error(Failure::Deadline).to_string();
+        assert!(text.starts_with("its initialisation was not done after 10 s: `_start` is at"), "{text}");
+    }
 
     fn objects_to(name: &str, args: &[u64], has_folders: bool) -> Option<bool> {
         let function = wasi::FUNCTIONS.iter().find(|function| function.name == name).unwrap();

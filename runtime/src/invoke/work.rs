@@ -61,3 +61,62 @@ impl schedule::Work for Work {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::FunctionConfig;
+    use crate::host::{Body, Context, LogLines, ReplyBytes, Streams, Writer};
+    use crate::invoke::function::{Function, Home};
+    use crate::invoke::{Dispatcher, Input, by_hand};
+    use crate::schedule::{FunctionId, Work as _};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn started(now: Instant) -> Started {
+        let function =
+            Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home { number: FunctionId(7), ..Home::alone() });
+        let log = LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log), Writer::default());
+        let context =
+            Context::new(Arc::clone(&function.process), Streams::of_request(Body::default(), ReplyBytes::default(), 0, log));
+        let driver = Driver::new(Box::new(function.template.instantiate().unwrap()), context);
+        let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
+        let admission = dispatcher.admit(&function).unwrap();
+        let invocation = Invocation::new(Arc::new(function), admission, None, Input::default(), now);
+        Started { invocation, driver, calls_as: None, wait: None }
+    }
+
+    #[test]
+    fn a_wait_counts_until_it_is_over_or_was_to_be() {
+        let now = Instant::now();
+        let mut started = started(now);
+        assert!(!started.end_wait(now + MS), "it does not wait");
+        let mut blocked = |until: Option<Duration>, end: Duration| {
+            started.wait = Some(Wait { since: now + 10 * MS, until: until.map(|until| now + until) });
+            let before = started.invocation.times.blocked;
+            assert!(started.end_wait(now + end) && !started.end_wait(now + end), "it is over once");
+            started.invocation.times.blocked - before
+        };
+        assert_eq!(blocked(None, 15 * MS), 5 * MS);
+        assert_eq!(blocked(Some(30 * MS), 15 * MS), 5 * MS, "something else came first");
+        assert_eq!(blocked(Some(30 * MS), 45 * MS), 20 * MS, "then it could have run");
+        assert_eq!(blocked(Some(5 * MS), 15 * MS), Duration::ZERO);
+        assert_eq!(started.invocation.times.blocked, 30 * MS);
+    }
+
+    #[test]
+    fn its_callees_know_one_caller_and_the_order_whether_it_has_begun() {
+        let now = Instant::now();
+        let mut started = started(now);
+        let caller = Arc::clone(started.calls_as());
+        assert!(Arc::ptr_eq(&caller, started.calls_as()));
+        assert_eq!((caller.sequence, caller.deadline), (1, started.invocation.deadline));
+        let Started { invocation, .. } = self::started(now);
+        for (work, begun) in [(Work::Job(Box::new(invocation)), false), (Work::Started(Box::new(started)), true)] {
+            let task = work.task(TaskId(3));
+            assert_eq!((task.id, task.function, task.age, task.started), (TaskId(3), FunctionId(7), 1, begun));
+        }
+    }
+}

@@ -75,8 +75,8 @@ fn a_function_without_a_number_of_its_own_shares_one_with_others_of_its_tenant_o
     let mut numbers = |tenant: &str, name: &str| catalogue.numbers(tenant, name);
     let own: BTreeSet<FunctionId> = (0..NUMBERS_MAX).map(|number| numbers("first", &number.to_string()).1).collect();
     assert_eq!((own.len(), own.last()), (NUMBERS_MAX as usize, Some(&FunctionId(NUMBERS_MAX - 1))));
-    let shared = ["one", "two"].map(|name| numbers("first", name).1);
     let others = ["one", "two"].map(|name| numbers("second", name));
+    let shared = ["one", "two"].map(|name| numbers("first", name).1);
     assert_eq!((shared[0], others[0]), (shared[1], others[1]));
     assert!(!own.contains(&shared[0]) && !own.contains(&others[0].1) && shared[0] != others[0].1, "{shared:?} {others:?}");
     assert_eq!((others[0].0, numbers("first", "1")), (TenantId(1), (TenantId(0), FunctionId(1))));
@@ -281,6 +281,19 @@ fn a_name_that_is_quarantined_twice_is_so_until_both_are_released() {
     catalogue.release("f", Origin::Config).unwrap();
     assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::Quarantined));
     catalogue.release("f", Origin::Deployed).unwrap();
+    assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::NotFound));
+}
+
+#[test]
+fn a_name_is_released_in_its_tenant_whatever_is_quarantined_in_another() {
+    let mut catalogue = catalogue();
+    let of = |name: &str, tenant: &str| config(name, json!({ "tenant": tenant }));
+    catalogue.serve(of("caller", "a"), Origin::Config);
+    let caller = catalogue.function("caller");
+    catalogue.quarantine(Unusable::new(&of("f", "a"), "broken"), Origin::Config, false);
+    catalogue.quarantine(Unusable::new(&of("f", "b"), "broken"), Origin::Deployed, false);
+    assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::Quarantined));
+    catalogue.release("f", Origin::Config).unwrap();
     assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(Failure::NotFound));
 }
 
