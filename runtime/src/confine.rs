@@ -294,7 +294,7 @@ mod tests {
     /// In a thread: a filter of one thread holds for what that thread makes, and no other.
     #[test]
     fn what_is_not_in_the_list_is_refused_and_threads_go_on() {
-        // Asked for before: who is confined may not.
+        // Asked for before: a confined process may not.
         let other = rustix::process::getppid().unwrap_or(rustix::process::Pid::INIT);
         confined(false, move || {
             let denied =

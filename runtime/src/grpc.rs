@@ -43,7 +43,7 @@ pub enum Code {
     Internal = 13,
     /// It cannot be reached now.
     Unavailable = 14,
-    /// It is not known who the caller is.
+    /// The caller is not known.
     Unauthenticated = 16,
 }
 

@@ -50,7 +50,7 @@ impl DevArgs {
         let mut config = config::read(&self.config)?;
         // Builds are programs, which a server that is confined may not start.
         config.confined = false;
-        // Compiled for a developer who waits, as all are; `sledge build` makes the artifacts.
+        // Compiled for a developer at a terminal, as all are; `sledge build` makes the artifacts.
         for function in config.functions.iter_mut().filter(|function| function.application.is_some()) {
             function.path.set_extension("wasm");
         }

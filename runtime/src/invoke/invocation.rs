@@ -325,7 +325,7 @@ mod tests {
     fn a_gate_lets_it_in_and_sees_when_its_client_has_gone() {
         let now = Instant::now();
         let mut invocation = invocation(now);
-        assert!(!invocation.admission.runs && !invocation.is_gone(), "what nobody waits for has no client");
+        assert!(!invocation.admission.runs && !invocation.is_gone(), "an invocation without a receiver has no client");
         invocation.let_in();
         assert!(invocation.admission.runs);
         let (reply, answer) = reply::channel(now);

@@ -83,7 +83,7 @@ func (c *serverCall) readHeaders(rows []byte) error {
 	}
 }
 
-// prepare finds codec and compressors, and asks who wants to know of the call.
+// prepare finds codec and compressors, and asks the handlers of statistics whether they want to know of the call.
 func (c *serverCall) prepare() error {
 	o := &c.method.server.options
 	c.receiveMax, c.sendMax = o.receiveMax, o.sendMax

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// receiveDefault is the largest message that is received unless somebody says otherwise: 4 MiB. What is sent has no limit.
+// receiveDefault is the largest message that is received unless the program says otherwise: 4 MiB. What is sent has no limit.
 const (
 	receiveDefault = 4 << 20
 	sendDefault    = math.MaxInt32
@@ -78,7 +78,7 @@ type TrailerCallOption struct{ TrailerAddr *metadata.MD }
 func (o TrailerCallOption) before(*callInfo) error          { return nil }
 func (o TrailerCallOption) after(_ *callInfo, out *outcome) { *o.TrailerAddr = out.trailer }
 
-// Peer writes to p who answers.
+// Peer writes to p which server answers.
 func Peer(p *peer.Peer) CallOption { return PeerCallOption{PeerAddr: p} }
 
 // PeerCallOption is that of Peer.

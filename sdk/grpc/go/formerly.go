@@ -30,7 +30,7 @@ func RecvBufferPool(bufferPool SharedBufferPool) ServerOption { return EmptyServ
 // Deprecated: it was an experiment.
 func WithRecvBufferPool(bufferPool SharedBufferPool) DialOption { return EmptyDialOption{} }
 
-// WithServiceConfig does nothing: nobody sends to the channel but the program.
+// WithServiceConfig does nothing: only the program sends to the channel.
 //
 // Deprecated: use WithDefaultServiceConfig.
 func WithServiceConfig(c <-chan ServiceConfig) DialOption { return EmptyDialOption{} }

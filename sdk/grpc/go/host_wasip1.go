@@ -160,7 +160,7 @@ func (x *hostExchange) waitForInput(ctx context.Context) error {
 	return x.input.wait(ctx, 'r')
 }
 
-// end is where nobody waits for the request any more.
+// end is where the client waits for the request no more.
 func (x *hostExchange) end() {
 	if x.input != nil {
 		x.input.close()

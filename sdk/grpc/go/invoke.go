@@ -62,7 +62,7 @@ func invoke(ctx context.Context, method string, args, reply any, cc *ClientConn,
 	if len(opts) > 0 || len(cc.options.callOptions) > 0 {
 		call.info.finish(cc, opts, &out)
 	}
-	// A room that became large, or that somebody may still look at, is left to the collector.
+	// A room that became large, or that the program may still look at, is left to the collector.
 	if len(call.frames.Room) <= 64<<10 {
 		*call = unaryCall{frames: wire.Frames{Room: call.frames.Room}, head: call.head[:0]}
 		unaryCalls.Put(call)

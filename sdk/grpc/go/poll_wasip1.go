@@ -33,7 +33,7 @@ func pollUnblock(of unsafe.Pointer)
 
 func init() { pollServerInit() }
 
-// poller waits for a descriptor. Nothing is made before somebody has to wait.
+// poller waits for a descriptor. Nothing is made before a goroutine has to wait.
 type poller struct {
 	fd      int32
 	looked  bool // a first wait was made without Go's poller
@@ -47,7 +47,7 @@ type poller struct {
 // quiet is how many goroutines there are when no request has started more.
 var quiet int
 
-// alone tells whether nobody else has been started for this request. Those of main may still wait for something: they have to wait for a moment more.
+// alone tells whether no other goroutine has been started for this request. Those of main may still wait for something: they have to wait for a moment more.
 func alone() bool { return runtime.NumGoroutine() <= quiet }
 
 // moment is how long all goroutines may have to wait for a call: most are over by then, and Go's poller costs more than they do.
@@ -114,7 +114,7 @@ func (p *poller) wait(ctx context.Context, mode int) error {
 	return nil
 }
 
-// gone is what those get who wait for what was closed meanwhile.
+// gone is what a goroutine gets that waits for what was closed meanwhile.
 func gone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()

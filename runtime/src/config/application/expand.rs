@@ -49,7 +49,7 @@ fn function(
     config.application = Some(application.name.clone());
     config.tenant = application.tenant.clone().unwrap_or_else(|| application.name.clone());
     let exposed = application.exposed(function);
-    // What nobody reaches there needs no address.
+    // What no client reaches there needs no address.
     config.listen = application.listen.clone().filter(|_| !exposed.is_empty());
     config.routes = Some(exposed.into_iter().map(|service| format!("/{service}/*")).collect());
     config.methods = vec!["POST".to_owned()];

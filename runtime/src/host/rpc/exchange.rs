@@ -182,7 +182,7 @@ impl Exchange {
     /// Writes as much as there is room for.
     ///
     /// # Errors
-    /// `EPIPE` where the request has ended, or nobody wants more of it; `EAGAIN` where there is no room.
+    /// `EPIPE` where the request has ended, or the callee wants no more of it; `EAGAIN` where there is no room.
     pub(in crate::host) fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         let request = self.request.as_mut().filter(|request| !request.is_closed()).ok_or(Errno::PIPE)?;
         // There is no limit but the room.

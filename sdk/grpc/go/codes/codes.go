@@ -27,7 +27,7 @@ const (
 	Internal           Code = 13 // Something that always holds does not.
 	Unavailable        Code = 14 // Not now; it may be tried again.
 	DataLoss           Code = 15 // Data is lost for good.
-	Unauthenticated    Code = 16 // It is not known who the caller is.
+	Unauthenticated    Code = 16 // The caller is not known.
 )
 
 const count = 17

@@ -12,7 +12,7 @@ type BufferPool interface {
 	Put(*[]byte)
 }
 
-// Buffer is bytes that somebody counts the users of.
+// Buffer is bytes whose users are counted.
 type Buffer interface {
 	// ReadOnlyData must not be changed, nor used after Free.
 	ReadOnlyData() []byte
@@ -34,7 +34,7 @@ const smallest = 1 << 10
 // IsBelowBufferPoolingThreshold tells what is too small to be pooled.
 func IsBelowBufferPoolingThreshold(size int) bool { return size <= smallest }
 
-// SliceBuffer is bytes that nobody counts.
+// SliceBuffer is bytes whose users are not counted.
 type SliceBuffer []byte
 
 func (s SliceBuffer) ReadOnlyData() []byte        { return s }

@@ -1,4 +1,4 @@
-// Package peer tells who is on the other side of a call.
+// Package peer tells which program is on the other side of a call.
 package peer
 
 import (

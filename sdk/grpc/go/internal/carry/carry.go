@@ -15,7 +15,7 @@ type (
 	RequestInfoKey struct{}
 )
 
-// Lazy is metadata that is read from its rows when somebody asks for it.
+// Lazy is metadata that is read from its rows when the program asks for it.
 type Lazy interface{ Metadata() map[string][]string }
 
 // Outgoing is the metadata of calls that are made with a context: a map, and pairs that were added, in lists of name, value, name, value.
