@@ -91,8 +91,8 @@ enum Called {
 pub(super) struct Calls {
     /// Those to be made.
     pub(super) outgoing: Vec<Outgoing>,
-    /// A call by gRPC that is waited for to be made.
-    pub(super) begun: Option<Begun>,
+    /// A call by gRPC that is waited for to be made. In a box: most invocations make none, and each moves this.
+    pub(super) begun: Option<Box<Begun>>,
     /// Those that were made, by their handles.
     started: Vec<Option<Started>>,
     /// The one that is waited for at once, when it was made.

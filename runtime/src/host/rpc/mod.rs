@@ -118,7 +118,7 @@ fn metadata(call: &Call<'_>, timeout: Option<Duration>) -> Result<HeaderMap, Sto
 /// `begin(path, bytes, head, bytes, message, bytes, timeout_ns: i64, flags) -> fd`
 fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
     if let Some(begun) = call.context.ports.calls()?.begun.take() {
-        return begun_by_worker(call, begun);
+        return begun_by_worker(call, *begun);
     }
     let edges = Arc::clone(call.context.ports.edges()?.ok_or(Errno::NOTSUP)?);
     let path = path(call)?;
@@ -149,7 +149,7 @@ fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
             let calls = call.context.ports.calls()?;
             let name = (**callee).to_owned();
             calls.outgoing.push(Outgoing { name, input: message, host_call, id: Some(CallId::Now), rpc: Some(rpc) });
-            calls.begun = Some(Begun { callee: Arc::clone(callee), request });
+            calls.begun = Some(Box::new(Begun { callee: Arc::clone(callee), request }));
             // The worker takes it from there before this is called again.
             Err(Stop::Again)
         }
