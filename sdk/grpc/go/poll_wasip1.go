@@ -122,7 +122,7 @@ func gone(ctx context.Context) error {
 	return epipe
 }
 
-// interrupt wakes all who wait: the call is given up.
+// interrupt wakes every goroutine that waits: the call is given up.
 func (p *poller) interrupt() { p.close() }
 
 func (p *poller) close() {
@@ -141,7 +141,7 @@ func (p *poller) close() {
 	p.free()
 }
 
-// free is left to the last who waits. The descriptor goes last: its number may be another's right after.
+// free is left to the last goroutine that waits. The descriptor goes last: its number may be another's right after.
 func (p *poller) free() {
 	if !p.closed || p.waiters > 0 {
 		return

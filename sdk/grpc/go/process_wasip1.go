@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// standardOutput is kept: a file that nobody has any more is closed.
+// standardOutput is kept: a file without a user is closed.
 var standardOutput = *os.Stdout
 
 func init() {

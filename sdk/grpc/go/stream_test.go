@@ -209,7 +209,7 @@ func TestReceivingEndsWithTheDeadline(t *testing.T) {
 	defer cancel()
 	_, err := open(t, client(t), ctx).Recv()
 	wantCode(t, err, codes.DeadlineExceeded, "")
-	// Whoever is first: the context, or the host that ends the call.
+	// Which comes first: the context, or the host that ends the call.
 	if code := status.Code(<-received); code != codes.Canceled && code != codes.DeadlineExceeded {
 		t.Error(code)
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// watch tells handlers of statistics of a call. nil tells nobody.
+// watch tells handlers of statistics of a call. nil tells none.
 type watch struct {
 	ctx      context.Context
 	conns    []context.Context

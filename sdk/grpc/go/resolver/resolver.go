@@ -1,4 +1,4 @@
-// Package resolver has the types of what finds addresses. Nothing is dialled, so nobody asks resolvers: they can be registered.
+// Package resolver has the types of what finds addresses. Nothing is dialled, so resolvers are not asked: they can be registered.
 package resolver
 
 import (
