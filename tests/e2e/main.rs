@@ -34,6 +34,7 @@ mod go;
 mod grpc;
 mod heads;
 mod http;
+mod instances;
 mod interfaces;
 mod isolation;
 mod kv;

@@ -15,7 +15,7 @@ use super::{
 };
 use super::{
     BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig, FUNCTIONS_MAX,
-    FunctionConfig, HOSTS_MAX, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
+    FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -324,9 +324,15 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     problems.range(key("weight"), function.weight.into(), 1, 1_000);
     if let Some(concurrency_max) = function.concurrency_max {
         problems.range(key("concurrency_max"), concurrency_max as u64, 1, u64::from(u32::MAX));
+        if function.instance == Instance::Application && concurrency_max > 1 {
+            problems.push(
+                key("concurrency_max"),
+                "must be 1 or left out: `instance = \"application\"` has one instance, which runs one call at a time",
+            );
+        }
     }
     match function.queue_max {
-        Some(_) if function.concurrency_max.is_none() => {
+        Some(_) if function.concurrency().is_none() => {
             problems.push(key("queue_max"), "needs `concurrency_max`: it counts the requests that wait while those run");
         }
         Some(queue_max) => problems.range(key("queue_max"), queue_max as u64, 0, u64::from(u32::MAX)),

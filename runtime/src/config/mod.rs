@@ -268,6 +268,9 @@ pub struct FunctionConfig {
     /// When a reactor is initialised.
     #[serde(default)]
     pub snapshot: Snapshot,
+    /// For how long an instance of a reactor is used, with what is in its memory. Not for components.
+    #[serde(default)]
+    pub instance: Instance,
     /// Size of the function's native stack, in bytes.
     #[serde(default = "stack_bytes_default")]
     #[schemars(range(min = 65536, max = 1_073_741_824))]
@@ -418,6 +421,20 @@ pub enum Snapshot {
     SharedSeed,
 }
 
+/// For how long an instance of a function is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instance {
+    /// For one call: each begins with fresh memory.
+    #[default]
+    Call,
+    /// For the calls that one request makes, directly or through other functions, one after the other. Calls at the same time have instances of their own.
+    Request,
+    /// For all calls, one at a time, as long as the function is served as it is: its memory is state that requests share. It implies `concurrency_max = 1`. A call that fails
+    /// loses the state.
+    Application,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -484,6 +501,12 @@ impl Config {
 }
 
 impl FunctionConfig {
+    /// The calls that run at the same time, if that is limited.
+    #[must_use]
+    pub fn concurrency(&self) -> Option<usize> {
+        if self.instance == Instance::Application { Some(1) } else { self.concurrency_max }
+    }
+
     /// A function with defaults for everything but its name and file.
     #[must_use]
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> FunctionConfig {
@@ -508,6 +531,7 @@ impl FunctionConfig {
             deadline_ms: deadline_ms_default(),
             init: None,
             snapshot: Snapshot::default(),
+            instance: Instance::default(),
             stack_bytes: stack_bytes_default(),
             tenant: tenant_default(),
             concurrency_max: None,

@@ -150,7 +150,7 @@ impl Entry {
     /// What a next version with those settings keeps of this one.
     fn kept_by(&self, config: &FunctionConfig, next: &Loaded) -> Before {
         let function = &self.function;
-        let limits = |config: &FunctionConfig| (config.concurrency_max, config.queue_max);
+        let limits = |config: &FunctionConfig| (config.concurrency(), config.queue_max);
         let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max;
         Before {
             gate: (limits(&self.config) == limits(config)).then(|| Arc::clone(&function.gate)),

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use sledge_sandbox::Sandbox;
+
+use super::function::Function;
+use super::kept::Kept;
 use crate::schedule::FunctionId;
 
 /// Functions that wait for each other, one calling the next.
@@ -20,6 +24,8 @@ pub struct Caller {
     /// When it must be answered, and so those whose replies it waits for.
     pub(super) deadline: Instant,
     depth: u32,
+    /// Of an outermost one: the instances that its calls have left.
+    pub(super) kept: Kept,
     /// Its caller, and by which host call that called it.
     pub(super) above: Option<(Arc<Caller>, u32)>,
 }
@@ -29,14 +35,28 @@ impl Caller {
     #[must_use]
     pub fn new(function: FunctionId, sequence: u64, deadline: Instant, above: Option<(Arc<Caller>, u32)>) -> Caller {
         let (root, depth) = above.as_ref().map_or((sequence, 1), |(above, _)| (above.root, above.depth + 1));
-        Caller { function, sequence, root, deadline, depth, above }
+        Caller { function, sequence, root, deadline, depth, kept: Kept::default(), above }
     }
 
-    /// Whether it may call that function.
+    /// Whether it may call that function, which is [`cycles_max`](Function::cycles_max) times among those that wait for each other at most.
     #[must_use]
-    pub fn may_call(&self, function: FunctionId) -> bool {
-        let chain = std::iter::successors(Some(self), |caller| caller.above.as_ref().map(|(above, _)| &**above));
-        self.depth < DEPTH_MAX && chain.filter(|caller| caller.function == function).count() < CYCLES_MAX
+    pub fn may_call(&self, function: FunctionId, cycles_max: usize) -> bool {
+        self.depth < DEPTH_MAX && self.chain().filter(|caller| caller.function == function).count() < cycles_max
+    }
+
+    /// The outermost of its callers, on whose behalf it runs; itself if it has none.
+    pub(super) fn outermost(&self) -> &Caller {
+        self.chain().last().unwrap_or(self)
+    }
+
+    /// The instances that calls on its behalf have left; from now on none is kept. For the outermost one, when it is over.
+    pub(crate) fn close_kept(&self) -> Vec<(Arc<Function>, Box<Sandbox>)> {
+        self.kept.close()
+    }
+
+    /// It and its callers, from the innermost.
+    fn chain(&self) -> impl Iterator<Item = &Caller> {
+        std::iter::successors(Some(self), |caller| caller.above.as_ref().map(|(above, _)| &**above))
     }
 }
 
@@ -52,12 +72,13 @@ mod tests {
             };
             functions.iter().fold(None, caller).unwrap()
         };
-        assert!(chain(&[1, 1, 1]).may_call(FunctionId(1)));
-        assert!(!chain(&[1, 1, 1, 1]).may_call(FunctionId(1)));
-        assert!(!chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(1)));
-        assert!(chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(2)));
+        assert!(chain(&[1, 1, 1]).may_call(FunctionId(1), CYCLES_MAX));
+        assert!(!chain(&[1, 1, 1, 1]).may_call(FunctionId(1), CYCLES_MAX));
+        assert!(!chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(1), CYCLES_MAX));
+        assert!(chain(&[1, 2, 1, 2, 1, 2, 1]).may_call(FunctionId(2), CYCLES_MAX));
+        assert!(!chain(&[1, 2]).may_call(FunctionId(1), 1) && chain(&[1, 2]).may_call(FunctionId(3), 1));
         let long: Vec<u32> = (0..DEPTH_MAX).collect();
-        assert!(chain(&long[1..]).may_call(FunctionId(99)));
-        assert!(!chain(&long).may_call(FunctionId(99)));
+        assert!(chain(&long[1..]).may_call(FunctionId(99), CYCLES_MAX));
+        assert!(!chain(&long).may_call(FunctionId(99), CYCLES_MAX));
     }
 }

@@ -30,6 +30,8 @@ pub struct Driver {
     context: Context,
     /// Index of the call that runs, or is to begin next.
     stage: usize,
+    /// That of the call with which it began.
+    first: usize,
     /// The host call that was last begun.
     call: Option<HostCall>,
     /// The guest's stacks, by the numbers that a component has for them.
@@ -85,7 +87,20 @@ impl Driver {
     /// An invocation in a fresh sandbox.
     #[must_use]
     pub fn new(sandbox: Box<Sandbox>, context: Context) -> Driver {
-        Driver { sandbox, context, stage: 0, call: None, stacks: Stacks::default(), next: Next::Stage }
+        Driver { sandbox, context, stage: 0, first: 0, call: None, stacks: Stacks::default(), next: Next::Stage }
+    }
+
+    /// An invocation in a sandbox in which one of that program has ended, and [can be followed](Driver::is_reusable) by another: only the last of the calls is made again.
+    #[must_use]
+    pub fn again(sandbox: Box<Sandbox>, context: Context, program: &Program) -> Driver {
+        let last = program.stages.len().saturating_sub(1);
+        Driver { stage: last, first: last, ..Driver::new(sandbox, context) }
+    }
+
+    /// Whether another invocation can run in its sandbox [again](Driver::again): all calls have returned, it left no call on another stack, and nothing open that the next one would miss.
+    #[must_use]
+    pub fn is_reusable(&self, program: &Program) -> bool {
+        self.stage(program).is_none() && self.sandbox.fibers().count() == 1 && !self.context.has_opened()
     }
 
     /// Runs until the quantum is over or the invocation is. The thread must be a worker, and `program` always the same: that of the sandbox's template.
@@ -241,7 +256,7 @@ impl Driver {
     /// Prepares the next call, or ends the invocation when there is none.
     fn begin(&mut self, program: &Program) -> Option<Progress> {
         let Some(stage) = program.stages.get(self.stage) else { return Some(Progress::Ended(Ok(()))) };
-        if self.stage == 0 {
+        if self.stage == self.first {
             if let Some(share) = self.context.take_body_share() {
                 self.sandbox.join_share(share);
             }

@@ -10,8 +10,11 @@ use hyper::header::HeaderValue;
 use sledge_sandbox::{Budget, Template, prefetch};
 
 use super::Gate;
+use super::caller::CYCLES_MAX;
+use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
+use crate::config::Instance;
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::outcome::Failure;
@@ -136,6 +139,10 @@ pub struct Function {
     pub streams_body: bool,
     /// Whether it asks what a request says beside its body.
     pub reads_head: bool,
+    /// For how long an instance of it is used.
+    pub instance: Instance,
+    /// The instance that it keeps, if it does.
+    pub(super) own: Own,
     /// The store without which it cannot work, if it imports one and there is one.
     pub kv: Option<Space>,
     /// The functions that it may call.
@@ -187,6 +194,8 @@ impl Function {
             process: Arc::new(process),
             content_type,
             streams_body,
+            instance: loaded.instance,
+            own: Own::default(),
             deadline,
             cpu_max,
             tenant,
@@ -199,6 +208,12 @@ impl Function {
             log: before.log.unwrap_or_else(|| Arc::new(FunctionLog::new(loaded.log_lines_per_s_max))),
             retired: AtomicBool::new(false),
         }
+    }
+
+    /// How often it may be among functions that wait for each other. One that keeps its instance cannot be called by what it waits for.
+    #[must_use]
+    pub(crate) fn cycles_max(&self) -> usize {
+        if self.instance == Instance::Application { 1 } else { CYCLES_MAX }
     }
 
     /// Has the caches fetch what an invocation of it reads, while something else is done.

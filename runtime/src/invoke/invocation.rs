@@ -365,7 +365,7 @@ mod tests {
         for step in 1..DEPTH_MAX {
             last = identity(u64::from(step) + 1, Some((&calls(&last), step)));
         }
-        assert!(!calls(&last).may_call(FunctionId(9)), "nothing is longer");
+        assert!(!calls(&last).may_call(FunctionId(9), 4), "nothing is longer");
         assert_eq!(last.path().steps(), (1..DEPTH_MAX).collect::<Vec<_>>());
     }
 

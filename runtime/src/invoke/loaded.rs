@@ -16,7 +16,7 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, EdgeConfig, FunctionConfig, Snapshot};
+use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, EdgeConfig, FunctionConfig, Instance, Snapshot};
 use crate::host::wasi::{Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::phases::Phases;
@@ -64,6 +64,9 @@ pub enum FunctionError {
         /// Why that is nothing.
         why: String,
     },
+    /// It cannot keep what a call leaves.
+    #[error("`instance` must be \"call\": {0}")]
+    Instance(&'static str),
     /// A folder that it is granted cannot be opened.
     #[error(transparent)]
     Grant(#[from] GrantError),
@@ -115,6 +118,7 @@ pub struct Loaded {
     pub(super) process: Process,
     pub(super) content_type: HeaderValue,
     pub(super) streams_body: bool,
+    pub(super) instance: Instance,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency_max: Option<usize>,
@@ -141,6 +145,16 @@ impl Loaded {
     /// As for [`Loaded::new`].
     pub fn with_imports(artifact: &Artifact, config: &FunctionConfig, imports: Imports) -> Result<Loaded, FunctionError> {
         let Stages { init, request, reactor } = stages(artifact.descriptor(), config.init.as_deref())?;
+        if config.instance != Instance::Call {
+            if !reactor {
+                return Err(FunctionError::Instance(
+                    "a command runs from its start for each call, only a reactor (`sledge_handle`) can be called again",
+                ));
+            }
+            if artifact.descriptor().component.is_some() {
+                return Err(FunctionError::Instance("a component has a fresh instance for each call"));
+            }
+        }
         let limits = SandboxLimits {
             memory_bytes_max: config.memory_bytes_max,
             stack_bytes: usize::try_from(config.stack_bytes).unwrap_or(usize::MAX),
@@ -174,9 +188,10 @@ impl Loaded {
             process,
             content_type,
             streams_body: config.body == BodyMode::Stream,
+            instance: config.instance,
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
-            concurrency_max: config.concurrency_max,
+            concurrency_max: config.concurrency(),
             weight: config.weight,
             queue_max: config.queue_max,
             log_lines_per_s_max: config.log_lines_per_s_max,

@@ -7,7 +7,8 @@
 //! * [`loaded`]: from an artifact and settings to a function of no server; [`snapshot`]: calling some of what makes up an invocation once, when it is loaded;
 //! * [`function`]: what is invoked: that, with what the server gives it; [`program`]: the calls that make up an invocation, and the imports;
 //! * [`dispatcher`]: how many invocations there are, and the way to a worker;
-//! * [`invocation`]: its identity, what it runs, and where its time went; [`caller`]: what its callees know of it;
+//! * [`invocation`]: its identity, what it runs, and where its time went; [`caller`]: what its callees know of it, and `kept` the instances
+//!   that they leave for each other;
 //! * [`work`]: what a worker has of it, before it runs and after;
 //! * [`driver`]: the loop that runs it in its sandbox; [`alone`]: on a thread that does nothing else.
 
@@ -19,6 +20,7 @@ pub mod dispatcher;
 pub mod driver;
 pub mod function;
 pub mod invocation;
+mod kept;
 pub mod loaded;
 pub mod program;
 pub mod snapshot;

@@ -32,6 +32,7 @@ use super::spans::{self, Over};
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
+use crate::config::Instance;
 use crate::host::{Body, CallFailure, Context, LogLines, Outgoing, RpcRequest, Streams, Writer, coming};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
@@ -78,8 +79,8 @@ struct Worker {
     trim_at: Option<Instant>,
     thread: WorkerThread,
     settings: WorkerSettings,
-    /// A sandbox whose reply was handed over, to be put back when there is time.
-    finished: Option<(Box<Sandbox>, Arc<Function>)>,
+    /// Sandboxes whose replies were handed over, to be put back when there is time: one, and what its callees have left.
+    finished: Vec<(Box<Sandbox>, Arc<Function>)>,
     shard: Shard,
 }
 
@@ -118,7 +119,7 @@ impl Local {
             trim_at: None,
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
-            finished: None,
+            finished: Vec::new(),
             shard,
         };
         let local = Rc::new(Local { worker: RefCell::new(worker), dispatcher, index });
@@ -310,12 +311,17 @@ impl Worker {
             tracing::debug!(function = function.name(), "the client has gone");
             return Event::Dropped;
         }
+        let is_late = invocation.deadline <= taken;
+        let kept = if is_late { None } else { invocation.kept_instance() };
         // Meanwhile the sandbox of the request before is reset.
-        self.dispatcher.pools().prefetch(self.index, &function.template);
+        if kept.is_none() {
+            self.dispatcher.pools().prefetch(self.index, &function.template);
+        }
         function.prefetch();
         self.shard.prefetch(function);
         let clean = self.put_back_at(taken);
-        let sandbox = if invocation.deadline <= taken { Err(Failure::Deadline) } else { self.sandbox(function) };
+        let is_kept = kept.is_some();
+        let sandbox = if is_late { Err(Failure::Deadline) } else { kept.map_or_else(|| self.sandbox(function), Ok) };
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
@@ -327,7 +333,8 @@ impl Worker {
         let instantiated = ready.saturating_duration_since(clean);
         invocation.times = Times { taken, ready, instantiated, ..invocation.times };
         let context = self.context(&mut invocation);
-        let driver = Driver::new(sandbox, context);
+        let program = &invocation.function.program;
+        let driver = if is_kept { Driver::again(sandbox, context, program) } else { Driver::new(sandbox, context) };
         self.run(id, Box::new(Started { invocation, driver, calls_as: None, wait: None }), taken)
     }
 
@@ -474,7 +481,7 @@ impl Worker {
     ) -> Result<Invocation, CallFailure> {
         let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
         let caller = started.calls_as();
-        if !caller.may_call(function.number) {
+        if !caller.may_call(function.number, function.cycles_max()) {
             return Err(CallFailure::TooDeep);
         }
         let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
@@ -498,7 +505,7 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
-        let Started { invocation, mut driver, .. } = *started;
+        let Started { invocation, mut driver, calls_as, .. } = *started;
         let phases = driver.take_phases();
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
@@ -532,30 +539,44 @@ impl Worker {
             Over::of(&invocation, end, result.as_ref().err()).tell(trace, &times, &record);
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
+        let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
         let remains = driver.finish();
-        let Invocation { function, reply, admission, .. } = invocation;
+        // Before the reply goes, since the next call may come from another thread at once.
+        let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
+        let Invocation { function, reply, admission, identity, .. } = invocation;
         let result = result.map(|()| Content::Whole(remains.reply));
         let (queued, ran) = (times.queued(), times.since_taken(end));
         reply.send(Reply { result, head: remains.head, trailers, queued, ran, record });
         self.put_back();
-        self.finished = (!retired).then_some((remains.sandbox, function));
+        self.finished.extend(sandbox.filter(|_| !retired).map(|sandbox| (sandbox, function)));
+        // With the outermost one all that its callees have left is over.
+        if let Some(calls_as) = calls_as
+            && !identity.is_call()
+        {
+            let left = calls_as.close_kept();
+            // Relaxed: as above.
+            let left = left.into_iter().filter(|(function, _)| !function.retired.load(Ordering::Relaxed));
+            self.finished.extend(left.map(|(function, sandbox)| (sandbox, function)));
+        }
         drop(admission);
     }
 
     /// Resets and keeps what has finished.
     fn put_back(&mut self) {
-        if self.finished.is_some() {
+        if !self.finished.is_empty() {
             self.put_back_at(Instant::now());
         }
     }
 
     /// The same at that time; returns when it is done.
-    fn put_back_at(&mut self, begin: Instant) -> Instant {
-        let Some((sandbox, function)) = self.finished.take() else { return begin };
-        self.dispatcher.pools().put(self.index, sandbox, begin);
-        let end = self.shard.now(begin);
-        self.shard.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
-        end
+    fn put_back_at(&mut self, mut begin: Instant) -> Instant {
+        while let Some((sandbox, function)) = self.finished.pop() {
+            self.dispatcher.pools().put(self.index, sandbox, begin);
+            let end = self.shard.now(begin);
+            self.shard.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
+            begin = end;
+        }
+        begin
     }
 
     /// Gives back what was not needed for a while.

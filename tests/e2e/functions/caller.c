@@ -30,6 +30,8 @@ static void carry_out(const char *word, const char *name, const char *text) {
         printf("call %d\n", sledge_start(name, strlen(name), &number, 8));
     } else if (strcmp(word, "wait") == 0) {
         tell(sledge_wait(atoi(name), reply, 0));
+    } else if (strcmp(word, "take") == 0) {
+        tell(sledge_wait(atoi(name), reply, sizeof reply));
     } else if (strcmp(word, "send") == 0) {
         printf("sent %d\n", sledge_send(name, strlen(name), text, strlen(text)));
     } else if (strcmp(word, "push") == 0) {

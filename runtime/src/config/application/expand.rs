@@ -42,6 +42,8 @@ fn function(
     let mut settings = function.settings.0.clone();
     // A program reads the clock and random numbers before its `main` does: those are the same for all requests.
     settings.entry("snapshot").or_insert_with(|| json!("shared-seed"));
+    // What a callee leaves in its memory is dropped with the request, not with each call.
+    settings.entry("instance").or_insert_with(|| json!("request"));
     settings.insert("name".to_owned(), application.full_name(function).into());
     settings.insert("path".to_owned(), "".into());
     let mut config: FunctionConfig = serde_path_to_error::deserialize(Value::Object(settings))?;
