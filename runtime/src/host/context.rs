@@ -152,6 +152,7 @@ impl Context {
     }
 
     /// With what a request says beside its body, if there is a request.
+    #[inline]
     #[must_use]
     pub fn with_head(mut self, head: Option<Box<RequestHead>>) -> Context {
         self.ports.set_head(head);
@@ -159,6 +160,7 @@ impl Context {
     }
 
     /// With the request's id and its place in a trace, as far as there are any.
+    #[inline]
     #[must_use]
     pub fn with_origin(mut self, request_id: Option<Arc<str>>, trace: Option<Arc<Trace>>) -> Context {
         (self.request_id, self.trace) = (request_id, trace);
@@ -166,6 +168,7 @@ impl Context {
     }
 
     /// With when it must be over.
+    #[inline]
     #[must_use]
     pub const fn until(mut self, deadline: Instant) -> Context {
         self.deadline = Some(deadline);

@@ -230,7 +230,7 @@ impl Ports {
     }
 
     /// Bytes that calls by gRPC keep.
-    pub(super) const fn rpc_bytes(&self) -> usize {
+    pub(super) fn rpc_bytes(&self) -> usize {
         self.descriptors.rpc_bytes()
     }
 

@@ -193,34 +193,43 @@ static STANDARD: [Option<Descriptor>; 3] = [
     Some(Descriptor::stream(Standard::Errors)),
 ];
 
-/// The file descriptors of a sandbox, by number; none as long as they are [`STANDARD`].
+/// The file descriptors of a sandbox, by number; none as long as they are [`STANDARD`]. In a box: most invocations have no others, and each moves this.
 #[derive(Debug)]
-pub(in crate::host) struct Descriptors {
-    own: Option<Vec<Option<Descriptor>>>,
+pub(in crate::host) struct Descriptors(Option<Box<Table>>);
+
+#[derive(Debug)]
+struct Table {
+    all: Vec<Option<Descriptor>>,
     /// Calls among them, and bytes that those keep.
     rpcs: usize,
     rpc_bytes: usize,
 }
 
+impl Table {
+    #[cold]
+    fn new(grants: &[Grant]) -> Box<Table> {
+        let streams = [Standard::Input, Standard::Output, Standard::Errors].map(Descriptor::stream);
+        let folders = grants.iter().enumerate().map(|(index, grant)| Descriptor::granted(index, grant));
+        Box::new(Table { all: streams.into_iter().chain(folders).map(Some).collect(), rpcs: 0, rpc_bytes: 0 })
+    }
+}
+
 impl Descriptors {
     /// What a sandbox begins with.
     pub(in crate::host) fn new(grants: &[Grant]) -> Descriptors {
-        let own = (!grants.is_empty()).then(|| Descriptors::table(grants));
-        Descriptors { own, rpcs: 0, rpc_bytes: 0 }
-    }
-
-    fn table(grants: &[Grant]) -> Vec<Option<Descriptor>> {
-        let streams = [Standard::Input, Standard::Output, Standard::Errors].map(Descriptor::stream);
-        let folders = grants.iter().enumerate().map(|(index, grant)| Descriptor::granted(index, grant));
-        streams.into_iter().chain(folders).map(Some).collect()
+        Descriptors((!grants.is_empty()).then(|| Table::new(grants)))
     }
 
     fn all(&self) -> &[Option<Descriptor>] {
-        self.own.as_deref().unwrap_or(&STANDARD)
+        self.0.as_ref().map_or(&STANDARD, |table| &table.all)
+    }
+
+    fn table(&mut self) -> &mut Table {
+        self.0.get_or_insert_with(|| Table::new(&[]))
     }
 
     fn all_mut(&mut self) -> &mut Vec<Option<Descriptor>> {
-        self.own.get_or_insert_with(|| Descriptors::table(&[]))
+        &mut self.table().all
     }
 
     /// Whether there are files, folders or calls besides what was granted.
@@ -285,8 +294,9 @@ impl Descriptors {
     /// Closes one.
     fn close(&mut self, fd: u32) -> Result<(), Errno> {
         if let Kind::Rpc(exchange) = &self.remove(fd)?.kind {
-            self.rpcs -= 1;
-            self.rpc_bytes -= exchange.counted;
+            let table = self.table();
+            table.rpcs -= 1;
+            table.rpc_bytes -= exchange.counted;
         }
         Ok(())
     }
@@ -296,8 +306,9 @@ impl Descriptors {
         let bytes = exchange.bytes();
         exchange.counted = bytes;
         let fd = self.insert(Descriptor::rpc(exchange))?;
-        self.rpcs += 1;
-        self.rpc_bytes += bytes;
+        let table = self.table();
+        table.rpcs += 1;
+        table.rpc_bytes += bytes;
         Ok(fd)
     }
 
@@ -310,25 +321,25 @@ impl Descriptors {
         fd: u32,
         work: impl FnOnce(&mut Exchange) -> Result<T, E>,
     ) -> Result<T, E> {
-        let Some(Some(Descriptor { kind: Kind::Rpc(exchange), .. })) = self.own.as_mut().and_then(|own| own.get_mut(fd as usize))
-        else {
+        let Some(table) = &mut self.0 else { return Err(Errno::BADF.into()) };
+        let Some(Some(Descriptor { kind: Kind::Rpc(exchange), .. })) = table.all.get_mut(fd as usize) else {
             return Err(Errno::BADF.into());
         };
         let result = work(exchange);
         let (before, now) = (exchange.counted, exchange.bytes());
         exchange.counted = now;
-        self.rpc_bytes = self.rpc_bytes + now - before;
+        table.rpc_bytes = table.rpc_bytes + now - before;
         result
     }
 
     /// Whether calls are open.
-    pub(super) const fn has_rpcs(&self) -> bool {
-        self.rpcs > 0
+    pub(super) fn has_rpcs(&self) -> bool {
+        self.0.as_ref().is_some_and(|table| table.rpcs > 0)
     }
 
     /// Bytes that calls keep.
-    pub(in crate::host) const fn rpc_bytes(&self) -> usize {
-        self.rpc_bytes
+    pub(in crate::host) fn rpc_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |table| table.rpc_bytes)
     }
 }
 
