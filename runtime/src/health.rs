@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use tokio::sync::watch;
 
 /// The part of the server that something is wrong with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +47,7 @@ pub struct Problem {
 #[derive(Debug, Default)]
 pub struct Health {
     problems: Mutex<BTreeMap<Subject, String>>,
+    changed: watch::Sender<()>,
 }
 
 impl Health {
@@ -56,6 +58,7 @@ impl Health {
         if problems.get(&subject) != Some(&reason) {
             tracing::error!(%subject, reason, "degraded");
             problems.insert(subject, reason);
+            self.changed.send_replace(());
         }
     }
 
@@ -63,7 +66,14 @@ impl Health {
     pub fn clear(&self, subject: &Subject) {
         if self.problems().remove(subject).is_some() {
             tracing::info!(%subject, "no longer degraded");
+            self.changed.send_replace(());
         }
+    }
+
+    /// Says when that changes.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// What is wrong, by subject.

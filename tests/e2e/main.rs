@@ -30,6 +30,7 @@ mod expected;
 mod exporter;
 mod faults;
 mod fetch;
+mod front;
 mod go;
 mod grpc;
 mod heads;

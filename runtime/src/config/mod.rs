@@ -26,7 +26,7 @@ use crate::schedule::Policy;
 use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
-pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, services_of};
+pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};

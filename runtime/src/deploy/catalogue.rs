@@ -15,9 +15,10 @@ use sledge_sandbox::Budget;
 
 use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
+use crate::grpc::Offer;
 use crate::health::Subject;
 use crate::host::Strings;
-use crate::http::{Held, Place, Route, Router};
+use crate::http::{Held, Place, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
@@ -177,6 +178,8 @@ pub struct Catalogue {
     neighbours: HashMap<String, Arc<Neighbours>>,
     /// Addresses that functions have to themselves.
     addresses: BTreeSet<SocketAddr>,
+    /// What applications offer, and where.
+    offers: Vec<(Site, Arc<Offer>)>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -214,6 +217,7 @@ impl Catalogue {
             roots,
             neighbours: HashMap::new(),
             addresses,
+            offers: Vec::new(),
             version: 0,
             retired: Vec::new(),
             retired_max: RETIRED_MIN,
@@ -463,10 +467,16 @@ impl Catalogue {
         others.any(|entry| entry.origin == Origin::Config)
     }
 
+    /// Says what applications offer from now on, in place of what they did before.
+    pub fn set_offers(&mut self, offers: Vec<(Site, Arc<Offer>)>) {
+        self.offers = offers;
+    }
+
     /// The routes to all functions.
     #[must_use]
     pub fn router(&self) -> Router {
         let mut router = Router::default();
+        self.offers.iter().for_each(|(site, offer)| router.offer(*site, Arc::clone(offer)));
         // What is served comes before what is not, where both have a path.
         self.quarantine.hold(&mut router);
         for entry in self.entries.values() {

@@ -172,6 +172,7 @@ impl Deployer {
         if !config.functions.is_empty() && catalogue.is_empty() {
             return Err(DeployError::Nothing(catalogue.problems().into_iter().collect()));
         }
+        catalogue.set_offers(loading::offers(config));
         let publisher = Publisher::new(catalogue.router());
         let (catalogue, changes, stopping) = (Mutex::new(catalogue), Mutex::default(), AtomicBool::new(false));
         let deployer = Deployer { compiler, changes, catalogue, publisher, store, health, stopping };
@@ -382,6 +383,7 @@ impl Deployer {
             }
         }
         let again = self.try_again();
+        let offers = loading::offers(config);
 
         let mut told = self.change();
         self.check_running()?;
@@ -397,6 +399,7 @@ impl Deployer {
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
+        catalogue.set_offers(offers);
         drop(catalogue);
         self.publish(retired, &mut told);
         Ok(change)

@@ -1,14 +1,40 @@
 //! Functions as the configuration, the disk or a client has them, loaded; where that is not possible, why. Knows nothing of threads.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
+
+use bytes::Bytes;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
 use super::quarantine::Unusable;
 use super::store::Store;
 use crate::compile::Compiler;
-use crate::config::{self, FunctionConfig};
+use crate::config::{self, ApplicationConfig, Config, FunctionConfig};
+use crate::grpc::{Descriptors, Offer};
+use crate::http::Site;
 use crate::load::{self, OpenError};
+
+/// What the applications of a configuration offer to clients that speak gRPC, and where.
+pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
+    config.applications.iter().map(|application| (application.site(), Arc::new(offer(application)))).collect()
+}
+
+fn offer(application: &ApplicationConfig) -> Offer {
+    let (services, reflects) = (application.services(), application.reflection);
+    let descriptors = || -> Result<Option<Descriptors>, String> {
+        let bytes = config::descriptors_of(application).map_err(|error| error.to_string())?;
+        bytes.map(|bytes| Descriptors::new(Bytes::from(bytes), &services).map_err(|error| error.to_string())).transpose()
+    };
+    let descriptors = if reflects { descriptors() } else { Ok(None) };
+    let descriptors = descriptors.unwrap_or_else(|error| {
+        // It was good when the configuration was checked.
+        let file = application.descriptors();
+        tracing::error!(application = application.name, file = %file.display(), error, "clients are not told of its .proto files");
+        None
+    });
+    Offer { services, reflects, descriptors }
+}
 
 /// A deployed function as it was found on disk.
 pub(super) type Stored = Result<Candidate, Box<Unusable>>;

@@ -100,7 +100,7 @@ impl Subscription {
     /// Puts into `service` whatever is published, until the publisher has gone.
     pub async fn follow(mut self, service: Rc<HttpService>) {
         while let Some((router, gone)) = self.next().await {
-            *service.router.borrow_mut() = router;
+            service.reroute(router);
             if let Some(local) = &service.local {
                 match gone {
                     Gone::These(retired) => {

@@ -214,7 +214,7 @@ async fn speak_http2(
     }
 }
 
-async fn answer(service: &HttpService, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
+async fn answer(service: &Rc<HttpService>, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
     let under_way = UnderWay::new(activity);
     let has_body = !request.body().is_end_stream();
     let version = request.version();

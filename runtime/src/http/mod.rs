@@ -9,7 +9,8 @@
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
 //! * `head`: what a request's head must not be; [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
-//! * [`response`]: what is answered; `streamed`: a body that is not there yet.
+//! * [`response`]: what is answered; `streamed`: a body that is not there yet;
+//! * `services`: what the server itself answers to clients that speak gRPC.
 
 mod access;
 pub mod body;
@@ -23,6 +24,7 @@ pub mod listener;
 pub mod request;
 pub mod response;
 pub mod router;
+mod services;
 mod span;
 mod streamed;
 
@@ -34,6 +36,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use crate::health::Health;
 use crate::invoke::{Dispatcher, Intake, Invocation};
 use crate::metrics::Shard;
 use crate::telemetry::Tracer;
@@ -69,6 +72,14 @@ pub struct HttpService {
     pub access: Access,
     /// What takes spans of requests, if they are wanted.
     pub tracer: Option<Arc<Tracer>>,
+    /// Whether the server as a whole can do its work.
+    pub ready: Ready,
+    /// Whether it stops.
+    pub stopped: watch::Receiver<bool>,
+    /// Calls that watch what is served.
+    watches: Cell<usize>,
+    /// When other routes are there.
+    rerouted: Notify,
     open: Cell<usize>,
     closed: Notify,
 }
@@ -101,6 +112,25 @@ pub struct ConnectionSettings {
     pub access: Access,
     /// What takes spans of requests, if they are wanted.
     pub tracer: Option<Arc<Tracer>>,
+    /// Whether the server as a whole can do its work.
+    pub ready: Ready,
+    /// Whether it stops.
+    pub stopped: watch::Receiver<bool>,
+}
+
+/// Whether the server as a whole can do its work, as `/readyz` says it.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// What is wrong with it.
+    pub health: Arc<Health>,
+    /// Whether that does not count.
+    pub when_degraded: bool,
+}
+
+impl Ready {
+    fn is_ready(&self) -> bool {
+        self.when_degraded || self.health.problems_now().is_empty()
+    }
 }
 
 /// What is recorded of each request.
@@ -129,7 +159,8 @@ impl HttpService {
         settings: ConnectionSettings,
     ) -> HttpService {
         let router = RefCell::new(router);
-        let ConnectionSettings { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer } = settings;
+        let ConnectionSettings { body_bytes_max, timeouts, tls, connections_max, is_inherited, access, tracer, ready, stopped } =
+            settings;
         let (open, closed) = (Cell::new(0), Notify::new());
         HttpService {
             router,
@@ -144,9 +175,19 @@ impl HttpService {
             shard,
             access,
             tracer,
+            ready,
+            stopped,
+            watches: Cell::new(0),
+            rerouted: Notify::new(),
             open,
             closed,
         }
+    }
+
+    /// Requests go there from now on.
+    pub fn reroute(&self, router: Arc<Router>) {
+        *self.router.borrow_mut() = router;
+        self.rerouted.notify_waiters();
     }
 
     /// Whether there is no room for one more connection; the accept loop counts as one.

@@ -1,5 +1,6 @@
 //! One request's life: routed, admitted, read, run, answered.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,9 @@ use super::connections::Activity;
 use super::framing::Refusal;
 use super::response::{Answer, Trailing};
 use super::router::{Place, Route, Site};
+use super::services::Asked;
 use super::span::ServerSpan;
-use super::{HttpService, access, body, head, response};
+use super::{HttpService, access, body, head, response, services};
 use crate::grpc;
 use crate::host::RequestHead;
 use crate::invoke::{Input, Invocation};
@@ -28,7 +30,7 @@ const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// Answers a request. Dropping the future, as hyper does when the client goes away, drops the request or has it killed.
 pub(super) async fn answer(
-    service: &HttpService,
+    service: &Rc<HttpService>,
     site: Site,
     activity: &Activity,
     request: Request<Incoming>,
@@ -112,6 +114,14 @@ impl Manner {
         Manner::Grpc { timeout: timeout.map_or(Some(None), |time| grpc::timeout(time.as_bytes()).map(Some)) }
     }
 
+    /// The method of the server's own services that a path stands for.
+    fn asked(self, service: &HttpService, site: Site, path: &str) -> Option<Asked> {
+        match self {
+            Manner::Http => None,
+            Manner::Grpc { .. } => services::asked(service, site, path),
+        }
+    }
+
     /// When the client has no more time.
     ///
     /// # Errors
@@ -125,7 +135,13 @@ impl Manner {
     }
 }
 
-async fn handle(service: &HttpService, site: Site, activity: &Activity, request: Request<Incoming>, marks: Marks<'_>) -> Handled {
+async fn handle(
+    service: &Rc<HttpService>,
+    site: Site,
+    activity: &Activity,
+    request: Request<Incoming>,
+    marks: Marks<'_>,
+) -> Handled {
     let span = marks.span;
     let (mut head, incoming) = request.into_parts();
     let manner = Manner::of(&head);
@@ -159,6 +175,12 @@ async fn handle(service: &HttpService, site: Site, activity: &Activity, request:
             return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None);
         }
         Err((failure, place)) => {
+            if let (Failure::NotFound, Some(asked)) = (&failure, manner.asked(service, site, path)) {
+                return match manner.deadline() {
+                    Ok(deadline) => Handled::answered(services::answer(service, site, asked, incoming, deadline), None),
+                    Err(failure) => Handled::failed(failure, None, manner),
+                };
+            }
             match &place {
                 Some(place) => service.shard.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
                 None => service.shard.thread().unrouted.add(1),

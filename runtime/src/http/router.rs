@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hyper::Method;
 use hyper::header::HeaderValue;
 
+use crate::grpc::Offer;
 use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
@@ -31,6 +32,8 @@ struct Paths<F> {
     routes: HashMap<Box<str>, Place<F>>,
     /// By the path up to and with the last slash.
     prefixes: HashMap<Box<str>, Place<F>>,
+    /// What applications offer there.
+    offers: Vec<Arc<Offer>>,
 }
 
 /// Whose a path is.
@@ -139,7 +142,7 @@ impl<F> Default for Router<F> {
 
 impl<F> Default for Paths<F> {
     fn default() -> Paths<F> {
-        Paths { routes: HashMap::new(), prefixes: HashMap::new() }
+        Paths { routes: HashMap::new(), prefixes: HashMap::new(), offers: Vec::new() }
     }
 }
 
@@ -152,16 +155,33 @@ impl<F> Router<F> {
         }
     }
 
+    /// Says what an application offers there to clients that speak gRPC.
+    pub fn offer(&mut self, site: Site, offer: Arc<Offer>) {
+        match site {
+            None => self.shared.offers.push(offer),
+            Some(address) => self.own.entry(address).or_default().offers.push(offer),
+        }
+    }
+
+    /// What applications offer at an address.
+    #[must_use]
+    pub fn offers(&self, site: Site) -> &[Arc<Offer>] {
+        self.paths(site).map_or(&[], |paths| &paths.offers)
+    }
+
+    fn paths(&self, site: Site) -> Option<&Paths<F>> {
+        match site {
+            None => Some(&self.shared),
+            Some(address) => self.own.get(&address),
+        }
+    }
+
     /// What answers a request that came to that address.
     ///
     /// # Errors
     /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
     pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
-        let paths = match site {
-            None => Some(&self.shared),
-            Some(address) => self.own.get(&address),
-        };
-        match paths.and_then(|paths| paths.at(path)) {
+        match self.paths(site).and_then(|paths| paths.at(path)) {
             Some(Place::Served(route)) if route.methods.contains(method) => Ok(Arc::clone(route)),
             Some(place @ Place::Served(_)) => Err((Failure::MethodNotAllowed, Some(place.clone()))),
             Some(place @ Place::Quarantined(_)) => Err((Failure::Quarantined, Some(place.clone()))),

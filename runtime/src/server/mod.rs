@@ -36,7 +36,7 @@ use crate::config::{Admission, Config, ConfigError, FunctionConfig};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
-use crate::http::{Access, ConnectionSettings, HttpService, Site, Timeouts, listener};
+use crate::http::{Access, ConnectionSettings, HttpService, Ready, Site, Timeouts, listener};
 use crate::invoke::{Dispatcher, WorkDeque};
 use crate::logging;
 use crate::metrics::shard::Thread as ThreadCounts;
@@ -72,7 +72,9 @@ pub fn serve(
     let Prepared { address, plan, tls, token, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
     let certificate = tls.map(tls::Current::new).map(Arc::new);
-    let mut connection_settings = connection_settings(config, &plan, certificate.clone());
+    let (stop, stopped) = watch::channel(false);
+    let is_ready = Ready { health: Arc::clone(deployer.health()), when_degraded: config.ready_when_degraded };
+    let mut connection_settings = connection_settings(config, &plan, certificate.clone(), is_ready, stopped.clone());
     let listeners = match systemd::inherited(plan.listeners()).map_err(ServerError::Inherited)? {
         Some(listeners) => {
             connection_settings.is_inherited = true;
@@ -104,7 +106,6 @@ pub fn serve(
     // Every thread started from here on leaves these signals to this one.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     signals.thread_block().map_err(|error| thread_error("the signal handling", error.into()))?;
-    let (stop, stopped) = watch::channel(false);
     let telemetry = telemetry.map(Telemetry::start).transpose()?;
     connection_settings.tracer = telemetry.as_ref().map(|telemetry| Arc::clone(telemetry.tracer()));
     let metrics = Arc::new(Metrics::default());
@@ -153,7 +154,13 @@ pub fn serve(
 }
 
 /// How clients are treated.
-fn connection_settings(config: &Config, plan: &Plan, tls: Option<Arc<tls::Current>>) -> ConnectionSettings {
+fn connection_settings(
+    config: &Config,
+    plan: &Plan,
+    tls: Option<Arc<tls::Current>>,
+    ready: Ready,
+    stopped: watch::Receiver<bool>,
+) -> ConnectionSettings {
     let files_max = raise_files_max();
     let connections_max = config.connections_max.unwrap_or_else(|| {
         let files = files_max.saturating_sub(FILES_RESERVED).max(1);
@@ -171,6 +178,8 @@ fn connection_settings(config: &Config, plan: &Plan, tls: Option<Arc<tls::Curren
         is_inherited: false,
         access: Access { log: config.access_log, ids: config.request_ids },
         tracer: None,
+        ready,
+        stopped,
     }
 }
 

@@ -31,11 +31,11 @@ struct Service {
     name: Option<String>,
 }
 
-/// The full names of all services, in order; none where the application was not built, or has no .proto files.
+/// The file, as it is; none where the application was not built, or has no .proto files.
 ///
 /// # Errors
-/// When the file cannot be read, or is something else.
-pub fn services_of(application: &ApplicationConfig) -> io::Result<Option<Vec<String>>> {
+/// When it cannot be read.
+pub fn descriptors_of(application: &ApplicationConfig) -> io::Result<Option<Vec<u8>>> {
     let file = match fs::File::open(application.descriptors()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
@@ -45,6 +45,15 @@ pub fn services_of(application: &ApplicationConfig) -> io::Result<Option<Vec<Str
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(io::Error::other(format!("larger than {FILE_BYTES_MAX} bytes")));
     }
+    Ok(Some(bytes))
+}
+
+/// The full names of all services, in order; none where the application was not built, or has no .proto files.
+///
+/// # Errors
+/// When the file cannot be read, or is something else.
+pub fn services_of(application: &ApplicationConfig) -> io::Result<Option<Vec<String>>> {
+    let Some(bytes) = descriptors_of(application)? else { return Ok(None) };
     let set = FileSet::decode(&*bytes).map_err(io::Error::other)?;
     let full = |package: &str, name: &str| if package.is_empty() { name.to_owned() } else { format!("{package}.{name}") };
     let of_file = |file: &File| {

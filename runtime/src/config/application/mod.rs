@@ -8,6 +8,7 @@ mod expand;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -17,7 +18,7 @@ use serde_json::{Map, Value};
 use super::FunctionConfig;
 
 pub(super) use check::check;
-pub use descriptors::services_of;
+pub use descriptors::{descriptors_of, services_of};
 pub(super) use expand::expand;
 
 /// Applications of one server.
@@ -49,11 +50,19 @@ pub struct ApplicationConfig {
     /// An address of its own, `IP:PORT`, for the services that clients can call. A change takes effect when the server starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
+    /// Whether clients can ask for the .proto files of the services that they can call: gRPC server reflection.
+    #[serde(default = "reflection_default")]
+    pub reflection: bool,
     /// Its functions.
     pub functions: Vec<ApplicationFunction>,
     /// The folder of what is built of it.
     #[serde(skip)]
     pub folder: PathBuf,
+}
+
+/// The library for Go leaves it to the server, so programs that offer it go on to. Clients see only what they can call.
+const fn reflection_default() -> bool {
+    true
 }
 
 /// A function of an application: a program, the services that it offers, and where its calls go. Other keys are settings as of any function.
@@ -158,6 +167,18 @@ impl ApplicationConfig {
     /// The function that offers a service.
     fn offering(&self, service: &str) -> Option<&ApplicationFunction> {
         self.functions.iter().find(|function| function.services.iter().any(|offered| offered == service))
+    }
+
+    /// The address that its services have to themselves.
+    #[must_use]
+    pub fn site(&self) -> Option<SocketAddr> {
+        self.listen.as_ref().and_then(|listen| listen.parse().ok())
+    }
+
+    /// The services that clients can call.
+    #[must_use]
+    pub fn services(&self) -> Vec<String> {
+        self.functions.iter().flat_map(|function| self.exposed(function)).map(str::to_owned).collect()
     }
 
     /// The services of a function that clients can call.

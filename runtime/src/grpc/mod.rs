@@ -1,6 +1,19 @@
 //! What gRPC says in HTTP's words: how a call ended (`grpc-status`), what that is where the server or a function has failed, and how long a call may take.
 //!
-//! Messages themselves are bytes here. After gRPC's PROTOCOL-HTTP2.md and http-grpc-status-mapping.md.
+//! After gRPC's PROTOCOL-HTTP2.md and http-grpc-status-mapping.md.
+//!
+//! * [`frame`]: messages as they stand in bodies, which are bytes here;
+//! * [`offer`]: what an application offers to clients; [`descriptors`]: its .proto files; `own`: those of the services that the server itself offers;
+//! * [`reflection`], [`health`]: what these services answer.
+//!
+//! Nothing here reads from a connection or knows functions: `http::services` does.
+
+pub mod descriptors;
+pub mod frame;
+pub mod health;
+pub mod offer;
+mod own;
+pub mod reflection;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,6 +23,10 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::outcome::Failure;
+
+pub use descriptors::Descriptors;
+pub use offer::Offer;
+pub use own::{HEALTH, REFLECTION, REFLECTION_ALPHA};
 
 /// How a call ended, as a number.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -31,8 +48,12 @@ pub enum Code {
     Cancelled = 1,
     /// Nothing is known of it.
     Unknown = 2,
+    /// What is asked for makes no sense.
+    InvalidArgument = 3,
     /// It was not done in time.
     DeadlineExceeded = 4,
+    /// What is asked about is not there.
+    NotFound = 5,
     /// The caller must not do that.
     PermissionDenied = 7,
     /// There is too much of something, or too little left.
