@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use prost_reflect::DescriptorPool;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
 use super::quarantine::Unusable;
@@ -21,19 +22,26 @@ pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
 }
 
 fn offer(application: &ApplicationConfig) -> Offer {
-    let (services, reflects) = (application.services(), application.reflection);
-    let descriptors = || -> Result<Option<Descriptors>, String> {
-        let bytes = config::descriptors_of(application).map_err(|error| error.to_string())?;
-        bytes.map(|bytes| Descriptors::new(Bytes::from(bytes), &services).map_err(|error| error.to_string())).transpose()
-    };
-    let descriptors = if reflects { descriptors() } else { Ok(None) };
-    let descriptors = descriptors.unwrap_or_else(|error| {
+    let ApplicationConfig { reflection: reflects, message_bytes_max, ref cors_origins, .. } = *application;
+    let (services, cors_origins) = (application.services(), cors_origins.clone());
+    let mut offer = Offer { services, reflects, cors_origins, message_bytes_max, ..Offer::default() };
+    if let Err(error) = describe(application, &mut offer) {
         // It was good when the configuration was checked.
         let file = application.descriptors();
         tracing::error!(application = application.name, file = %file.display(), error, "clients are not told of its .proto files");
-        None
-    });
-    Offer { services, reflects, descriptors }
+    }
+    offer
+}
+
+/// Adds what the .proto files say, if there are any.
+fn describe(application: &ApplicationConfig, offer: &mut Offer) -> Result<(), String> {
+    let bytes = config::descriptors_of(application).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes.filter(|_| !application.protos.is_empty()).map(Bytes::from) else { return Ok(()) };
+    offer.pool = Some(DescriptorPool::decode(bytes.clone()).map_err(|error| error.to_string())?);
+    if offer.reflects {
+        offer.descriptors = Some(Descriptors::new(bytes, &offer.services).map_err(|error| error.to_string())?);
+    }
+    Ok(())
 }
 
 /// A deployed function as it was found on disk.

@@ -4,16 +4,21 @@
 //!
 //! * [`frame`]: messages as they stand in bodies, which are bytes here;
 //! * [`offer`]: what an application offers to clients; [`descriptors`]: its .proto files; `own`: those of the services that the server itself offers;
-//! * [`reflection`], [`health`]: what these services answer.
+//! * [`reflection`], [`health`]: what these services answer;
+//! * [`web`] and [`connect`]: how browsers and others carry all that; [`json`]: messages as text; [`pack`]: messages that are compressed.
 //!
 //! Nothing here reads from a connection or knows functions: `http::services` does.
 
+pub mod connect;
 pub mod descriptors;
 pub mod frame;
 pub mod health;
+pub mod json;
 pub mod offer;
 mod own;
+pub mod pack;
 pub mod reflection;
+pub mod web;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -26,12 +31,16 @@ use crate::outcome::Failure;
 
 pub use descriptors::Descriptors;
 pub use offer::Offer;
-pub use own::{HEALTH, REFLECTION, REFLECTION_ALPHA};
+pub use own::{HEALTH, REFLECTION, REFLECTION_ALPHA, pool as own_pool};
 
 /// How a call ended, as a number.
 pub const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// The same in words, [encoded](encoded).
 pub const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+/// How messages are compressed.
+pub const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+/// How they may be.
+pub const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 /// How long a call may take.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// The type of what is gRPC.
@@ -156,12 +165,58 @@ const fn code(failure: &Failure) -> Code {
     }
 }
 
-/// Whether fields say that what they belong to is gRPC: `application/grpc`, perhaps with the format of its messages.
+/// What a body carries, by its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// gRPC: `application/grpc`, perhaps with the format of its messages.
+    Grpc,
+    /// gRPC-Web: `application/grpc-web`, likewise.
+    Web {
+        /// As text: `application/grpc-web-text`.
+        is_text: bool,
+    },
+    /// Connect: `application/proto` and `application/json` for a message, `application/connect+proto` and so on for a stream of them.
+    Connect {
+        /// In JSON.
+        is_json: bool,
+        /// In envelopes.
+        is_stream: bool,
+    },
+    /// Something else.
+    Other,
+}
+
+impl Kind {
+    /// Of what these fields belong to.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Kind {
+        let ty = headers.get(CONTENT_TYPE).and_then(|ty| ty.as_bytes().strip_prefix(b"application/"));
+        let Some(ty) = ty else { return Kind::Other };
+        let Some(rest) = ty.strip_prefix(b"grpc") else {
+            let connect = |is_json, is_stream| Kind::Connect { is_json, is_stream };
+            return match ty.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end() {
+                b"proto" => connect(false, false),
+                b"json" => connect(true, false),
+                b"connect+proto" => connect(false, true),
+                b"connect+json" => connect(true, true),
+                _ => Kind::Other,
+            };
+        };
+        let (kind, format) = match rest.strip_prefix(b"-web") {
+            None => (Kind::Grpc, rest),
+            Some(rest) => match rest.strip_prefix(b"-text") {
+                None => (Kind::Web { is_text: false }, rest),
+                Some(rest) => (Kind::Web { is_text: true }, rest),
+            },
+        };
+        if matches!(format.first(), None | Some(b'+' | b';')) { kind } else { Kind::Other }
+    }
+}
+
+/// Whether fields say that what they belong to is gRPC.
 #[must_use]
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(ty) = headers.get(CONTENT_TYPE) else { return false };
-    // `application/grpc-web` is another protocol.
-    ty.as_bytes().strip_prefix(GRPC_TYPE.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
+    Kind::of(headers) == Kind::Grpc
 }
 
 /// A `grpc-message`: what no header may hold, and `%`, as `%XX`.
@@ -269,8 +324,26 @@ mod tests {
 
     #[test]
     fn types_of_grpc_are_known() {
-        let is = |ty: &str| is_grpc(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::try_from(ty).unwrap())]));
-        assert!(is("application/grpc") && is("application/grpc+proto") && is("application/grpc; charset=utf-8"));
-        assert!(!is("application/grpc-web") && !is("application/grpcx") && !is("text/plain") && !is_grpc(&HeaderMap::new()));
+        let kind = |ty: &str| Kind::of(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::try_from(ty).unwrap())]));
+        let web = |is_text| Kind::Web { is_text };
+        for (ty, expected) in [("", Kind::Grpc), ("-web", web(false)), ("-web-text", web(true))] {
+            for format in ["", "+proto", "; charset=utf-8"] {
+                assert_eq!(kind(&format!("application/grpc{ty}{format}")), expected, "{ty}{format}");
+            }
+        }
+        for other in
+            ["application/grpcx", "application/grpc-webx", "application/grpc-web-textx", "application/grpc-x", "text/plain"]
+        {
+            assert_eq!(kind(other), Kind::Other, "{other}");
+        }
+        assert_eq!(Kind::of(&HeaderMap::new()), Kind::Other);
+        for (ty, is_json, is_stream) in [
+            ("proto", false, false),
+            ("json ; charset=utf-8", true, false),
+            ("connect+proto", false, true),
+            ("connect+json", true, true),
+        ] {
+            assert_eq!(kind(&format!("application/{ty}")), Kind::Connect { is_json, is_stream }, "{ty}");
+        }
     }
 }

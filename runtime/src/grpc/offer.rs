@@ -1,5 +1,7 @@
 //! What an application offers to clients that speak gRPC.
 
+use prost_reflect::DescriptorPool;
+
 use super::Descriptors;
 
 /// The services of an application that clients can call, and what the server tells of them.
@@ -11,6 +13,12 @@ pub struct Offer {
     pub reflects: bool,
     /// Their .proto files, where they are known and clients are told of them.
     pub descriptors: Option<Descriptors>,
+    /// Their .proto files, by which messages are read that come in JSON.
+    pub pool: Option<DescriptorPool>,
+    /// The largest message that is made one of gRPC.
+    pub message_bytes_max: usize,
+    /// The origins of web pages that may call them; `*` for all.
+    pub cors_origins: Vec<String>,
 }
 
 impl Offer {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use prost::Message as _;
+use prost_reflect::DescriptorPool;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
@@ -24,13 +25,23 @@ pub const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 #[must_use]
 pub(super) fn descriptors() -> &'static Descriptors {
     static OWN: LazyLock<Descriptors> = LazyLock::new(|| {
-        let file = vec![health(), reflection("v1"), reflection("v1alpha")];
-        let set = Bytes::from(FileDescriptorSet { file }.encode_to_vec());
+        let set = Bytes::from(set().encode_to_vec());
         let services = [HEALTH, REFLECTION, REFLECTION_ALPHA].map(str::to_owned);
         // What was encoded here can be decoded.
         Descriptors::new(set, &services).unwrap_or_default()
     });
     &OWN
+}
+
+/// The same, to make other forms of their messages.
+#[must_use]
+pub fn pool() -> &'static DescriptorPool {
+    static OWN: LazyLock<DescriptorPool> = LazyLock::new(|| DescriptorPool::from_file_descriptor_set(set()).unwrap_or_default());
+    &OWN
+}
+
+fn set() -> FileDescriptorSet {
+    FileDescriptorSet { file: vec![health(), reflection("v1"), reflection("v1alpha")] }
 }
 
 fn health() -> FileDescriptorProto {

@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn trailers_are_lines_in_a_frame() {
-        let fields = HeaderMap::from_iter([("grpc-status", "0"), ("x-a", "b")].map(|(name, value)| {
-            (name.parse().unwrap(), HeaderValue::from_static(value))
-        }));
+        let fields = HeaderMap::from_iter(
+            [("grpc-status", "0"), ("x-a", "b")].map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
+        );
         assert_eq!(trailers(&fields), &b"\x80\0\0\0\x19grpc-status: 0\r\nx-a: b\r\n"[..]);
     }
 }

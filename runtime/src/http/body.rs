@@ -1,11 +1,12 @@
 //! Reading a request's body, within its limit and in time: before its function begins, or while it runs.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
@@ -78,11 +79,65 @@ async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Bud
 
 /// A body that is read while its function runs, within the same limits: of all that comes, and of the time for which reading waits.
 #[must_use]
-pub fn stream(incoming: Incoming, bytes_max: u64, time_max: Duration) -> Body {
-    if incoming.is_end_stream() {
-        Body::default()
-    } else {
-        Body::coming(Box::new(Coming { incoming, left: bytes_max }), time_max)
+pub(super) fn stream(incoming: Incoming, bytes_max: u64, time_max: Duration, inward: Option<Box<dyn Inward>>) -> Body {
+    let is_over = incoming.is_end_stream();
+    let coming = Coming { incoming, left: bytes_max };
+    match inward {
+        Some(inward) => Body::coming(Box::new(Translated { coming: (!is_over).then_some(coming), inward, end: None }), time_max),
+        None if is_over => Body::default(),
+        None => Body::coming(Box::new(coming), time_max),
+    }
+}
+
+/// Makes a body of gRPC of one in another protocol.
+pub(super) trait Inward: fmt::Debug + Send {
+    /// Some of it.
+    ///
+    /// # Errors
+    /// When it is not what it should be.
+    fn data(&mut self, bytes: Bytes) -> Result<Bytes, BodyError>;
+
+    /// It is over; the rest of it.
+    ///
+    /// # Errors
+    /// When it should not be.
+    fn end(&mut self) -> Result<Bytes, BodyError>;
+}
+
+/// What comes in another protocol.
+#[derive(Debug)]
+struct Translated {
+    /// None where nothing comes.
+    coming: Option<Coming>,
+    inward: Box<dyn Inward>,
+    /// What came behind it, at its end.
+    end: Option<HeaderMap>,
+}
+
+impl Source for Translated {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Piece> {
+        loop {
+            if let Some(trailers) = self.end.take() {
+                return Poll::Ready(Piece::End(trailers));
+            }
+            let next = match &mut self.coming {
+                Some(coming) => ready!(coming.poll_next(context)),
+                None => Piece::End(HeaderMap::new()),
+            };
+            let translated = match next {
+                Piece::Data(bytes) => self.inward.data(bytes),
+                Piece::End(trailers) => {
+                    self.end = Some(trailers);
+                    self.inward.end()
+                }
+                Piece::Broken(error) => Err(error),
+            };
+            match translated {
+                Ok(bytes) if bytes.is_empty() => {}
+                Ok(bytes) => return Poll::Ready(Piece::Data(bytes)),
+                Err(error) => return Poll::Ready(Piece::Broken(error)),
+            }
+        }
     }
 }
 

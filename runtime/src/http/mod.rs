@@ -10,10 +10,11 @@
 //! * `head`: what a request's head must not be; [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
-//! * `services`: what the server itself answers to clients that speak gRPC.
+//! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
 mod access;
 pub mod body;
+mod bridge;
 mod calm;
 pub mod connection;
 mod connections;

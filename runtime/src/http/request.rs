@@ -7,18 +7,20 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
 
+use super::body::Inward;
+use super::bridge::{self, Bridge};
 use super::connections::Activity;
 use super::framing::Refusal;
 use super::response::{Answer, Trailing};
-use super::router::{Place, Route, Site};
+use super::router::{Place, Refused, Route, Site};
 use super::services::Asked;
 use super::span::ServerSpan;
 use super::{HttpService, access, body, head, response, services};
-use crate::grpc;
+use crate::grpc::{self, Kind};
 use crate::host::RequestHead;
 use crate::invoke::{Input, Invocation};
 use crate::memory;
@@ -83,6 +85,15 @@ impl Handled {
         Handled { response, place, failure: None }
     }
 
+    /// The same as the client gets it that speaks another protocol.
+    async fn over(self, bridge: Option<Bridge>) -> Handled {
+        match bridge {
+            None => self,
+            // Rarer than other requests, whose tasks are not to be larger for it.
+            Some(bridge) => Handled { response: Box::pin(bridge.reply(self.response)).await, ..self },
+        }
+    }
+
     /// A failure, in the words of what the client speaks.
     fn failed(failure: Failure, place: Option<Place>, manner: Manner) -> Handled {
         let response = match manner {
@@ -106,11 +117,12 @@ enum Manner {
 }
 
 impl Manner {
-    fn of(head: &Parts) -> Manner {
-        if head.version != Version::HTTP_2 || !grpc::is_grpc(&head.headers) {
-            return Manner::Http;
-        }
-        let timeout = head.headers.get(grpc::GRPC_TIMEOUT);
+    fn of(kind: Kind, head: &Parts) -> Manner {
+        if kind == Kind::Grpc && head.version == Version::HTTP_2 { Manner::grpc(&head.headers) } else { Manner::Http }
+    }
+
+    fn grpc(headers: &HeaderMap) -> Manner {
+        let timeout = headers.get(grpc::GRPC_TIMEOUT);
         Manner::Grpc { timeout: timeout.map_or(Some(None), |time| grpc::timeout(time.as_bytes()).map(Some)) }
     }
 
@@ -144,7 +156,10 @@ async fn handle(
 ) -> Handled {
     let span = marks.span;
     let (mut head, incoming) = request.into_parts();
-    let manner = Manner::of(&head);
+    // Other versions than HTTP/2 carry no gRPC, and other protocols lead to services of applications only.
+    let is_looked_at = head.version == Version::HTTP_2 || !service.router.borrow().offers(site).is_empty();
+    let kind = if is_looked_at { Kind::of(&head.headers) } else { Kind::Other };
+    let mut manner = Manner::of(kind, &head);
     let checked = match activity.refusal() {
         Some(Refusal::Ambiguous) => Err(Failure::BadHead("length_ambiguous")),
         _ => head::check(&mut head, !incoming.is_end_stream()),
@@ -159,39 +174,60 @@ async fn handle(
         return Handled::failed(Failure::PathTooLong, None, manner);
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let found = service.router.borrow().find(site, path, &head.method);
+    let mut found = service.router.borrow().find(site, path, &head.method);
     match (span, &found) {
         (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
         (Some(span), Err((_, Some(place)))) => span.routed(place.clone()),
         _ => {}
     }
+    let mut bridge = bridge(kind, service, site, &mut found, &mut head);
+    if bridge.is_some() {
+        manner = Manner::grpc(&head.headers);
+        // It may be answered before its body was read, and as a request that went well.
+        activity.linger();
+    }
+    if bridge.as_ref().is_some_and(Bridge::is_refused) {
+        found = Err((Failure::BodyBroken, found.map_or_else(|(_, place)| place, |route| Some(Place::Served(route)))));
+    }
+    let inward = bridge.as_mut().and_then(Bridge::inward);
     let route = match found {
         Ok(route) => route,
         // What may be asked for is answered by the server, unless the function wants to.
         Err((Failure::MethodNotAllowed, Some(Place::Served(route)))) if head.method == Method::OPTIONS => {
-            return Handled::answered(response::options(&route.options), Some(Place::Served(route)));
+            let preflight = bridge::preflight(service, site, &route.pattern, &head.headers);
+            let response = preflight.unwrap_or_else(|| response::options(&route.options));
+            return Handled::answered(response, Some(Place::Served(route)));
         }
-        Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && path == "*" => {
+        Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && head.uri.path() == "*" => {
             return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None);
         }
         Err((failure, place)) => {
-            if let (Failure::NotFound, Some(asked)) = (&failure, manner.asked(service, site, path)) {
-                return match manner.deadline() {
-                    Ok(deadline) => Handled::answered(services::answer(service, site, asked, incoming, deadline), None),
+            if let (Failure::NotFound, Some(asked)) = (&failure, manner.asked(service, site, head.uri.path())) {
+                let handled = match manner.deadline() {
+                    Ok(deadline) => Handled::answered(
+                        services::answer(service, site, asked, &head.headers, (incoming, inward), deadline),
+                        None,
+                    ),
                     Err(failure) => Handled::failed(failure, None, manner),
                 };
+                return handled.over(bridge).await;
             }
             match &place {
                 Some(place) => service.shard.note_of(place.number(), place.labels(), |row| row.ended(Some(&failure))),
                 None => service.shard.thread().unrouted.add(1),
             }
-            return Handled::failed(failure, place, manner);
+            return Handled::failed(failure, place, manner).over(bridge).await;
         }
     };
     sledge_sandbox::prefetch(&*route.function);
     let unanswered = Unanswered(Some((service, &route)));
     // What it cannot say needs no look.
-    let trailing = if route.function.reads_head { Trailing::of(&head) } else { Trailing::Never };
+    let trailing = match &bridge {
+        // They become a part of the body.
+        Some(_) => Trailing::Framed,
+        None if route.function.reads_head => Trailing::of(&head),
+        None => Trailing::Never,
+    };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
     let asked = || {
         let is_secure = service.tls.is_some();
@@ -203,7 +239,7 @@ async fn handle(
         asked
     };
     let asked = route.function.reads_head.then(asked);
-    let result = run(service, &route, activity, (asked, manner), incoming, marks).await;
+    let result = run(service, &route, activity, (asked, manner), (incoming, inward), marks).await;
     match result.as_ref().map(|reply| &reply.result) {
         Ok(Ok(Content::Whole(_))) => unanswered.answered(None),
         Ok(Ok(Content::Stream(stream))) => match stream.accept() {
@@ -214,7 +250,7 @@ async fn handle(
     }
     let mut reply = match result {
         Ok(reply) => reply,
-        Err(failure) => return Handled::failed(failure, Some(Place::Served(route)), manner),
+        Err(failure) => return Handled::failed(failure, Some(Place::Served(route)), manner).over(bridge).await,
     };
     let mut handled = match std::mem::replace(&mut reply.result, Ok(Content::Whole(Bytes::new()))) {
         Ok(content) => {
@@ -233,7 +269,27 @@ async fn handle(
     if is_timed {
         response::add_timing(&mut handled.response, &reply);
     }
-    handled
+    handled.over(bridge).await
+}
+
+/// What translates a request that carries gRPC in another protocol. One with GET, which its route does not answer, has one with POST then.
+fn bridge(
+    kind: Kind,
+    service: &HttpService,
+    site: Site,
+    found: &mut Result<Arc<Route>, Refused>,
+    head: &mut Parts,
+) -> Option<Bridge> {
+    match (kind, &*found) {
+        (_, Err((Failure::MethodNotAllowed, Some(place @ Place::Served(route))))) if head.method == Method::GET => {
+            let bridge = Bridge::of_get(service, site, place, head)?;
+            *found = Ok(Arc::clone(route));
+            Some(bridge)
+        }
+        (Kind::Grpc | Kind::Other, _) => None,
+        (kind, Ok(route)) => Bridge::of(kind, service, site, Some(&Place::Served(Arc::clone(route))), head),
+        (kind, Err((_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),
+    }
 }
 
 /// A request that was routed: counted when it is answered, and also when its client goes before that.
@@ -269,7 +325,7 @@ async fn run(
     route: &Route,
     activity: &Activity,
     (head, manner): (Option<Box<RequestHead>>, Manner),
-    incoming: Incoming,
+    (incoming, inward): (Incoming, Option<Box<dyn Inward>>),
     marks: Marks<'_>,
 ) -> Result<Reply, Failure> {
     let deadline = manner.deadline()?;
@@ -281,11 +337,11 @@ async fn run(
     let (bytes_max, time_max) = (service.body_bytes_max, service.timeouts.body);
     // What was cut off by us is not broken.
     let cut_off = |failure| if failure == Failure::BodyBroken && is_too_large() { Failure::BodyTooLarge } else { failure };
-    let is_coming = route.function.streams_body && !incoming.is_end_stream();
+    let is_coming = route.function.streams_body && (!incoming.is_end_stream() || inward.is_some());
     let body = if is_coming {
         // It may be answered before all of it has come.
         activity.linger();
-        body::stream(incoming, bytes_max, time_max)
+        body::stream(incoming, bytes_max, time_max, inward)
     } else {
         body::read(incoming, bytes_max, time_max, route.function.template.budget()).await.map_err(cut_off)?
     };

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body_util::Either;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, TE, TRAILER};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, TE, TRAILER};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode, Version};
 
@@ -108,6 +108,13 @@ pub struct Whole {
     is_chunked: bool,
 }
 
+impl Whole {
+    /// Its bytes, and what comes behind it.
+    pub(super) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
+        (self.bytes, self.trailers.map(|trailers| trailers.into_map()))
+    }
+}
+
 impl From<Bytes> for Whole {
     fn from(bytes: Bytes) -> Whole {
         Whole { bytes, ..Whole::default() }
@@ -135,7 +142,9 @@ impl Body for Whole {
         let mut hint = SizeHint::default();
         // What is not known exactly comes in chunks.
         hint.set_lower(self.bytes.len() as u64);
-        if !self.is_chunked {
+        // A length of 0 would say that nothing comes, to clients that do not wait for trailers then.
+        let only_trails = self.bytes.is_empty() && self.trailers.is_some();
+        if !self.is_chunked && !only_trails {
             hint.set_exact(self.bytes.len() as u64);
         }
         hint

@@ -3,6 +3,8 @@
 //! Where the function fails, its client has the head already and perhaps some of the body: all that can be said is that the rest does not come.
 //! HTTP/1.1 closes the connection in the middle of the body, HTTP/2 resets the stream. A client that speaks gRPC gets a status in trailers.
 
+use std::fmt;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,6 +27,15 @@ use crate::reply::Stream;
 #[error("the function failed after its reply had begun: {0}")]
 pub struct Broken(Failure);
 
+/// Makes of the body of a reply of gRPC what the client gets.
+pub(super) trait Outward: fmt::Debug {
+    /// Some of it. What breaks here is the last of it.
+    fn data(&mut self, bytes: Bytes) -> ControlFlow<Bytes, Bytes>;
+
+    /// What stands at its end, in place of the trailers.
+    fn end(&mut self, trailers: HeaderMap) -> Bytes;
+}
+
 /// A body that comes in pieces.
 #[derive(Debug)]
 pub struct Streamed {
@@ -38,6 +49,8 @@ pub struct Streamed {
     _under_way: Option<UnderWay>,
     /// Whose reply it is, where the client speaks gRPC and so can be told how it failed.
     grpc: Option<Arc<Labels>>,
+    /// What makes another protocol of it.
+    outward: Option<Box<dyn Outward>>,
     /// Of its request, with the status of the reply.
     span: Option<(ServerSpan, StatusCode)>,
 }
@@ -47,7 +60,7 @@ impl Streamed {
     #[must_use]
     pub const fn new(stream: Stream, is_chunked: bool) -> Streamed {
         // At the very least the head.
-        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, grpc: None, span: None }
+        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, grpc: None, outward: None, span: None }
     }
 
     /// Keeps the request under way until this is sent.
@@ -60,9 +73,36 @@ impl Streamed {
         self.grpc = Some(Arc::clone(&function.labels));
     }
 
+    /// Has another protocol made of it, in which trailers are a part of the body.
+    pub(super) fn translate(&mut self, outward: Box<dyn Outward>) {
+        self.outward = Some(outward);
+    }
+
     /// Ends the request's span when this is over.
     pub(super) fn trace(&mut self, span: ServerSpan, status: StatusCode) {
         self.span = Some((span, status));
+    }
+
+    /// The last frame: trailers, or what stands for them.
+    fn last(&mut self, trailers: HeaderMap) -> Option<Frame<Bytes>> {
+        match &mut self.outward {
+            None => (!trailers.is_empty()).then(|| Frame::trailers(trailers)),
+            Some(outward) => Some(outward.end(trailers)).filter(|bytes| !bytes.is_empty()).map(Frame::data),
+        }
+    }
+
+    /// More of it in the other protocol, in which nothing may come of it yet.
+    fn poll_translated(&mut self, bytes: Bytes, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let (bytes, is_last) = match self.outward.as_mut().map(|outward| outward.data(bytes)) {
+            Some(ControlFlow::Continue(bytes)) if bytes.is_empty() => return Pin::new(self).poll_frame(task),
+            Some(ControlFlow::Continue(bytes)) => (bytes, false),
+            Some(ControlFlow::Break(bytes)) => (bytes, true),
+            None => (Bytes::new(), true),
+        };
+        if is_last {
+            self.finish(None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
     fn finish(&mut self, failure: Option<&Failure>) {
@@ -87,11 +127,15 @@ impl Body for Streamed {
     type Error = Broken;
 
     fn poll_frame(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if self.is_over && self.outward.is_some() {
+            return Poll::Ready(None);
+        }
         let Poll::Ready(next) = self.stream.poll_next(task) else {
             self.is_unsent = false;
             return Poll::Pending;
         };
         match next {
+            Some(Ok(bytes)) if self.outward.is_some() => self.poll_translated(bytes, task),
             Some(Ok(bytes)) => {
                 self.is_unsent = true;
                 if self.stream.is_complete() {
@@ -103,7 +147,7 @@ impl Body for Streamed {
                 let mut trailers = HeaderMap::new();
                 Status::of(&failure, Some(&labels.function)).put(&mut trailers);
                 self.finish(Some(&failure));
-                Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+                Poll::Ready(self.last(trailers).map(Ok))
             }
             Some(Err(failure)) => {
                 // An error makes hyper drop what it has not written yet: it gets one chance to.
@@ -116,7 +160,8 @@ impl Body for Streamed {
             }
             None => {
                 self.finish(None);
-                Poll::Ready(self.stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers.into_map()))))
+                let trailers = self.stream.take_trailers().map(|trailers| trailers.into_map());
+                Poll::Ready(self.last(trailers.unwrap_or_default()).map(Ok))
             }
         }
     }
@@ -126,7 +171,7 @@ impl Body for Streamed {
     }
 
     fn size_hint(&self) -> SizeHint {
-        if self.is_chunked {
+        if self.is_chunked || self.outward.is_some() {
             return SizeHint::default();
         }
         self.stream.length().map_or_else(SizeHint::default, SizeHint::with_exact)

@@ -59,7 +59,7 @@ fn services_are_served_or_not_or_unknown() {
         let (nothing, broken) = (Call::begin(&connection, CHECK), unary(&connection, CHECK, &[7]));
         let mut nothing = nothing.await;
         nothing.end();
-        assert_eq!((nothing.status().await.0, broken.await.unwrap_err().0), ("13".to_owned(), "13".to_owned()));
+        assert_eq!((nothing.status().await.0, broken.await.unwrap_err().0), ("12".to_owned(), "13".to_owned()));
         // Where no application is, there is no such service.
         let connection = connect(server.address).await;
         assert_eq!(unary(&connection, CHECK, b"").await.unwrap_err().0, "12");

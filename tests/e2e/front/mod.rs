@@ -1,11 +1,15 @@
-//! What clients of applications get that speak gRPC, besides the functions: reflection and health.
+//! What clients of applications get that speak gRPC, besides the functions: reflection, health, gRPC-Web, Connect.
 //!
 //! The application is not built from sources: its artifacts and its descriptors are put where `sledge build` writes them.
 
+mod connect;
 mod health;
 mod reflection;
+mod web;
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http_body_util::BodyExt as _;
 use http_body_util::channel::{Channel, Sender};
 use hyper::body::Incoming;
@@ -16,6 +20,7 @@ use serde_json::{Value, json};
 use sledge_tests::programs::{self, run_awsm, sledge_command};
 use sledge_tests::server::Server;
 use std::fs;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use tokio::net::TcpStream;
@@ -172,6 +177,12 @@ impl Call {
 fn framed(flags: u8, message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).expect("a length").to_be_bytes();
     Bytes::from([&[flags][..], &length, message].concat())
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(bytes).expect("memory");
+    packer.finish().expect("memory")
 }
 
 /// A call of one message: its reply, or how it ended.

@@ -1,6 +1,6 @@
 //! `grpc.reflection.v1` and `v1alpha`.
 
-use super::{Application, Call, config, connect, describe, framed, free_address, shop, text, unary};
+use super::{Application, Call, config, connect, describe, framed, free_address, packed, shop, text, unary};
 use crate::http::run;
 use crate::{LISTENERS, entry_with};
 use bytes::Bytes;
@@ -248,6 +248,17 @@ fn what_is_no_question_ends_the_stream_and_so_does_the_server() {
             call.end();
             assert_eq!(call.status().await.0, status, "{bytes:?}");
         }
+        let gzip = [("grpc-encoding", "gzip")];
+        let mut call = Call::begin_with(&connection, PATH, &gzip).await;
+        assert_eq!(call.head["grpc-accept-encoding"], "gzip, identity");
+        call.send(framed(1, &packed(&text(7, "")))).await;
+        assert!(call.hear().await.is_some_and(|answer| Answer::decode(answer).expect("an answer").services.is_some()));
+        // Few bytes that become many.
+        call.send(framed(1, &packed(&[0; 100_000]))).await;
+        assert_eq!(call.status().await.0, "8");
+        let mut broken = Call::begin_with(&connection, PATH, &gzip).await;
+        broken.send(framed(1, b"no gzip")).await;
+        assert_eq!(broken.status().await.0, "13");
         let mut late = Call::begin_with(&connection, PATH, &[("grpc-timeout", "50m")]).await;
         assert_eq!(late.status().await.0, "4");
         let malformed = Call::begin_with(&connection, PATH, &[("grpc-timeout", "5")]).await;

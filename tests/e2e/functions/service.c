@@ -1,5 +1,5 @@
 // The methods of shop.Echo, of an application: messages come back as they are. `main` of the program is init-component.
-#include "sledge.h"
+#include "../../../sdk/c/sledge.h"
 
 SLEDGE_EXPORT("init-component") void init_component(void) {}
 

@@ -23,6 +23,8 @@ pub(super) use expand::expand;
 
 /// Applications of one server.
 const APPLICATIONS_MAX: usize = 1_000;
+/// Origins of web pages that may call an application.
+const ORIGINS_MAX: usize = 64;
 /// The folder of what `sledge build` makes, beside the configuration.
 pub const BUILT_FOLDER: &str = ".sledge";
 /// What stands for another function of the application in `calls`.
@@ -53,11 +55,24 @@ pub struct ApplicationConfig {
     /// Whether clients can ask for the .proto files of the services that they can call: gRPC server reflection.
     #[serde(default = "reflection_default")]
     pub reflection: bool,
+    /// The largest message that a client can send by Connect, unpacked, in bytes. Messages of gRPC and gRPC-Web are limited by the programs.
+    #[serde(default = "message_bytes_max_default")]
+    #[schemars(range(min = 1, max = 1_073_741_824))]
+    pub message_bytes_max: usize,
+    /// Origins of web pages that may call its services by gRPC-Web and Connect, such as `https://shop.example`, or `*` for all. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub cors_origins: Vec<String>,
     /// Its functions.
     pub functions: Vec<ApplicationFunction>,
     /// The folder of what is built of it.
     #[serde(skip)]
     pub folder: PathBuf,
+}
+
+/// As gRPC's libraries have it.
+const fn message_bytes_max_default() -> usize {
+    4 << 20
 }
 
 /// The library for Go leaves it to the server, so programs that offer it go on to. Clients see only what they can call.

@@ -2,8 +2,8 @@
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-    VARY,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, VARY,
 };
 use hyper::{Response, StatusCode};
 
@@ -17,14 +17,19 @@ use http_body_util::Either;
 const MAX_AGE_S: &str = "7200";
 
 /// The answer to a browser that asks whether a page may make a request; none where it is not allowed, or nothing is asked.
-pub(in crate::http) fn preflight(service: &HttpService, site: Site, path: &str, headers: &HeaderMap) -> Option<Response<Answer>> {
+pub(in crate::http) fn preflight(
+    service: &HttpService,
+    site: Site,
+    pattern: &str,
+    headers: &HeaderMap,
+) -> Option<Response<Answer>> {
     headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
-    let origin = allowed(&*offer(&service.router.borrow(), site, path)?, headers)?;
+    let origin = allowed(&*offer(&service.router.borrow(), site, pattern)?, headers)?;
     let mut response = Response::new(Either::Left(Whole::default()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let answer = response.headers_mut();
     answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST"));
+    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET"));
     if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
         answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }

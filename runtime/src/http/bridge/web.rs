@@ -1,6 +1,5 @@
 //! gRPC-Web: frames are those of gRPC, so only trailers are said otherwise, and all of it as text where the client wants that.
 
-use std::mem;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -8,10 +7,11 @@ use http_body_util::Either;
 use hyper::Response;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRAILER};
 
-use super::{Inward, Outward};
-use crate::grpc::web;
+use crate::grpc::{self, GRPC_TYPE, web};
 use crate::host::BodyError;
+use crate::http::body::Inward;
 use crate::http::response::{Answer, Whole};
+use crate::http::streamed::Outward;
 
 /// The types that clients and functions speak of: with the format of messages behind.
 const TYPE: &str = "application/grpc-web";
@@ -21,16 +21,19 @@ const TEXT_TYPE: &str = "application/grpc-web-text";
 #[derive(Debug)]
 pub(super) struct Web {
     is_text: bool,
+    /// The type of the request, which the reply has, too.
+    ty: HeaderValue,
 }
 
 impl Web {
     /// Makes a request's headers those of gRPC.
     pub(super) fn begin(is_text: bool, headers: &mut HeaderMap) -> Web {
         let own = if is_text { TEXT_TYPE } else { TYPE };
-        let ty = headers.get(CONTENT_TYPE).and_then(|ty| ty.to_str().ok()).and_then(|ty| ty.strip_prefix(own));
-        let ty = HeaderValue::try_from(format!("application/grpc{}", ty.unwrap_or_default()));
-        super::as_grpc(headers, ty.unwrap_or(HeaderValue::from_static("application/grpc")));
-        Web { is_text }
+        let ty = headers.get(CONTENT_TYPE).cloned().unwrap_or(HeaderValue::from_static(TYPE));
+        let format = ty.as_bytes().strip_prefix(own.as_bytes()).unwrap_or_default();
+        let grpc = HeaderValue::from_bytes(&[GRPC_TYPE.as_bytes(), format].concat());
+        super::as_grpc(headers, grpc.unwrap_or(GRPC_TYPE));
+        Web { is_text, ty }
     }
 
     pub(super) fn inward(&self) -> Option<Box<dyn Inward>> {
@@ -38,13 +41,11 @@ impl Web {
     }
 
     /// The reply, whose head may have its status already.
-    pub(super) fn reply(&self, mut response: Response<Answer>) -> Response<Answer> {
-        let own = if self.is_text { TEXT_TYPE } else { TYPE };
-        let ty = response.headers().get(CONTENT_TYPE).and_then(|ty| ty.to_str().ok());
-        let Some(format) = ty.and_then(|ty| ty.strip_prefix("application/grpc")) else { return response };
-        if let Ok(ty) = HeaderValue::try_from(format!("{own}{format}")) {
-            response.headers_mut().insert(CONTENT_TYPE, ty);
+    pub(super) fn reply(self, mut response: Response<Answer>) -> Response<Answer> {
+        if !grpc::is_grpc(response.headers()) {
+            return response;
         }
+        response.headers_mut().insert(CONTENT_TYPE, self.ty);
         response.headers_mut().remove(CONTENT_LENGTH);
         response.headers_mut().remove(TRAILER);
         let mut outward = ToWeb { is_text: self.is_text };
@@ -66,8 +67,8 @@ impl Inward for FromText {
         self.0.decode(&bytes).map_err(|web::NotText| BodyError::Broken)
     }
 
-    fn end(&mut self) -> Result<(), BodyError> {
-        self.0.end().map_err(|web::NotText| BodyError::Broken)
+    fn end(&mut self) -> Result<Bytes, BodyError> {
+        self.0.end().map(|()| Bytes::new()).map_err(|web::NotText| BodyError::Broken)
     }
 }
 
@@ -81,12 +82,12 @@ impl ToWeb {
         if self.is_text { web::encode(&bytes) } else { bytes }
     }
 
-    /// A reply that is there. Without trailers its status is in its head.
-    fn whole(&mut self, mut whole: Whole) -> Whole {
-        let (bytes, trailers) = mem::take(&mut whole).into_parts();
-        let end = trailers.map(|trailers| web::trailers(&trailers)).unwrap_or_default();
-        let all = if end.is_empty() { bytes } else { [bytes, end].concat().into() };
-        self.said(all).into()
+    /// A reply that is there.
+    fn whole(&mut self, whole: Whole) -> Whole {
+        let (bytes, trailers) = whole.into_parts();
+        let end = self.end(trailers.unwrap_or_default());
+        let bytes = self.said(bytes);
+        if end.is_empty() { bytes.into() } else { Bytes::from([bytes, end].concat()).into() }
     }
 }
 
@@ -96,6 +97,7 @@ impl Outward for ToWeb {
     }
 
     fn end(&mut self, trailers: HeaderMap) -> Bytes {
-        self.said(web::trailers(&trailers))
+        // Then the head has the status.
+        if trailers.is_empty() { Bytes::new() } else { self.said(web::trailers(&trailers)) }
     }
 }

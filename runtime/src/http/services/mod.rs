@@ -17,16 +17,18 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
 
+use super::body::Inward;
 use super::response::{self, Answer, Trailing};
 use super::{HttpService, Site, body};
 use crate::grpc::frame::{COMPRESSED, Frame, Frames};
-use crate::grpc::{self, Code, GRPC_STATUS, GRPC_TYPE, Status};
+use crate::grpc::pack::{UnpackError, unpacked};
+use crate::grpc::{self, Code, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, GRPC_STATUS, GRPC_TYPE, Status};
 use crate::host::{Body, Stop};
 use crate::outcome::Failure;
 use crate::reply::{Content, Fields, ReplyBytes, Writer};
 
 /// The largest message that one of these services takes: names.
-const MESSAGE_BYTES_MAX: usize = 64 << 10;
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Calls of one thread that watch something, and so have no end of their own.
 const WATCHES_MAX: usize = 1_000;
 
@@ -62,19 +64,23 @@ pub(super) fn answer(
     service: &Rc<HttpService>,
     site: Site,
     asked: Asked,
-    incoming: Incoming,
+    headers: &HeaderMap,
+    (incoming, inward): (Incoming, Option<Box<dyn Inward>>),
     deadline: Option<Instant>,
 ) -> Response<Answer> {
-    let body = body::stream(incoming, service.body_bytes_max, service.timeouts.body);
+    let body = body::stream(incoming, service.body_bytes_max, service.timeouts.body, inward);
     let mut replies = Writer::new(ReplyBytes::default(), usize::MAX, None, false, true);
     let content = match replies.begin() {
         Some((_, stream)) => Content::Stream(stream),
         None => Content::Whole(Bytes::new()),
     };
-    let requests = Requests { body, frames: Frames::new(MESSAGE_BYTES_MAX) };
+    let is_packed = headers.get(GRPC_ENCODING).is_some_and(|encoding| encoding == "gzip");
+    let requests = Requests { body, frames: Frames::new(MESSAGE_BYTES_MAX), is_packed };
     let call = Call { service: Rc::clone(service), site, requests, replies };
     tokio::task::spawn_local(call.run(asked, deadline));
-    response::success(content, None, None, Trailing::Framed, &GRPC_TYPE)
+    let mut response = response::success(content, None, None, Trailing::Framed, &GRPC_TYPE);
+    response.headers_mut().insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("gzip, identity"));
+    response
 }
 
 /// A call that is being answered.
@@ -135,6 +141,8 @@ impl Call {
 struct Requests {
     body: Body,
     frames: Frames,
+    /// Whether messages may be compressed, with gzip.
+    is_packed: bool,
 }
 
 impl Requests {
@@ -142,8 +150,15 @@ impl Requests {
     async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
             match self.frames.next() {
+                Ok(Some(Frame { flags: COMPRESSED, message })) if self.is_packed => {
+                    let message = unpacked(&message, MESSAGE_BYTES_MAX).map_err(|error| match error {
+                        UnpackError::TooLong(error) => Status::new(Code::ResourceExhausted, error.to_string()),
+                        UnpackError::Broken(_) => unreadable(error),
+                    });
+                    return message.map(|message| Some(message.into()));
+                }
                 Ok(Some(Frame { flags: COMPRESSED, .. })) => {
-                    return Err(Status::new(Code::Unimplemented, "messages of this service are not compressed"));
+                    return Err(Status::new(Code::Unimplemented, "the request is compressed, and not by `grpc-encoding: gzip`"));
                 }
                 Ok(Some(Frame { message, .. })) => return Ok(Some(message)),
                 Ok(None) => {}
@@ -172,7 +187,7 @@ impl Requests {
 
     /// The only one of a request that is no stream.
     async fn one(&mut self) -> Result<Bytes, Status> {
-        self.next().await?.ok_or_else(|| Status::new(Code::Internal, "the request has no message"))
+        self.next().await?.ok_or_else(|| Status::new(Code::Unimplemented, "the request has no message"))
     }
 }
 
