@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-all test-spec-all test-components test-wasi test-wasi-programs test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -60,6 +60,9 @@ install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
 
 test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or h2spec in PATH
 	@TARGET=$(target) scripts/test-h2spec
+
+test-connect: build ## gRPC, gRPC-Web and Connect by connectrpc's conformance suite; needs Go; ARGUMENTS="--run PATTERN"
+	@TARGET=$(target) scripts/test-connect $(ARGUMENTS)
 
 test: build ## what continuous integration runs; AARCH64=yes for test-aarch64, too
 	@$(CARGO) test $(build_flags) --no-fail-fast
