@@ -320,7 +320,7 @@ impl Exchange {
         self.give_up_request();
     }
 
-    /// Nobody writes more of the request, which had not ended.
+    /// The caller writes no more of the request, which had not ended.
     fn give_up_request(&mut self) {
         if let Some(request) = self.request.take() {
             request.pipe().finish(Err(Unfinished::GivenUp));

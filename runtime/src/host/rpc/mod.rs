@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Uri};
 
@@ -132,7 +132,7 @@ fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
     let given = u64::try_from(call.args.u64(6).cast_signed()).ok().map(Duration::from_nanos);
     let left = || call.context.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let timeout = given.map(|given| left().map_or(given, |left| given.min(left)));
-    let headers = metadata(call, timeout)?;
+    let mut headers = metadata(call, timeout)?;
     let message = Bytes::copy_from_slice(piece(call, 4, MESSAGE_BYTES_MAX)?);
     let (request, more) = if flags & FLAG_ENDS == 0 {
         let mut writer = Writer::new(ReplyBytes::default(), usize::MAX, None, false, false);
@@ -143,6 +143,10 @@ fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
     };
     match edge {
         Edge::Function(callee) => {
+            if more.is_none() {
+                // The callee need not look whether more comes.
+                headers.insert(CONTENT_LENGTH, message.len().into());
+            }
             let head = RequestHead { method: Method::POST, target: Uri::from(path), headers, is_secure: false };
             let rpc = RpcRequest { head: Box::new(head), more, timeout };
             let host_call = call.context.host_calls;
