@@ -11,7 +11,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::toolchain::{Tool, ToolchainError};
-use super::{BuildError, Job, library};
+use super::{BuildError, Job, library, signals};
 
 /// The module that is replaced.
 const GRPC: &str = "google.golang.org/grpc";
@@ -66,7 +66,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     let no_manifest = || ToolchainError::NoManifest { name: "go.mod", folder: job.source.clone() };
     let root = job.source.ancestors().find(|folder| folder.join("go.mod").is_file()).ok_or_else(no_manifest)?;
     let manifest = root.join("go.mod");
-    check_go(job)?;
+    let go_root = check_go(job)?;
     let known: Manifest = {
         let text = GO.ask(go(&job.source).args(["mod", "edit", "-json"]).arg(&manifest))?;
         serde_json::from_slice(&text).map_err(|error| strange(&format!("mod edit -json: {error}")))?
@@ -103,6 +103,9 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
         build.arg(format!("-gcflags={}/...=-lang={older}", known.module.path));
     }
     build.arg(format!("-modfile={}", copy.display())).arg("-o").arg(&job.module).arg(".");
+    if let Some(overlay) = signals::overlay(&go_root, &job.libraries.join("go-signal"))? {
+        build.arg(format!("-overlay={}", overlay.display()));
+    }
     build.envs([("GOOS", "wasip1"), ("GOARCH", "wasm"), ("GOWORK", "off"), ("CGO_ENABLED", "0")]);
     let status = GO.run(job, &mut build)?;
     if status.success() {
@@ -145,15 +148,17 @@ fn replacements(job: &Job<'_>, library: &Path) -> Result<BTreeMap<String, PathBu
     Ok(all)
 }
 
-/// Whether there is a Go that can do it.
-fn check_go(job: &Job<'_>) -> Result<(), BuildError> {
-    let version = GO.ask(go(&job.source).args(["env", "GOVERSION"]))?;
-    let version = String::from_utf8_lossy(&version);
-    let numbers = version.trim().strip_prefix("go").and_then(numbers);
+/// Whether there is a Go that can do it; the folder that it is in.
+fn check_go(job: &Job<'_>) -> Result<PathBuf, BuildError> {
+    let known = GO.ask(go(&job.source).args(["env", "GOVERSION", "GOROOT"]))?;
+    let known = String::from_utf8_lossy(&known);
+    let mut lines = known.lines();
+    let (version, root) = (lines.next().unwrap_or_default().trim(), lines.next().unwrap_or_default());
+    let numbers = version.strip_prefix("go").and_then(numbers);
     match numbers {
-        Some(numbers) if numbers < GO_MIN => Err(strange(&format!("{}: too old; {}", version.trim(), GO.advice)).into()),
+        Some(numbers) if numbers < GO_MIN => Err(strange(&format!("{version}: too old; {}", GO.advice)).into()),
         // One from the sources says no number.
-        _ => Ok(()),
+        _ => Ok(PathBuf::from(root)),
     }
 }
 

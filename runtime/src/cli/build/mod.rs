@@ -12,6 +12,7 @@ mod go;
 mod library;
 mod protos;
 mod rust;
+mod signals;
 mod toolchain;
 mod tree;
 
