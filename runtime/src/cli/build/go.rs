@@ -73,6 +73,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     };
     check_grpc(&manifest, &known)?;
     let library = library::unpack("go", job.libraries)?;
+    fs::create_dir_all(&job.work).map_err(BuildError::write(&job.work))?;
     let copy = job.work.join("go.mod");
     let sums = job.work.join("go.sum");
     // Their bytes alone: a copy of a file that may not be written may be.
@@ -102,10 +103,10 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     if let Some(older) = older {
         build.arg(format!("-gcflags={}/...=-lang={older}", known.module.path));
     }
-    build.arg(format!("-modfile={}", copy.display())).arg("-o").arg(&job.module).arg(".");
     if let Some(overlay) = signals::overlay(&go_root, &job.libraries.join("go-signal"))? {
         build.arg(format!("-overlay={}", overlay.display()));
     }
+    build.arg(format!("-modfile={}", copy.display())).arg("-o").arg(&job.module).arg(".");
     build.envs([("GOOS", "wasip1"), ("GOARCH", "wasm"), ("GOWORK", "off"), ("CGO_ENABLED", "0")]);
     let status = GO.run(job, &mut build)?;
     if status.success() {

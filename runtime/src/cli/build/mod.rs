@@ -89,9 +89,9 @@ struct Job<'a> {
     name: String,
     /// The program's folder.
     source: PathBuf,
-    /// What is written besides the module.
+    /// What is written besides the module, of this function alone.
     work: PathBuf,
-    /// Our libraries.
+    /// Our libraries, and what functions have in common.
     libraries: &'a Path,
     /// The module.
     module: PathBuf,
@@ -178,7 +178,6 @@ fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: T
     let libraries = folder.parent().unwrap_or(&folder).join("lib");
     let module = folder.join(format!("{}.wasm", function.name));
     let work = folder.join("work").join(&function.name);
-    fs::create_dir_all(&work).map_err(BuildError::write(&work))?;
     let job = Job { name: application.full_name(function), source, work, libraries: &libraries, module, to };
     match language {
         Language::Go => go::build(&job)?,

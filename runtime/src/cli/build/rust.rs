@@ -1,6 +1,7 @@
 //! Programs in Rust with tonic, by cargo.
 //!
-//! cargo writes the packages that replace tokio and tonic into the lock, so it works in a [copy](super::tree).
+//! cargo writes the packages that replace tokio and tonic into the lock, so it works in a [copy](super::tree). Programs of one workspace have a copy in
+//! common, and what they depend on is built once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,17 +55,18 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
 
     let own = metadata.packages.iter().filter(|package| package.source.is_none());
     let mut folders: Vec<PathBuf> = own.filter_map(|package| Some(package.manifest_path.parent()?.to_owned())).collect();
-    let base = base(&folders, &metadata.workspace_root, &job.work);
+    let work = work(job.libraries, &metadata.workspace_root);
+    let base = base(&folders, &metadata.workspace_root, &work);
     folders.sort_unstable();
-    let copy = job.work.join("tree");
+    let copy = work.join("tree");
     // A workspace that the configuration's folder belongs to has nothing to do with the copy.
-    write_changed(&job.work.join("Cargo.toml"), b"[workspace]\nexclude = [\"tree\", \"libraries\"]\n")?;
+    write_changed(&work.join("Cargo.toml"), b"[workspace]\nexclude = [\"tree\", \"libraries\"]\n")?;
     tree::mirror(&base, &folders, &copy)?;
     let copied = copy.join(job.source.strip_prefix(&base).unwrap_or(Path::new("")));
 
-    let made = job.work.join("target");
+    let made = work.join("target");
     let mut build = cargo(&copied);
-    build.args(["build", "--release", "--bin", program]).args(prepare(&copied, &job.work.join("libraries"))?);
+    build.args(["build", "--release", "--bin", program]).args(prepare(&copied, &work.join("libraries"))?);
     // What says how to link is an argument, which these would hide.
     build.env("CARGO_TARGET_DIR", &made).env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = CARGO.run(job, &mut build)?;
@@ -84,6 +86,13 @@ fn cargo(folder: &Path) -> Command {
     let mut cargo = Command::new(CARGO.program);
     cargo.current_dir(folder).env("PWD", folder);
     cargo
+}
+
+/// The folder of what is made of a workspace, or of a package that is in none: its name says whose it is, for people and for cargo.
+fn work(libraries: &Path, root: &Path) -> PathBuf {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
+    libraries.join("rust").join(format!("{name}-{}", &hash[..16]))
 }
 
 /// The program of a package: the one that `cargo run` runs.
@@ -152,6 +161,14 @@ mod tests {
             "the build failed: cargo: the package p has several programs (a, b); name one in `default-run`"
         );
         assert_eq!(error(&[]), "the build failed: cargo: the package p has no program (src/main.rs)");
+    }
+
+    #[test]
+    fn a_workspace_has_a_folder_of_its_own() {
+        let of = |root: &str| work(Path::new("x/.sledge/lib"), Path::new(root));
+        assert_eq!(of("/a/shop"), of("/a/shop"));
+        assert_ne!(of("/a/shop"), of("/b/shop"));
+        assert!(of("/a/shop").to_string_lossy().starts_with("x/.sledge/lib/rust/shop-"));
     }
 
     #[test]
