@@ -50,6 +50,8 @@ impl DevArgs {
         let mut config = config::read(&self.config)?;
         // Builds are programs, which a server that is confined may not start.
         config.confined = false;
+        // Their .proto files are read with every build.
+        config.applications.iter_mut().for_each(|application| application.is_described = true);
         // Compiled for a developer at a terminal, as all are; `sledge build` makes the artifacts.
         for function in config.functions.iter_mut().filter(|function| function.application.is_some()) {
             function.path.set_extension("wasm");

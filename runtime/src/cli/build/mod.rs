@@ -45,16 +45,24 @@ pub(super) struct BuildArgs {
 /// Why a function was not built.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BuildError {
-    /// The source is not there.
-    #[error("source: {}: {source}", path.display())]
-    Source {
+    /// The program is not there.
+    #[error("source: {}: {source}; give the program's folder, from the configuration's folder on", path.display())]
+    NoSource {
         /// Where it should be.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
+    /// A part of the source cannot be read.
+    #[error("source: {}: {source}", path.display())]
+    Source {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// It is not known what it is.
-    #[error("source: neither go.mod nor Cargo.toml in {} or above; give `language`", .0.display())]
+    #[error("source: neither go.mod nor Cargo.toml in {} or above; a program is a Go module or a cargo package", .0.display())]
     Language(PathBuf),
     /// Something cannot be written.
     #[error("{}: {source}", path.display())]
@@ -111,10 +119,14 @@ pub(super) fn build(args: &BuildArgs) -> ExitCode {
         Err(why) => return usage(format_args!("{}: {why}", args.config.display())),
     };
     // First of all: names of services are checked by them.
-    for application in &chosen {
+    for application in &mut config.applications {
+        if chosen.iter().all(|one| one.name != application.name) {
+            continue;
+        }
         if let Err(error) = protos::describe(application, To::Caller) {
             return fail(error);
         }
+        application.is_described = true;
     }
     if let Err(error) = config::check(&config, Some(&args.config)) {
         return fail(error);
@@ -165,7 +177,7 @@ pub(super) fn modules(config: &Config, to: To) -> Result<(), String> {
 
 /// Builds a function; its module.
 fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: To) -> Result<PathBuf, BuildError> {
-    let missing = |source| BuildError::Source { path: function.source.clone(), source };
+    let missing = |source| BuildError::NoSource { path: function.source.clone(), source };
     let source = fs::canonicalize(&function.source).map_err(missing)?;
     if !source.is_dir() {
         return Err(missing(io::ErrorKind::NotADirectory.into()));

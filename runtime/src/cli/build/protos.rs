@@ -15,6 +15,9 @@ use crate::notice::{self, To};
 /// .proto files of one application.
 const FILES_MAX: usize = 10_000;
 
+/// What `protos` is.
+const WANTED: &str = "name the folders that have the .proto files, from the configuration's folder on";
+
 /// Writes the descriptors of an application, if it names .proto files.
 ///
 /// # Errors
@@ -33,9 +36,9 @@ pub(super) fn describe(application: &ApplicationConfig, to: To) -> Result<(), St
     includes.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
     let mut files = Vec::new();
     for folder in &includes {
-        let found = protos_in(folder).map_err(|error| failed(&folder.display(), &error))?;
+        let found = protos_in(folder).map_err(|error| failed(&folder.display(), &format_args!("{error}; {WANTED}")))?;
         if found.is_empty() {
-            return Err(failed(&folder.display(), &"no .proto files in this folder"));
+            return Err(failed(&folder.display(), &format_args!("no .proto files in this folder; {WANTED}")));
         }
         files.extend(found);
     }

@@ -71,14 +71,25 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     build.env("CARGO_TARGET_DIR", &made).env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     let status = CARGO.run(job, &mut build)?;
     if !status.success() {
-        let advice = format!(
-            "\nThe program is built with Sledge's tokio and tonic. Whether it builds without says `cargo build` in {}",
-            job.source.display()
-        );
+        let advice = if has_target(&copied) {
+            format!(
+                "\nThe program is built with Sledge's tokio and tonic. Whether it builds without says `cargo build` in {}",
+                job.source.display()
+            )
+        } else {
+            format!("\nThe toolchain has no standard library for {TARGET}; run `rustup target add {TARGET}`")
+        };
         return Err(ToolchainError::Failed { program: CARGO.program, status, advice }.into());
     }
     let module = made.join(TARGET).join("release").join(format!("{program}.wasm"));
     std::fs::copy(module, &job.module).map(drop).map_err(BuildError::write(&job.module))
+}
+
+/// Whether the toolchain of a folder can build for it, as far as it says so.
+fn has_target(folder: &Path) -> bool {
+    let asked = Command::new("rustc").args(["--print=target-libdir", "--target", TARGET]).current_dir(folder).output();
+    let library = asked.ok().filter(|asked| asked.status.success()).and_then(|asked| String::from_utf8(asked.stdout).ok());
+    library.is_none_or(|library| Path::new(library.trim()).is_dir())
 }
 
 /// A cargo that works in a folder.

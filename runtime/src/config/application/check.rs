@@ -93,7 +93,8 @@ fn one(at: &str, application: &ApplicationConfig, problems: &mut Problems<'_>) {
             }
             if to == LOCAL {
                 if !offered.contains_key(service.as_str()) {
-                    problems.push(key.clone(), not_offered(application, service, offered.keys().copied()));
+                    problems.push(key, not_offered(application, service, offered.keys().copied()));
+                    continue;
                 }
             } else if let Err(why) = check_url(to) {
                 problems.push(
@@ -121,13 +122,17 @@ fn exposed(at: &str, function: &ApplicationFunction, problems: &mut Problems<'_>
 
 fn in_protos(key: String, service: &str, application: &ApplicationConfig, known: &[String], problems: &mut Problems<'_>) {
     if known.iter().all(|one| one != service) {
-        let again = format!("if they have it now, run `sledge build {}`", application.name);
         let what = match nearest(service, known.iter().map(String::as_str)) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None if known.is_empty() => "they have no service".to_owned(),
             None => format!("their services: {}", known.join(", ")),
         };
-        problems.push(key, format!("`{service}` is no service of the application's .proto files; {what} ({again})"));
+        let again = if application.is_described {
+            String::new()
+        } else {
+            format!(" (if they have it now, run `sledge build {}`)", application.name)
+        };
+        problems.push(key, format!("`{service}` is no service of the application's .proto files; {what}{again}"));
     }
 }
 

@@ -68,6 +68,9 @@ pub struct ApplicationConfig {
     /// The folder of what is built of it.
     #[serde(skip)]
     pub folder: PathBuf,
+    /// Whether its .proto files were read just now.
+    #[serde(skip)]
+    pub is_described: bool,
 }
 
 /// As gRPC's libraries have it.
