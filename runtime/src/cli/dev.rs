@@ -150,6 +150,7 @@ impl Project {
     fn build(&mut self) -> Result<(), String> {
         for builds_left in (0..BUILDS_MAX).rev() {
             let config = self.args.read();
+            self.watch.look_into(config.iter().flat_map(build::sources));
             self.watch.leave_out(config.iter().flat_map(written));
             let before = self.watch.files();
             let built = config.map_err(|error| error.to_string()).and_then(|config| self.args.build(&config));

@@ -38,6 +38,8 @@ pub(super) struct Watch {
     config: PathBuf,
     /// Whether `.gitignore` files of folders above count: up to the repository's.
     is_in_repository: bool,
+    /// Folders elsewhere that have files of the project, too.
+    others: BTreeSet<PathBuf>,
     /// Files and folders that the server or its functions write.
     left_out: BTreeSet<PathBuf>,
     watcher: RecommendedWatcher,
@@ -70,9 +72,19 @@ impl Watch {
         let watcher = confine::without_signals(|| notify::recommended_watcher(tell))?;
         let is_in_repository = folder.ancestors().any(|folder| folder.join(".git").exists());
         let (left_out, watched) = (BTreeSet::new(), BTreeSet::from([folder.clone()]));
-        let mut watch = Watch { folder, config, is_in_repository, left_out, watcher, events, watched };
+        let others = BTreeSet::new();
+        let mut watch = Watch { folder, config, is_in_repository, others, left_out, watcher, events, watched };
         watch.watcher.watch(&watch.folder, RecursiveMode::NonRecursive)?;
         Ok(watch)
+    }
+
+    /// From now on, looks into these folders, too.
+    pub(super) fn look_into(&mut self, folders: impl IntoIterator<Item = PathBuf>) {
+        // What is not there is named by the build.
+        let found: BTreeSet<PathBuf> = folders.into_iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+        let is_in = |path: &Path, folder: &Path| path != folder && path.starts_with(folder);
+        let is_inner = |path: &PathBuf| path.starts_with(&self.folder) || found.iter().any(|folder| is_in(path, folder));
+        self.others = found.iter().filter(|path| !is_inner(path)).cloned().collect();
     }
 
     /// From now on, does not look at these files and folders.
@@ -88,6 +100,9 @@ impl Watch {
     pub(super) fn files(&mut self) -> Files {
         let left_out = self.left_out.clone();
         let mut walk = WalkBuilder::new(&self.folder);
+        for folder in &self.others {
+            walk.add(folder);
+        }
         walk.require_git(false).parents(self.is_in_repository).ignore(false);
         walk.filter_entry(move |entry| !left_out.contains(entry.path()) && !is_foreign(entry));
         let outputs = outputs();
@@ -234,6 +249,23 @@ mod tests {
         assert_eq!(after.changed_since(&before).len(), 1);
         write("version.c", "x");
         assert_eq!(watch.files().changed_since(&after).len(), 1);
+    }
+
+    #[test]
+    fn folders_elsewhere_count_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| write(folder.path(), path, text);
+        for file in ["project/sledge.toml", "project/proto/a.proto", "sources/cart/main.go", "sources/other.go"] {
+            write(file, "");
+        }
+        let mut watch = Watch::new(&folder.path().join("project"), "sledge.toml".as_ref()).unwrap();
+        watch.look_into(["sources", "sources/cart", "project/proto", "absent"].map(|name| folder.path().join(name)));
+        assert_eq!(watch.others.len(), 1);
+        let before = watch.files();
+        assert_eq!(before.0.len(), 4);
+        write("sources/cart/main.go", "1");
+        let after = watch.wait(&before);
+        assert_eq!(after.changed_since(&before).len(), 1);
     }
 
     #[test]

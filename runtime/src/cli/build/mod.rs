@@ -31,6 +31,9 @@ use crate::notice::To;
 
 use toolchain::ToolchainError;
 
+/// Files that only the outermost folder of a program's sources has.
+const ROOTS: [&str; 2] = ["go.mod", "Cargo.lock"];
+
 /// Build applications.
 #[derive(Debug, Args)]
 pub(super) struct BuildArgs {
@@ -173,6 +176,19 @@ pub(super) fn modules(config: &Config, to: To) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The folders that have what applications are built from: .proto files, and the module or workspace of each program.
+pub(super) fn sources(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
+    let folders = config.applications.iter().flat_map(|application| {
+        let programs = application.functions.iter().map(|function| {
+            let source = fs::canonicalize(&function.source).unwrap_or_else(|_| function.source.clone());
+            let is_root = |folder: &&Path| ROOTS.iter().any(|file| folder.join(file).is_file());
+            source.ancestors().find(is_root).map(Path::to_owned).unwrap_or(source)
+        });
+        application.protos.iter().cloned().chain(programs)
+    });
+    folders.collect::<Vec<_>>().into_iter()
 }
 
 /// Builds a function; its module.
