@@ -152,6 +152,17 @@ fn what_cannot_be_built_is_named() {
     assert_eq!(unknown, (2, "sledge: sledge.toml: has no application `shpo`; its applications: shop\n".to_owned()));
     let missing = fails(&function(""), &[], &[]);
     assert_eq!(missing, (1, "sledge: shop.f: source: s: No such file or directory (os error 2); give the program's folder, from the configuration's folder on\n".to_owned()));
+    // All are looked for before the first is built.
+    let two = function("") + "[[applications.functions]]\nname = 'g'\nsource = 't'\nservices = ['p.Other']\n";
+    let (_, text) = fails(&two, &[("s/go.mod", "")], &[]);
+    assert!(text.starts_with("sledge: shop.g: source: t: No such file or directory"), "{text}");
+    let workspace = [("s/Cargo.toml", "[workspace]\nmembers = ['a']\nresolver = '2'\n"), ("s/a/src/main.rs", "fn main() {}\n")];
+    let package = "[package]\nname = 'a'\nversion = '0.1.0'\nedition = '2021'\n";
+    let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"0.1.0\"\n";
+    let files = [&workspace[..], &[("s/a/Cargo.toml", package), ("s/Cargo.lock", lock)]].concat();
+    let (_, text) = fails(&function(""), &files, &[]);
+    let what = "the build failed: cargo: HERE/s/Cargo.toml is no package; `source` is the folder of one: HERE/s/a\n";
+    assert_eq!(text, format!("sledge: shop.f: {what}"));
     let (_, text) = fails(&function(""), &[("s/main.c", "")], &[]);
     assert_eq!(
         text,
@@ -183,7 +194,7 @@ fn what_cannot_be_built_is_named() {
     }
 }
 
-fn has_go() -> bool {
+pub(super) fn has_go() -> bool {
     let has = Command::new("go").arg("version").output().is_ok();
     if !has {
         eprintln!("applications: NOT CHECKED: they need go");
@@ -205,7 +216,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     for (path, bytes) in files(from) {
         let path = to.join(path.strip_prefix(from).expect("a path in it"));
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

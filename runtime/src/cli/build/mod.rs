@@ -134,6 +134,9 @@ pub(super) fn build(args: &BuildArgs) -> ExitCode {
     if let Err(error) = config::check(&config, Some(&args.config)) {
         return fail(error);
     }
+    if let Err(error) = check_sources(&chosen) {
+        return fail(error);
+    }
     let compiler = load::compiler(&config).telling(To::Caller);
     config.applications = chosen;
     for application in &config.applications {
@@ -167,6 +170,7 @@ fn choose(config: &Config, args: &BuildArgs) -> Result<Vec<ApplicationConfig>, S
 /// # Errors
 /// What to tell its user.
 pub(super) fn modules(config: &Config, to: To) -> Result<(), String> {
+    check_sources(&config.applications)?;
     for application in &config.applications {
         protos::describe(application, to)?;
         for function in &application.functions {
@@ -191,8 +195,18 @@ pub(super) fn sources(config: &Config) -> impl Iterator<Item = PathBuf> + use<> 
     folders.collect::<Vec<_>>().into_iter()
 }
 
-/// Builds a function; its module.
-fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: To) -> Result<PathBuf, BuildError> {
+/// Looks for the sources of all functions, before minutes go into the first of them.
+fn check_sources(applications: &[ApplicationConfig]) -> Result<(), String> {
+    for application in applications {
+        for function in &application.functions {
+            source(function).map_err(|error| format!("{}: {error}", application.full_name(function)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where a program is, and its language.
+fn source(function: &ApplicationFunction) -> Result<(PathBuf, Language), BuildError> {
     let missing = |source| BuildError::NoSource { path: function.source.clone(), source };
     let source = fs::canonicalize(&function.source).map_err(missing)?;
     if !source.is_dir() {
@@ -202,6 +216,12 @@ fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: T
         Some(language) => language,
         None => detected(&source).ok_or_else(|| BuildError::Language(function.source.clone()))?,
     };
+    Ok((source, language))
+}
+
+/// Builds a function; its module.
+fn module(application: &ApplicationConfig, function: &ApplicationFunction, to: To) -> Result<PathBuf, BuildError> {
+    let (source, language) = source(function)?;
     let folder = own_folder(application)?;
     let libraries = folder.parent().unwrap_or(&folder).join("lib");
     let module = folder.join(format!("{}.wasm", function.name));

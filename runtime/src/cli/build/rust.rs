@@ -50,7 +50,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<(), BuildError> {
     let metadata = CARGO.ask(ask.args(["metadata", "--format-version=1", "--locked"]))?;
     let metadata: Metadata = serde_json::from_slice(&metadata).map_err(|error| strange(format!("metadata: {error}")))?;
     let package = metadata.packages.iter().find(|package| package.manifest_path == manifest);
-    let package = package.ok_or_else(|| strange(format!("{} is no package", manifest.display())))?;
+    let package = package.ok_or_else(|| no_package(&manifest, &metadata.packages))?;
     let program = program(package)?;
 
     let own = metadata.packages.iter().filter(|package| package.source.is_none());
@@ -119,6 +119,13 @@ fn program(package: &Package) -> Result<&str, ToolchainError> {
             Err(strange(format!("the package {} has several programs ({list}); name one in `default-run`", package.name)))
         }
     }
+}
+
+/// A workspace without a package of its own, and those that it has.
+fn no_package(manifest: &Path, packages: &[Package]) -> ToolchainError {
+    let own = packages.iter().filter(|package| package.source.is_none() && program(package).is_ok());
+    let folders: Vec<String> = own.filter_map(|package| Some(package.manifest_path.parent()?.display().to_string())).collect();
+    strange(format!("{} is no package; `source` is the folder of one: {}", manifest.display(), folders.join(", ")))
 }
 
 /// The folder that is copied: the repository or the configuration's folder, whichever is the larger, if the packages are in there; or else what they
