@@ -20,6 +20,7 @@ mod configuration;
 mod confined;
 mod contained;
 mod deploy;
+mod developed;
 mod disk;
 mod effects;
 mod encoded;

@@ -79,7 +79,16 @@ impl Server {
     /// When it does not come to listen.
     #[must_use]
     pub fn start_with(command: &mut Command) -> Server {
-        Server::start_waiting(command, "", || ())
+        Server::start_within(command, START_TIME_MAX)
+    }
+
+    /// The same for one that may take so long.
+    ///
+    /// # Panics
+    /// When it does not come to listen.
+    #[must_use]
+    pub fn start_within(command: &mut Command, time: Duration) -> Server {
+        Server::start_helped(command, "", || (), time)
     }
 
     /// The same for one that listens only after `help`, which is called when it has written `words`.
@@ -88,6 +97,10 @@ impl Server {
     /// When it writes something else, or does not come to listen.
     #[must_use]
     pub fn start_waiting(command: &mut Command, words: &str, help: impl FnOnce()) -> Server {
+        Server::start_helped(command, words, help, START_TIME_MAX)
+    }
+
+    fn start_helped(command: &mut Command, words: &str, help: impl FnOnce(), time: Duration) -> Server {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = Arc::new(Log::default());
@@ -97,9 +110,9 @@ impl Server {
         let errors = follow(stderr, Arc::clone(&log));
         log.wait_for(words);
         help();
-        let deadline = Instant::now() + START_TIME_MAX;
+        let deadline = Instant::now() + time;
         // Either the address comes, or both streams end because the program has, or the time is over.
-        let address = addresses.recv_timeout(START_TIME_MAX);
+        let address = addresses.recv_timeout(time);
         let address = address.or_else(|_| errors.recv_timeout(deadline.saturating_duration_since(Instant::now())));
         let Ok(address) = address else {
             process::kill(&mut child);
