@@ -61,6 +61,7 @@ mod roots;
 mod scheduling;
 mod secrets;
 mod service;
+mod shop;
 mod shutdown;
 mod snapshot;
 mod sockets;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! client               a list of orders and what became of them
+//! client order         one order and what became of it
 //! client load COUNT    so many orders, one after the other; the time of each in microseconds, one a line
 //! ```
 //!
@@ -68,8 +69,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut shop = Shop::connect()?;
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => scenarios::all(&mut shop).await,
+        ["order"] => scenarios::one(&mut shop).await,
         ["load", count] => load(&mut shop, count.parse()?).await,
-        _ => Err("usage: client [load COUNT]".into()),
+        _ => Err("usage: client [order | load COUNT]".into()),
     }
 }
 

@@ -36,6 +36,15 @@ pub async fn all(shop: &mut Shop) -> Result<(), Box<dyn Error>> {
     impatient(shop).await
 }
 
+/// Runs one that may fail because a service is away, of which each says something else.
+pub async fn one(shop: &mut Shop) -> Result<(), Box<dyn Error>> {
+    shop.fill("lea", &[("lamp", 1)]).await?;
+    let placed = shop.checkout.place_order(order("lea")).await;
+    say("order", &placed.map_or_else(|status| format!("{:?}", status.code()), |reply| self::placed(reply.get_ref())));
+    say("cart", &items(&shop.cart.get(GetCartRequest { user: "lea".to_owned() }).await?.into_inner().items));
+    Ok(shop.cart.empty(EmptyCartRequest { user: "lea".to_owned() }).await.map(drop)?)
+}
+
 /// What a customer looks at.
 async fn browse(shop: &mut Shop) -> Result<(), Status> {
     for category in ["", "table", "garden"] {
