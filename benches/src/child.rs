@@ -86,6 +86,11 @@ impl Listener {
         self.address
     }
 
+    /// Its number among processes.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Memory that it has now, in bytes.
     ///
     /// # Errors
@@ -123,6 +128,22 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in its status")?;
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("VmRSS:{line}"))?;
     Ok(kilobytes * 1024)
+}
+
+/// Processor time that a process's threads have used until now.
+///
+/// # Errors
+///
+/// If the system does not say.
+pub fn processor_time(pid: u32) -> Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).context("what does the server use?")? {
+        // Of one that has just ended nothing is known any more.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        let nanoseconds = text.split(' ').next().and_then(|text| text.parse().ok());
+        sum += Duration::from_nanos(nanoseconds.with_context(|| format!("schedstat: {text:?}"))?);
+    }
+    Ok(sum)
 }
 
 /// An address of this machine on which no process listens now.

@@ -106,6 +106,11 @@ impl Server {
         self.address
     }
 
+    /// Its number among processes.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Memory that it has now, in bytes.
     ///
     /// # Errors
@@ -131,14 +136,7 @@ impl Server {
     ///
     /// If the system does not say.
     pub fn processor_time(&self) -> Result<Duration> {
-        let mut sum = Duration::ZERO;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id())).context("what does the server use?")? {
-            // Of one that has just ended nothing is known any more.
-            let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
-            let nanoseconds = text.split(' ').next().and_then(|text| text.parse().ok());
-            sum += Duration::from_nanos(nanoseconds.with_context(|| format!("schedstat: {text:?}"))?);
-        }
-        Ok(sum)
+        child::processor_time(self.child.id())
     }
 
     /// The end of its log, for an error message; empty if it logged nothing.

@@ -17,6 +17,7 @@ mod runtime;
 mod sandbox;
 pub mod served;
 mod server;
+mod shop;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -127,6 +128,9 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("grpc-rust-message-ratio", grpc::rust_message_ratio),
     ("grpc-rust-many-ratio", grpc::rust_many_ratio),
     ("grpc-rust-one-ratio", grpc::rust_one_ratio),
+    ("grpc-shop-median-ratio", shop::median_ratio),
+    ("grpc-shop-cpu-ratio", shop::cpu_ratio),
+    ("grpc-shop-memory-ratio", shop::memory_ratio),
 ];
 
 /// The measurement of the promise `name`.
@@ -151,6 +155,7 @@ pub struct Bench {
     overload: Option<order::Overload>,
     /// gRPC between servers and between functions, by language.
     grpc: [Option<grpc::Costs>; 2],
+    shop: Option<shop::Costs>,
     folder: TempDir,
 }
 
@@ -174,6 +179,7 @@ impl Bench {
             starts: None,
             overload: None,
             grpc: [None; 2],
+            shop: None,
             folder,
         })
     }

@@ -34,14 +34,16 @@ const START: Duration = Duration::from_millis(200);
 /// How far away a store is that they wait for.
 const DELAY: Duration = Duration::from_millis(5);
 
-struct Redis {
+/// A Redis server. Dropping it kills it.
+pub(super) struct Redis {
     _folder: tempfile::TempDir,
     child: Child,
     address: SocketAddr,
 }
 
 impl Redis {
-    fn start() -> Result<Redis> {
+    /// Starts one on a free port.
+    pub(super) fn start() -> Result<Redis> {
         let folder = tempfile::tempdir()?;
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let mut command = Command::new("redis-server");
@@ -55,6 +57,11 @@ impl Redis {
             thread::sleep(Duration::from_millis(5));
         }
         Ok(redis)
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 
