@@ -89,7 +89,7 @@ func (e errno) Error() string {
 	case einval:
 		return "not a call"
 	case enoent:
-		return "no edge for this service"
+		return "the function's `calls` does not name this service"
 	case enotsup:
 		return "not in an application"
 	case epipe:

@@ -183,7 +183,7 @@ func TestWhatIsUnknown(t *testing.T) {
 	if err := cc.Invoke(context.Background(), unaryPath[1:], of(""), of("")); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, cc.Invoke(context.Background(), "/test.Other/Unary", of(""), of("")), codes.Unavailable, "no edge")
+	wantCode(t, cc.Invoke(context.Background(), "/test.Other/Unary", of(""), of("")), codes.Unavailable, "`calls` does not name")
 	wantCode(t, cc.Invoke(context.Background(), unaryPath, 1, of("")), codes.Internal, "int")
 	wantCode(t, cc.Invoke(metadata.AppendToOutgoingContext(context.Background(), "bad", "\n"), unaryPath, of(""), of("")), codes.Internal, "bad")
 	cc.Close()

@@ -212,7 +212,7 @@ fn refused(path: &str, error: Errno) -> BoxError {
     let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match error {
         // Where a client would not find a server.
-        ENOENT => compat::unreachable(format!("the function has no edge for {service}")),
+        ENOENT => compat::unreachable(format!("the function's `calls` does not name {service}")),
         ENOTSUP => compat::unreachable(format!("outside of an application there is no {service}")),
         E2BIG => Status::resource_exhausted(format!("a call of {service} is too large")).into(),
         EMFILE => Status::resource_exhausted(format!("too many calls at once: {service}")).into(),
