@@ -83,7 +83,7 @@ async fn load(shop: &mut Shop, count: usize) -> Result<(), Box<dyn Error>> {
         let reply = shop.checkout.place_order(order(&user)).await?.into_inner();
         let time = start.elapsed();
         let total = reply.order.and_then(|order| order.total).map(|total| (total.units, total.nanos));
-        if total != Some((70, 540_000_000)) || !reply.confirmed || reply.also_like.len() != 3 {
+        if total != Some((71, 40_000_000)) || !reply.confirmed || reply.also_like.len() != 3 {
             return Err(format!("another reply than expected: {total:?}").into());
         }
         println!("{}", time.as_micros());
