@@ -119,8 +119,26 @@ fn an_initialisation_that_traps_exits_or_never_ends_is_an_error_when_loading() {
     assert!(message.contains("`trap` trapped: out of bounds memory access"), "{message}");
     let message = refused("initial-calls.wat", &json!({ "init": "exit" }));
     assert!(message.contains("`exit` ended the program with status 3"), "{message}");
+    let message = refused("initial-calls.wat", &json!({ "init": "exit-zero" }));
+    assert!(message.contains("`exit-zero` ended the program with status 0"), "{message}");
     let message = refused("initial-calls.wat", &json!({ "init": "loop" }));
     assert!(message.contains("not done after 10 s: `loop`"), "{message}");
+}
+
+/// A program whose `main` never returns, as one that serves in `Runtime::block_on`.
+#[test]
+fn an_initialisation_may_be_left_by_an_exit_that_says_so() {
+    for snapshot in ["on", "off"] {
+        let more = json!({ "init": "leave", "snapshot": snapshot });
+        let server = Server::start(json!({ "functions": [entry_with("f", "initial-calls.wat", &more)] }));
+        for reply in replies(&server, 3) {
+            assert_eq!(String::from_utf8_lossy(&reply), "L123456789abcdef", "{snapshot}");
+        }
+        server.stop();
+    }
+    // What a snapshot must not hold is refused all the same.
+    let message = refused("initial-calls.wat", &json!({ "init": "leave-open" }));
+    assert!(message.contains("fd_write"), "{message}");
 }
 
 #[test]

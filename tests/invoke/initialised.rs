@@ -62,6 +62,9 @@ fn what_fails_in_it_is_said_with_where() {
     );
     assert!(matches!(fails("", "(call $do (i32.const 2) (i32.const 7))"), InitError::Exit { status: 7, .. }));
     assert!(matches!(fails("", "(call $do (i32.const 2) (i32.const 0))"), InitError::Exit { status: 0, .. }));
+    // By which `init` may be left, and nothing else.
+    let leaves = "(call $do (i32.const 2) (i32.const 0x53455256))";
+    assert!(matches!(fails("", leaves), InitError::Exit { status: 0x5345_5256, .. }));
     assert!(matches!(fails("", "(call $do (i32.const 10) (i32.const 0))"), InitError::Host { call: "act", .. }));
     assert!(matches!(fails("", "(call $do (i32.const 6) (i32.const 0))"), InitError::Failed { .. }));
     let error = fails("", "(call $do (i32.const 2) (i32.const 7))").to_string();

@@ -10,11 +10,11 @@ use awsm_abi::component::{STACK, STACKS_MAX, Violation};
 use bytes::Bytes;
 use sledge_sandbox::{Backtrace, CallError, Event, HostCall, InstanceId, Refusal, Sandbox, Slot, Stacks, TrapCode, limits};
 
-use super::program::{Program, Stage};
+use super::program::{LEAVES_INIT, Program, Stage};
 use crate::component_trap::ComponentTrap;
 use crate::host::{
     self, Answer, CallFailure, CallId, Completion, Context, HostFunction, ImportedFunction, Outgoing, Panicked, Pending, Stop,
-    Watch,
+    Watch, wasi,
 };
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
@@ -328,7 +328,13 @@ impl Driver {
                 Some(Progress::Pends(pending))
             }
             Ok(Answer::Ended(Stop::Exit(status))) => {
+                let leaves = self.leaves_init(program, imported.function, status);
                 self.sandbox.finish();
+                if leaves {
+                    self.stage += 1;
+                    self.next = Next::Stage;
+                    return None;
+                }
                 Some(Progress::Ended(if status == 0 { Ok(()) } else { Err(self.exited(status)) }))
             }
             Ok(Answer::Ended(Stop::ReplyTooLarge)) => Some(Progress::Ended(Err(Failure::ReplyTooLarge))),
@@ -369,6 +375,15 @@ impl Driver {
         let (artifact, _) = self.sandbox.module(instance);
         let message = trap.told(artifact.descriptor(), places, (called.module, called.name));
         Failure::Component { trap, message: message.into() }
+    }
+
+    /// Whether an exit with that status ends `init` and nothing else. Not on a stack that the guest has begun, whose first one would wait for ever; and
+    /// not from within a component, which is entered still.
+    fn leaves_init(&self, program: &Program, called: &HostFunction, status: u32) -> bool {
+        status == LEAVES_INIT
+            && called.module == wasi::MODULE
+            && matches!(self.stage(program), Some(Stage::Init(_)))
+            && self.stacks.is_first(&self.sandbox)
     }
 
     fn exited(&self, status: u32) -> Failure {

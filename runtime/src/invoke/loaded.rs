@@ -250,7 +250,7 @@ fn stages(descriptor: &Descriptor, init: Option<&str>) -> Result<Stages, Functio
             if !check_export(main, name, &[])? {
                 return Err(no_init(name, exports_of(main)));
             }
-            stages.push(Stage::Run(name.into()));
+            stages.push(Stage::Init(name.into()));
         }
         return Ok(Stages { init: stages, request: Stage::Status(HANDLE), reactor: true });
     }

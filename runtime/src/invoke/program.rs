@@ -7,6 +7,10 @@ use sledge_sandbox::{Callee, FunctionHandle, Sandbox, prefetch};
 
 use crate::host::Imports;
 
+/// The status by which a program leaves `init` where it cannot return from it: "SERV" in ASCII. Status 0 does not do, since a program that prints its
+/// version or has nothing to do exits with that, and no `exit` of a native program means this one, which has more than 8 bits.
+pub const LEAVES_INIT: u32 = u32::from_be_bytes(*b"SERV");
+
 /// A call that a request makes in its sandbox; all of them in order make up an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -14,6 +18,8 @@ pub enum Stage {
     Start(usize),
     /// An export without parameters and results of the last instance.
     Run(Arc<str>),
+    /// The same, named by `init` of the configuration. It may end by an exit with [`LEAVES_INIT`].
+    Init(Arc<str>),
     /// An export of the last instance that returns a status.
     Status(&'static str),
 }
@@ -22,7 +28,7 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stage::Start(_) => f.write_str("the start function"),
-            Stage::Run(name) => write!(f, "`{name}`"),
+            Stage::Run(name) | Stage::Init(name) => write!(f, "`{name}`"),
             Stage::Status(name) => write!(f, "`{name}`"),
         }
     }
@@ -33,7 +39,7 @@ impl Stage {
     pub(crate) fn callee(&self, sandbox: &Sandbox) -> Option<FunctionHandle> {
         match self {
             Stage::Start(index) => sandbox.start_function(sandbox.instances().nth(*index)?),
-            Stage::Run(name) => sandbox.export_function(sandbox.main_instance()?, name),
+            Stage::Run(name) | Stage::Init(name) => sandbox.export_function(sandbox.main_instance()?, name),
             Stage::Status(name) => sandbox.export_function(sandbox.main_instance()?, name),
         }
     }

@@ -23,6 +23,10 @@
   (func (export "output") (call $write (i32.const 1) (i32.const 128) (i32.const 13)))
   (func (export "log") (call $write (i32.const 2) (i32.const 128) (i32.const 13)))
   (func (export "exit") (call $proc_exit (i32.const 3)))
+  (func (export "exit-zero") (call $proc_exit (i32.const 0)))
+  ;; The status is "SERV".
+  (func (export "leave") (i32.store8 (i32.const 64) (i32.const 76)) (call $proc_exit (i32.const 0x53455256)) (unreachable))
+  (func (export "leave-open") (call $write (i32.const 1) (i32.const 128) (i32.const 13)) (call $proc_exit (i32.const 0x53455256)))
   (func (export "trap") (drop (i32.load (i32.const -1))))
   (func (export "loop") (loop $again (br $again)))
   (func (export "parameter") (param i32))

@@ -46,7 +46,10 @@ fn a_reactor_is_prepared_in_order_and_then_handles_requests() {
     assert_eq!(stages_of(&[(HANDLE, status())], None), Ok((Vec::new(), handle.clone(), true)));
     let all = [(COMMAND, plain()), (HANDLE, status()), ("prepare", plain()), (INITIALIZE, plain())];
     assert_eq!(stages_of(&all, None), Ok((vec![run(INITIALIZE)], handle.clone(), true)));
-    assert_eq!(stages_of(&all, Some("prepare")), Ok((vec![run(INITIALIZE), run("prepare")], handle.clone(), true)));
+    assert_eq!(
+        stages_of(&all, Some("prepare")),
+        Ok((vec![run(INITIALIZE), Stage::Init("prepare".into())], handle.clone(), true))
+    );
     let error = stages_of(&all[1..], Some("missing")).unwrap_err();
     assert_eq!(error, "`init` is `missing`, but it exports `sledge_handle`, `prepare`, `_initialize`");
     // Start functions come first, each in its instance.

@@ -93,7 +93,7 @@ pub fn answers() -> bool {
     PHASE.get() == Phase::Requests
 }
 
-/// Whom to wake when [`is_idle`] becomes true.
+/// Keeps what is to be woken when [`is_idle`] becomes true.
 pub fn set_root(waker: &Waker) {
     ROOT.with(|root| match root {
         Some(root) => root.clone_from(waker),
@@ -115,8 +115,12 @@ pub(crate) fn idle() -> bool {
     false
 }
 
+/// The status that says to the host that `init` is left and requests may come (`LEAVES_INIT` in the runtime). With 0 the host refuses the
+/// function: a `main` that calls `exit(0)` before it serves has ended.
+const LEAVES_INIT: u32 = u32::from_be_bytes(*b"SERV");
+
 /// Ends `init-component` from within `main`.
 pub fn leave() -> ! {
     // SAFETY: It does not return. Nothing is flushed by intention: what `main` has begun goes on in requests.
-    unsafe { exit(0) }
+    unsafe { exit(LEAVES_INIT) }
 }
