@@ -244,7 +244,7 @@ fn gauge(server: &Server, name: &str) -> u64 {
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no {name}: {text}"))
 }
 
-/// Wherever in its body it goes: its invocation ends, its place at the gate is another's, its sandbox goes back to the system (nobody knows what the guest was at), and nothing of it is left.
+/// Wherever in its body it goes: its invocation ends, its place at the gate is another's, its sandbox goes back to the system (the host does not know what the guest was at), and nothing of it is left.
 #[test]
 fn a_client_that_goes_in_the_middle_of_its_body_leaves_nothing() {
     for listeners in LISTENERS {

@@ -199,8 +199,8 @@ fn admitted(server: &Server, path: &str, bytes: usize) -> Raw {
     raw
 }
 
-/// What waits at a gate until its deadline has passed is answered so, whoever asked, and never begun; then its place is another's. The only place to run is held by a request of an
-/// earlier version, whose deadline is far.
+/// What waits at a gate until its deadline has passed is answered so, whether a client or a function asked, and never begun; then its place is another's. The only
+/// place to run is held by a request of an earlier version, whose deadline is far.
 #[test]
 fn calls_that_wait_at_a_gate_beyond_their_deadline_time_out() {
     let web = json!({ "name": "web", "path": stores::artifact(), "deadline_ms": 60_000 });

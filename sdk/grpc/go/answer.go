@@ -194,7 +194,7 @@ func handlerError(err error) error {
 
 // end sends how the call ended.
 func (c *serverCall) end(err error) error {
-	// The host takes no rest of a reply that could not be written.
+	// The client does not take the rest of a reply that cannot be written.
 	if _, is := err.(errno); is {
 		return err
 	}

@@ -51,7 +51,7 @@ type ClientConnInterface interface {
 
 var _ ClientConnInterface = (*ClientConn)(nil)
 
-// ClientConn makes calls. To whom, the application's configuration says, by service. The target is only a name.
+// ClientConn makes calls. The application's configuration says, by service, which function or server gets them. The target is only a name.
 type ClientConn struct {
 	target  string
 	options dialOptions

@@ -13,7 +13,7 @@ func init() {
 	if net.DefaultResolver.Dial == nil {
 		net.DefaultResolver.Dial = func(context.Context, string, string) (net.Conn, error) { return &localhost{}, nil }
 	}
-	// Standard output is the reply's body. What programs print belongs into the log, as what they print to standard error; also where somebody has
+	// Standard output is the reply's body. What programs print belongs into the log, as what they print to standard error; also where a package has
 	// taken the pointer before.
 	*os.Stdout = *os.Stderr
 }

@@ -182,7 +182,7 @@ func joined(all, more metadata.MD) metadata.MD {
 	return all
 }
 
-// callContext is the context of a call. What most handlers do not need is made when somebody asks: timers, the map of metadata.
+// callContext is the context of a call. What most handlers do not need is made when a handler asks for it: timers, the map of metadata.
 type callContext struct {
 	call   *serverCall
 	mutex  sync.Mutex

@@ -1,4 +1,4 @@
-// Package manual has a resolver that is told what to find. Nobody asks it.
+// Package manual has a resolver that is told what to find. The host does not ask it.
 package manual
 
 import (
@@ -62,7 +62,7 @@ func (r *Resolver) UpdateState(s resolver.State) {
 	}
 }
 
-// CC is who is told.
+// CC is told what is found.
 func (r *Resolver) CC() resolver.ClientConn { return r.cc }
 
 // ReportError says that nothing is found.

@@ -106,7 +106,7 @@ impl Check for Checks {
         let mut doubled = self.client.clone().double(ReceiverStream::new(receiver)).await?.into_inner();
         let mut sum = 0;
         for count in 1..=to {
-            sender.send(number(count)).await.map_err(|_| Status::internal("nobody takes it"))?;
+            sender.send(number(count)).await.map_err(|_| Status::internal("the callee takes nothing more"))?;
             let answer = timeout(Duration::from_secs(5), doubled.message()).await;
             sum += answer.map_err(|_| Status::deadline_exceeded("no answer"))??.map_or(0, |answer| answer.number);
         }

@@ -99,7 +99,7 @@ pub fn begin_stream() -> Result<(), Errno> {
 /// Writes all of it to the reply's body.
 ///
 /// # Errors
-/// When the reply is too large, or the client takes no more of it.
+/// When the reply is too large, or the client has left.
 pub fn write(mut bytes: &[u8]) -> Result<(), Errno> {
     while !bytes.is_empty() {
         let taken = sys::write(STANDARD_OUTPUT, bytes)?;

@@ -1,6 +1,6 @@
 //! Where a function waits: one `poll_oneoff` over a clock, the request's body and the calls under way.
 //!
-//! tokio's scheduler calls [`park`] when no task can go on. Whoever needs a file descriptor has left a waker here ([`until_readable`],
+//! tokio's scheduler calls [`park`] when no task can go on. A task that needs a file descriptor has left a waker here ([`until_readable`],
 //! [`until_writable`]), which is woken once.
 
 use std::task::Waker;
@@ -53,7 +53,7 @@ pub fn until_writable(fd: u32, waker: &Waker) {
     until(fd, true, waker);
 }
 
-/// Wakes who waits for a file descriptor that is closed.
+/// Wakes the tasks that wait for a file descriptor which is closed.
 pub fn forget(fd: u32) {
     let gone: Vec<Waiting> = REACTOR.with(|reactor| {
         let (gone, stay) = std::mem::take(&mut reactor.waiting).into_iter().partition(|one| one.fd == fd);
@@ -65,7 +65,7 @@ pub fn forget(fd: u32) {
     }
 }
 
-/// Waits for the first that is waited for, at most for that long, and wakes who waits for it. It may return earlier.
+/// Waits for the first event that a task waits for, at most for that long, and wakes that task. It may return earlier.
 pub fn park(timeout: Option<Duration>) {
     // Zero: it only looks, since some task can go on.
     if timeout != Some(Duration::ZERO) && entry::idle() {

@@ -1,4 +1,4 @@
-//! Certificates, which are taken and not used: who is on the other side is the host's business.
+//! Certificates, which are taken and not used: the host looks at those of the other side.
 
 /// A certificate.
 #[derive(Debug, Clone)]

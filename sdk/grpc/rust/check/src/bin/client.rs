@@ -81,7 +81,7 @@ async fn both_stream(mut client: Client) -> Result<(), Status> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let mut doubled = client.double(ReceiverStream::new(receiver)).await?.into_inner();
     for count in 0..10 {
-        sender.send(number(count)).await.map_err(|_| Status::unknown("nobody takes it"))?;
+        sender.send(number(count)).await.map_err(|_| Status::unknown("the server takes nothing more"))?;
         expect(doubled.message().await?, Some(number(2 * count)))?;
     }
     drop(sender);
