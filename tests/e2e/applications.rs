@@ -194,7 +194,7 @@ fn what_cannot_be_built_is_named() {
     }
 }
 
-pub(super) fn has_go() -> bool {
+pub(crate) fn has_go() -> bool {
     let has = Command::new("go").arg("version").output().is_ok();
     if !has {
         eprintln!("applications: NOT CHECKED: they need go");
@@ -216,7 +216,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-pub(super) fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for (path, bytes) in files(from) {
         let path = to.join(path.strip_prefix(from).expect("a path in it"));
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");

@@ -10,6 +10,7 @@ mod beyond;
 mod bodies;
 mod calls;
 mod certificates;
+mod checks;
 mod clocks;
 mod collector;
 mod command;
