@@ -14,7 +14,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// The function that has the methods of `t.Callee`, and serves them to clients, too.
-fn callee(more: &Value) -> Value {
+pub(crate) fn callee(more: &Value) -> Value {
     let mut callee = entry_with("callee", "rpc.c", &json!({ "route": "/t.Callee/*", "deadline_ms": 20_000, "body": "stream" }));
     more.as_object().expect("an object").iter().for_each(|(key, value)| callee[key] = value.clone());
     callee
@@ -61,7 +61,7 @@ fn answers(client: &Client) {
     }
     assert_eq!(ask("chat t.Callee/Duplex 2"), [" 1a 1b -6 0 64 0 |0 | waited"]);
     assert_eq!(ask("call t.Callee/Burst")[0].split('|').next_back(), Some(" waited"));
-    assert_eq!(ask("flood t.Callee/None 30000000")[0].split(' ').nth(1), Some("64"), "nobody reads it");
+    assert_eq!(ask("flood t.Callee/None 30000000")[0].split(' ').nth(1), Some("64"), "the callee reads nothing");
 }
 
 #[test]
@@ -217,7 +217,12 @@ fn a_function_without_edges_calls_nothing_and_edges_change_while_it_is_served() 
 }
 
 /// What a client that speaks gRPC gets: fields, the body, and what came behind it.
-async fn call(sender: &SendRequest<Full<Bytes>>, path: &str, timeout: Option<&str>, body: &str) -> (HeaderMap, Bytes, HeaderMap) {
+pub(crate) async fn call(
+    sender: &SendRequest<Full<Bytes>>,
+    path: &str,
+    timeout: Option<&str>,
+    body: &str,
+) -> (HeaderMap, Bytes, HeaderMap) {
     let mut request =
         Request::post(format!("http://test{path}")).header("content-type", "application/grpc+proto").header("te", "trailers");
     if let Some(timeout) = timeout {

@@ -66,6 +66,7 @@ mod shop;
 mod shutdown;
 mod snapshot;
 mod sockets;
+mod statuses;
 mod stores;
 mod strain;
 mod streaming;

@@ -49,6 +49,40 @@ pub const GRPC_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 /// Digits of a `grpc-timeout`.
 const TIMEOUT_DIGITS_MAX: usize = 8;
 
+/// The names of all statuses, by their numbers (gRPC's statuscodes.md).
+pub const STATUSES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// The number of the status that fields have, if they have one. What is no number of a status is UNKNOWN to clients.
+#[must_use]
+pub fn status_in(fields: &HeaderMap) -> Option<usize> {
+    fields.get(GRPC_STATUS).map(status_number)
+}
+
+/// The same of a `grpc-status`.
+#[must_use]
+pub fn status_number(value: &HeaderValue) -> usize {
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.filter(|number| *number < STATUSES.len()).unwrap_or(Code::Unknown as usize)
+}
+
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -320,6 +354,19 @@ mod tests {
         assert_eq!(fields["grpc-message"], "function `f` trapped: memory_out_of_bounds");
         assert_eq!(Status::of(&Failure::NotFound, None), Status::new(Code::Unimplemented, "no_such_route"));
         assert_eq!(Status::of(&Failure::Exit(3), Some("f")), Status::new(Code::Internal, "function `f`: status_3"));
+    }
+
+    #[test]
+    fn a_number_without_a_name_is_unknown() {
+        let number = |text: &str| status_number(&HeaderValue::try_from(text).unwrap());
+        assert_eq!(["0", "5", "16", "17", "-1", "", "x", "99999999999999999999"].map(number), [0, 5, 16, 2, 2, 2, 2, 2]);
+        for code in [Code::Cancelled, Code::Unknown, Code::DeadlineExceeded, Code::PermissionDenied, Code::ResourceExhausted] {
+            assert_eq!(STATUSES[code as usize].replace('_', "").to_lowercase(), format!("{code:?}").to_lowercase());
+        }
+        for code in [Code::Unimplemented, Code::Internal, Code::Unavailable, Code::Unauthenticated] {
+            assert_eq!(STATUSES[code as usize].to_lowercase(), format!("{code:?}").to_lowercase());
+        }
+        assert_eq!(status_in(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 
+use super::router::Place;
+use crate::grpc::STATUSES;
 use crate::telemetry::TraceId;
 
 /// By what a request is known in the logs of all servers that it passes.
@@ -17,6 +19,7 @@ const ID_BYTES_MAX: usize = 128;
 const PATH_BYTES_MAX: usize = 1_000;
 
 /// What is known of a request when it comes.
+#[derive(Debug)]
 pub(super) struct Seen {
     id: HeaderValue,
     method: Method,
@@ -42,20 +45,29 @@ impl Seen {
     pub(super) fn mark<B>(&self, response: &mut Response<B>) {
         response.headers_mut().insert(REQUEST_ID, self.id.clone());
     }
+}
 
-    pub(super) fn log<B>(
-        &self,
-        response: &Response<B>,
-        function: Option<&str>,
-        bytes: u64,
-        begin: Instant,
-        trace: Option<TraceId>,
-    ) {
-        let Seen { id, method, path, version } = self;
+/// A line, but for what is known last.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) seen: Seen,
+    pub(super) status: StatusCode,
+    pub(super) begin: Instant,
+    pub(super) trace: Option<TraceId>,
+}
+
+impl Line {
+    /// Writes it. `grpc`: the number of gRPC's status, if the request came by that.
+    pub(super) fn log(&self, place: Option<&Place>, bytes: u64, grpc: Option<usize>) {
+        let Line { seen: Seen { id, method, path, version }, status, begin, trace } = self;
+        let function = place.map(|place| place.labels().function.as_str());
         let took_us = begin.elapsed().as_micros() as u64;
-        let (id, status) = (id.to_str().unwrap_or_default(), response.status().as_u16());
+        let (id, status) = (id.to_str().unwrap_or_default(), status.as_u16());
         let trace_id = trace.map(tracing::field::display);
-        tracing::info!(target: "sledge::access", id, trace_id, %method, path, ?version, status, bytes, function, took_us);
+        let grpc_status = grpc.and_then(|status| STATUSES.get(status));
+        tracing::info!(
+            target: "sledge::access", id, trace_id, %method, path, ?version, status, grpc_status, bytes, function, took_us
+        );
     }
 }
 

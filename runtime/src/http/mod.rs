@@ -9,12 +9,14 @@
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
 //! * `head`: what a request's head must not be; [`router`]: path and method to function;
 //! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
+//! * `called`: the same of what came by gRPC, whose status is known last;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
 mod access;
 pub mod body;
 mod bridge;
+mod called;
 mod calm;
 pub mod connection;
 mod connections;

@@ -13,6 +13,7 @@ use hyper::{Method, Request, Response, Version};
 
 use super::body::Inward;
 use super::bridge::{self, Bridge};
+use super::called::{self, Called};
 use super::connections::Activity;
 use super::framing::Refusal;
 use super::response::{Answer, Trailing};
@@ -38,7 +39,11 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Response<Answer> {
     if !service.access.log && !service.access.ids && service.tracer.is_none() {
-        return handle(service, site, activity, request, Marks::default()).await.response;
+        let Handled { mut response, place, is_grpc, .. } = handle(service, site, activity, request, Marks::default()).await;
+        if is_grpc {
+            called::answered(Called::new(&service.shard, place.as_ref(), &response), &mut response);
+        }
+        return response;
     }
     let begin = Instant::now();
     let seen = (service.access.log || service.access.ids).then(|| access::Seen::of(&request));
@@ -46,22 +51,27 @@ pub(super) async fn answer(
     let trace = span.as_ref().map(|span| span.trace().context().trace);
     let id = seen.as_ref().filter(|_| service.access.ids).map(access::Seen::id);
     let marks = Marks { id, span: span.as_ref() };
-    let Handled { mut response, place, failure } = handle(service, site, activity, request, marks).await;
-    match (span, response.status(), response.body_mut()) {
+    let Handled { mut response, place, failure, is_grpc } = handle(service, site, activity, request, marks).await;
+    if let Some(seen) = seen.as_ref().filter(|_| service.access.ids) {
+        seen.mark(&mut response);
+    }
+    let (status, mut seen) = (response.status(), seen.filter(|_| service.access.log));
+    let mut grpc = None;
+    if is_grpc {
+        let mut called = Called::new(&service.shard, place.as_ref(), &response);
+        if let Some(seen) = seen.take() {
+            called.log(seen, status, begin, trace);
+        }
+        grpc = called::answered(called, &mut response);
+    }
+    match (span, response.body_mut()) {
         // It is over when its reply is.
-        (Some(span), status, Either::Right(streamed)) => streamed.trace(span, status),
-        (Some(span), status, Either::Left(_)) => span.end(status, failure.as_ref()),
-        (None, ..) => {}
+        (Some(span), Either::Right(streamed)) => streamed.trace(span, status),
+        (Some(span), Either::Left(_)) => span.end(status, failure.as_ref(), grpc),
+        (None, _) => {}
     }
     if let Some(seen) = seen {
-        if service.access.ids {
-            seen.mark(&mut response);
-        }
-        if service.access.log {
-            let (function, bytes) =
-                (place.as_ref().map(|place| place.labels().function.as_str()), response.body().size_hint().lower());
-            seen.log(&response, function, bytes, begin, trace);
-        }
+        access::Line { seen, status, begin, trace }.log(place.as_ref(), response.body().size_hint().lower(), None);
     }
     response
 }
@@ -78,11 +88,13 @@ struct Handled {
     response: Response<Answer>,
     place: Option<Place>,
     failure: Option<Failure>,
+    /// Whether the client speaks gRPC.
+    is_grpc: bool,
 }
 
 impl Handled {
-    fn answered(response: Response<Answer>, place: Option<Place>) -> Handled {
-        Handled { response, place, failure: None }
+    fn answered(response: Response<Answer>, place: Option<Place>, manner: Manner) -> Handled {
+        Handled { response, place, failure: None, is_grpc: manner.is_grpc() }
     }
 
     /// The same as the client gets it that speaks another protocol.
@@ -100,7 +112,7 @@ impl Handled {
             Manner::Http => response::failure(&failure, place.as_ref()),
             Manner::Grpc { .. } => response::grpc_failure(&failure, place.as_ref()),
         };
-        Handled { response, place, failure: Some(failure) }
+        Handled { response, place, failure: Some(failure), is_grpc: manner.is_grpc() }
     }
 }
 
@@ -132,6 +144,10 @@ impl Manner {
             Manner::Http => None,
             Manner::Grpc { .. } => services::asked(service, site, path),
         }
+    }
+
+    const fn is_grpc(self) -> bool {
+        matches!(self, Manner::Grpc { .. })
     }
 
     /// When the client has no more time.
@@ -196,10 +212,10 @@ async fn handle(
         Err((Failure::MethodNotAllowed, Some(Place::Served(route)))) if head.method == Method::OPTIONS => {
             let preflight = bridge::preflight(service, site, &route.pattern, &head.headers);
             let response = preflight.unwrap_or_else(|| response::options(&route.options));
-            return Handled::answered(response, Some(Place::Served(route)));
+            return Handled::answered(response, Some(Place::Served(route)), manner);
         }
         Err((Failure::NotFound, None)) if head.method == Method::OPTIONS && head.uri.path() == "*" => {
-            return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None);
+            return Handled::answered(response::options(&HeaderValue::from_static("OPTIONS")), None, manner);
         }
         Err((failure, place)) => {
             if let (Failure::NotFound, Some(asked)) = (&failure, manner.asked(service, site, head.uri.path())) {
@@ -207,6 +223,7 @@ async fn handle(
                     Ok(deadline) => Handled::answered(
                         services::answer(service, site, asked, &head.headers, (incoming, inward), deadline),
                         None,
+                        manner,
                     ),
                     Err(failure) => Handled::failed(failure, None, manner),
                 };
@@ -220,7 +237,7 @@ async fn handle(
         }
     };
     sledge_sandbox::prefetch(&*route.function);
-    let unanswered = Unanswered(Some((service, &route)));
+    let unanswered = Unanswered { whose: Some((service, &route)), is_grpc: manner.is_grpc() };
     // What it cannot say needs no look.
     let trailing = match &bridge {
         // They become a part of the body.
@@ -258,7 +275,7 @@ async fn handle(
                 let Reply { head, trailers, .. } = &mut reply;
                 response::success(content, head.take(), trailers.take(), trailing, &route.function.content_type)
             };
-            let mut handled = Handled::answered(response, Some(Place::Served(Arc::clone(&route))));
+            let mut handled = Handled::answered(response, Some(Place::Served(Arc::clone(&route))), manner);
             if let (Manner::Grpc { .. }, Either::Right(streamed)) = (manner, handled.response.body_mut()) {
                 streamed.speak_grpc(&route.function);
             }
@@ -293,11 +310,14 @@ fn bridge(
 }
 
 /// A request that was routed: counted when it is answered, and also when its client goes before that.
-struct Unanswered<'a>(Option<(&'a HttpService, &'a Route)>);
+struct Unanswered<'a> {
+    whose: Option<(&'a HttpService, &'a Route)>,
+    is_grpc: bool,
+}
 
 impl Unanswered<'_> {
     fn answered(mut self, failure: Option<&Failure>) {
-        if let Some((service, route)) = self.0.take() {
+        if let Some((service, route)) = self.whose.take() {
             service.shard.note(&route.function, |row| row.ended(failure));
         }
         if failure == Some(&Failure::NoMemory) {
@@ -307,14 +327,19 @@ impl Unanswered<'_> {
 
     /// Its reply has begun: it is counted where it ends.
     fn left_to_worker(mut self) {
-        self.0 = None;
+        self.whose = None;
     }
 }
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
-        if let Some((service, route)) = self.0 {
-            service.shard.note(&route.function, |row| row.ended(Some(&Failure::Cancelled)));
+        if let Some((service, route)) = self.whose {
+            service.shard.note(&route.function, |row| {
+                row.ended(Some(&Failure::Cancelled));
+                if self.is_grpc {
+                    row.called(grpc::Code::Cancelled as usize);
+                }
+            });
         }
     }
 }

@@ -113,6 +113,24 @@ impl Whole {
     pub(super) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
         (self.bytes, self.trailers.map(|trailers| trailers.into_map()))
     }
+
+    /// A field that comes behind it.
+    #[must_use]
+    pub fn trailer(&self, name: &HeaderName) -> Option<&HeaderValue> {
+        self.trailers.as_ref().and_then(|trailers| trailers.get(name))
+    }
+
+    /// Bytes of the body.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
 }
 
 impl From<Bytes> for Whole {

@@ -11,6 +11,7 @@ use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode, Version};
 
 use super::router::Place;
+use crate::grpc::STATUSES;
 use crate::outcome::Failure;
 use crate::telemetry::span::{name, short};
 use crate::telemetry::{Kind, Span, Trace, Tracer};
@@ -53,15 +54,19 @@ impl ServerSpan {
         let _ = self.place.set(place);
     }
 
-    pub(super) fn end(mut self, status: StatusCode, failure: Option<&Failure>) {
-        self.hand_in(Some(status), failure);
+    /// It is answered; `grpc`: with which number of gRPC's, if it came by that.
+    pub(super) fn end(mut self, status: StatusCode, failure: Option<&Failure>, grpc: Option<usize>) {
+        self.hand_in(Some(status), failure, grpc);
     }
 
-    fn hand_in(&mut self, status: Option<StatusCode>, failure: Option<&Failure>) {
+    fn hand_in(&mut self, status: Option<StatusCode>, failure: Option<&Failure>, grpc: Option<usize>) {
         let Some(seen) = self.seen.take() else { return };
         let place = self.place.get();
         let name = name(&seen.method, place.map(Place::pattern));
         self.trace.end(name, Kind::Server, [self.begin, Instant::now()], |span| {
+            if let Some(grpc) = grpc {
+                put_call(span, &seen.path, grpc, failure);
+            }
             seen.put(span);
             if let Some(place) = place {
                 span.set("http.route", place.pattern().to_owned());
@@ -73,6 +78,7 @@ impl ServerSpan {
                 span.set("http.response.status_code", status.as_u16());
             }
             match (status, failure) {
+                _ if grpc.is_some() => {}
                 // Mistakes of the client are none of ours.
                 (Some(_), Some(failure)) if failure.status().is_client_error() => {}
                 (Some(status), None) if !status.is_server_error() => {}
@@ -86,7 +92,19 @@ impl ServerSpan {
 
 impl Drop for ServerSpan {
     fn drop(&mut self) {
-        self.hand_in(None, Some(&Failure::Cancelled));
+        self.hand_in(None, Some(&Failure::Cancelled), None);
+    }
+}
+
+/// What the conventions for gRPC servers want beside those for HTTP (1.45). The status tells whether it is an error, and 200 nothing.
+fn put_call(span: &mut Span, path: &str, grpc: usize, failure: Option<&Failure>) {
+    const ERRORS: [&str; 6] = ["UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"];
+    let Some(name) = STATUSES.get(grpc).copied() else { return };
+    span.set("rpc.system.name", "grpc");
+    span.set("rpc.method", path.trim_start_matches('/').to_owned());
+    span.set("rpc.status_code", name);
+    if ERRORS.contains(&name) {
+        span.fail(name, failure.map(Failure::to_string).unwrap_or_default());
     }
 }
 

@@ -14,6 +14,7 @@ use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderMap;
 
+use super::called::Called;
 use super::connections::UnderWay;
 use super::span::ServerSpan;
 use crate::grpc::Status;
@@ -53,6 +54,8 @@ pub struct Streamed {
     outward: Option<Box<dyn Outward>>,
     /// Of its request, with the status of the reply.
     span: Option<(ServerSpan, StatusCode)>,
+    /// Of a request by gRPC.
+    called: Option<Box<Called>>,
 }
 
 impl Streamed {
@@ -60,7 +63,17 @@ impl Streamed {
     #[must_use]
     pub const fn new(stream: Stream, is_chunked: bool) -> Streamed {
         // At the very least the head.
-        Streamed { stream, is_unsent: true, is_over: false, is_chunked, _under_way: None, grpc: None, outward: None, span: None }
+        Streamed {
+            stream,
+            is_unsent: true,
+            is_over: false,
+            is_chunked,
+            _under_way: None,
+            grpc: None,
+            outward: None,
+            span: None,
+            called: None,
+        }
     }
 
     /// Keeps the request under way until this is sent.
@@ -99,16 +112,25 @@ impl Streamed {
             Some(ControlFlow::Break(bytes)) => (bytes, true),
             None => (Bytes::new(), true),
         };
+        if let Some(called) = &mut self.called {
+            called.note_bytes(bytes.len());
+        }
         if is_last {
-            self.finish(None);
+            self.finish(None, None);
         }
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
-    fn finish(&mut self, failure: Option<&Failure>) {
+    /// Ends the request by gRPC when this is over.
+    pub(super) fn call(&mut self, called: Called) {
+        self.called = Some(Box::new(called));
+    }
+
+    fn finish(&mut self, failure: Option<&Failure>, trailers: Option<&HeaderMap>) {
         self.is_over = true;
+        let grpc = self.called.take().map(|called| called.ended(trailers));
         if let Some((span, status)) = self.span.take() {
-            span.end(status, failure);
+            span.end(status, failure, grpc);
         }
     }
 }
@@ -117,7 +139,11 @@ impl Drop for Streamed {
     fn drop(&mut self) {
         // There may be nothing to send, and then no poll finds the end.
         if self.stream.is_complete() {
-            self.finish(None);
+            self.finish(None, None);
+        }
+        let grpc = self.called.take().map(|called| called.cancelled());
+        if let (Some(_), Some((span, status))) = (grpc, self.span.take()) {
+            span.end(status, None, grpc);
         }
     }
 }
@@ -138,15 +164,18 @@ impl Body for Streamed {
             Some(Ok(bytes)) if self.outward.is_some() => self.poll_translated(bytes, task),
             Some(Ok(bytes)) => {
                 self.is_unsent = true;
+                if let Some(called) = &mut self.called {
+                    called.note_bytes(bytes.len());
+                }
                 if self.stream.is_complete() {
-                    self.finish(None);
+                    self.finish(None, None);
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Some(Err(failure)) if let Some(labels) = &self.grpc => {
                 let mut trailers = HeaderMap::new();
                 Status::of(&failure, Some(&labels.function)).put(&mut trailers);
-                self.finish(Some(&failure));
+                self.finish(Some(&failure), Some(&trailers));
                 Poll::Ready(self.last(trailers).map(Ok))
             }
             Some(Err(failure)) => {
@@ -155,12 +184,12 @@ impl Body for Streamed {
                     task.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                self.finish(Some(&failure));
+                self.finish(Some(&failure), None);
                 Poll::Ready(Some(Err(Broken(failure))))
             }
             None => {
-                self.finish(None);
                 let trailers = self.stream.take_trailers().map(|trailers| trailers.into_map());
+                self.finish(None, trailers.as_ref());
                 Poll::Ready(self.last(trailers.unwrap_or_default()).map(Ok))
             }
         }

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use sledge_sandbox::prefetch;
 
 use crate::counters::{Count, Histogram, Sum};
+use crate::grpc::STATUSES;
 use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
@@ -33,6 +34,8 @@ pub struct Counters {
     labels: Arc<Labels>,
     /// Requests that this thread answered, by their [outcome](OUTCOMES).
     outcomes: [Count; OUTCOMES.len()],
+    /// Of those the ones by gRPC, by the status that their clients got. None until there is one.
+    calls: OnceLock<Box<[Count; STATUSES.len()]>>,
     /// From arrival until a worker took it.
     pub queue: Histogram,
     /// Getting a sandbox.
@@ -83,6 +86,8 @@ pub struct Metrics {
 pub struct Totals {
     /// Requests by their outcome.
     pub outcomes: [u64; OUTCOMES.len()],
+    /// Calls by gRPC, by the number of their status.
+    pub calls: [u64; STATUSES.len()],
     /// As of a [`Counters`].
     pub queue: Sum,
     /// As of a [`Counters`].
@@ -112,6 +117,13 @@ impl Counters {
             Failure::CODES.iter().position(|known| *known == code).map_or(0, |index| index + 1)
         });
         self.outcomes[index].add(1);
+    }
+
+    /// Takes note of the status with which a call by gRPC ended; the request is counted [as any](Self::ended) beside that.
+    pub fn called(&self, status: usize) {
+        if let Some(count) = self.calls.get_or_init(Box::default).get(status) {
+            count.add(1);
+        }
     }
 }
 
@@ -195,6 +207,7 @@ impl Thread {
         let row = Arc::new(Counters {
             labels: Arc::clone(labels),
             outcomes: Default::default(),
+            calls: OnceLock::new(),
             queue: Histogram::default(),
             instantiate: Histogram::default(),
             run: Histogram::default(),
@@ -224,6 +237,10 @@ impl Metrics {
             for row in lock(&thread.rows).iter() {
                 let totals = all.entry((row.labels.function.clone(), row.labels.tenant.clone())).or_default();
                 for (sum, count) in totals.outcomes.iter_mut().zip(&row.outcomes) {
+                    *sum += count.get();
+                }
+                let calls = row.calls.get().map_or(&[][..], |calls| &calls[..]);
+                for (sum, count) in totals.calls.iter_mut().zip(calls) {
                     *sum += count.get();
                 }
                 totals.queue.add(&row.queue);

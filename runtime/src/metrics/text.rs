@@ -11,6 +11,7 @@ use prometheus_client::registry::Unit;
 use super::process;
 use super::shard::{Metrics, OUTCOMES, Totals};
 use crate::counters::{Count, Sum};
+use crate::grpc::STATUSES;
 
 /// What comes from elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +116,13 @@ impl Collected {
                 ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
             }
         }
+        let calls = self.functions.iter().flat_map(|((function, tenant), totals)| {
+            let counts = STATUSES.into_iter().zip(totals.calls).filter(|(_, count)| *count > 0);
+            counts.map(move |(status, count)| {
+                ([("function", function.as_str()), ("tenant", tenant.as_str()), ("grpc_status", status)], count)
+            })
+        });
+        counters(encoder, "grpc_requests", "Requests by gRPC, by the status that their clients got", calls)?;
         let histograms: [Part; 4] = [
             ("queue", "From a request's arrival until a worker took it", |totals| &totals.queue),
             ("instantiate", "Getting a sandbox", |totals| &totals.instantiate),

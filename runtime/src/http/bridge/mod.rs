@@ -17,6 +17,7 @@ use prost_types::MethodOptions;
 use prost_types::method_options::IdempotencyLevel;
 
 use super::body::Inward;
+use super::called::{self, Said};
 use super::response::Answer;
 use super::router::{Place, Router};
 use super::{HttpService, Site, services};
@@ -103,10 +104,17 @@ impl Bridge {
 
     /// The reply as the client gets it.
     pub(super) async fn reply(self, response: Response<Answer>) -> Response<Answer> {
+        let said = called::status(&response);
         let mut response = match self.protocol {
             Protocol::Web(web) => web.reply(response),
             Protocol::Connect(connect) => connect.reply(response).await,
         };
+        // What was found out about it on its way out counts.
+        if let Some(said) = said
+            && response.extensions().get::<Said>().is_none()
+        {
+            response.extensions_mut().insert(Said(said));
+        }
         if let Some(origin) = self.cors {
             cors::expose(&mut response, origin);
         }

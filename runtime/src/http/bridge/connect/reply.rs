@@ -11,6 +11,7 @@ use super::messages::Messages;
 use crate::grpc::connect::{self, END, Error, GRPC_DETAILS};
 use crate::grpc::frame::{self, Frames};
 use crate::grpc::{self, Code, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, Status};
+use crate::http::called::Said;
 use crate::http::response::{Answer, Whole};
 use crate::http::streamed::Outward;
 
@@ -124,6 +125,10 @@ pub(super) async fn unary(messages: Messages, mut response: Response<Answer>) ->
         },
     };
     let mut trailers = end.or(trailers).unwrap_or_default();
+    let said = messages.refused.get().map(|status| status.code as usize).or_else(|| grpc::status_in(&trailers));
+    if let Some(said) = said {
+        head.extensions.insert(Said(said));
+    }
     let result = match error(&messages, &mut trailers) {
         Some(error) => Err(error),
         None => message(&messages, &bytes).map_err(|status| Error::from(&status)),
