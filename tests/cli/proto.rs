@@ -8,7 +8,7 @@ use wit_parser::{Resolve, WorldItem};
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/protos");
-    for file in ["shop/v1/shop.proto", "money/money.proto", "legacy/legacy.proto", "edition.proto"] {
+    for file in ["shop/v1/shop.proto", "money/money.proto", "legacy/legacy.proto", "edition.proto", "edition_old.proto"] {
         write(folder.path(), file, &std::fs::read_to_string(protos.join(file)).expect("read a file"));
     }
     folder
@@ -37,6 +37,7 @@ fn wit() {
     };
     case("shop", &["shop/v1/shop.proto"]);
     case("legacy", &["legacy/legacy.proto"]);
+    case("edition", &["edition.proto"]);
     case("money", &["-I", "money", "money.proto", "--package", "my:enum@1.2.3"]);
     case("function", &["shop/v1/shop.proto", "--export", "shop.v1.Types", "--import", "shop.v1.Cart"]);
     let both = ["--import", "basket=shop.v1.Types", "--export", "types=shop.v1.Types", "--export", "basket=shop.v1.Cart"];
@@ -93,6 +94,30 @@ fn refusals() {
         ("escape.proto", "syntax = \"proto3\";\nimport \"\\033[2J\\007.proto\";\n"),
         ("binary.proto", "syntax = \"proto3\"\u{1b};\n"),
         ("future.proto", "/* 1 */ // 2\n  edition = '2024';\n"),
+        (
+            "delimited.proto",
+            "edition = \"2023\";\noption features.message_encoding = DELIMITED;\nmessage A {\n  string s = 1;\n  A a = 2;\n}\n",
+        ),
+        ("closed.proto", "edition = \"2023\";\nenum E {\n  A = 1;\n}\n"),
+        ("optional.proto", "edition = \"2023\";\nmessage A {\n  optional string s = 1;\n}\n"),
+        (
+            "feature-target.proto",
+            "edition = \"2023\";\nmessage A {\n  option features.field_presence = IMPLICIT;\n  string s = 1;\n}\n",
+        ),
+        ("feature.proto", "edition = \"2023\";\nmessage A {\n  string s = 1 [features.field_presents = IMPLICIT];\n}\n"),
+        ("feature-value.proto", "edition = \"2023\";\nmessage A {\n  string s = 1 [features.field_presence = NEVER];\n}\n"),
+        (
+            "default.proto",
+            "edition = \"2023\";\nmessage A {\n  string s = 1 [\n    default = \"x\", features.field_presence = IMPLICIT];\n}\n",
+        ),
+        ("default-type.proto", "edition = \"2023\";\nmessage A {\n  int32 s = 1 [default = \"x\"];\n}\n"),
+        (
+            "implicit.proto",
+            "edition = \"2023\";\noption features.field_presence = IMPLICIT;\nenum E {\n  option features.enum_type = CLOSED;\n  A = 0;\n}\nmessage M {\n  string s = 1;\n  E e = 2;\n}\n",
+        ),
+        ("edition-import.proto", "edition = \"2023\";\nimport \"there/is/none.proto\";\n"),
+        ("edition-type.proto", "edition = \"2023\";\nmessage M {\n  reserved a; Missing m = 1 [default = 1];\n}\n"),
+        ("edition-syntax.proto", "edition = \"2023\"; message M {\n  int32 = 1;\n}\n"),
         ("a1.proto", "syntax = \"proto3\";\npackage a;\nmessage Low {}\n"),
         ("b.proto", "syntax = \"proto3\";\npackage b;\nimport \"a1.proto\";\nmessage Middle { a.Low low = 1; }\n"),
         (
@@ -118,7 +143,6 @@ fn refusals() {
         assert!(!folder.path().join("out.wit").exists(), "{name}");
         failures.extend(super::compare(&format!("proto-no-{name}"), &super::shown(&done, folder.path())));
     };
-    case("edition", &["edition.proto"]);
     case("edition-2024", &["future.proto"]);
     for file in files
         .iter()
@@ -154,6 +178,15 @@ fn descriptors() {
     {
         assert!(bytes.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "{name:?}");
     }
+    // An edition stays one, and its features with it; groups, too.
+    write(folder.path(), "group.proto", "edition = \"2023\";\nmessage G { G g = 1 [features.message_encoding = DELIMITED]; }\n");
+    let done = proto(folder.path(), &["edition.proto", "group.proto", "--descriptors", "-o", "edition.binpb"]);
+    assert_eq!((done.code(), &*done.stderr), (0, ""));
+    let bytes = std::fs::read(folder.path().join("edition.binpb")).expect("a file");
+    let count = |words: &[u8]| bytes.windows(words.len()).filter(|bytes| bytes == &words).count();
+    // `syntax`, `edition`, `features` of a field.
+    assert_eq!((count(b"b\x08editions"), count(b"p\xe8\x07"), count(b"\xaa\x01\x02\x28\x02")), (3, 3, 1));
+    assert_eq!((count(b"optional"), count(b"_efault"), count(b"_egated")), (0, 0, 0));
     let done = proto(folder.path(), &["shop/v1/shop.proto", "--descriptors", "--export", "shop.v1.Cart", "-o", "x"]);
     assert!(done.code() == 2 && done.stderr.contains("cannot be used with"), "{}", done.stderr);
 }

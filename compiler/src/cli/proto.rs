@@ -30,7 +30,7 @@ use super::output::write;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
-    /// .proto files (proto2, proto3), each in a folder of imports
+    /// .proto files (proto2, proto3, edition 2023), each in a folder of imports
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Folder in which FILES and what they import are looked for; once for each, the first that has a file counts [default: .]

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use protox::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax};
+use protox::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use super::catalog::{Catalog, Cycle, wrapped};
 use super::names::{Scope, written};
@@ -177,7 +177,7 @@ impl Types<'_> {
         let value = self.value(&field.kind(), cycle);
         if field.is_list() {
             format!("list<{value}>")
-        } else if field.supports_presence() && !field.is_required() {
+        } else if self.sources.features.has_presence(field) {
             format!("option<{value}>")
         } else {
             value
@@ -248,7 +248,7 @@ impl Types<'_> {
         let mut scope = Scope::default();
         let cases = cases.into_iter().map(|(name, docs)| (docs, name, None)).collect();
         let mut items = cases_of(named(cases, &mut scope));
-        let is_closed = is_closed(one);
+        let is_closed = self.sources.features.is_closed(one);
         if !is_closed {
             let docs = vec!["A number that has no name here.".to_owned()];
             items.push((docs, format!("{}(s32)", written(&scope.claim(UNRECOGNIZED)))));
@@ -260,11 +260,6 @@ impl Types<'_> {
         self.text.docs(&docs);
         self.text.block(&format!("{} {name}", if is_closed { "enum" } else { "variant" }), &items);
     }
-}
-
-/// Whether an enum has no other numbers than those that it names: in proto2.
-fn is_closed(one: &EnumDescriptor) -> bool {
-    one.parent_file().syntax() == Syntax::Proto2
 }
 
 /// A message's fields as the file has them; prost-reflect gives them by their numbers.

@@ -5,11 +5,14 @@
 //!        -> messages, services, worlds: WIT -> check: wit-parser, wasmparser -> files
 //! ```
 //!
+//! `editions` reads files of an edition for protox.
+//!
 //! The same files and the same request give the same bytes. Rules, and why they are so, are in docs/internals/proto.md.
 
 mod catalog;
 mod check;
 mod cycles;
+mod editions;
 mod error;
 mod messages;
 mod names;
@@ -33,7 +36,6 @@ pub use error::{Place, ProtoError};
 use catalog::Catalog;
 use names::Package;
 use select::Selection;
-use sources::Sources;
 use write::Text;
 
 /// The package of what all services share.
@@ -116,7 +118,7 @@ impl Wit {
 /// # Errors
 /// When a file cannot be read.
 pub fn descriptors(files: &[PathBuf], includes: &[PathBuf]) -> Result<Vec<u8>, ProtoError> {
-    read::compile(files, includes, false).map(|compiler| compiler.encode_file_descriptor_set())
+    read::descriptors(files, includes)
 }
 
 /// Makes WIT of .proto files.
@@ -126,25 +128,25 @@ pub fn descriptors(files: &[PathBuf], includes: &[PathBuf]) -> Result<Vec<u8>, P
 pub fn generate(request: &Request) -> Result<Wit, ProtoError> {
     let root = root_package(&request.package)?;
     let read = read::read(&request.files, &request.includes)?;
-    let sources = Sources::of(&read.pool);
+    let sources = &read.sources;
     let catalog = Catalog::of(&read.pool);
     let (selection, worlds) = if request.functions.is_empty() {
-        let selection = Selection::of_files(&read.pool, &read.asked, &sources)?;
+        let selection = Selection::of_files(&read.pool, &read.asked, sources)?;
         let worlds = worlds::of_services(&catalog, selection.services.values());
         (selection, worlds)
     } else {
         let worlds = worlds::of_functions(&read.pool, &request.functions)?;
         let services = worlds.iter().flat_map(|world| world.exports.iter().chain(&world.imports).cloned()).collect();
-        (Selection::of_services(services, &sources)?, worlds)
+        (Selection::of_services(services, sources)?, worlds)
     };
     let ours = [root.clone(), uses::grpc_package()];
-    let packages = packages::of(&read.pool, &catalog, &sources, &selection, &ours)?;
+    let packages = packages::of(&read.pool, &catalog, sources, &selection, &ours)?;
     let mut dependencies = Vec::new();
     for proto in &packages {
         let mut text = Text::default();
-        messages::write(&catalog, &sources, &selection, proto, &mut text);
+        messages::write(&catalog, sources, &selection, proto, &mut text);
         for service in selection.services.values().filter(|service| service.package_name() == proto) {
-            services::write(&catalog, &sources, service, &mut text);
+            services::write(&catalog, sources, service, &mut text);
         }
         let Some(room) = catalog.rooms.get(proto) else { continue };
         dependencies.push(Document { package: room.package.clone(), body: text.finish() });

@@ -110,7 +110,7 @@ impl Selection {
         let messages: Vec<&MessageDescriptor> = self.messages.values().collect();
         let index: BTreeMap<&str, usize> = self.messages.keys().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let requires = |field: &FieldDescriptor| {
-            let is_required = field.is_required() && !field.is_list();
+            let is_required = sources.features.is_required(field) && !field.is_list();
             target(field).filter(|_| is_required).and_then(|message| index.get(message.full_name()).copied())
         };
         let edges: Vec<Vec<usize>> =
@@ -154,7 +154,7 @@ fn check_message(message: &MessageDescriptor, sources: &Sources) -> Result<(), P
     }
     for field in message.fields() {
         name_fits(field.name(), sources, file, field.path())?;
-        if field.is_group() {
+        if sources.features.is_group(&field) {
             let words =
                 format!("group `{}`: groups have no image in WIT; make it a message and a field of that type", field.full_name());
             return Err(sources.unsupported(file, field.path(), words));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use protox::prost_reflect::DescriptorPool;
 use protox::prost_reflect::prost_types::source_code_info::Location;
 
+use super::editions::Features;
 use super::error::{Place, ProtoError};
 use super::text::printable;
 
@@ -13,11 +14,13 @@ pub(super) type Order = (Option<(u32, u32)>, Vec<i32>);
 
 /// The locations of all files, by the paths of descriptors (`SourceCodeInfo` in descriptor.proto).
 pub(super) struct Sources {
+    /// What files of an edition say of their fields and enums.
+    pub features: Features,
     files: HashMap<String, HashMap<Vec<i32>, Location>>,
 }
 
 impl Sources {
-    pub(super) fn of(pool: &DescriptorPool) -> Sources {
+    pub(super) fn of(pool: &DescriptorPool, features: Features) -> Sources {
         let locations = |info: &Location| (info.path.clone(), info.clone());
         let files = pool.file_descriptor_protos().map(|file| {
             let info = file.source_code_info.iter().flat_map(|info| &info.location);
@@ -28,7 +31,7 @@ impl Sources {
             });
             (file.name().to_owned(), places)
         });
-        Sources { files: files.collect() }
+        Sources { features, files: files.collect() }
     }
 
     /// Where what has this path stands; its name, where that has a place of its own.
