@@ -134,6 +134,21 @@ fn there_is_no_more_than_the_limits_allow() {
     assert_eq!(get(&third, "a"), Some((1, value)));
 }
 
+/// An operator may lower the limits below what is there: it can be replaced by what is as large, and become smaller, but not larger.
+#[test]
+fn above_limits_that_were_lowered_nothing_becomes_larger() {
+    let disk = Disk::default();
+    assert_eq!(commit(&open(&disk).space("t"), &[], &[put("a", "12345"), put("b", "1")]), committed(1));
+    let lowered = [KvLimits { tenant_bytes_max: 1, ..KvLimits::default() }, KvLimits { bytes_max: 1, ..KvLimits::default() }];
+    for limits in lowered {
+        let store = Embedded::with_backend(disk.crashed(&mut 1).source(), limits, &Arc::default()).unwrap();
+        let space = store.space("t");
+        assert_eq!(commit(&space, &[], &[put("a", "54321")]), committed(2), "as large");
+        assert!(matches!(commit(&space, &[], &[put("a", "123456")]), Err(KvError::Full { bytes_max: 1, .. })));
+        assert_eq!(commit(&space, &[], &[put("a", "1")]), committed(3), "smaller");
+    }
+}
+
 #[test]
 fn what_is_too_large_is_refused() {
     let space = Embedded::in_memory(KvLimits::default()).unwrap().space("t");

@@ -13,8 +13,8 @@ use super::{BucketKey, Entry, KvError, KvLimits, Message, Outcome, Request, Shar
 use crate::health::Health;
 use crate::kv::{Change, Commit, sum};
 
-/// Commits that are written together.
-const GROUP_MAX: usize = 256;
+/// Commits that are written together with the first of a group.
+const GROUP_MORE_MAX: usize = 255;
 
 /// The thread's own.
 pub(super) struct Writer {
@@ -98,7 +98,7 @@ impl Writer {
                 return;
             }
             let Some(first) = messages.blocking_recv() else { return };
-            let rest = std::iter::from_fn(|| messages.try_recv().ok()).take(GROUP_MAX - 1);
+            let rest = std::iter::from_fn(|| messages.try_recv().ok()).take(GROUP_MORE_MAX);
             let requests = std::iter::once(first).chain(rest).filter_map(|message| match message {
                 Message::Commit(request) => Some(request),
                 Message::Retry => None,
