@@ -155,6 +155,6 @@ impl Reclaim for Pools {
         {
             given += idle.reserved_bytes();
         }
-        given > 0
+        given != 0
     }
 }

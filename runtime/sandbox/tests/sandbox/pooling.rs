@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use awsm_abi::types::Bounds;
 use sledge_sandbox::*;
 
 use crate::guest::{LIMITS, artifact, call, parts, prepare, resume, template, worker};
 #[cfg(target_arch = "x86_64")]
 use crate::syscalls::count;
+use crate::traps::{in_another_process, is_doomed};
 
 #[test]
 fn thousands_of_reuses_leave_nothing_behind() {
@@ -433,4 +435,38 @@ fn what_the_host_keeps_for_longer_stays_reserved() {
     assert_eq!(budget.bytes_used(), one + (1 << 20));
     drop(reply);
     assert_eq!(budget.bytes_used(), one);
+}
+
+/// A sandbox without mappings has to look at all of its memory at each reset. In a process of its own, since it takes all mappings that there are.
+#[test]
+fn a_sandbox_without_mappings_for_its_resets_gets_those_of_an_idle_one() {
+    if !is_doomed() {
+        let output = in_another_process("pooling::a_sandbox_without_mappings_for_its_resets_gets_those_of_an_idle_one");
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let _worker = worker();
+    // Of few addresses each, so that mappings are exhausted first.
+    let mut parts = parts();
+    parts.descriptor.modules[0].bounds[0] = Bounds::Software;
+    parts.descriptor.modules[0].memories[0].ty.pages_min = 16;
+    let template = Template::new(&parts.load(), &LIMITS).unwrap();
+    let mut pool = Pool::new();
+    let [first, second, mut third] = [(); 3].map(|()| pool.take(&template).unwrap());
+    pool.put(first);
+    pool.put(second);
+    assert_eq!(pool.idle(), 2, "there are mappings for both");
+    let mut others = Vec::new();
+    let error = loop {
+        match Pool::new().take(&template) {
+            Ok(sandbox) => others.push(sandbox),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, InstantiateError::OutOfMemory { .. }), "{error}");
+    for page in 0..16 {
+        call(&mut third, "store", &[page << 16, 1]).unwrap();
+    }
+    pool.put(third);
+    assert_eq!(pool.idle(), 2, "one was given back for the third");
 }

@@ -166,8 +166,8 @@ fn growth_keeps_to_the_limits_of_type_and_sandbox() {
     assert!(Template::new(artifact(), &SandboxLimits { memory_bytes_max: 65536, ..LIMITS }).is_err());
 }
 
-/// Runs another test of this file in a process of its own.
-fn in_another_process(test: &str) -> std::process::Output {
+/// Runs a test in a process of its own, in which [`is_doomed`] is true.
+pub(crate) fn in_another_process(test: &str) -> std::process::Output {
     let this = std::env::current_exe().unwrap();
     // Programs for another machine are started as cargo starts them: `qemu-aarch64 -L ...`.
     let runner = std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok().filter(|_| cfg!(target_arch = "aarch64"));
@@ -180,7 +180,7 @@ fn in_another_process(test: &str) -> std::process::Output {
     command.args(["--exact", test, "--nocapture"]).env("SLEDGE_SANDBOX_DOOMED", "1").output().unwrap()
 }
 
-fn is_doomed() -> bool {
+pub(crate) fn is_doomed() -> bool {
     std::env::var_os("SLEDGE_SANDBOX_DOOMED").is_some()
 }
 
