@@ -240,7 +240,7 @@ impl Drop for Admission {
         if let Some(next) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
             dispatcher.inject(next);
         }
-        if self.load > 0 {
+        if self.load != 0 {
             dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);
         }
         dispatcher.stir();

@@ -131,10 +131,9 @@ impl Identity {
     pub fn path(&self) -> Path {
         let mut path = Path { steps: [0; DEPTH_MAX as usize], len: 0 };
         let mut at = self.caller.as_ref();
-        while let Some((caller, host_call)) = at
-            && path.len < path.steps.len()
-        {
-            path.steps[path.len] = *host_call;
+        for step in &mut path.steps {
+            let Some((caller, host_call)) = at else { break };
+            *step = *host_call;
             path.len += 1;
             at = caller.above.as_ref();
         }

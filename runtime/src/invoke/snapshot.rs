@@ -390,6 +390,74 @@ mod tests {
         }
     }
 
+    /// Beside WASI there are the request, other servers, functions and the store, and the log, which is the operator's.
+    #[test]
+    fn of_what_is_no_wasi_the_log_alone_may_be_used() {
+        for function in host::offered().filter(|function| function.module != wasi::MODULE) {
+            let harmless = match function.effect {
+                Effect::Safe => true,
+                Effect::Log => function.name == "log",
+                _ => false,
+            };
+            for has_folders in [false, true] {
+                let acceptable = objection(function, &Args::new(&[]), has_folders).map(|objection| objection.acceptable);
+                assert_eq!(acceptable, (!harmless).then_some(false), "{} {}", function.module, function.name);
+            }
+        }
+        for file_function in ["path_filestat_get", "path_unlink_file"] {
+            assert_eq!(objects_to(file_function, &[3], false), None, "{file_function}: without folders it always fails");
+        }
+    }
+
+    #[test]
+    fn components_without_folders_may_try_to_use_files() {
+        let objects = |module: &str, name: &str| {
+            let is_it = |function: &&HostFunction| function.module == module && function.name == name;
+            let function = host::offered_to_components().find(is_it).unwrap();
+            objection(function, &Args::new(&[]), false).map(|objection| objection.acceptable)
+        };
+        for name in ["[method]descriptor.stat-at", "[method]descriptor.unlink-file-at"] {
+            assert_eq!(objects("wasi:filesystem/types@0.2", name), None, "{name}");
+        }
+        for (module, name) in [
+            ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
+            ("wasi:sockets/types@0.3", "[static]tcp-socket.create"),
+            ("sledge:note/notes@0.1", "phase"),
+            ("sledge:canonical", "request"),
+        ] {
+            assert_eq!(objects(module, name), Some(false), "{module} {name}");
+        }
+        assert_eq!(objects("sledge:note/notes@0.1", "log"), None);
+        for (module, name) in
+            [("wasi:random/random@0.2", "get-random-u64"), ("wasi:clocks/wall-clock@0.2", "now"), ("wasi:io/poll@0.2", "poll")]
+        {
+            assert_eq!(objects(module, name), Some(true), "{module} {name}");
+        }
+    }
+
+    #[test]
+    fn an_objection_says_what_differs() {
+        for (module, name, words) in [
+            (wasi::MODULE, "random_get", "reads random numbers"),
+            (wasi::MODULE, "clock_time_get", "reads the clock"),
+            (wasi::MODULE, "poll_oneoff", "waits for the clock"),
+            (wasi::MODULE, "fd_read", "reads a stream"),
+            (wasi::MODULE, "path_unlink_file", "changes what lies outside"),
+            ("wasi:random/random@0.2", "get-random-u64", "reads random numbers"),
+            ("wasi:clocks/wall-clock@0.2", "now", "reads the clock"),
+            ("wasi:io/poll@0.2", "poll", "waits for the clock"),
+            ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket", "asks another server"),
+            ("wasi:filesystem/types@0.2", "[method]descriptor.unlink-file-at", "changes what lies outside"),
+            ("wasi:filesystem/types@0.3", "[method]descriptor.read-via-stream", "begins a stream"),
+            ("sledge:canonical", "request", "belongs to a request"),
+        ] {
+            let is_it = |function: &&HostFunction| function.module == module && function.name == name;
+            let function = host::offered().chain(host::offered_to_components()).find(is_it).unwrap();
+            let Objection { why, .. } = objection(function, &Args::new(&[]), true).unwrap();
+            assert!(why.starts_with(words), "{module} {name}: {why}");
+        }
+    }
+
     #[test]
     fn no_local_function_is_forgotten() {
         let known = [

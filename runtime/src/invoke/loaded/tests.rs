@@ -125,3 +125,20 @@ fn settings_are_kept_and_those_that_no_reply_can_carry_refused() {
     let config = FunctionConfig { http_hosts: vec!["example.org".to_owned()], ..FunctionConfig::new("f", "f.wasm") };
     assert!(by_hand::loaded(&config).process.upstream.is_some());
 }
+
+#[test]
+fn edges_lead_to_functions_and_to_servers() {
+    let config = |list: &[(&str, EdgeConfig)]| {
+        let edges = list.iter().map(|(service, edge)| ((*service).to_owned(), edge.clone())).collect();
+        FunctionConfig { edges, ..FunctionConfig::new("f", "f.wasm") }
+    };
+    assert!(by_hand::loaded(&config(&[])).process.edges.is_none());
+    let cart = ("shop.Cart", EdgeConfig::Function("cart".to_owned()));
+    let tax = |url: &str| ("shop.Tax", EdgeConfig::Url(url.to_owned()));
+    let found = by_hand::loaded(&config(&[cart.clone(), tax("https://tax.example:8443")])).process.edges;
+    let found = format!("{:?}", found.expect("edges"));
+    assert!(found.contains(r#""shop.Cart": Function("cart")"#), "{found}");
+    assert!(found.contains(r#""shop.Tax": Server("#) && found.contains("tax.example:8443"), "{found}");
+    let error = edges(&config(&[cart, tax("ftp://tax.example")])).unwrap_err();
+    assert!(matches!(&error, FunctionError::Edge { service, .. } if service == "shop.Tax"), "{error}");
+}
