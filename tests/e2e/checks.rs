@@ -55,12 +55,17 @@ fn source(path: &str) -> PathBuf {
 
 /// What the client says of each scenario, without times.
 fn answers(text: &str) -> BTreeMap<&str, String> {
-    let answer = |line: &'_ str| {
+    let answer = |line: &str| {
         let line = line.rsplit_once(" [").map_or(line, |(line, _)| line);
-        match line.rsplit_once(" (") {
-            Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, behind)| behind)),
-            None => line.to_owned(),
+        let mut parts = line.split(" (");
+        let mut answer = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            match part.split_once(')').filter(|(time, _)| time.starts_with(|first: char| first.is_ascii_digit())) {
+                Some((_, rest)) => answer.push_str(rest),
+                None => answer.extend([" (", part]),
+            }
         }
+        answer
     };
     text.lines().filter_map(|line| line.split_once(" -> ")).map(|(scenario, rest)| (scenario, answer(rest))).collect()
 }
@@ -83,7 +88,12 @@ fn the_program_in_go_does_what_is_promised() {
     let said = done(Command::new(&client).arg(address.to_string()).args(scenarios), CLIENT_TIME_MAX).text();
     let answers = answers(&said);
     for (scenario, expected) in EXPECTED {
-        assert_eq!(answers.get(scenario).map(String::as_str), Some(expected), "{scenario}\n{said}\n{}", server.log());
+        let answer = answers.get(scenario).unwrap_or_else(|| panic!("{scenario}: nothing\n{said}"));
+        let is_good = match expected.strip_suffix('*') {
+            Some(begin) => answer.starts_with(begin),
+            None => answer == expected,
+        };
+        assert!(is_good, "{scenario}: {answer:?}, not {expected:?}\n{}", server.log());
     }
     server.wait_for_log("printed");
     // Streams in both directions from outside: what comes is sent back, and a server that sends while nothing comes. It ends with the client's half.
@@ -126,30 +136,33 @@ fn the_program_in_rust_does_what_is_promised() {
     }
 }
 
-/// Scenarios of the program in Go, and what comes of each.
+/// Scenarios of the program in Go, and what comes of each: its answer, its error, its trailers. What is behind `*` differs from time to time.
 const EXPECTED: [(&str, &str); 24] = [
     ("hello", "hello <nil> map[t-bin:[\0]]"),
     ("sleep 1ms", "sleep 1ms <nil> map[]"),
-    ("fail", " rpc error: code = FailedPrecondition desc = wörld % map[]"),
-    ("panic", " rpc error: code = Internal desc = ? map[]"),
+    ("fail", " rpc error: code = FailedPrecondition desc = w\u{f6}rld % map[]"),
+    ("panic", " rpc error: code = Internal desc = function `check.f` trapped: unreachable map[*"),
     ("print", "print <nil> map[]"),
     ("deadline", "true 5s <nil> map[]"),
-    ("run u hello", "run? "),
-    ("run u fail", "?"),
-    ("run u panic", "?"),
-    ("run loop 20", "?"),
-    ("run overlap", "?"),
-    ("run cancel", "?"),
-    ("run timeout", "?"),
-    ("run gzip", "?"),
-    ("run big", "?"),
-    ("run bidi", "?"),
-    ("run flood", "?"),
-    ("run server", "?"),
-    ("run client", "?"),
-    ("run streamcancel", "?"),
-    ("run health", "?"),
-    ("run nothing", "?"),
-    ("run u run u deep", "?"),
+    ("run u hello", "u hello: [y] [application/grpc] MDmap[content-type:[application/grpc] h:[1]] MDmap[t-bin:[\0]] <nil> map[]"),
+    ("run u fail", "u fail: ERROR rpc error: code = FailedPrecondition desc = w\u{f6}rld % <nil> map[]"),
+    ("run u panic", "u panic: ERROR rpc error: code = Internal desc = function `check.f` trapped: unreachable <nil> map[]"),
+    ("run loop 20", "loop 20: *"),
+    ("run overlap", "overlap: <nil> <nil> <nil> map[]"),
+    ("run cancel", "cancel: ERROR rpc error: code = Canceled desc = context canceled <nil> map[]"),
+    ("run timeout", "timeout: ERROR rpc error: code = DeadlineExceeded desc = context deadline exceeded <nil> map[]"),
+    ("run gzip", "gzip: 10000 <nil> map[]"),
+    ("run big", "big: 3145728 <nil> map[]"),
+    ("run bidi", "bidi: EOF <nil> map[]"),
+    ("run flood", "flood: 2000000 <nil> map[]"),
+    ("run server", "server: 5 <nil> map[]"),
+    ("run client", "client: 15 <nil> map[]"),
+    ("run streamcancel", "streamcancel: ERROR rpc error: code = Canceled desc = context canceled <nil> map[]"),
+    ("run health", "health: ERROR rpc error: code = Unavailable desc = grpc: calling /grpc.health.v1.Health/Check: *"),
+    ("run nothing", "nothing: ERROR rpc error: code = NotFound desc = nothing <nil> map[]"),
+    (
+        "run u run u deep",
+        "u run u deep: u deep: [y] [application/grpc] MDmap[content-type:[application/grpc] h:[1]] MDmap[t-bin:[\0]] MDmap[content-type:[application/grpc]] MDmap[] <nil> map[]",
+    ),
     ("again", "again <nil> map[t-bin:[\0]]"),
 ];
