@@ -41,6 +41,7 @@ pub(super) fn descriptors(files: &[PathBuf], includes: &[PathBuf]) -> Result<Vec
             if name.is_some_and(|name| sources.features.has_edition(&name)) {
                 file.set_field_by_name("syntax", Value::String("editions".to_owned()));
                 file.set_field_by_name("edition", Value::EnumNumber(editions::EDITION_NUMBER));
+                editions::renumber(file);
                 has_edition = true;
             }
         }

@@ -28,6 +28,8 @@ const CLOSED: i32 = 2;
 const REPEATED_ENCODING: Feature = Feature { name: "repeated_field_encoding", default: 1 };
 const PACKED: i32 = 1;
 const UTF8_VALIDATION: Feature = Feature { name: "utf8_validation", default: 2 };
+/// `NONE`, as prost-reflect's copy of descriptor.proto has it, and as it was released.
+const UTF8_NONE: [i32; 2] = [1, 3];
 const MESSAGE_ENCODING: Feature = Feature { name: "message_encoding", default: 1 };
 const DELIMITED: i32 = 2;
 const JSON_FORMAT: Feature = Feature { name: "json_format", default: 1 };
@@ -219,5 +221,24 @@ fn set(options: &DynamicMessage, feature: Feature) -> Option<i32> {
             features.get_field_by_name(feature.name)?.as_enum_number()
         }
         _ => None,
+    }
+}
+
+/// Gives features in a descriptor the numbers with which they were released.
+pub(in crate::proto) fn renumber(message: &mut DynamicMessage) {
+    if message.descriptor().full_name() == "google.protobuf.FeatureSet" {
+        let [known, released] = UTF8_NONE;
+        let is_none = message.get_field_by_name(UTF8_VALIDATION.name).is_some_and(|value| value.as_enum_number() == Some(known));
+        if is_none {
+            message.set_field_by_name(UTF8_VALIDATION.name, Value::EnumNumber(released));
+        }
+        return;
+    }
+    for (_, value) in message.fields_mut() {
+        match value {
+            Value::Message(inner) => renumber(inner),
+            Value::List(values) => values.iter_mut().filter_map(Value::as_message_mut).for_each(renumber),
+            _ => {}
+        }
     }
 }

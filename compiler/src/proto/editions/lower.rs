@@ -5,7 +5,7 @@
 
 use protox::prost_reflect::prost_types::field_descriptor_proto::Type;
 use protox::prost_reflect::prost_types::{
-    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorProto, UninterpretedOption,
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FieldOptions, FileDescriptorProto, UninterpretedOption,
 };
 
 use super::scan::{DEFAULT, NEGATIVE};
@@ -118,6 +118,7 @@ fn fields(fields: &mut [FieldDescriptorProto], path: &[i32], wrong: &mut impl Fn
         let option = options.remove(at);
         let ty = field.r#type.and_then(|ty| Type::try_from(ty).ok());
         field.default_value = default_value(&option, ty, is(&option, NEGATIVE));
+        field.options.take_if(|options| *options == FieldOptions::default());
         if field.default_value.is_none() {
             wrong([path, &[index]].concat());
         }

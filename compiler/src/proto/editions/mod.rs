@@ -16,7 +16,7 @@ mod scan;
 
 use protox::file::File;
 
-pub(super) use features::Features;
+pub(super) use features::{Features, renumber};
 pub(super) use scan::edition;
 
 use super::error::{Place, ProtoError};

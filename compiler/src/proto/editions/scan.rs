@@ -125,8 +125,7 @@ fn respell(source: &str, statement: &[Token], edits: &mut Vec<(Range<usize>, Str
 
 /// Names become strings, as they are in proto3; numbers stay.
 fn reserved(source: &str, rest: &[Token], edits: &mut Vec<(Range<usize>, String)>) -> Result<(), Wrong> {
-    let is_name = |token: &Token| token.kind == Kind::Word && !source.as_bytes()[token.range.start].is_ascii_digit();
-    let is_names = rest.first().is_some_and(is_name);
+    let is_names = rest.first().is_some_and(|token| token.is_identifier(source));
     for token in rest {
         let text = &source[token.range.clone()];
         match token.kind {
@@ -155,7 +154,7 @@ fn defaults(source: &str, statement: &[Token], edits: &mut Vec<(Range<usize>, St
                     continue;
                 }
                 let minus = statement.get(at + 2).filter(|token| token.kind == Kind::Other(b'-'));
-                match minus.filter(|_| kind(at + 3) == Some(Kind::Word)) {
+                match minus.filter(|_| statement.get(at + 3).is_some_and(|word| word.is_identifier(source))) {
                     Some(minus) => {
                         edits.push((token.range.clone(), NEGATIVE.to_owned()));
                         edits.push((minus.range.clone(), " ".to_owned()));
@@ -187,6 +186,11 @@ struct Token {
 impl Token {
     fn is_word(&self, source: &str, word: &str) -> bool {
         self.kind == Kind::Word && source.get(self.range.clone()) == Some(word)
+    }
+
+    /// Whether it is a word and no number.
+    fn is_identifier(&self, source: &str) -> bool {
+        self.kind == Kind::Word && !source.as_bytes()[self.range.start].is_ascii_digit()
     }
 }
 
