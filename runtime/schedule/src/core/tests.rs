@@ -524,6 +524,22 @@ fn a_request_runs_at_once_if_nothing_waits() {
     assert_eq!(played.core.waiting(), 1);
 }
 
+/// Where functions have no turns, what waits comes first, however short the request is.
+#[test]
+fn without_turns_of_functions_a_request_runs_at_once_only_if_nothing_waits() {
+    for policy in [Policy::RoundRobinStrict, Policy::Fifo, Policy::Edf] {
+        let mut played = Played::new(policy);
+        played.arrive("short", 3, SOON);
+        let (now, task) = (played.now, played.tasks[0].task);
+        assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
+        played.core.note(Event::Ended { ran: micros(3) }, now);
+        assert!(played.core.may_run_at_once(task), "{policy:?}");
+        played.core.note(Event::Ended { ran: micros(3) }, now);
+        played.arrive("long", 1_000, SOON);
+        assert!(!played.core.may_run_at_once(task), "{policy:?}");
+    }
+}
+
 /// Beside long functions, too, while arrivals come first, and then there is another look for more of them before the next quantum.
 #[test]
 fn a_short_request_runs_at_once_before_what_has_begun_while_arrivals_come_first() {
