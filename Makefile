@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -97,6 +97,10 @@ test-wasi: build ## the official test suite of WASI preview 1 and 0.3, from the 
 test-wasi-programs: build ## components of wasmtime's test programs, from the folder DIR; WASI_FILTER=NAME,NAME
 	@test -n "$(DIR)" || { echo "make test-wasi-programs DIR=FOLDER; FOLDER holds the files NAME.component.wasm that wasmtime's build makes of crates/test-programs"; exit 1; }
 	@WASI_PROGRAMS="$(abspath $(DIR))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-programs -- --nocapture
+
+test-applications: build ## gRPC applications beside the servers that their sources are otherwise; needs Go and protoc
+	@go version >/dev/null && protoc --version >/dev/null
+	@$(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test applications -- --nocapture
 
 test-conformance: build ## every function of WASI 0.2 and 0.3 here and in wasmtime, compared; BLESS=1 keeps what wasmtime prints
 	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p sledge-tests --no-default-features --features wasmtime --bin reference

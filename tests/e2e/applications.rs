@@ -5,6 +5,7 @@ use sledge_tests::http::TIME_MAX;
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
+use sledge_tests::sources::{copy, files, has_go, has_protoc};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -194,36 +195,6 @@ fn what_cannot_be_built_is_named() {
     }
 }
 
-pub(crate) fn has_go() -> bool {
-    let has = Command::new("go").arg("version").output().is_ok();
-    if !has {
-        eprintln!("applications: NOT CHECKED: they need go");
-    }
-    has
-}
-
-/// All files of a folder.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for entry in fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            all.extend(files(&path));
-        } else {
-            all.insert(path.clone(), fs::read(path).expect("a file"));
-        }
-    }
-    all
-}
-
-pub(crate) fn copy(from: &Path, to: &Path) {
-    for (path, bytes) in files(from) {
-        let path = to.join(path.strip_prefix(from).expect("a path in it"));
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, bytes).expect("write a file");
-    }
-}
-
 /// The producer and the consumer, as a configuration has them.
 fn prodcon(name: &str, listen: &str, consumer: &str) -> Value {
     let producer = if name == "mixed" { "prodcon/producer-rs" } else { "prodcon/producer" };
@@ -309,9 +280,7 @@ fn servers_become_functions_without_a_change() {
 /// A producer in Rust calls a consumer in Go.
 #[test]
 fn an_application_is_of_several_languages() {
-    let has_protoc = std::env::var_os("PROTOC").is_some() || Command::new("protoc").arg("--version").output().is_ok();
-    if !has_go() || !has_protoc {
-        eprintln!("an application in Go and Rust: NOT CHECKED: it needs go and protoc");
+    if !has_go() || !has_protoc() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

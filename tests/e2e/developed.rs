@@ -1,9 +1,9 @@
 //! `sledge dev` with an application, whose sources are outside of the project's folder.
 
-use crate::applications::{copy, has_go};
 use sledge_tests::http::{Client, TIME_MAX};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
+use sledge_tests::sources::{copy, has_go};
 use std::fs;
 use std::time::{Duration, Instant};
 

@@ -46,7 +46,6 @@ fn idle(server: &Server) -> u64 {
     line.and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// Issue 14, number 1.
 #[test]
 fn hundreds_of_functions_in_rotation_keep_their_sandboxes_and_so_does_the_one_that_is_always_asked() {
     let server = server(FUNCTIONS, &json!({ "idle_memory_ms": 0 }));

@@ -12,6 +12,7 @@ pub mod process;
 pub mod programs;
 pub mod random;
 pub mod server;
+pub mod sources;
 pub mod spec;
 #[cfg(feature = "compiler")]
 pub mod traced;

@@ -153,10 +153,6 @@ fn client(programs: &Path, address: impl Fn(&str) -> SocketAddr, arguments: &[&s
 
 #[test]
 fn the_shop_answers_as_its_servers_do() {
-    if Command::new("go").arg("version").output().is_err() {
-        eprintln!("the shop: NOT CHECKED: it needs go");
-        return;
-    }
     let folder = tempfile::tempdir().expect("a folder");
     let before = files(&sources());
     let (listen, nowhere) = (free(), free());
