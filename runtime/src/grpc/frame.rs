@@ -49,7 +49,7 @@ impl Frames {
     ///
     /// # Errors
     /// When it is too long, as soon as that is known.
-    pub fn next(&mut self) -> Result<Option<Frame>, TooLong> {
+    pub fn take(&mut self) -> Result<Option<Frame>, TooLong> {
         let Some((&[flags, length @ ..], rest)) = self.came.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let bytes = u32::from_be_bytes(length) as usize;
         if bytes > self.bytes_max {
@@ -97,7 +97,7 @@ mod tests {
             let (mut frames, mut found) = (Frames::new(300), Vec::new());
             for piece in all.chunks(size) {
                 frames.push(piece);
-                while let Some(frame) = frames.next().unwrap() {
+                while let Some(frame) = frames.take().unwrap() {
                     found.push((frame.flags, frame.message.to_vec()));
                 }
             }
@@ -110,9 +110,9 @@ mod tests {
     fn a_message_that_is_too_long_is_refused_by_its_head() {
         let mut frames = Frames::new(4);
         frames.push(&head(0, 5));
-        assert_eq!(frames.next(), Err(TooLong { bytes: 5, bytes_max: 4 }));
+        assert_eq!(frames.take(), Err(TooLong { bytes: 5, bytes_max: 4 }));
         let mut frames = Frames::new(4);
         frames.push(&[0, 0, 0, 0]);
-        assert_eq!((frames.next(), frames.is_empty()), (Ok(None), false));
+        assert_eq!((frames.take(), frames.is_empty()), (Ok(None), false));
     }
 }

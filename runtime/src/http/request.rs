@@ -304,6 +304,7 @@ fn bridge(
             Some(bridge)
         }
         (Kind::Grpc | Kind::Other, _) => None,
+        _ if head.method != Method::POST => None,
         (kind, Ok(route)) => Bridge::of(kind, service, site, Some(&Place::Served(Arc::clone(route))), head),
         (kind, Err((_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),
     }

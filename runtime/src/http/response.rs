@@ -160,9 +160,7 @@ impl Body for Whole {
         let mut hint = SizeHint::default();
         // What is not known exactly comes in chunks.
         hint.set_lower(self.bytes.len() as u64);
-        // A length of 0 would say that nothing comes, to clients that do not wait for trailers then.
-        let only_trails = self.bytes.is_empty() && self.trailers.is_some();
-        if !self.is_chunked && !only_trails {
+        if !self.is_chunked {
             hint.set_exact(self.bytes.len() as u64);
         }
         hint

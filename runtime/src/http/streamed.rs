@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -104,26 +104,35 @@ impl Streamed {
         }
     }
 
-    /// More of it in the other protocol, in which nothing may come of it yet.
-    fn poll_translated(&mut self, bytes: Bytes, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let (bytes, is_last) = match self.outward.as_mut().map(|outward| outward.data(bytes)) {
-            Some(ControlFlow::Continue(bytes)) if bytes.is_empty() => return Pin::new(self).poll_frame(task),
-            Some(ControlFlow::Continue(bytes)) => (bytes, false),
-            Some(ControlFlow::Break(bytes)) => (bytes, true),
-            None => (Bytes::new(), true),
-        };
-        if let Some(called) = &mut self.called {
-            called.note_bytes(bytes.len());
+    /// More of it, in the other protocol if there is one.
+    fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        loop {
+            let next = ready!(self.stream.poll_next(task));
+            match (&mut self.outward, next) {
+                (Some(outward), Some(Ok(bytes))) => match outward.data(bytes) {
+                    // Nothing comes of it yet.
+                    ControlFlow::Continue(bytes) if bytes.is_empty() => {}
+                    ControlFlow::Continue(bytes) => return Poll::Ready(Some(Ok(bytes))),
+                    ControlFlow::Break(bytes) => {
+                        self.note_bytes(bytes.len());
+                        self.finish(None, None);
+                        return Poll::Ready(Some(Ok(bytes)));
+                    }
+                },
+                (_, next) => return Poll::Ready(next),
+            }
         }
-        if is_last {
-            self.finish(None, None);
-        }
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
     /// Ends the request by gRPC when this is over.
     pub(super) fn call(&mut self, called: Called) {
         self.called = Some(Box::new(called));
+    }
+
+    fn note_bytes(&mut self, bytes: usize) {
+        if let Some(called) = &mut self.called {
+            called.note_bytes(bytes);
+        }
     }
 
     fn finish(&mut self, failure: Option<&Failure>, trailers: Option<&HeaderMap>) {
@@ -156,18 +165,16 @@ impl Body for Streamed {
         if self.is_over && self.outward.is_some() {
             return Poll::Ready(None);
         }
-        let Poll::Ready(next) = self.stream.poll_next(task) else {
+        let Poll::Ready(next) = self.poll_next(task) else {
             self.is_unsent = false;
             return Poll::Pending;
         };
         match next {
-            Some(Ok(bytes)) if self.outward.is_some() => self.poll_translated(bytes, task),
             Some(Ok(bytes)) => {
                 self.is_unsent = true;
-                if let Some(called) = &mut self.called {
-                    called.note_bytes(bytes.len());
-                }
-                if self.stream.is_complete() {
+                self.note_bytes(bytes.len());
+                // In another protocol something comes behind it.
+                if self.outward.is_none() && self.stream.is_complete() {
                     self.finish(None, None);
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))

@@ -160,6 +160,8 @@ fn methods_without_effects_are_called_with_get() {
     {
         assert_eq!(get(&client, &wrong).status, 405, "{wrong}");
     }
+    let verb = client.try_request("DELETE", "/shop.Echo/Unary", b"x", &[("content-type", PROTO)]).expect("a reply");
+    assert_eq!((verb.status, verb.header("allow")), (405, Some("POST")));
     server.stop();
 }
 
@@ -184,7 +186,7 @@ fn streams_are_envelopes_of_which_the_last_says_how_it_ended() {
     let bomb = packed(&vec![0; 50 << 20]);
     for (ty, body, more, code) in [
         (JSON_STREAM, framed(0, b"{"), &[][..], "invalid_argument"),
-        (PROTO_STREAM, framed(1, &packed(&one)), &[], "invalid_argument"),
+        (PROTO_STREAM, framed(1, &packed(&one)), &[], "internal"),
         (PROTO_STREAM, framed(2, b"{}"), &[], "invalid_argument"),
         (PROTO_STREAM, framed(0, &one).slice(..7), &[], "invalid_argument"),
         (PROTO_STREAM, framed(0, &[0; 1_001]), &[], "resource_exhausted"),

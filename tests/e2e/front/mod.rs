@@ -54,7 +54,7 @@ impl Application {
     }
 
     fn build(&self, function: &str) {
-        let artifact = programs::function_with("service.c", &["--", "-mexec-model=reactor"]);
+        let artifact = service();
         let part = self.built("part");
         fs::copy(artifact, &part).expect("an artifact");
         fs::rename(part, self.built(&format!("{function}.so"))).expect("an artifact");
@@ -68,6 +68,22 @@ impl Application {
         let mut serve = sledge_command(&["serve", "--config", "sledge.json"]);
         Server::start_with(serve.current_dir(self.folder.path()))
     }
+}
+
+/// The artifact of the function of both.
+fn service() -> PathBuf {
+    programs::function_with("service.c", &["--", "-mexec-model=reactor"])
+}
+
+/// The same as a function that has a path of the server's own services.
+fn own(route: &str) -> Value {
+    json!({ "name": "own", "path": service(), "route": route })
+}
+
+/// Whether it is what answers there.
+async fn is_own(connection: &Connection, path: &str) -> bool {
+    let mut call = Call::begin_with_message(connection, path, b"").await;
+    call.status().await.0 == "12" && call.trailers.get("x-behind").is_some_and(|behind| behind == "7")
 }
 
 /// Writes the descriptors of .proto files that lie in a folder.

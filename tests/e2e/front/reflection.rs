@@ -1,8 +1,8 @@
 //! `grpc.reflection.v1` and `v1alpha`.
 
-use super::{Application, Call, config, connect, describe, framed, free_address, packed, shop, text, unary};
+use super::{Application, Call, config, connect, describe, framed, free_address, is_own, own, packed, shop, text, unary};
+use crate::LISTENERS;
 use crate::http::run;
-use crate::{LISTENERS, entry_with};
 use bytes::Bytes;
 use prost::Message;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
@@ -218,14 +218,12 @@ fn there_is_no_reflection_where_it_is_not_wanted() {
 #[test]
 fn a_function_that_offers_it_is_called() {
     let mut config = config(&[shop(&json!({}))]);
-    let route = json!({ "route": "/grpc.reflection.v1.ServerReflection/*" });
-    config["functions"] = json!([entry_with("own", "rpc.c", &route)]);
+    config["functions"] = json!([own("/grpc.reflection.v1.ServerReflection/*")]);
     let application = Application::new(&config);
     let server = application.start();
     run(async {
         let connection = connect(server.address).await;
-        let status = unary(&connection, PATH, b"").await.unwrap_err();
-        assert_eq!(status, ("13".to_owned(), "function `own`: status_9".to_owned()));
+        assert!(is_own(&connection, PATH).await);
         assert!(services(&mut Call::begin(&connection, ALPHA).await).await.contains(&"shop.Echo".to_owned()));
     });
     server.stop();

@@ -3,7 +3,6 @@
 use super::{Application, config, connect, framed, shop, text};
 use crate::http::run;
 use crate::{LISTENERS, entry_with};
-use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use http_body_util::channel::Channel;
 use hyper::{Request, Version};
@@ -167,7 +166,7 @@ fn streams_come_piece_by_piece_in_every_version() {
         run(async {
             let connection = connect(server.address).await;
             let (mut requests, body) = Channel::new(4);
-            requests.send_data(Bytes::from(said.clone())).await.expect("sent");
+            requests.send_data(said.clone()).await.expect("sent");
             let request = Request::post("http://test/shop.Echo/Chat").header("content-type", ty).body(body).expect("a request");
             let response = connection.clone().send_request(request).await.expect("a head");
             assert_eq!(response.version(), Version::HTTP_2);

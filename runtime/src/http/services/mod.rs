@@ -149,7 +149,7 @@ impl Requests {
     /// The next one, when it is there; none at the end. Not to be asked again after it was dropped half-way.
     async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
-            match self.frames.next() {
+            match self.frames.take() {
                 Ok(Some(Frame { flags: COMPRESSED, message })) if self.is_packed => {
                     let message = unpacked(&message, MESSAGE_BYTES_MAX).map_err(|error| match error {
                         UnpackError::TooLong(error) => Status::new(Code::ResourceExhausted, error.to_string()),

@@ -12,8 +12,14 @@ use crate::grpc::pack::{UnpackError, unpacked};
 use crate::grpc::{Code, Status, json};
 use crate::host::BodyError;
 
+/// Why a message is not taken for which there is no memory.
+pub(super) const NO_MEMORY: &str = "no_memory";
+
 /// Bytes of memory for a byte of a message whose fields are looked at one by one, at worst: each may be a field of a byte.
 const LOOKED_AT_BYTES: u64 = 80;
+
+/// So much is reserved at a time for what is kept.
+const RESERVED_STEP_BYTES: u64 = 64 << 10;
 
 /// How messages are written.
 #[derive(Clone, Debug)]
@@ -72,7 +78,7 @@ impl Messages {
             return Err((Code::ResourceExhausted, error.to_string()));
         }
         let Format::Json(method) = &self.format else { return Ok(frame::framed(0, message)) };
-        let _share = self.claim(message.len()).ok_or_else(no_memory)?;
+        let _share = self.claim(message.len()).ok_or_else(|| (Code::ResourceExhausted, NO_MEMORY.to_owned()))?;
         let bytes = json::to_bytes(&method.input(), message).map_err(|error| (Code::InvalidArgument, error))?;
         Ok(frame::framed(0, &bytes))
     }
@@ -89,13 +95,24 @@ impl Messages {
             opened.map_err(|error| Status::new(Code::Internal, format!("the reply: {error}")))?.into()
         };
         let Format::Json(method) = &self.format else { return Ok(message) };
-        let _share = self.claim(message.len()).ok_or_else(|| {
-            let (code, message) = no_memory();
-            Status::new(code, message)
-        })?;
+        let _share = self.claim(message.len()).ok_or_else(|| Status::new(Code::ResourceExhausted, NO_MEMORY))?;
         let json = json::to_json(&method.output(), &message);
         json.map(Bytes::from)
             .map_err(|error| Status::new(Code::Internal, format!("the reply is no {}: {error}", method.output().full_name())))
+    }
+
+    /// Makes a share cover what is kept, where that is much; whether there is so much.
+    pub(super) fn reserve(&self, share: &mut Option<Share>, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let Some(budget) = self.budget.as_ref().filter(|_| bytes > RESERVED_STEP_BYTES) else { return true };
+        let wanted = bytes.next_multiple_of(RESERVED_STEP_BYTES);
+        match share {
+            Some(share) => share.bytes() >= bytes || share.resize(wanted),
+            None => {
+                *share = budget.claim(wanted);
+                share.is_some()
+            }
+        }
     }
 
     /// What a message needs that is looked at; none where there is not so much.
@@ -105,8 +122,4 @@ impl Messages {
             Some(budget) => budget.claim(bytes as u64 * LOOKED_AT_BYTES).map(Some),
         }
     }
-}
-
-fn no_memory() -> (Code, String) {
-    (Code::ResourceExhausted, "no_memory".to_owned())
 }

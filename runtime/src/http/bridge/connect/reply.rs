@@ -7,13 +7,13 @@ use http_body_util::{BodyExt as _, Either};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRAILER};
 use hyper::{Response, StatusCode};
 
-use super::messages::Messages;
+use super::messages::{Messages, NO_MEMORY};
 use crate::grpc::connect::{self, END, Error, GRPC_DETAILS};
 use crate::grpc::frame::{self, Frames};
 use crate::grpc::{self, Code, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, GRPC_MESSAGE, GRPC_STATUS, Status};
 use crate::http::called::Said;
 use crate::http::response::{Answer, Whole};
-use crate::http::streamed::Outward;
+use crate::http::streamed::{Outward, Streamed};
 
 /// What gRPC says of a body, and Connect does not.
 const LEFT_OUT: [HeaderName; 5] = [CONTENT_LENGTH, CONTENT_TYPE, TRAILER, GRPC_ENCODING, GRPC_ACCEPT_ENCODING];
@@ -90,7 +90,7 @@ impl Outward for ToEnvelopes {
         self.frames.push(&bytes);
         let mut all = BytesMut::new();
         // They are as long as they may be.
-        while let Ok(Some(frame)) = self.frames.next() {
+        while let Ok(Some(frame)) = self.frames.take() {
             match self.messages.outward(frame) {
                 Ok(message) => all.extend_from_slice(&frame::framed(0, &message)),
                 Err(status) => {
@@ -115,14 +115,7 @@ pub(super) async fn unary(messages: Messages, mut response: Response<Answer>) ->
     let (bytes, trailers) = match body {
         Either::Left(whole) => whole.into_parts(),
         Either::Right(_) if end.is_some() => (Bytes::new(), None),
-        Either::Right(streamed) => match streamed.collect().await {
-            Ok(collected) => {
-                let trailers = collected.trailers().cloned();
-                (collected.to_bytes(), trailers)
-            }
-            // Of a reply that fails its trailers say so.
-            Err(_) => (Bytes::new(), None),
-        },
+        Either::Right(streamed) => collect(&messages, streamed).await,
     };
     let mut trailers = end.or(trailers).unwrap_or_default();
     let said = messages.refused.get().map(|status| status.code as usize).or_else(|| grpc::status_in(&trailers));
@@ -150,11 +143,30 @@ pub(super) async fn unary(messages: Messages, mut response: Response<Answer>) ->
     Response::from_parts(head, Either::Left(Whole::from(body)))
 }
 
+/// All of a reply that comes in pieces. Its size is limited where it is written, and counted here until it is known whose.
+async fn collect(messages: &Messages, mut streamed: Streamed) -> (Bytes, Option<HeaderMap>) {
+    let (mut bytes, mut share) = (BytesMut::new(), None);
+    while let Some(frame) = streamed.frame().await {
+        // Of a reply that fails its trailers say so.
+        let Ok(frame) = frame else { break };
+        match frame.into_data() {
+            Ok(data) => bytes.extend_from_slice(&data),
+            Err(frame) => return (bytes.freeze(), frame.into_trailers().ok()),
+        }
+        if !messages.reserve(&mut share, bytes.len()) {
+            let mut trailers = HeaderMap::new();
+            Status::new(Code::ResourceExhausted, NO_MEMORY).put(&mut trailers);
+            return (Bytes::new(), Some(trailers));
+        }
+    }
+    (bytes.freeze(), None)
+}
+
 /// The only message of a reply.
 fn message(messages: &Messages, bytes: &[u8]) -> Result<Bytes, Status> {
     let mut frames = Frames::new(usize::MAX);
     frames.push(bytes);
-    match frames.next() {
+    match frames.take() {
         Ok(Some(frame)) if frames.is_empty() => messages.outward(frame),
         Ok(Some(_)) => Err(Status::new(Code::Unimplemented, "the reply has more than one message")),
         _ => Err(Status::new(Code::Unimplemented, "the reply has no message")),

@@ -3,14 +3,11 @@
 use bytes::{Bytes, BytesMut};
 use sledge_sandbox::Share;
 
-use super::messages::Messages;
+use super::messages::{Messages, NO_MEMORY};
 use crate::grpc::Code;
 use crate::grpc::frame::{COMPRESSED, Frames};
 use crate::host::BodyError;
 use crate::http::body::Inward;
-
-/// So much is reserved at a time for what has come.
-const RESERVED_STEP_BYTES: u64 = 64 << 10;
 
 /// The message of a unary call: all of the body, or of the query.
 #[derive(Debug)]
@@ -24,20 +21,6 @@ impl Message {
     pub(super) fn new(messages: Messages, message: Option<Bytes>) -> Message {
         Message { messages, came: message.map(BytesMut::from).unwrap_or_default(), share: None }
     }
-
-    /// Makes the share cover what has come, where that is much.
-    fn reserve(&mut self) -> bool {
-        let bytes = self.came.len() as u64;
-        let Some(budget) = self.messages.budget.as_ref().filter(|_| bytes > RESERVED_STEP_BYTES) else { return true };
-        let wanted = bytes.next_multiple_of(RESERVED_STEP_BYTES);
-        match &mut self.share {
-            Some(share) => share.bytes() >= bytes || share.resize(wanted),
-            None => {
-                self.share = budget.claim(wanted);
-                self.share.is_some()
-            }
-        }
-    }
 }
 
 impl Inward for Message {
@@ -48,8 +31,8 @@ impl Inward for Message {
             self.messages.refused.set(Code::ResourceExhausted, what);
             return Err(BodyError::TooLarge);
         }
-        if !self.reserve() {
-            self.messages.refused.set(Code::ResourceExhausted, "no_memory");
+        if !self.messages.reserve(&mut self.share, self.came.len()) {
+            self.messages.refused.set(Code::ResourceExhausted, NO_MEMORY);
             return Err(BodyError::TooLarge);
         }
         Ok(Bytes::new())
@@ -84,7 +67,7 @@ impl Inward for Envelopes {
         self.frames.push(&bytes);
         let mut all = BytesMut::new();
         loop {
-            let frame = match self.frames.next() {
+            let frame = match self.frames.take() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Ok(all.freeze()),
                 Err(error) => {
@@ -98,7 +81,7 @@ impl Inward for Envelopes {
                 return Err(BodyError::Broken);
             }
             if is_packed && !self.messages.is_packed {
-                self.messages.refused.set(Code::InvalidArgument, "a compressed message without connect-content-encoding");
+                self.messages.refused.set(Code::Internal, "a compressed message without connect-content-encoding");
                 return Err(BodyError::Broken);
             }
             all.extend_from_slice(&self.messages.inward(&frame.message, is_packed)?);
