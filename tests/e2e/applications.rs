@@ -6,10 +6,8 @@ use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use sledge_tests::sources::{copy, files, has_go, has_protoc};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// Go compiles its library, and awsm what comes of it, on a machine that does other things too.
