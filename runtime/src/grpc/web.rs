@@ -97,6 +97,6 @@ mod tests {
         let fields = HeaderMap::from_iter(
             [("grpc-status", "0"), ("x-a", "b")].map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))),
         );
-        assert_eq!(trailers(&fields), &b"\x80\0\0\0\x19grpc-status: 0\r\nx-a: b\r\n"[..]);
+        assert_eq!(trailers(&fields), &b"\x80\0\0\0\x18grpc-status: 0\r\nx-a: b\r\n"[..]);
     }
 }
