@@ -41,8 +41,8 @@ fn a_collector_that_asks_for_a_later_retry_gets_every_span_once() {
         assert!(Instant::now() < end, "not counted");
     }
     assert_eq!((metric(&server, "refused"), metric(&server, "dropped")), (0, 0));
-    assert!(!server.log().contains("cannot be delivered"), "{}", server.log());
-    server.stop();
+    let log = server.stop_for_log();
+    assert!(!log.contains("cannot be delivered"), "{log}");
     assert_eq!(collector.spans().len(), 4);
 }
 

@@ -40,12 +40,11 @@ fn in_modules() {
         assert_eq!(done.code(), 1, "{name}");
         assert_said(&done.stderr, SHOWN);
     }
-    let log = server.log();
+    let log = server.stop_for_log();
     assert_eq!(log.matches("a change through the admin API was refused").count(), 7, "{log}");
     // One line each: quotes and backslashes are escaped once more there.
     assert_said(&log, &SHOWN.replace('\\', r"\\"));
     assert!(log.lines().filter(|line| line.contains("refused")).all(|line| line.contains("forged: line")), "{log}");
-    server.stop();
 }
 
 /// Paths and settings that name nothing.
@@ -77,6 +76,5 @@ fn in_requests() {
     assert_eq!(admin.deploy("f", &json!({ "args": ["\u{9b}2J"], "env": { "A": "b\nforged" } }), &module).status, 200);
     let shown = command(&server, &["status", "f"]);
     assert_said(&shown.text(), "f");
-    assert_said(&server.log(), "a change through the admin API was refused");
-    server.stop();
+    assert_said(&server.stop_for_log(), "a change through the admin API was refused");
 }

@@ -199,8 +199,8 @@ fn a_plain_module_that_asks_for_stacks_gets_as_many_as_there_are() {
             });
         }
     }
-    assert!(!server.log().contains("the host failed"), "{}", server.log());
-    server.stop();
+    let log = server.stop_for_log();
+    assert!(!log.contains("the host failed"), "{log}");
 }
 
 /// A module that adds up on three stacks in turn, each in its own part of one memory, for longer than a quantum at a time. `first` is what the first of the others does when it begins.

@@ -197,6 +197,20 @@ impl Server {
     /// # Panics
     /// When it does not end, or not well.
     pub fn stop(mut self) {
+        self.end();
+    }
+
+    /// The same; gives everything it has written. Its log comes beside its replies, so only here all of it is known.
+    ///
+    /// # Panics
+    /// As for [`Server::stop`], and when its output does not end.
+    #[must_use]
+    pub fn stop_for_log(mut self) -> String {
+        self.end();
+        self.whole_log()
+    }
+
+    fn end(&mut self) {
         self.signal(Signal::TERM);
         let status = self.wait(TIME_MAX);
         assert!(status.success(), "{status}:\n{}", self.log());

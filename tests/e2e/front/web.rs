@@ -148,16 +148,18 @@ fn streams_come_piece_by_piece_in_every_version() {
         let head =
             format!("POST /shop.Echo/Chat HTTP/1.1\r\nhost: test\r\ncontent-type: {ty}\r\ntransfer-encoding: chunked\r\n\r\n");
         raw.send(head);
-        for _ in 0..2 {
+        let mut reply = None;
+        let mut came = Vec::new();
+        for count in 1..=2 {
             raw.send(format!("{:x}\r\n", said.len()));
             raw.send(&said);
             raw.send("\r\n");
-        }
-        let reply = raw.head().expect("a head");
-        assert_eq!((reply.status, reply.header("content-type"), reply.header("trailer")), (200, Some(ty), None));
-        let mut came = Vec::new();
-        while came.windows(heard.len()).filter(|window| *window == &heard[..]).count() < 2 {
-            came.extend(raw.bytes(1));
+            let reply = reply.get_or_insert_with(|| raw.head().expect("a head"));
+            assert_eq!((reply.status, reply.header("content-type"), reply.header("trailer")), (200, Some(ty), None));
+            // The next message is sent when this one is back: two that are there at once may come as one piece.
+            while came.windows(heard.len()).filter(|window| *window == &heard[..]).count() < count {
+                came.extend(raw.bytes(1));
+            }
         }
         raw.send("0\r\n\r\n");
         while !came.ends_with(b"\r\n0\r\n\r\n") {

@@ -89,8 +89,7 @@ fn prints(program: &Program) -> Result<(), String> {
         let response = Request::new("GET", "/").send(server.address);
         response.expect(response.status == 200, "answered")?;
     }
-    server.wait_for_log("start a print 1234");
-    let log = server.log();
+    let log = server.stop_for_log();
     let words = ["this is half a print to stdout", "this is half a print to stderr", "after empty", "start a print 1234"];
     let counts = words.map(|words| log.matches(words).count());
     if counts == [2, 2, 4, 2] { Ok(()) } else { Err(format!("{counts:?} times {words:?}: {log}")) }
