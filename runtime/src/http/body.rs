@@ -7,14 +7,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt as _;
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
 use sledge_sandbox::{Budget, Share};
 
 use crate::host::{Body, BodyError, Piece, Source};
 use crate::outcome::Failure;
-use crate::timeout::within;
 
 /// Pieces smaller than this are joined, so that a body in tiny pieces costs no more memory than its bytes.
 const PIECE_BYTES_MIN: usize = 16 << 10;
@@ -29,36 +27,47 @@ pub fn is_declared_too_large(body: &Incoming, bytes_max: u64) -> bool {
     body.size_hint().lower() > bytes_max
 }
 
-/// Reads a body; what it needs is reserved of `budget` as it comes.
-///
-/// # Errors
-/// When it is larger than `bytes_max` (found out without reading more than that and one piece), ends early, takes longer than `time_max`, or
-/// finds the budget exhausted.
-pub async fn read(body: Incoming, bytes_max: u64, time_max: Duration, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
-    if body.is_end_stream() {
-        return Ok(Body::default());
-    }
-    within(time_max, collect(body, bytes_max, budget)).await.unwrap_or(Err(Failure::BodyTimeout))
+/// A body of which the rest has to come before its function begins.
+#[derive(Debug)]
+pub(super) struct Reading {
+    incoming: Incoming,
+    bytes_max: u64,
+    body: Body,
+    share: Option<Share>,
+    joined: BytesMut,
+    total: u64,
 }
 
-async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Budget>>) -> Result<Body, Failure> {
-    let mut body = Body::default();
-    let mut share = None;
-    let mut joined = BytesMut::new();
-    let mut total = 0u64;
-    while let Some(frame) = incoming.frame().await {
-        let data = match frame.map_err(|_| Failure::BodyBroken)?.into_data() {
-            Ok(data) => data,
-            Err(frame) => {
-                body.set_trailers(frame.into_trailers().unwrap_or_default());
-                continue;
+impl Reading {
+    /// One of at most so many bytes.
+    pub(super) fn new(incoming: Incoming, bytes_max: u64) -> Reading {
+        Reading { incoming, bytes_max, body: Body::default(), share: None, joined: BytesMut::new(), total: 0 }
+    }
+
+    /// All of it, when it is there; what it needs is reserved of `budget` as it comes. Not to be asked again then.
+    ///
+    /// # Errors
+    /// When it is larger than it may be (found out without reading more than that and one piece), ends early, or finds the budget exhausted.
+    pub(super) fn poll(&mut self, budget: Option<&Arc<Budget>>, task: &mut Context<'_>) -> Poll<Result<Body, Failure>> {
+        while let Some(frame) = ready!(Pin::new(&mut self.incoming).poll_frame(task)) {
+            match frame.map_err(|_| Failure::BodyBroken)?.into_data() {
+                Ok(data) => self.push(data, budget)?,
+                Err(frame) => self.body.set_trailers(frame.into_trailers().unwrap_or_default()),
             }
-        };
-        total += data.len() as u64;
-        if total > bytes_max {
+        }
+        let mut body = std::mem::take(&mut self.body);
+        body.push(std::mem::take(&mut self.joined).freeze());
+        body.set_share(self.share.take());
+        Poll::Ready(Ok(body))
+    }
+
+    fn push(&mut self, data: Bytes, budget: Option<&Arc<Budget>>) -> Result<(), Failure> {
+        let Reading { incoming, bytes_max, body, share, joined, total } = self;
+        *total += data.len() as u64;
+        if *total > *bytes_max {
             return Err(Failure::BodyTooLarge);
         }
-        if total > FREE_BYTES && !budget.is_none_or(|budget| reserve(budget, &mut share, total)) {
+        if *total > FREE_BYTES && !budget.is_none_or(|budget| reserve(budget, share, *total)) {
             return Err(Failure::NoMemory);
         }
         let is_whole = joined.is_empty() && incoming.is_end_stream();
@@ -71,10 +80,8 @@ async fn collect(mut incoming: Incoming, bytes_max: u64, budget: Option<&Arc<Bud
                 body.push(joined.split().freeze());
             }
         }
+        Ok(())
     }
-    body.push(joined.freeze());
-    body.set_share(share);
-    Ok(body)
 }
 
 /// A body that is read while its function runs, within the same limits: of all that comes, and of the time for which reading waits.

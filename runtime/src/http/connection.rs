@@ -3,31 +3,24 @@
 //! A client that begins with HTTP/2's preface gets HTTP/2; with TLS, one that agrees to it in the handshake (ALPN). A client that begins with a line that
 //! names no HTTP is not answered.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http_body_util::Either;
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderValue};
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use super::calm::Calm;
-use super::connections::{Activity, Order, UnderWay};
+use super::connections::{Activity, Order};
 use super::framing::Framing;
 use super::linger::{Lingering, Watch};
-use super::response::Answer;
-use super::{HttpService, Open, Site, request};
-use crate::schedule::Phase;
+use super::request::Answering;
+use super::{HttpService, Open, Site};
 use crate::tls::{self, Stream};
 
 /// What is kept of a connection that has not been read: a request's head has to fit.
@@ -155,10 +148,7 @@ async fn speak_http1(
     site: Site,
     activity: &Rc<Activity>,
 ) -> hyper::Result<()> {
-    let handler =
-        service_fn(
-            |request: Request<Incoming>| async move { Ok::<_, Infallible>(answer(service, site, activity, request).await) },
-        );
+    let handler = service_fn(|request| Answering::new(service, site, activity, request));
     let mut builder = http1::Builder::new();
     // Slow heads are the list's concern (`connections`).
     builder.header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX);
@@ -183,10 +173,7 @@ async fn speak_http2(
     site: Site,
     activity: &Rc<Activity>,
 ) -> hyper::Result<()> {
-    let handler = service_fn(|request: Request<Incoming>| {
-        let (service, activity) = (Rc::clone(service), Rc::clone(activity));
-        async move { Ok::<_, Infallible>(answer(&service, site, &activity, request).await) }
-    });
+    let handler = service_fn(|request| Answering::new(service, site, activity, request));
     let mut builder = http2::Builder::new(SameThread);
     builder
         .timer(TokioTimer::new())
@@ -212,34 +199,6 @@ async fn speak_http2(
             }
         }
     }
-}
-
-async fn answer(service: &Rc<HttpService>, site: Site, activity: &Rc<Activity>, request: Request<Incoming>) -> Response<Answer> {
-    let under_way = UnderWay::new(activity);
-    let has_body = !request.body().is_end_stream();
-    let version = request.version();
-    let mut response = request::answer(service, site, activity, request).await;
-    if let Either::Right(streamed) = response.body_mut() {
-        streamed.keep(under_way);
-    }
-    if version >= Version::HTTP_2 {
-        // Which has another way to say that (RFC 9113, 8.2.2).
-        response.headers_mut().remove(CONNECTION);
-        return response;
-    }
-    if service.dispatcher.phase() != Phase::Serving {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    // Perhaps the body was not read: then hyper closes the connection while the client still sends.
-    if has_body && response.status() != StatusCode::OK {
-        activity.linger();
-    }
-    if has_body && activity.lingers() {
-        // hyper reads what has come of such a body, or closes the connection, the next time it looks for input. Without a pause that is after it
-        // has written the head, which then does not say `connection: close`: a client would send its next request into a connection that ends.
-        yield_now().await;
-    }
-    response
 }
 
 /// Runs what HTTP/2 does for each stream on the thread of its connection.

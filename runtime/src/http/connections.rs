@@ -149,6 +149,11 @@ impl UnderWay {
         activity.begun.set(activity.begun.get().wrapping_add(1));
         UnderWay(Rc::clone(activity))
     }
+
+    /// Its connection's.
+    pub(super) const fn activity(&self) -> &Rc<Activity> {
+        &self.0
+    }
 }
 
 impl Drop for UnderWay {

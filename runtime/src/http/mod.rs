@@ -8,7 +8,7 @@
 //! * [`connection`]: one connection's life; [`tls`]: its secrecy; `connections`: how long each may be idle;
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
 //! * `head`: what a request's head must not be; [`router`]: path and method to function;
-//! * [`request`]: one request's life; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
+//! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
@@ -21,14 +21,17 @@ mod calm;
 pub mod connection;
 mod connections;
 mod framing;
+mod handled;
 mod head;
 mod linger;
 pub mod listener;
 pub mod request;
 pub mod response;
+mod routed;
 pub mod router;
 mod services;
 mod span;
+mod step;
 mod streamed;
 
 use std::cell::{Cell, RefCell};

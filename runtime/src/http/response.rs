@@ -24,7 +24,7 @@ pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-re
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// A response's body: all of it, or what its function still writes.
-pub type Answer = Either<Whole, Streamed>;
+pub type Answer = Either<Whole, Box<Streamed>>;
 
 /// How trailers can be sent to a client, if they can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn success(
             if trailing == Trailing::Never || trailing == Trailing::Chunked && !is_chunked {
                 stream.without_trailers();
             }
-            Either::Right(Streamed::new(stream, is_chunked))
+            Either::Right(Box::new(Streamed::new(stream, is_chunked)))
         }
     });
     if !head.as_ref().is_some_and(|head| head.says_type) {

@@ -144,7 +144,7 @@ pub(super) async fn unary(messages: Messages, mut response: Response<Answer>) ->
 }
 
 /// All of a reply that comes in pieces. Its size is limited where it is written, and counted here until it is known whose.
-async fn collect(messages: &Messages, mut streamed: Streamed) -> (Bytes, Option<HeaderMap>) {
+async fn collect(messages: &Messages, mut streamed: Box<Streamed>) -> (Bytes, Option<HeaderMap>) {
     let (mut bytes, mut share) = (BytesMut::new(), None);
     while let Some(frame) = streamed.frame().await {
         // Of a reply that fails its trailers say so.
