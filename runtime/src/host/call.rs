@@ -91,7 +91,7 @@ enum Called {
 pub(super) struct Calls {
     /// Those to be made.
     pub(super) outgoing: Vec<Outgoing>,
-    /// A call by gRPC that is waited for to be made. In a box: most invocations make none, and each moves this.
+    /// A call by gRPC that is waited for to be made.
     pub(super) begun: Option<Box<Begun>>,
     /// Those that were made, by their handles.
     started: Vec<Option<Started>>,

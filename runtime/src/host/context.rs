@@ -254,7 +254,7 @@ impl Context {
             Output::File(_) | Output::Log(_) => 0,
         };
         let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
-        let calls = ports.calls.bytes() + ports.rpc_bytes();
+        let calls = ports.calls.as_ref().map_or(0, |calls| calls.bytes()) + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
         let beside = self.waiting_bytes + calls + ports.fetches.bytes() + component + operations;
         body as u64 + reply as u64 + beside as u64
@@ -310,18 +310,20 @@ impl Context {
 
     /// Whether it has called other functions since that was last asked.
     #[must_use]
-    pub const fn has_outgoing(&self) -> bool {
-        !self.ports.calls.outgoing.is_empty()
+    pub fn has_outgoing(&self) -> bool {
+        self.ports.calls.as_ref().is_some_and(|calls| !calls.outgoing.is_empty())
     }
 
     /// The calls of other functions that are to be made.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.ports.calls.outgoing)
+        self.ports.calls.as_mut().map(|calls| std::mem::take(&mut calls.outgoing)).unwrap_or_default()
     }
 
     /// A call was made, and its reply comes there; or it was not.
     pub fn called(&mut self, id: CallId, answer: Result<Answer, CallFailure>) {
-        self.ports.calls.called(id, answer);
+        if let Some(calls) = &mut self.ports.calls {
+            calls.called(id, answer);
+        }
     }
 
     /// Whether it has opened files or folders and not closed them, or has other resources of the host.
@@ -345,13 +347,13 @@ impl Context {
     ///
     /// A reply stays in memory until its client has taken it. `share` is asked to count so many bytes until then.
     #[must_use]
-    pub fn into_reply(self, share: impl FnOnce(usize) -> Option<Share>) -> (Bytes, Option<Box<ReplyHead>>) {
-        let Streams { output, reply_head, .. } = self.ports.streams;
+    pub fn take_reply(&mut self, share: impl FnOnce(usize) -> Option<Share>) -> (Bytes, Option<Box<ReplyHead>>) {
+        let Streams { output, reply_head, .. } = &mut self.ports.streams;
         let counted = |bytes| if bytes >= BUFFER_BYTES_MIN { share(bytes) } else { None };
         let reply = match output {
             Output::Reply { bytes, .. } => {
                 let share = counted(bytes.memory_bytes());
-                bytes.into_bytes(share)
+                std::mem::take(bytes).into_bytes(share)
             }
             // It goes, or has gone, where it was asked for.
             Output::Stream(writer) => {
@@ -360,6 +362,6 @@ impl Context {
             }
             Output::File(_) | Output::Log(_) => Bytes::new(),
         };
-        (reply, reply_head)
+        (reply, reply_head.take())
     }
 }

@@ -216,7 +216,7 @@ impl HttpService {
 impl Intake for &HttpService {
     const KEEPS_DEADLINES: bool = false;
 
-    fn take(self, invocation: Invocation) {
+    fn take(self, invocation: Box<Invocation>) {
         match &self.local {
             Some(local) => local.take(invocation),
             None => self.dispatcher.take(invocation),

@@ -152,7 +152,7 @@ impl Dispatcher {
 
     /// Begins an invocation, which runs now or when it may: at its function's gate, then where `nearest` takes it. Everything that is invoked comes in
     /// here. What is called is answered by its caller's deadline at the latest.
-    pub fn begin<I: Intake>(&self, mut invocation: Invocation, nearest: I) -> Answer {
+    pub fn begin<I: Intake>(&self, mut invocation: Box<Invocation>, nearest: I) -> Answer {
         if let Some(caller) = invocation.identity.above() {
             invocation.deadline = invocation.deadline.min(caller.deadline);
         }
@@ -165,13 +165,13 @@ impl Dispatcher {
     }
 
     /// The same of one whose reply is not wanted: it may outlive its caller.
-    pub fn begin_unanswered(&self, mut invocation: Invocation, nearest: impl Intake) {
+    pub fn begin_unanswered(&self, mut invocation: Box<Invocation>, nearest: impl Intake) {
         invocation.reply = ReplyTo::Nowhere;
         self.enter(invocation, nearest);
     }
 
     /// Lets an invocation run, or keeps it until it may: whether it may now.
-    fn enter(&self, invocation: Invocation, nearest: impl Intake) -> bool {
+    fn enter(&self, invocation: Box<Invocation>, nearest: impl Intake) -> bool {
         debug_assert!(std::ptr::eq(self, &raw const *invocation.admission.dispatcher));
         let entered = match invocation.admission.gate.clone() {
             Some(gate) => gate.enter(invocation),
@@ -183,8 +183,8 @@ impl Dispatcher {
     }
 
     /// Queues an invocation for the worker that has time first.
-    fn inject(&self, invocation: Invocation) {
-        self.exchange.inject(Work::Job(Box::new(invocation)));
+    fn inject(&self, invocation: Box<Invocation>) {
+        self.exchange.inject(Work::Job(invocation));
     }
 
     /// Whether it is asked what requests can be expected to take.
@@ -199,14 +199,14 @@ pub trait Intake {
     const KEEPS_DEADLINES: bool;
 
     /// Runs it, or has it run.
-    fn take(self, invocation: Invocation);
+    fn take(self, invocation: Box<Invocation>);
 }
 
 /// For the worker that has time first.
 impl Intake for &Dispatcher {
     const KEEPS_DEADLINES: bool = false;
 
-    fn take(self, invocation: Invocation) {
+    fn take(self, invocation: Box<Invocation>) {
         self.inject(invocation);
     }
 }

@@ -26,7 +26,7 @@ const _: () = assert!(STACKS_MAX as usize <= limits::FIBERS_MAX, "the glue of a 
 /// An invocation that has begun.
 #[derive(Debug)]
 pub struct Driver {
-    sandbox: Box<Sandbox>,
+    pub(super) sandbox: Box<Sandbox>,
     context: Context,
     /// Index of the call that runs, or is to begin next.
     stage: usize,
@@ -222,10 +222,15 @@ impl Driver {
 
     /// Takes it apart.
     #[must_use]
-    pub fn finish(self) -> Remains {
-        let Driver { mut sandbox, context, .. } = self;
-        let (reply, head) = context.into_reply(|bytes| sandbox.split_share(bytes as u64));
-        Remains { sandbox, reply, head }
+    pub fn finish(mut self) -> Remains {
+        let (reply, head) = self.take_reply();
+        Remains { sandbox: self.sandbox, reply, head }
+    }
+
+    /// What the guest wrote to its standard output, and what it said about that. For an invocation that is over.
+    pub(super) fn take_reply(&mut self) -> (Bytes, Option<Box<ReplyHead>>) {
+        let Driver { sandbox, context, .. } = self;
+        context.take_reply(|bytes| sandbox.split_share(bytes as u64))
     }
 
     /// How the guest came to where it is.

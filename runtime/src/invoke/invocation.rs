@@ -51,6 +51,7 @@ pub struct Input {
 
 impl Invocation {
     /// One that was admitted and is complete at `now`. Its caller is the function that calls it, by which of that invocation's host calls, if a function does.
+    /// In a box: it is handed on several times before it runs.
     #[must_use]
     pub fn new(
         function: Arc<Function>,
@@ -58,12 +59,12 @@ impl Invocation {
         caller: Option<(Arc<Caller>, u32)>,
         input: Input,
         now: Instant,
-    ) -> Invocation {
+    ) -> Box<Invocation> {
         let deadline = now + function.deadline;
         let identity = Identity { sequence: admission.sequence, caller, is_speculative: false };
         let times = Times::new(now);
         let reply = ReplyTo::Nowhere;
-        Invocation { identity, function, input, reply, deadline, times, admission, request_id: None, trace: None }
+        Box::new(Invocation { identity, function, input, reply, deadline, times, admission, request_id: None, trace: None })
     }
 
     /// What the scheduler's core needs to know, under a number of the worker's. `started`: whether it has a sandbox.
@@ -98,7 +99,7 @@ impl Invocation {
     }
 }
 
-impl Entrant for Invocation {
+impl Entrant for Box<Invocation> {
     fn let_in(&mut self) {
         self.admission.runs = true;
     }
@@ -275,7 +276,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// An invocation of a function, called by another's sixth host call.
-    fn invocation(now: Instant) -> Invocation {
+    fn invocation(now: Instant) -> Box<Invocation> {
         let settings = json!({ "deadline_ms": 900, "cpu_ms_max": 30, "weight": 3 });
         let config = config::function("settings", "f", path::Path::new("f.wasm"), settings).unwrap();
         let home = Home { tenant: TenantId(4), number: FunctionId(5), ..Home::alone() };

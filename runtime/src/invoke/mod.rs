@@ -30,7 +30,7 @@ pub use dispatcher::{Admission, Dispatcher, Intake};
 pub use invocation::{Identity, Input, Invocation, Times};
 
 /// The limits of one function.
-pub type Gate = crate::schedule::Gate<Invocation>;
+pub type Gate = crate::schedule::Gate<Box<Invocation>>;
 
 /// A worker's queue, from which others may steal.
 pub type WorkDeque = crossbeam_deque::Worker<work::Work>;

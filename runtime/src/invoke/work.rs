@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::caller::Caller;
-use super::driver::Driver;
+use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
 use crate::schedule::{self, Task, TaskId};
 
@@ -12,7 +12,7 @@ use crate::schedule::{self, Task, TaskId};
 #[derive(Debug)]
 pub struct Started {
     /// The invocation; its input is the driver's now.
-    pub(crate) invocation: Invocation,
+    pub(crate) invocation: Box<Invocation>,
     pub(crate) driver: Driver,
     /// What its callees know of it; made at the first call.
     pub(crate) calls_as: Option<Arc<Caller>>,
@@ -35,6 +35,13 @@ impl Started {
         let Some(Wait { since, until }) = self.wait.take() else { return false };
         self.invocation.times.blocked += until.map_or(now, |until| until.min(now)).saturating_duration_since(since);
         true
+    }
+
+    /// Takes one apart that is over; what its callees know of it comes too. The rest is dropped where it is, which costs less than to move it.
+    pub(crate) fn finish(mut self: Box<Started>) -> (Box<Invocation>, Remains, Option<Arc<Caller>>) {
+        let (reply, head) = self.driver.take_reply();
+        let Started { invocation, driver: Driver { sandbox, .. }, calls_as, .. } = *self;
+        (invocation, Remains { sandbox, reply, head }, calls_as)
     }
 
     /// What its callees know of it.
@@ -114,7 +121,7 @@ mod tests {
         assert!(Arc::ptr_eq(&caller, started.calls_as()));
         assert_eq!((caller.sequence, caller.deadline), (1, started.invocation.deadline));
         let Started { invocation, .. } = self::started(now);
-        for (work, begun) in [(Work::Job(Box::new(invocation)), false), (Work::Started(Box::new(started)), true)] {
+        for (work, begun) in [(Work::Job(invocation), false), (Work::Started(Box::new(started)), true)] {
             let task = work.task(TaskId(3));
             assert_eq!((task.id, task.function, task.age, task.started), (TaskId(3), FunctionId(7), 1, begun));
         }

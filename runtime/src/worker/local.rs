@@ -202,7 +202,7 @@ impl Local {
 impl Intake for &Local {
     const KEEPS_DEADLINES: bool = true;
 
-    fn take(self, invocation: Invocation) {
+    fn take(self, invocation: Box<Invocation>) {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
@@ -220,7 +220,7 @@ impl Intake for &Local {
                 return;
             }
         } else {
-            worker.scheduler.step(Event::Arrived(Work::Job(Box::new(invocation))), now);
+            worker.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
         }
         self.wake();
     }
@@ -230,9 +230,9 @@ impl Intake for &Local {
 impl Intake for &mut Worker {
     const KEEPS_DEADLINES: bool = true;
 
-    fn take(self, invocation: Invocation) {
+    fn take(self, invocation: Box<Invocation>) {
         let now = invocation.times.arrived;
-        self.scheduler.step(Event::Arrived(Work::Job(Box::new(invocation))), now);
+        self.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
     }
 }
 
@@ -296,7 +296,7 @@ impl Worker {
     /// Runs what its turn is.
     fn run_work(&mut self, id: TaskId, work: Work, now: Instant) -> Event<Work> {
         match work {
-            Work::Job(invocation) => self.begin(id, *invocation, now),
+            Work::Job(invocation) => self.begin(id, invocation, now),
             Work::Started(mut started) => {
                 self.waits.end(&mut started, id, now);
                 self.resume(id, started, now)
@@ -305,7 +305,7 @@ impl Worker {
     }
 
     /// Takes an invocation and runs its first quantum.
-    fn begin(&mut self, id: TaskId, mut invocation: Invocation, taken: Instant) -> Event<Work> {
+    fn begin(&mut self, id: TaskId, mut invocation: Box<Invocation>, taken: Instant) -> Event<Work> {
         let function = &invocation.function;
         if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
@@ -375,7 +375,7 @@ impl Worker {
                 self.waits.end(&mut started, id, now);
                 self.end_early(started, failure, now);
             }
-            Work::Job(invocation) => refuse(*invocation, failure, now),
+            Work::Job(invocation) => refuse(invocation, failure, now),
         }
         Event::Dropped
     }
@@ -478,7 +478,7 @@ impl Worker {
         input: Bytes,
         host_call: u32,
         rpc: Option<RpcRequest>,
-    ) -> Result<Invocation, CallFailure> {
+    ) -> Result<Box<Invocation>, CallFailure> {
         let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
         let caller = started.calls_as();
         if !caller.may_call(function.number, function.cycles_max()) {
@@ -504,8 +504,8 @@ impl Worker {
     }
 
     /// Hands the reply over.
-    fn end(&mut self, started: Box<Started>, result: Result<(), Failure>, end: Instant) {
-        let Started { invocation, mut driver, calls_as, .. } = *started;
+    fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
+        let Started { invocation, driver, .. } = &mut *started;
         let phases = driver.take_phases();
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
@@ -525,7 +525,7 @@ impl Worker {
             function.gate.observe(times.cpu);
         }
         if let Err(failure) = &result {
-            log_failure(function, &driver, failure);
+            log_failure(function, driver, failure);
             // Whatever is not an end in good order is never reused.
             if !matches!(failure, Failure::Exit(_)) {
                 driver.kill();
@@ -536,14 +536,14 @@ impl Worker {
         let context = driver.context();
         let record = Record { host_calls: context.host_calls(), phase: context.phase(), phases, ..invocation.record_at(end) };
         if let Some(trace) = context.trace() {
-            Over::of(&invocation, end, result.as_ref().err()).tell(trace, &times, &record);
+            Over::of(invocation, end, result.as_ref().err()).tell(trace, &times, &record);
         }
         tracing::debug!(target: "sledge::request", function = function.name(), ?record, "over");
         let may_keep = function.instance != Instance::Call && result.is_ok() && !retired && driver.is_reusable(&function.program);
-        let remains = driver.finish();
+        let (invocation, remains, calls_as) = started.finish();
         // Before the reply goes, since the next call may come from another thread at once.
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
-        let Invocation { function, reply, admission, identity, .. } = invocation;
+        let Invocation { function, reply, admission, identity, .. } = *invocation;
         let result = result.map(|()| Content::Whole(remains.reply));
         let (queued, ran) = (times.queued(), times.since_taken(end));
         reply.send(Reply { result, head: remains.head, trailers, queued, ran, record });
@@ -649,7 +649,7 @@ fn body(callee: &Function, input: Bytes, more: Option<Stream>) -> Result<Body, C
 /// Has a reply sent that goes out while it is written.
 fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
     let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
-    let Invocation { times, reply, .. } = &mut started.invocation;
+    let Invocation { times, reply, .. } = &mut *started.invocation;
     let (queued, ran) = (times.queued(), times.since_taken(now));
     let trailers = started.driver.context().trailers().map(|trailers| Box::new(trailers.clone()));
     // What is written of a reply that is not wanted goes nowhere.
@@ -662,7 +662,7 @@ fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
 }
 
 /// Answers an invocation that has not begun and does not any more.
-fn refuse(mut invocation: Invocation, failure: Failure, now: Instant) {
+fn refuse(mut invocation: Box<Invocation>, failure: Failure, now: Instant) {
     tracing::debug!(function = invocation.function.name(), %failure, "not begun");
     if let Some(trace) = invocation.trace.take() {
         Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);

@@ -42,7 +42,8 @@ pub(in crate::host) struct Ports {
     head: Option<Box<RequestHead>>,
     /// Buckets that are open, by their handles.
     buckets: Vec<BucketName>,
-    pub(super) calls: Calls,
+    /// Calls of other functions, once there is one.
+    pub(super) calls: Option<Box<Calls>>,
     pub(super) fetches: Fetches,
     /// What sockets may reach, once one was asked for.
     sockets: Option<Box<Reach>>,
@@ -135,7 +136,7 @@ impl Ports {
     #[inline]
     pub(in crate::host) fn new(process: Arc<Process>, streams: Streams) -> Ports {
         let descriptors = Descriptors::new(&process.grants);
-        let (calls, fetches) = (Calls::default(), Fetches::default());
+        let fetches = Fetches::default();
         Ports {
             open: Effects::default(),
             process,
@@ -143,7 +144,7 @@ impl Ports {
             descriptors,
             head: None,
             buckets: Vec::new(),
-            calls,
+            calls: None,
             fetches,
             sockets: None,
             resources: Resources::default(),
@@ -313,7 +314,7 @@ impl Ports {
     }
 
     pub(in crate::host) fn calls(&mut self) -> Result<&mut Calls, Stop> {
-        self.check(Effect::Call).map(|()| &mut self.calls)
+        self.check(Effect::Call).map(|()| &mut **self.calls.get_or_insert_default())
     }
 
     pub(in crate::host) fn fetches(&mut self) -> Result<&mut Fetches, Stop> {

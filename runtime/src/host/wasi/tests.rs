@@ -211,7 +211,7 @@ fn what_was_written_before_closing_remains_the_reply() {
     world.call("fd_write", &[1, 0, 1, 64]).unwrap();
     world.call("fd_close", &[1]).unwrap();
     assert_eq!(world.call("fd_write", &[1, 0, 1, 64]), errno(Errno::BADF));
-    assert_eq!(world.context.into_reply(|_| None).0.len(), 3);
+    assert_eq!(world.context.take_reply(|_| None).0.len(), 3);
 }
 
 #[test]

@@ -136,8 +136,8 @@ fn finish(world: &mut World, body: u64, trailers: Option<u64>) -> bool {
     world.bytes(RESULT, 1) == [0]
 }
 
-fn reply(world: World) -> (Bytes, Option<Box<crate::reply::ReplyHead>>) {
-    world.context.into_reply(|_| None)
+fn reply(mut world: World) -> (Bytes, Option<Box<crate::reply::ReplyHead>>) {
+    world.context.take_reply(|_| None)
 }
 
 fn next(stream: &mut Stream) -> Option<Result<Bytes, Failure>> {
