@@ -11,7 +11,7 @@
 //! An idle worker waits in the runtime's epoll; before that it may look there a few times without waiting ([`Spin`]).
 //!
 //! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
-//! while there are guests to run, and for at most two ticks longer; what waits on this worker, its scheduler has.
+//! while there are guests to run, and for at most two ticks longer; a guest that runs for less than half a quantum sees no tick; what waits on this worker, its scheduler has.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -385,7 +385,7 @@ impl Worker {
         self.pause.end(begin, self.settings.quantum);
         // A tick that came before belongs to no guest.
         let _ = self.thread.take_tick();
-        self.thread.arm();
+        self.thread.arm_for(begin);
         started.driver.start_clock(begin);
         loop {
             let progress = started.driver.run(&started.invocation.function.program);

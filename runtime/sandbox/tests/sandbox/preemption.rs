@@ -254,6 +254,38 @@ fn a_timer_set_for_later_leaves_the_guest_alone_until_then() {
 }
 
 #[test]
+fn a_guest_that_begins_shortly_before_a_tick_runs_on_and_not_for_ever() {
+    let quantum = Duration::from_millis(20);
+    let worker = WorkerThread::enter(quantum).unwrap();
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    // Of the timer's first quantum, and of a later one.
+    for pause in [15, 55] {
+        worker.disarm();
+        let _ = worker.take_tick();
+        worker.arm_for(Instant::now());
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(pause) {}
+        // What came meanwhile is no guest's.
+        let _ = worker.take_tick();
+        let begin = Instant::now();
+        worker.arm_for(begin);
+        assert_eq!(sandbox.resume(), Event::Preempted);
+        let ran = begin.elapsed();
+        assert!(ran >= quantum / 2, "{ran:?}");
+        assert!(ran < 5 * quantum, "{ran:?}");
+    }
+    // Those that follow each other closely put the tick off.
+    worker.disarm();
+    let _ = worker.take_tick();
+    let start = Instant::now();
+    while start.elapsed() < 3 * quantum {
+        worker.arm_for(Instant::now());
+    }
+    assert!(!worker.take_tick());
+}
+
+#[test]
 fn a_loop_of_builtins_is_preempted_too() {
     let worker = ticking(200);
     let mut sandbox = template().instantiate().unwrap();
