@@ -318,6 +318,105 @@ fn what_was_killed_is_not_used_again() {
     });
 }
 
+#[test]
+fn an_instance_is_used_again_by_the_last_of_its_calls() {
+    on_worker(|| {
+        let change = |config: &mut FunctionConfig| {
+            config.init = Some("init".to_owned());
+            config.snapshot = sledge::config::Snapshot::Off;
+            config.memory_bytes_max = 1 << 17;
+        };
+        let fields = r#"(global $count (mut i32) (i32.const 48))
+            (func (export "_initialize") (call $say (i32.const 97)))
+            (func (export "init") (call $say (i32.const 98)))
+            (func (export "sledge_handle") (result i32)
+              (global.set $count (i32.add (global.get $count) (i32.const 1)))
+              (if (i32.lt_u (global.get $count) (i32.const 52)) (then (call $say (global.get $count))))
+              (i32.const 0))"#;
+        let function = Function::new(guest::loaded(fields, change).expect("a function"), Home::alone());
+        let mut driver = begun(&function);
+        assert!(!driver.is_reusable(&function.program), "it has not begun");
+        assert_eq!(end(&mut driver, &function), Ok(()));
+        assert!(driver.is_reusable(&function.program));
+        let mut remains = driver.finish();
+        assert_eq!(remains.reply, "ab1");
+        for reply in ["2", "3", ""] {
+            let mut driver = Driver::again(remains.sandbox, context(&function, Body::default()), &function.program);
+            assert!(!driver.is_reusable(&function.program));
+            assert_eq!(driver.stage(&function.program).map(ToString::to_string).as_deref(), Some("`sledge_handle`"));
+            assert_eq!(end(&mut driver, &function), Ok(()));
+            assert!(driver.is_reusable(&function.program));
+            remains = driver.finish();
+            assert_eq!(remains.reply, reply);
+        }
+        // What it is given counts from its beginning on, also where it calls nothing of the host.
+        let body = Body::from(Bytes::from(vec![0; 1 << 18]));
+        let mut driver = Driver::again(remains.sandbox, context(&function, body), &function.program);
+        assert_eq!(end(&mut driver, &function), Err(Failure::MemoryLimit));
+        assert!(!driver.is_reusable(&function.program));
+    });
+}
+
+#[test]
+fn an_instance_that_was_left_with_something_open_is_not_used_again() {
+    // A call on another stack that has not ended.
+    let stacks = r#"(import "sledge:canonical" "switch" (func $switch (param i32))) ;;
+        (func (export "stack") (call $switch (i32.const 0)))
+        (func (export "_start") (call $switch (i32.const 1)) (call $say (i32.const 97)))"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("f"), "x").expect("a file");
+    let opens = |is_closed: bool| {
+        let close = if is_closed { "(drop (call $close (i32.load (i32.const 32))))" } else { "" };
+        let fields = format!(
+            r#"(import "wasi_snapshot_preview1" "path_open"
+                 (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+               (import "wasi_snapshot_preview1" "fd_close" (func $close (param i32) (result i32))) ;;
+               (data (i32.const 256) "f")
+               (func (export "_start")
+                 (if (call $open (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 1) (i32.const 0) (i64.const 2) (i64.const 0)
+                       (i32.const 0) (i32.const 32))
+                   (then unreachable))
+                 {close})"#
+        );
+        let change = |config: &mut FunctionConfig| {
+            config.dirs = vec![sledge::config::DirConfig { host: folder.path().to_owned(), guest: "/".to_owned(), write: false }];
+        };
+        Function::new(guest::loaded(&fields, change).expect("a function"), Home::alone())
+    };
+    let is_reusable = |function: &Function| {
+        on_worker(|| {
+            let mut driver = begun(function);
+            assert_eq!(end(&mut driver, function), Ok(()));
+            driver.is_reusable(&function.program)
+        })
+    };
+    assert!(!is_reusable(&function(stacks)));
+    assert_eq!([true, false].map(|is_closed| is_reusable(&opens(is_closed))), [true, false]);
+}
+
+#[test]
+fn only_a_reactor_can_have_an_instance_that_lasts() {
+    let lasts = |fields: &str| guest::loaded(fields, |config| config.instance = sledge::config::Instance::Request);
+    assert!(lasts(r#"(func (export "sledge_handle") (result i32) (i32.const 0))"#).is_ok());
+    let Err(error) = lasts(r#"(func (export "_start"))"#) else { panic!("it is taken") };
+    assert!(error.to_string().contains("a command runs from its start for each call"), "{error}");
+}
+
+#[test]
+fn a_stack_is_as_large_as_is_set() {
+    // Each call leaves something to do behind it, so that it keeps its frame.
+    let fields = r#"(func $deep (param i32)
+          (if (local.get 0) (then (call $deep (i32.sub (local.get 0) (i32.const 1)))))
+          (i32.store (i32.const 2048) (i32.add (i32.load (i32.const 2048)) (i32.const 1))))
+        (func (export "_start") (call $deep (i32.const 20000)))"#;
+    let ends = |stack_bytes: u64| {
+        let change = |config: &mut FunctionConfig| config.stack_bytes = stack_bytes;
+        ended(&Function::new(guest::loaded(fields, change).expect("a function"), Home::alone())).0
+    };
+    assert_eq!(ends(128 << 10), Err(Failure::Trap(TrapCode::StackExhausted)));
+    assert_eq!(ends(16 << 20), Ok(()));
+}
+
 const STREAM: &str = r#"(import "sledge:http" "stream" (func $stream (param i64) (result i32)))
     (import "sledge:http" "set-trailer" (func $set_trailer (param i32 i32 i32 i32) (result i32)))
     (import "sledge:http" "status" (func $status (param i32) (result i32))) ;;"#;

@@ -6,6 +6,7 @@ use sledge::invoke::driver::Progress;
 use sledge::invoke::function::{Function, Home};
 use sledge::invoke::loaded::FunctionError;
 use sledge::invoke::snapshot::InitError;
+use sledge::outcome::Failure;
 use sledge_sandbox::TrapCode;
 
 /// A reactor that is initialised so, and replies with the byte at 128.
@@ -93,6 +94,45 @@ fn what_cannot_be_copied_is_refused() {
         config.snapshot = Snapshot::SharedSeed;
     };
     assert!(matches!(reactor(open, opens, granted), Err(InitError::Open)));
+    // Without a folder it opens nothing, for any request.
+    assert!(reactor(open, opens, |_| {}).is_ok());
+}
+
+/// A program that does not return from `init` may leave it by one status of WASI's exit, which no other call may.
+#[test]
+fn init_may_be_left_by_an_exit() {
+    let exit = r#"(import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))"#;
+    let leaves = "(call $proc_exit (i32.const 0x53455256))";
+    let starts = |init: &str, handle: &str| {
+        let fields = format!(
+            r#"{exit} ;; (func (export "init") (i32.store8 (i32.const 128) (i32.const 97)) {init})
+              (func (export "sledge_handle") (result i32) (call $say (i32.load8_u (i32.const 128))) {handle} (i32.const 0))"#
+        );
+        let change = |config: &mut FunctionConfig| {
+            config.init = Some("init".to_owned());
+            config.snapshot = Snapshot::Off;
+        };
+        let function = Function::new(loaded(&fields, change).expect("a function"), Home::alone());
+        on_worker(|| {
+            let mut driver = begun(&function);
+            let result = loop {
+                match driver.run(&function.program) {
+                    Progress::Ended(result) => break result,
+                    Progress::Preempted => {}
+                    other => panic!("{other:?}"),
+                }
+            };
+            (result, driver.finish().reply.to_vec())
+        })
+    };
+    assert_eq!(starts(leaves, ""), (Ok(()), b"a".to_vec()));
+    assert_eq!(starts("", ""), (Ok(()), b"a".to_vec()));
+    let status = 0x5345_5256;
+    assert_eq!(starts("(call $proc_exit (i32.const 7))", ""), (Err(Failure::Exit(7)), Vec::new()));
+    assert_eq!(starts("(call $proc_exit (i32.const 0))", ""), (Ok(()), Vec::new()));
+    // Another host function that ends the program, and another call.
+    assert_eq!(starts("(call $do (i32.const 2) (i32.const 0x53455256))", ""), (Err(Failure::Exit(status)), Vec::new()));
+    assert_eq!(starts("", leaves), (Err(Failure::Exit(status)), b"a".to_vec()));
 }
 
 /// What the operator may accept is done where that is accepted, and only that.

@@ -242,6 +242,18 @@ mod tests {
     }
 
     #[test]
+    fn what_applications_offer_stands_at_their_address() {
+        let mut router = router();
+        let own = SocketAddr::from(([127, 0, 0, 1], 9));
+        for (site, service) in [(None, "a.A"), (None, "b.B"), (Some(own), "c.C")] {
+            router.offer(site, Arc::new(Offer { services: vec![service.to_owned()], ..Offer::default() }));
+        }
+        let services = |site| router.offers(site).iter().flat_map(|offer| offer.services.clone()).collect::<Vec<_>>();
+        assert_eq!((services(None), services(Some(own))), (vec!["a.A".to_owned(), "b.B".to_owned()], vec!["c.C".to_owned()]));
+        assert!(router.offers(Some(SocketAddr::from(([127, 0, 0, 1], 8)))).is_empty());
+    }
+
+    #[test]
     fn exact_routes_come_before_prefixes_and_long_prefixes_before_short_ones() {
         let mut router = router();
         for path in ["/a/*", "/a/b/*", "/c/d/*"] {

@@ -101,6 +101,8 @@ fn a_sandbox_is_only_used_again_by_its_own_template() {
     assert_eq!(pool.idle(), 4);
     pool.forget(&first);
     assert_eq!(pool.idle(), 1);
+    pool.clear();
+    assert_eq!(pool.idle(), 0);
 }
 
 #[test]

@@ -514,3 +514,20 @@ fn functions_share_what_the_server_has() {
     assert_eq!((budget.bytes_used(), function.deadline), (0, Duration::from_millis(plain("f").deadline_ms)));
     assert!(self::catalogue().kv().is_none());
 }
+
+#[test]
+fn routes_come_with_what_applications_offer() {
+    let mut catalogue = catalogue();
+    let offer = |service: &str| Arc::new(Offer { services: vec![service.to_owned()], ..Offer::default() });
+    let offered = |catalogue: &Catalogue, site: Site| {
+        let router = catalogue.router();
+        router.offers(site).iter().flat_map(|offer| offer.services.clone()).collect::<Vec<_>>()
+    };
+    catalogue.set_offers(vec![(None, offer("a.A")), (None, offer("b.B")), (Some(address(1)), offer("c.C"))]);
+    assert_eq!(
+        (offered(&catalogue, None), offered(&catalogue, Some(address(1)))),
+        (vec!["a.A".to_owned(), "b.B".to_owned()], vec!["c.C".to_owned()])
+    );
+    catalogue.set_offers(vec![(None, offer("d.D"))]);
+    assert_eq!((offered(&catalogue, None), offered(&catalogue, Some(address(1)))), (vec!["d.D".to_owned()], vec![]));
+}
