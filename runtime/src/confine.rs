@@ -162,6 +162,7 @@ const CALLS_OF_PROCESSOR: &[i64] = &[];
 type CallIf = (i64, u8, Width, u64, &'static [u64]);
 
 const ALL_BITS: u64 = u32::MAX as u64;
+const SEALABLE: u64 = (libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) as u64;
 const THREAD: u64 = libc::CLONE_THREAD as u64 | libc::CLONE_VM as u64;
 
 /// Calls that are allowed with some arguments.
@@ -169,6 +170,8 @@ const CALLS_IF: &[CallIf] = &[
     // Threads, no processes.
     (libc::SYS_clone, 0, Width::Qword, THREAD, &[THREAD]),
     (libc::SYS_socket, 0, Width::Dword, ALL_BITS, &[libc::AF_UNIX as u64, libc::AF_INET as u64, libc::AF_INET6 as u64]),
+    // Images of memories, which are sealed. None that could be a program, where the kernel knows that flag.
+    (libc::SYS_memfd_create, 1, Width::Dword, ALL_BITS, &[SEALABLE, SEALABLE | libc::MFD_NOEXEC_SEAL as u64]),
     (libc::SYS_ioctl, 1, Width::Dword, ALL_BITS, &[libc::FIONBIO, libc::FIOCLEX, libc::TCGETS, libc::TIOCGWINSZ]),
     (
         libc::SYS_prctl,
@@ -307,6 +310,21 @@ mod tests {
             assert_eq!(std::thread::spawn(|| 7).join().unwrap(), 7);
             assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_err());
             assert!(std::fs::read_to_string("/proc/thread-self/status").unwrap().contains("Seccomp:\t2"));
+        });
+    }
+
+    #[test]
+    fn a_file_in_memory_can_be_made_and_sealed_and_is_no_program() {
+        use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+        confined(false, || {
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let file = memfd_create("image", flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create("image", flags)).unwrap();
+            let mut file = std::fs::File::from(file);
+            std::io::Write::write_all(&mut file, b"image").unwrap();
+            fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).unwrap();
+            assert!(std::io::Write::write_all(&mut file, b"other").is_err());
+            assert_eq!(memfd_create("program", flags | MemfdFlags::EXEC).unwrap_err(), rustix::io::Errno::PERM);
+            assert_eq!(memfd_create("inherited", MemfdFlags::ALLOW_SEALING).unwrap_err(), rustix::io::Errno::PERM);
         });
     }
 

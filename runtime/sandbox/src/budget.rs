@@ -101,6 +101,19 @@ impl Share {
         true
     }
 
+    /// Makes it `bytes`, which are more; false, and nothing changed, when there are not so many left now. For handlers: what is idle stays, and nothing is
+    /// locked.
+    pub(crate) fn grow_now(&mut self, bytes: u64) -> bool {
+        let grown = self.budget.add(bytes.saturating_sub(self.bytes));
+        self.bytes = if grown { self.bytes.max(bytes) } else { self.bytes };
+        grown
+    }
+
+    /// Whether it is one of that budget.
+    pub(crate) fn is_of(&self, budget: &Arc<Budget>) -> bool {
+        Arc::ptr_eq(&self.budget, budget)
+    }
+
     /// Takes `bytes` of it away, or as many as it has, as a share of their own.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Share {

@@ -326,7 +326,14 @@ impl Sandbox {
     /// Why it did not get memory or a larger table, since the last reset, if that was not by the module's own maximum.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
-        self.store.refusal
+        self.store.refusal.or_else(|| self.was_refused_copy().then_some(Refusal::Exhausted))
+    }
+
+    /// Whether a first write to a page that it shared with other sandboxes was refused since the last reset, because nothing was left of the budget. If its
+    /// guest wrote, that was a trap: [`MemoryOutOfBounds`](crate::TrapCode::MemoryOutOfBounds).
+    #[must_use]
+    pub fn was_refused_copy(&self) -> bool {
+        self.store.was_refused_copy()
     }
 
     /// Whether a global or a table holds an exception, which no template can.

@@ -407,6 +407,8 @@ impl Driver {
     fn trapped(&self, code: TrapCode) -> Failure {
         let known = match code {
             TrapCode::Unreachable => self.refused(),
+            // Within its memory, but the server has none for the page that it would have had for itself.
+            TrapCode::MemoryOutOfBounds if self.sandbox.was_refused_copy() => self.refused(),
             TrapCode::MemoryOutOfBounds => MemoryStack::overflowed(&self.sandbox).map(Failure::MemoryStack),
             _ => None,
         };

@@ -5,15 +5,19 @@ use std::sync::Arc;
 
 use awsm_abi::descriptor::{ImportSource, ImportType};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Share};
 use crate::error::InstantiateError;
 use crate::limits::BESIDE_MEMORY_FREE_BYTES;
 use crate::load::Artifact;
 use crate::store::instance::Dropped;
 use crate::store::link;
 use crate::store::memory_image::MemoryImage;
+use crate::store::shared_image::SharedImage;
+use crate::store::spans::Span;
 use crate::store::table::TableImage;
+use crate::store::writable::{SHARED_MAPPINGS, private_wanted};
 use crate::store::{SandboxLimits, Store};
+use crate::sys::room;
 use crate::value::{Extern, InstanceId, Slot};
 
 /// The images of memories, tables and globals from which the stores of an artifact are made.
@@ -47,16 +51,18 @@ impl StoreImage {
         room: [usize; 2],
     ) -> StoreImage {
         let instances = store.instances.iter();
+        let memories: Vec<MemoryImage> = store.memories.iter().map(|memory| memory.image()).collect();
+        let shared = memories.iter().filter(|image| image.shared().is_some()).count();
         StoreImage {
             artifact: artifact.clone(),
             limits: *limits,
             budget,
-            memories: store.memories.iter().map(|memory| memory.image()).collect(),
+            room: room::sum([room, [0, shared * SHARED_MAPPINGS]].into_iter()),
+            memories,
             tables: store.tables.iter().map(|table| table.image()).collect(),
             instances: instances
                 .map(|instance| InstanceImage { globals: instance.vmctx.globals().into(), dropped: instance.dropped.clone() })
                 .collect(),
-            room,
         }
     }
 
@@ -84,6 +90,11 @@ impl StoreImage {
         self.instances.len()
     }
 
+    /// What of its memories is shared by all its stores, and counted for them only where they write to it.
+    fn shared_bytes(&self) -> u64 {
+        self.memories.iter().map(MemoryImage::shared_bytes).sum()
+    }
+
     /// What of a store's limit is used when it begins.
     fn begin_bytes(&self) -> u64 {
         let tables: u64 = self.tables.iter().map(TableImage::bytes).sum();
@@ -96,14 +107,16 @@ impl StoreImage {
             store.need_exceptions()?;
         }
         if let Some(budget) = &self.budget {
-            let wanted = store.fixed_bytes() + self.begin_bytes();
-            let limit = budget.bytes_max();
+            store.shared_bytes = self.shared_bytes();
+            let wanted = store.fixed_bytes() + self.begin_bytes() - store.shared_bytes;
             let share = budget.reserve(wanted);
-            store.share = Some(share.ok_or(InstantiateError::Exhausted { wanted, limit })?);
+            store.share = Some(share.ok_or_else(|| exhausted(budget, wanted))?);
         }
         instantiate_plan(store, &self.artifact, Store::instantiate_bare)?;
         for (memory, image) in store.memories.iter_mut().zip(&self.memories) {
-            memory.begin(image).map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
+            let private = self.budget.as_ref().zip(image.shared());
+            let private = private.map(|(budget, shared)| private_of(image, shared, budget)).transpose()?;
+            memory.begin(image, private).map_err(|source| InstantiateError::OutOfMemory { what: "a memory", source })?;
         }
         self.restore_rest(store).map_err(|source| InstantiateError::OutOfMemory { what: "a table", source })?;
         store.keep_no_spare();
@@ -135,13 +148,28 @@ impl StoreImage {
         store.refusal = None;
         store.host_bytes = 0;
         store.fiber_bytes = 0;
-        let bytes = store.fixed_bytes() + self.begin_bytes();
+        let bytes = store.fixed_bytes() + self.begin_bytes() - store.shared_bytes;
         if let Some(share) = store.share.as_mut().filter(|share| share.bytes() > bytes) {
             // Fewer are always to be had.
             let _ = share.resize(bytes);
         }
         Ok(())
     }
+}
+
+/// What is reserved for what a new memory writes of an image that is shared. The image itself is reserved with the first one.
+fn private_of(image: &MemoryImage, shared: &SharedImage, budget: &Arc<Budget>) -> Result<Share, InstantiateError> {
+    let part = Span { start: image.start(), end: image.end() };
+    let written = shared.learned().map_or(0, |spans| spans.within(part).map(Span::len).sum());
+    let wanted = private_wanted(written, part.len());
+    if !shared.count_in(budget) {
+        return Err(exhausted(budget, image.shared_bytes() + wanted));
+    }
+    budget.reserve(wanted).ok_or_else(|| exhausted(budget, wanted))
+}
+
+fn exhausted(budget: &Budget, wanted: u64) -> InstantiateError {
+    InstantiateError::Exhausted { wanted, limit: budget.bytes_max() }
 }
 
 /// Makes the instances of an artifact's plan.

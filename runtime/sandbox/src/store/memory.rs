@@ -30,8 +30,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use awsm_abi::limits::{GUARD_RESERVATION_BYTES, MEMORY32_PAGES_MAX, MEMORY64_BYTES_MAX, PAGE_BYTES};
 use awsm_abi::types::{Bounds, MemoryType};
 
+use crate::budget::Share;
 use crate::limits::KEEP_RESIDENT_BYTES;
 use crate::store::memory_image::MemoryImage;
+use crate::store::shared_image::SharedImage;
 use crate::store::spans::{Span, Spans};
 use crate::store::writable::{AddressRange, Writable};
 use crate::sys::page::{Access, Pages, page_bytes};
@@ -117,6 +119,8 @@ pub(crate) struct Memory {
     /// The reset at which the spans are learned anew if they are large, and how many resets after that the next time.
     learn_at: u32,
     learn_every: u32,
+    /// How many [additions](Writable::added) to the spans there were when the image that is shared was told of them, for new sandboxes.
+    told: u32,
 }
 
 impl Memory {
@@ -170,6 +174,7 @@ impl Memory {
             resets: 0,
             learn_at: 0,
             learn_every: LEARN_EVERY_MIN,
+            told: NOT_TOLD,
         };
         let bytes = ty.pages_min.checked_mul(PAGE_BYTES).filter(|&bytes| bytes <= bytes_max);
         memory.set_length(bytes.ok_or(io::ErrorKind::OutOfMemory)?)?;
@@ -178,8 +183,15 @@ impl Memory {
 
     /// Its address space, emptied and inaccessible; none when the system refuses.
     pub(crate) fn into_pages(mut self) -> Option<Pages> {
-        let accessible = self.writable.get_mut().accessible;
-        // SAFETY: There is no reference into a memory that is being taken apart.
+        let &mut Writable { accessible, shared, .. } = self.writable.get_mut();
+        if shared.end > 0 {
+            // Discarded, the pages of the file would be there again: one template's in the memory of another. Nothing of the file may stay.
+            // SAFETY: There is no reference into a memory that is being taken apart.
+            let emptied = unsafe { self.pages.reset(0..accessible) };
+            self.pages.refuse_huge_pages();
+            return emptied.is_ok().then_some(self.pages);
+        }
+        // SAFETY: As above.
         let emptied = unsafe { self.pages.discard(0..accessible).and_then(|()| self.pages.protect(0..accessible, Access::None)) };
         emptied.is_ok().then_some(self.pages)
     }
@@ -207,6 +219,21 @@ impl Memory {
     /// Whether the next reset knows what it has to look at: not before the first, nor where the process has no mappings left.
     pub(crate) fn is_protected(&mut self) -> bool {
         self.writable.get_mut().protected
+    }
+
+    /// Whether a write was refused since the last reset, because the budget had nothing left for a copy of a shared page.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.protection().refused
+    }
+
+    /// What is reserved for copies of shared pages.
+    pub(crate) fn private_bytes(&self) -> u64 {
+        self.protection().reserved_bytes()
+    }
+
+    fn protection(&self) -> &Writable {
+        // SAFETY: Beside `&mut self`, only the handler of faults changes it, while the guest runs: not while the sandbox is borrowed.
+        unsafe { &*self.writable.get() }
     }
 
     /// Length in bytes.
@@ -250,9 +277,18 @@ impl Memory {
         // SAFETY: References into the memory exist only while a GuestMemory borrows the sandbox, which `&mut self` excludes.
         unsafe {
             if after > accessible {
-                self.pages.protect(accessible..after, Access::ReadWrite)?;
-                if !writable.note_grown(Span { start: accessible, end: after }) {
-                    return Err(io::ErrorKind::OutOfMemory.into());
+                // Noted first: the budget may refuse what that joins.
+                let noted = writable.note_grown(Span { start: accessible, end: after });
+                let grown = if noted {
+                    self.pages.protect(accessible..after, Access::ReadWrite)
+                } else {
+                    Err(io::ErrorKind::OutOfMemory.into())
+                };
+                if grown.is_err() {
+                    // In case a part of it has become accessible. Nothing was written there.
+                    let _ = self.pages.protect(accessible..after, Access::None);
+                    writable.note_shrunk(accessible);
+                    return grown;
                 }
             } else if after < accessible && self.reservation == Reservation::Guard {
                 self.pages.protect(after..accessible, Access::None)?;
@@ -308,8 +344,7 @@ impl Memory {
     pub(crate) fn image(&self) -> MemoryImage {
         let bytes = self.bytes();
         let (mut start, mut end) = (usize::MAX, 0);
-        // What was never touched is zero, and reading it would commit it.
-        self.pages.for_each_touched(0..bytes.len(), |run| {
+        let mut look = |run: Range<usize>| {
             let page = page_bytes();
             for at in run.step_by(page) {
                 if bytes[at..bytes.len().min(at + page)].iter().any(|&byte| byte != 0) {
@@ -317,17 +352,50 @@ impl Memory {
                     end = bytes.len().min(at + page);
                 }
             }
-        });
+        };
+        // What was never touched is zero, and reading it would commit it. In an image that is shared it is what the file has.
+        let shared = self.protection().shared;
+        self.pages.for_each_touched(0..shared.start, &mut look);
+        look(shared.start..shared.end);
+        self.pages.for_each_touched(shared.end..bytes.len(), &mut look);
         let start = start.min(end);
         MemoryImage::new(bytes.len() as u64, start..end, &bytes[start..end])
     }
 
-    /// Makes a memory that nothing was ever written to what `image` says.
-    pub(crate) fn begin(&mut self, image: &MemoryImage) -> io::Result<()> {
+    /// Makes a memory that nothing was ever written to what `image` says. Of an image that is shared, `private` is reserved for copies of its pages, if that
+    /// is counted.
+    pub(crate) fn begin(&mut self, image: &MemoryImage, private: Option<Share>) -> io::Result<()> {
         if self.length() != image.length {
             self.set_length(image.length)?;
         }
-        image.copy_to_zero(self.accessible_mut(0..image.end()));
+        let Some(shared) = image.shared() else {
+            image.copy_to_zero(self.accessible_mut(0..image.end()));
+            return Ok(());
+        };
+        let mapped = Span { start: image.start(), end: image.end() };
+        // SAFETY: `&mut self` excludes references. The file is sealed.
+        if unsafe { self.pages.map_file(mapped.start..mapped.end, shared.file(), 0) }.is_err() {
+            // The system has no mapping left: as if nothing were shared.
+            let reserved = self.writable.get_mut().share_nothing(private, mapped.len() as u64);
+            image.copy_to_zero(self.accessible_mut(0..image.end()));
+            return if reserved { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) };
+        }
+        let learned = shared.learned();
+        if learned.is_some() {
+            // It begins as those do that have learned: its first run alone is not to replace that.
+            self.learn_at = self.learn_every;
+        }
+        let writable = self.writable.get_mut();
+        let mut spans = learned.unwrap_or_else(|| Spans::all_but(mapped, writable.accessible));
+        // A memory of checked code that grew stays writable where it did.
+        spans.truncate(writable.accessible);
+        if !writable.share(mapped, private, spans) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        if writable.protected {
+            // The first run writes to most of them, and the first reset to all: copied at once, they take no faults.
+            writable.spans.within(mapped).for_each(|span| self.pages.populate(span.start..span.end));
+        }
         Ok(())
     }
 
@@ -342,12 +410,14 @@ impl Memory {
     pub(crate) fn restore(&mut self, image: &MemoryImage) -> io::Result<()> {
         self.resets = self.resets.wrapping_add(1);
         let writable = self.writable.get_mut();
+        if writable.broken {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         if !writable.protected {
             let learned = self.learn(image, None)?;
             // Shorter before the pages are protected: what becomes inaccessible needs no protection.
             self.shorten(image)?;
-            self.protect(learned);
-            return Ok(());
+            return self.protect(image, learned);
         }
         if writable.spans.bytes() > LEARN_BYTES_MIN && self.resets.wrapping_sub(self.learn_at).cast_signed() >= 0 {
             let (added, spans) = (writable.added, writable.spans.clone());
@@ -358,8 +428,7 @@ impl Memory {
                 self.learn_every = self.learn_every.saturating_mul(2).min(LEARN_EVERY_MAX);
             }
             self.shorten(image)?;
-            self.protect(learned);
-            return Ok(());
+            return self.protect(image, learned);
         }
         let mut room = KEEP_RESIDENT_BYTES;
         let grown_copy_bytes_max =
@@ -372,7 +441,21 @@ impl Memory {
             self.restore_span(image, Span { start: span.start, end: border }, LEARNED_COPY_BYTES_MAX, &mut room)?;
             self.restore_span(image, Span { start: border, end: span.end }, grown_copy_bytes_max, &mut room)?;
         }
-        self.shorten(image)
+        self.shorten(image)?;
+        if let Some(shared) = image.shared() {
+            self.tell(shared);
+        }
+        Ok(())
+    }
+
+    /// Tells the image that is shared what this memory has learned since the last time, and has that counted.
+    fn tell(&mut self, shared: &SharedImage) {
+        let writable = self.writable.get_mut();
+        if writable.protected && self.told != writable.added {
+            self.told = writable.added;
+            shared.learn(&writable.spans);
+        }
+        writable.settle();
     }
 
     /// Makes it as long as its image.
@@ -381,11 +464,39 @@ impl Memory {
     }
 
     /// Protects everything but the spans. Where that cannot be, everything is writable, and the next reset looks at everything again.
-    fn protect(&mut self, mut spans: Spans) {
+    fn protect(&mut self, image: &MemoryImage, mut spans: Spans) -> io::Result<()> {
         self.learn_at = self.resets.wrapping_add(self.learn_every);
+        spans.truncate(self.writable.get_mut().accessible);
+        if let Some(shared) = image.shared() {
+            self.share_again(image, shared, &spans)?;
+        }
+        if !self.writable.get_mut().protect(spans) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        if let Some(shared) = image.shared() {
+            self.told = NOT_TOLD;
+            self.tell(shared);
+        }
+        Ok(())
+    }
+
+    /// Gives the copies of pages back that were in spans and are in none of the new ones: what they have is what the image has.
+    fn share_again(&mut self, image: &MemoryImage, shared: &SharedImage, spans: &Spans) -> io::Result<()> {
         let writable = self.writable.get_mut();
-        spans.truncate(writable.accessible);
-        writable.protect(spans);
+        let mut done = Ok(());
+        spans.gaps(writable.accessible, |gap| {
+            // None where all of the image had to be copied: discarded, that would be zero.
+            let Some(gap) = gap.and(writable.shared) else { return };
+            for span in writable.spans.within(gap) {
+                // SAFETY: `&mut self` excludes references. `begin` has mapped this file here, so that the image's first page is the file's.
+                let discarded =
+                    unsafe { self.pages.discard_copies(span.start..span.end, shared.file(), span.start - image.start()) };
+                if discarded.is_err() {
+                    done = discarded;
+                }
+            }
+        });
+        done
     }
 
     /// Restores a span of which nothing is known but that it may have been written to.
@@ -460,6 +571,8 @@ impl Memory {
     }
 }
 
+/// What [`Memory::told`] is when nothing was told.
+const NOT_TOLD: u32 = u32::MAX;
 /// Spans up to this size are restored as a whole: what was learned is mostly written to by every run.
 const LEARNED_COPY_BYTES_MAX: usize = 1 << 20;
 /// The same for growth that becomes inaccessible at each reset, so that what is written to there is never learned. Asking which pages were
@@ -492,7 +605,7 @@ mod tests {
             first.slice_mut(at..at + text.len()).unwrap().copy_from_slice(text);
             let image = first.image();
             let mut memory = memory();
-            memory.begin(&image).unwrap();
+            memory.begin(&image, None).unwrap();
             for round in 0..3 {
                 assert_eq!(memory.bytes(), first.bytes(), "round {round}");
                 assert_eq!(memory.grow(10), Some(40));

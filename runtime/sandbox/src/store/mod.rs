@@ -11,6 +11,7 @@ mod instantiate;
 mod link;
 pub(crate) mod memory;
 mod memory_image;
+mod shared_image;
 mod spans;
 mod table;
 pub(crate) mod writable;
@@ -115,6 +116,8 @@ pub(crate) struct Store {
     pub(crate) fiber_bytes: u64,
     /// Its part of what all sandboxes may use; none where that is not counted.
     pub(crate) share: Option<Share>,
+    /// What of its memories is shared with others and not in `share`.
+    pub(crate) shared_bytes: u64,
     /// What new memories are made of, if it fits.
     spare: Vec<Pages>,
     /// Size of its stack; none where nothing is ever to run, which is there for its images.
@@ -156,6 +159,7 @@ impl Store {
             host_bytes: 0,
             fiber_bytes: 0,
             share: None,
+            shared_bytes: 0,
             spare,
             stack_bytes,
         }
@@ -360,7 +364,7 @@ impl Store {
     /// What is reserved for `bytes` that the host keeps for longer than this sandbox runs, such as a reply that is being sent. Of what every
     /// sandbox has for free nothing is given away; where the budget has nothing in its place, the share is smaller by that.
     pub(crate) fn split_share(&mut self, bytes: u64) -> Option<Share> {
-        let kept = self.fixed_bytes() + self.counted_with(self.table_bytes());
+        let kept = self.fixed_bytes() + self.counted_with(self.table_bytes()) - self.shared_bytes;
         let own = self.share.as_mut()?;
         let mut share = own.split(bytes.min(own.bytes().saturating_sub(kept)));
         let _ = share.resize(bytes);
@@ -369,7 +373,12 @@ impl Store {
 
     /// What it has reserved of what it shares with others.
     pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.share.as_ref().map_or(0, Share::bytes)
+        self.share.as_ref().map_or(0, Share::bytes) + self.memories.iter().map(Memory::private_bytes).sum::<u64>()
+    }
+
+    /// Whether the budget had nothing left for a copy of a shared page when the guest, or the host for it, wrote there, since the last reset.
+    pub(crate) fn was_refused_copy(&self) -> bool {
+        self.memories.iter().any(Memory::was_refused)
     }
 
     /// Whether `more` bytes of memory may be used in addition; then they are its share until the reset.
@@ -394,10 +403,10 @@ impl Store {
             self.refuse(Refusal::Limit);
             return false;
         }
-        let fixed = self.fixed_bytes();
+        let (fixed, shared) = (self.fixed_bytes(), self.shared_bytes);
         // Tables below the free amount are in the fixed part.
         let done = self.share.as_mut().is_none_or(|share| {
-            let wanted = after.saturating_add(fixed);
+            let wanted = after.saturating_add(fixed) - shared;
             wanted <= share.bytes() || share.resize(wanted)
         });
         if !done {

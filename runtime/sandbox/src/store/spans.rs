@@ -16,6 +16,12 @@ impl Span {
     pub(crate) fn len(self) -> usize {
         self.end - self.start
     }
+
+    /// What both have; none where that is nothing.
+    pub(crate) fn and(self, other: Span) -> Option<Span> {
+        let (start, end) = (self.start.max(other.start), self.end.min(other.end));
+        (start < end).then_some(Span { start, end })
+    }
 }
 
 /// At most [`WRITABLE_SPANS_MAX`] spans, none of which touches another.
@@ -34,6 +40,17 @@ impl Default for Spans {
 }
 
 impl Spans {
+    /// What of `0..end` is not in `part`.
+    pub(crate) fn all_but(part: Span, end: usize) -> Spans {
+        let mut spans = Spans::default();
+        for rest in [Span { start: 0, end: part.start }, Span { start: part.end, end }] {
+            if rest.start < rest.end {
+                spans.add(rest);
+            }
+        }
+        spans
+    }
+
     pub(crate) fn as_slice(&self) -> &[Span] {
         &self.list[..self.count]
     }
@@ -41,6 +58,11 @@ impl Spans {
     /// Bytes of all of them.
     pub(crate) fn bytes(&self) -> usize {
         self.as_slice().iter().map(|span| span.len()).sum()
+    }
+
+    /// What of them lies in `range`.
+    pub(crate) fn within(&self, range: Span) -> impl Iterator<Item = Span> {
+        self.as_slice().iter().filter_map(move |span| span.and(range))
     }
 
     /// Whether one of them has all of `wanted`.
@@ -137,6 +159,8 @@ mod tests {
                 assert_eq!(found, model);
                 assert!(spans.as_slice().windows(2).all(|pair| pair[0].end < pair[1].start));
                 assert_eq!(spans.bytes(), model.iter().filter(|&&there| there).count());
+                let within: usize = spans.within(span(BYTES / 4, BYTES / 2)).map(Span::len).sum();
+                assert_eq!(within, model[BYTES / 4..BYTES / 2].iter().filter(|&&there| there).count());
                 spans.gaps(BYTES, |gap| found[gap.start..gap.end].fill(true));
                 assert_eq!(found, [true; BYTES]);
                 assert!(spans.cover(span(start, end)));

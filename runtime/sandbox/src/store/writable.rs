@@ -9,14 +9,19 @@
 //! | state | pages | a first write to a read-only page |
 //! |---|---|---|
 //! | new: not [`protected`](Writable::protected) | all writable | there is none |
+//! | new, of an [image that is shared](crate::store::shared_image) | writable in the spans: what earlier sandboxes learned, or all but the image | as below |
 //! | protected | writable in the spans | faults; [`learn`](Writable::learn) makes the page writable and part of a span, and the write is done again |
 //!
 //! Spans stay for the following runs. They are learned at first from what the first run changed, not from what it touched, and learned anew
 //! when they have become large. The host asks before it writes ([`open`](Writable::open)): it never faults.
 //!
-//! `learn` runs in the handler of faults: nothing here allocates or locks.
+//! **Of a shared image a page is private only if it lies in a span.** So the spans' part of it is what the budget counts. It is counted before the pages become
+//! writable. If there is nothing left, they stay read-only, and the guest traps or the host is refused.
+//!
+//! `learn` runs in the handler of faults: nothing there allocates or locks.
 
-use crate::limits::WRITABLE_SPANS_SURE;
+use crate::budget::Share;
+use crate::limits::{PRIVATE_AHEAD_BYTES, WRITABLE_SPANS_SURE};
 use crate::store::spans::{Span, Spans};
 use crate::sys::page::{Access, page_bytes, protect_raw};
 use crate::sys::room;
@@ -34,11 +39,30 @@ pub(crate) struct Writable {
     pub(crate) accessible: usize,
     /// Whether what is not in `spans` is read-only. Otherwise everything accessible is writable.
     pub(crate) protected: bool,
+    /// Whether the system refused to make something writable that is in `spans`: a reset would fault there.
+    pub(crate) broken: bool,
+    /// Whether a write was refused since the last reset, because the budget had nothing left.
+    pub(crate) refused: bool,
     pub(crate) spans: Spans,
     /// Faults and host writes that added to the spans, since they were learned from a run.
     pub(crate) added: u32,
     /// Spans for which mappings were taken.
     granted: usize,
+    /// What is mapped from the image that all sandboxes share; empty where nothing is.
+    pub(crate) shared: Span,
+    /// What is reserved for copies of pages in `shared`; none where that is not counted.
+    private: Option<Share>,
+    /// Bytes of `spans` in `shared`, all of which `private` covers.
+    private_bytes: usize,
+}
+
+/// Where reservations come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// What is left. For handlers.
+    Now,
+    /// That, and what is idle.
+    WithIdle,
 }
 
 /// A range of addresses that belongs to a memory, as the fault handler reads it.
@@ -54,10 +78,82 @@ pub(crate) struct AddressRange {
 /// Mappings that a span adds: itself, and what is read-only behind it.
 const SPAN_MAPPINGS: usize = 2;
 
+/// Mappings that an image adds which is shared: itself, and what is behind it.
+pub(crate) const SHARED_MAPPINGS: usize = 2;
+
+/// What is reserved for a memory of which `private` bytes of the `shared` ones are in spans: these, and some of the others.
+pub(crate) fn private_wanted(private: usize, shared: usize) -> u64 {
+    (private + PRIVATE_AHEAD_BYTES.min(shared.saturating_sub(private))) as u64
+}
+
 impl Writable {
     /// That of a memory of which the first `accessible` bytes can be written to.
     pub(crate) fn new(base: usize, accessible: usize) -> Writable {
-        Writable { base, accessible, protected: false, spans: Spans::default(), added: 0, granted: 0 }
+        Writable {
+            base,
+            accessible,
+            protected: false,
+            spans: Spans::default(),
+            added: 0,
+            granted: 0,
+            shared: Span::default(),
+            private: None,
+            private_bytes: 0,
+            refused: false,
+            broken: false,
+        }
+    }
+
+    /// Notes that `shared` was mapped, to be read, and makes `spans` of all that is accessible writable, or everything where there are no mappings for
+    /// that. `private` is reserved for what is written. False when the memory cannot be used.
+    pub(crate) fn share(&mut self, shared: Span, private: Option<Share>, spans: Spans) -> bool {
+        debug_assert!(self.shared.end == 0 && shared.start < shared.end && shared.end <= self.accessible);
+        room::MAPPINGS.add(SHARED_MAPPINGS);
+        (self.shared, self.private) = (shared, private);
+        // A part of it is new and cannot be written to yet.
+        self.protected = true;
+        self.protect(spans)
+    }
+
+    /// Notes that all of the image had to be copied, for which `private` is reserved; false where there is not so much.
+    pub(crate) fn share_nothing(&mut self, private: Option<Share>, image_bytes: u64) -> bool {
+        self.private = private;
+        self.private.as_mut().is_none_or(|share| share.resize(image_bytes))
+    }
+
+    /// What is reserved for copies of shared pages.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.private.as_ref().map_or(0, Share::bytes)
+    }
+
+    /// Bytes of shared pages that are private where `spans` are the writable ones.
+    fn private_of(&self, spans: &Spans) -> usize {
+        if self.shared.end == 0 { 0 } else { spans.within(self.shared).map(Span::len).sum() }
+    }
+
+    /// Has so many bytes of shared pages counted as private. False, and nothing changed, when there is less left.
+    fn count(&mut self, bytes: usize, claim: Claim) -> bool {
+        let wanted = bytes as u64;
+        let done = self.private.as_mut().is_none_or(|share| {
+            wanted <= share.bytes() || if claim == Claim::Now { share.grow_now(wanted) } else { share.resize(wanted) }
+        });
+        if done {
+            self.private_bytes = bytes;
+        }
+        done
+    }
+
+    /// At the end of a reset: reserves what is in the spans and what may be written next, and no more.
+    pub(crate) fn settle(&mut self) {
+        self.refused = false;
+        if self.shared.end == 0 {
+            return;
+        }
+        let wanted = private_wanted(self.private_bytes, self.shared.len());
+        if let Some(share) = self.private.as_mut().filter(|share| share.bytes() != wanted) {
+            // Where there is less, a write that is not known may be refused.
+            let _ = share.resize(wanted);
+        }
     }
 
     /// Takes mappings for so many spans; false, and nothing changed, when the process has too many already. More than a few are a matter of speed:
@@ -78,39 +174,37 @@ impl Writable {
     }
 
     /// Makes what lies outside of `spans` read-only. Where there are no mappings for so many, the nearest are joined; where there are none for a few,
-    /// everything stays writable, or becomes it.
-    pub(crate) fn protect(&mut self, mut spans: Spans) {
+    /// everything stays writable, or becomes it. False when the memory cannot be used: what is writable is more than can be counted, or less than it should be.
+    pub(crate) fn protect(&mut self, mut spans: Spans) -> bool {
         while !self.grant(spans.as_slice().len()) {
             if spans.as_slice().len() > WRITABLE_SPANS_SURE {
                 spans.join_nearest();
                 continue;
             }
-            if self.protected {
-                self.give_up();
-                self.protected = false;
-            }
-            return;
+            return !std::mem::take(&mut self.protected) || self.give_up(Claim::WithIdle);
+        }
+        if !self.count(self.private_of(&spans), Claim::WithIdle) {
+            return false;
         }
         // Spans that were joined may have something read-only between them.
         let mut done = !self.protected || spans.as_slice().iter().all(|&span| self.set(span, Access::ReadWrite));
         spans.gaps(self.accessible, |gap| done = done && self.set(gap, Access::Read));
         self.spans = spans;
         self.added = 0;
-        self.protected = true;
-        if !done {
-            self.give_up();
-            self.protected = false;
-        }
+        self.protected = done;
+        done || self.give_up(Claim::WithIdle)
     }
 
-    /// Makes everything writable.
-    fn give_up(&mut self) -> bool {
+    /// Makes everything writable. False when that is refused: then it cannot be used any more.
+    fn give_up(&mut self, claim: Claim) -> bool {
         let all = Span { start: 0, end: self.accessible };
         self.spans = Spans::default();
         if all.end > 0 {
             self.spans.add(all);
         }
-        self.set(all, Access::ReadWrite)
+        let done = self.count(self.shared.len(), claim) && self.set(all, Access::ReadWrite);
+        self.broken |= !done;
+        done
     }
 
     fn set(&self, span: Span, access: Access) -> bool {
@@ -127,31 +221,50 @@ impl Writable {
         }
         let page = page_bytes();
         let pages = Span { start: wanted.start / page * page, end: wanted.end.next_multiple_of(page).min(self.accessible) };
-        self.add(pages)
+        let done = self.add(pages, Claim::WithIdle);
+        self.refused |= !done;
+        done
     }
 
-    fn add(&mut self, pages: Span) -> bool {
+    fn add(&mut self, pages: Span, claim: Claim) -> bool {
+        let Some(gaps) = self.join(pages, claim) else { return false };
         self.added = self.added.saturating_add(1);
-        let gap = self.spans.add(pages);
-        let done = self.set(pages, Access::ReadWrite) && self.open_gap(gap);
-        done || self.give_up()
+        let done = self.set(pages, Access::ReadWrite) && self.open_gaps(gaps);
+        done || self.give_up(claim)
     }
 
-    /// Notes that `grown`, the end of what is accessible, was made writable.
+    /// Notes that `grown`, the end of what is accessible, is about to be made writable. False when that cannot be.
     pub(crate) fn note_grown(&mut self, grown: Span) -> bool {
-        self.accessible = grown.end;
+        let before = std::mem::replace(&mut self.accessible, grown.end);
         if !self.protected || grown.start == grown.end {
             return true;
         }
-        let gap = self.spans.add(grown);
-        self.open_gap(gap) || self.give_up()
+        let Some(gaps) = self.join(grown, Claim::WithIdle) else {
+            self.accessible = before;
+            return false;
+        };
+        self.open_gaps(gaps) || self.give_up(Claim::WithIdle)
     }
 
-    /// Opens what lay between spans that were joined, and joins two more where there are no mappings for as many as there are.
-    fn open_gap(&mut self, gap: Option<Span>) -> bool {
+    /// Adds to the spans, and joins two more where there are no mappings for as many as there are: what lay between spans that were joined, which is to
+    /// be opened. None, and nothing changed, where that is more than can be counted.
+    fn join(&mut self, pages: Span, claim: Claim) -> Option<[Option<Span>; 2]> {
+        let before = (self.shared.end > 0).then(|| self.spans.clone());
+        let gap = self.spans.add(pages);
         let spans = self.spans.as_slice().len();
         let another = if spans <= self.granted || self.grant(spans) { None } else { self.spans.join_nearest() };
-        gap.into_iter().chain(another).all(|gap| self.set(gap, Access::ReadWrite))
+        if let Some(before) = before
+            && !self.count(self.private_of(&self.spans), claim)
+        {
+            self.spans = before;
+            return None;
+        }
+        Some([gap, another])
+    }
+
+    /// Makes what lay between spans writable.
+    fn open_gaps(&self, gaps: [Option<Span>; 2]) -> bool {
+        gaps.into_iter().flatten().all(|gap| self.set(gap, Access::ReadWrite))
     }
 
     /// Notes that nothing at `end` or behind it is accessible any more.
@@ -182,12 +295,19 @@ impl Writable {
             _ => {}
         }
         pages.end = pages.end.min(self.accessible);
-        self.add(pages)
+        // Where there is nothing left for all of that, the page may still be had.
+        let first = Span { start, end: (start + page).min(self.accessible) };
+        let done = self.add(pages, Claim::Now) || (pages != first && self.add(first, Claim::Now));
+        self.refused |= !done;
+        done
     }
 }
 
 impl Drop for Writable {
     fn drop(&mut self) {
         self.grant(0);
+        if self.shared.end > 0 {
+            room::MAPPINGS.give_back(SHARED_MAPPINGS);
+        }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod heap;
 pub(crate) mod page;
 pub(crate) mod program;
 pub(crate) mod room;
+pub(crate) mod sealed;
 pub(crate) mod segment;
 pub(crate) mod space;
 pub(crate) mod switch;

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -116,6 +117,49 @@ impl Pages {
         let base = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, protection, flags)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Pages { base, bytes, opened: AtomicUsize::new(if access == Access::None { 0 } else { bytes }), taken })
+    }
+
+    /// The first `bytes` of a file, to be read.
+    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Pages> {
+        let taken = Taken::new(bytes, 1);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: A new mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe { rustix::mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, flags, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Pages { base, bytes, opened: AtomicUsize::new(bytes), taken })
+    }
+
+    /// Puts what a file has from `offset` on in the place of `range`, whose ends are at page borders: to be read, until it is made writable. Then a
+    /// first write to a page makes a copy of it, and the file stays as it is.
+    ///
+    /// # Safety
+    /// No reference into the range exists. The file never becomes shorter and never changes: otherwise a read would raise SIGBUS, or one owner's pages
+    /// would change by another.
+    pub(crate) unsafe fn map_file(&self, range: Range<usize>, file: BorrowedFd<'_>, offset: usize) -> io::Result<()> {
+        let start = self.part(&range);
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.opened.fetch_max(range.end, Ordering::Relaxed);
+        // Shared would be one page for all, private is copied when it is written to.
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: Replaces only our own pages, to which no reference exists, by the caller's promise.
+        unsafe { rustix::mm::mmap(start, range.len(), ProtFlags::READ, flags, file, offset as u64)? };
+        Ok(())
+    }
+
+    /// Gives the copies of pages in `range` back that writes made: it is what [`map_file`](Self::map_file) made of it, but for who may write.
+    ///
+    /// # Safety
+    /// As for `map_file`, which mapped the range with the same file and offset.
+    pub(crate) unsafe fn discard_copies(&self, range: Range<usize>, file: BorrowedFd<'_>, offset: usize) -> io::Result<()> {
+        if !discards() {
+            // SAFETY: The caller's.
+            return unsafe { self.map_file(range, file, offset) };
+        }
+        let start = self.part(&range);
+        // SAFETY: The pages are ours; the rest is the caller's promise. Where a file is mapped, its pages are there again, not zeros.
+        Ok(unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) }?)
     }
 
     /// Address of the first byte.

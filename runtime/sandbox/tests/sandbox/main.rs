@@ -6,6 +6,7 @@ mod guest;
 mod loader;
 mod pooling;
 mod preemption;
+mod shared;
 mod stores;
 #[cfg(target_arch = "x86_64")] // counts by a handler in its assembly
 mod syscalls;

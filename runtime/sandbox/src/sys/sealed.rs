@@ -1,0 +1,59 @@
+//! Sealed files in memory: bytes that no process can change any more, to be mapped by as many owners as like.
+//!
+//! The kernel refuses each way to write to such a file (`fcntl_sealing`, memfd_create(2)): `write`, a mapping that is shared and writable, a change of its
+//! length, and taking the seals away. So what a guest, or code that got out of one, does to its own mapping stays its own, and no mapping ever
+//! loses its pages.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::{Resource, getrlimit};
+
+use super::page::Pages;
+
+/// A file without a name, in memory, that never changes.
+#[derive(Debug)]
+pub(crate) struct SealedFile {
+    file: OwnedFd,
+    /// All of it, to be read.
+    view: Pages,
+}
+
+impl SealedFile {
+    /// A file of `bytes`, at least one, zero but for `parts`: where each begins, and what it has. What no part touches takes no memory before it is read.
+    ///
+    /// # Errors
+    /// Where the system has no such files, or no memory or descriptor for one more.
+    pub(crate) fn new<'a>(bytes: usize, parts: impl IntoIterator<Item = (usize, &'a [u8])>) -> io::Result<SealedFile> {
+        // Beyond this limit the kernel sends a signal that would end the process.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let (name, flags) = ("sledge-image", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
+        // Linux 6.3 has files that are never programs, and may be set to have no others (`vm.memfd_noexec`). Before, the flag is unknown.
+        let file = memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(name, flags))?;
+        let file = File::from(file);
+        file.set_len(bytes as u64)?;
+        for (start, part) in parts {
+            file.write_all_at(part, start as u64)?;
+        }
+        fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let view = Pages::of_file(file.as_fd(), bytes)?;
+        Ok(SealedFile { file: file.into(), view })
+    }
+
+    /// All that it has.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: The view is readable and as long as the file, which is sealed: it neither changes nor becomes shorter. Both live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.view.base().as_ptr(), self.view.bytes()) }
+    }
+}
+
+impl AsFd for SealedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
