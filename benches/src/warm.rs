@@ -12,7 +12,7 @@ use sledge::invoke::driver::{Driver, Progress};
 use sledge::invoke::function::{Function, Home};
 use sledge::load;
 use sledge::outcome::Failure;
-use sledge_sandbox::{Pool, WorkerThread, affinity};
+use sledge_sandbox::{Pool, Sandbox, WorkerThread, affinity};
 
 /// Between ticks of the timer, which nothing here arms.
 const QUANTUM: Duration = Duration::from_micros(500);
@@ -71,7 +71,27 @@ impl Warm {
     ///
     /// If there is no sandbox, or the function waits for something.
     pub fn request(&mut self, body: &Bytes) -> Result<Ended> {
-        let sandbox = self.pool.take(&self.function.template)?;
+        let sandbox = self.sandbox()?;
+        let (ended, sandbox) = self.run(sandbox, body)?;
+        self.pool.put(sandbox);
+        Ok(ended)
+    }
+
+    /// A sandbox for a request: an idle one, or else a new one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for one.
+    pub fn sandbox(&mut self) -> Result<Box<Sandbox>> {
+        Ok(self.pool.take(&self.function.template)?)
+    }
+
+    /// One request in a sandbox, which is not reset.
+    ///
+    /// # Errors
+    ///
+    /// If the function waits for something.
+    pub fn run(&self, sandbox: Box<Sandbox>, body: &Bytes) -> Result<(Ended, Box<Sandbox>)> {
         let process = Arc::clone(&self.function.process);
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&self.function.log), Writer::default());
         let streams = Streams::of_request(Body::from(body.clone()), ReplyBytes::default(), REPLY_BYTES_MAX, log);
@@ -79,9 +99,8 @@ impl Warm {
         let mut driver = Driver::new(sandbox, context);
         let progress = driver.run(&self.function.program);
         let remains = driver.finish();
-        self.pool.put(remains.sandbox);
         match progress {
-            Progress::Ended(outcome) => Ok(Ended { outcome, reply: remains.reply }),
+            Progress::Ended(outcome) => Ok((Ended { outcome, reply: remains.reply }, remains.sandbox)),
             other => bail!("the request came to {other:?}"),
         }
     }

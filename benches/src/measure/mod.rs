@@ -17,6 +17,7 @@ mod runtime;
 mod sandbox;
 pub mod served;
 mod server;
+mod shared;
 mod shop;
 
 use anyhow::{Context, Result};
@@ -50,6 +51,8 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("compile-go-o1-mb-per-s", compile::o1_mb_per_s),
     ("compile-go-o3-peak-mb", compile::o3_peak_mb),
     ("compile-go-o1-peak-mb", compile::o1_peak_mb),
+    ("shared-image-48-private-ratio", shared::private_ratio),
+    ("shared-image-new-sandbox-us", shared::new_sandbox_us),
     ("warm-empty-median-us", sandbox::empty_median_us),
     ("warm-empty-p99-us", sandbox::empty_p99_us),
     ("warm-hello-median-us", sandbox::hello_median_us),
