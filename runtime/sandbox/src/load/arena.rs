@@ -48,6 +48,9 @@ struct Room {
 /// From this size on, a part's pages are made all at once. A call for that costs as much as two first writes.
 const POPULATED_BYTES_MIN: usize = 64 << 10;
 
+/// Less is not worth the call that gives it back.
+const DISCARDED_BYTES_MIN: usize = 64 << 10;
+
 /// What of a fresh arena is made writable at a time.
 const OPENED_BYTES: usize = 1 << 20;
 
@@ -204,6 +207,21 @@ impl CodeRange {
     /// Its size.
     pub(crate) fn bytes(&self) -> usize {
         self.range.len()
+    }
+
+    /// Gives the memory of pages back that lie in `range` as a whole: they are zero from then on, and as accessible as they were. Does nothing where that is
+    /// little, or the system does not do it.
+    ///
+    /// # Safety
+    /// `range` lies within one of the parts, and no reference into it exists.
+    pub(crate) unsafe fn discard(&self, range: Range<usize>) {
+        let page = page_bytes();
+        let (start, end) = (range.start.next_multiple_of(page), range.end / page * page);
+        if end.saturating_sub(start) >= DISCARDED_BYTES_MIN {
+            assert!(end <= self.range.len());
+            // SAFETY: The pages are this range's, by the assertion; the rest is the caller's promise.
+            unsafe { self.arena.pages.forget(self.range.start + start..self.range.start + end) };
+        }
     }
 
     /// Bytes that are mapped, readable and never change while the range lives.

@@ -129,6 +129,11 @@ impl Artifact {
         let modules = descriptor.modules.iter().zip(type_ids).map(|(module, ids)| Module::new(module, ids, address)).collect();
         let functions = functions_by_address(&descriptor, address);
         let blob_at = descriptor_at + (raw.blob.as_ptr() as usize - section.as_ptr() as usize);
+        // All of the descriptor but its blob was decoded above: in a large artifact megabytes of trap tables and names.
+        for range in [descriptor_at..blob_at, blob_at + raw.blob.len()..descriptor_at + section.len()] {
+            // SAFETY: The descriptor is read-only data of one segment. `Raw` has it from the file, and nothing has a reference to its copy.
+            unsafe { code.discard(range) };
+        }
         Ok(Artifact(Arc::new(Loaded {
             blob: blob_at..blob_at + raw.blob.len(),
             eh_frame: elf.eh_frame.clone(),

@@ -33,7 +33,6 @@ use awsm_abi::types::{Bounds, MemoryType};
 use crate::budget::Share;
 use crate::limits::KEEP_RESIDENT_BYTES;
 use crate::store::memory_image::MemoryImage;
-use crate::store::shared_image::SharedImage;
 use crate::store::spans::{Span, Spans};
 use crate::store::writable::{AddressRange, Writable};
 use crate::sys::page::{Access, Pages, page_bytes};
@@ -103,7 +102,7 @@ impl Size {
 /// A linear memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pages: Pages,
+    pub(super) pages: Pages,
     ty: MemoryType,
     reservation: Reservation,
     /// Bytes of address space that code needs which uses it.
@@ -113,14 +112,14 @@ pub(crate) struct Memory {
     /// What generated code reads: the length in bytes ([`awsm_abi::vmctx::memory`]). At a fixed address.
     record: Box<AtomicU64>,
     /// At a fixed address; while the guest runs, the handler of faults changes it.
-    writable: Box<UnsafeCell<Writable>>,
+    pub(super) writable: Box<UnsafeCell<Writable>>,
     /// Resets since it was made.
     resets: u32,
     /// The reset at which the spans are learned anew if they are large, and how many resets after that the next time.
-    learn_at: u32,
-    learn_every: u32,
+    pub(super) learn_at: u32,
+    pub(super) learn_every: u32,
     /// How many [additions](Writable::added) to the spans there were when the image that is shared was told of them, for new sandboxes.
-    told: u32,
+    pub(super) told: u32,
 }
 
 impl Memory {
@@ -368,35 +367,13 @@ impl Memory {
         if self.length() != image.length {
             self.set_length(image.length)?;
         }
-        let Some(shared) = image.shared() else {
-            image.copy_to_zero(self.accessible_mut(0..image.end()));
-            return Ok(());
-        };
-        let mapped = Span { start: image.start(), end: image.end() };
-        // SAFETY: `&mut self` excludes references. The file is sealed.
-        if unsafe { self.pages.map_file(mapped.start..mapped.end, shared.file(), 0) }.is_err() {
-            // The system has no mapping left: as if nothing were shared.
-            let reserved = self.writable.get_mut().share_nothing(private, mapped.len() as u64);
-            image.copy_to_zero(self.accessible_mut(0..image.end()));
-            return if reserved { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) };
+        match image.shared() {
+            Some(shared) => self.begin_shared(image, shared, private),
+            None => {
+                image.copy_to_zero(self.accessible_mut(0..image.end()));
+                Ok(())
+            }
         }
-        let learned = shared.learned();
-        if learned.is_some() {
-            // It begins as those do that have learned: its first run alone is not to replace that.
-            self.learn_at = self.learn_every;
-        }
-        let writable = self.writable.get_mut();
-        let mut spans = learned.unwrap_or_else(|| Spans::all_but(mapped, writable.accessible));
-        // A memory of checked code that grew stays writable where it did.
-        spans.truncate(writable.accessible);
-        if !writable.share(mapped, private, spans) {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        if writable.protected {
-            // The first run writes to most of them, and the first reset to all: copied at once, they take no faults.
-            writable.spans.within(mapped).for_each(|span| self.pages.populate(span.start..span.end));
-        }
-        Ok(())
     }
 
     /// Bytes that are known to be accessible and writable.
@@ -448,16 +425,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Tells the image that is shared what this memory has learned since the last time, and has that counted.
-    fn tell(&mut self, shared: &SharedImage) {
-        let writable = self.writable.get_mut();
-        if writable.protected && self.told != writable.added {
-            self.told = writable.added;
-            shared.learn(&writable.spans);
-        }
-        writable.settle();
-    }
-
     /// Makes it as long as its image.
     fn shorten(&mut self, image: &MemoryImage) -> io::Result<()> {
         if self.length() == image.length { Ok(()) } else { self.set_length(image.length) }
@@ -478,25 +445,6 @@ impl Memory {
             self.tell(shared);
         }
         Ok(())
-    }
-
-    /// Gives the copies of pages back that were in spans and are in none of the new ones: what they have is what the image has.
-    fn share_again(&mut self, image: &MemoryImage, shared: &SharedImage, spans: &Spans) -> io::Result<()> {
-        let writable = self.writable.get_mut();
-        let mut done = Ok(());
-        spans.gaps(writable.accessible, |gap| {
-            // None where all of the image had to be copied: discarded, that would be zero.
-            let Some(gap) = gap.and(writable.shared) else { return };
-            for span in writable.spans.within(gap) {
-                // SAFETY: `&mut self` excludes references. `begin` has mapped this file here, so that the image's first page is the file's.
-                let discarded =
-                    unsafe { self.pages.discard_copies(span.start..span.end, shared.file(), span.start - image.start()) };
-                if discarded.is_err() {
-                    done = discarded;
-                }
-            }
-        });
-        done
     }
 
     /// Restores a span of which nothing is known but that it may have been written to.

@@ -112,13 +112,7 @@ impl Writable {
         (self.shared, self.private) = (shared, private);
         // A part of it is new and cannot be written to yet.
         self.protected = true;
-        self.protect(spans)
-    }
-
-    /// Notes that all of the image had to be copied, for which `private` is reserved; false where there is not so much.
-    pub(crate) fn share_nothing(&mut self, private: Option<Share>, image_bytes: u64) -> bool {
-        self.private = private;
-        self.private.as_mut().is_none_or(|share| share.resize(image_bytes))
+        self.protect_but(shared, spans)
     }
 
     /// What is reserved for copies of shared pages.
@@ -175,7 +169,12 @@ impl Writable {
 
     /// Makes what lies outside of `spans` read-only. Where there are no mappings for so many, the nearest are joined; where there are none for a few,
     /// everything stays writable, or becomes it. False when the memory cannot be used: what is writable is more than can be counted, or less than it should be.
-    pub(crate) fn protect(&mut self, mut spans: Spans) -> bool {
+    pub(crate) fn protect(&mut self, spans: Spans) -> bool {
+        self.protect_but(Span::default(), spans)
+    }
+
+    /// The same where a part is read-only already.
+    fn protect_but(&mut self, part: Span, mut spans: Spans) -> bool {
         while !self.grant(spans.as_slice().len()) {
             if spans.as_slice().len() > WRITABLE_SPANS_SURE {
                 spans.join_nearest();
@@ -188,7 +187,7 @@ impl Writable {
         }
         // Spans that were joined may have something read-only between them.
         let mut done = !self.protected || spans.as_slice().iter().all(|&span| self.set(span, Access::ReadWrite));
-        spans.gaps(self.accessible, |gap| done = done && self.set(gap, Access::Read));
+        spans.gaps(self.accessible, |gap| done = done && (gap.and(part) == Some(gap) || self.set(gap, Access::Read)));
         self.spans = spans;
         self.added = 0;
         self.protected = done;

@@ -245,6 +245,18 @@ impl Pages {
         Ok(unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) }?)
     }
 
+    /// Gives the pages of `range` back, whatever their protection, which stays: zero when next touched. Where the system does not do that, they stay as they are.
+    ///
+    /// # Safety
+    /// No reference into the range exists.
+    pub(crate) unsafe fn forget(&self, range: Range<usize>) {
+        let start = self.part(&range);
+        if discards() {
+            // SAFETY: The pages are ours; the rest is the caller's promise. An error leaves them as they are.
+            let _ = unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) };
+        }
+    }
+
     /// Replaces `range` by fresh inaccessible pages.
     ///
     /// # Safety

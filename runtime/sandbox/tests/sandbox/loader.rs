@@ -5,7 +5,8 @@ use awsm_abi::descriptor::*;
 use awsm_abi::types::*;
 use sledge_sandbox::*;
 
-use crate::guest::{Parts, bytes, parts};
+use crate::guest::{LIMITS, Parts, bytes, call, parts, worker};
+use crate::shared::own_bytes_in;
 
 fn load(bytes: &[u8]) -> Result<Artifact, LoadError> {
     Artifact::load(bytes, &LoadPolicy::default())
@@ -273,4 +274,23 @@ fn every_truncation_is_refused_and_no_changed_byte_makes_the_loader_panic() {
     }
     println!("{refused} refused, {harmless} harmless");
     assert!(refused > 2000);
+}
+
+/// Names, types and trap tables are read once. Artifacts of large modules have megabytes of them.
+#[test]
+fn what_only_the_loader_reads_takes_no_memory_afterwards() {
+    const NAME_BYTES: usize = 3 << 20;
+    let _worker = worker();
+    let mut parts = parts();
+    let recurse = parts.descriptor.modules[0].functions.iter_mut().find(|function| function.name.as_deref() == Some("recurse"));
+    recurse.unwrap().name = Some("n".repeat(NAME_BYTES));
+    let artifact = parts.load();
+    let (own, _) = own_bytes_in(artifact.address()..artifact.address() + artifact.mapped_bytes());
+    assert!(artifact.mapped_bytes() >= NAME_BYTES && own < NAME_BYTES / 2, "{own} of {}", artifact.mapped_bytes());
+    // All that is needed is there still: code, data of passive segments and unwind information.
+    let mut sandbox = Template::new(&artifact, &LIMITS).unwrap().instantiate().unwrap();
+    assert_eq!(call(&mut sandbox, "memory_init", &[64]), Ok(vec![]));
+    assert_eq!(call(&mut sandbox, "load", &[64]), Ok(vec![Value::I32(i32::from_le_bytes(*b"data"))]));
+    call(&mut sandbox, "recurse", &[0]).unwrap_err();
+    assert!(sandbox.backtrace().frames[0].name.as_ref().is_some_and(|name| name.starts_with("nnnn")));
 }

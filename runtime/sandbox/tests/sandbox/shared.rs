@@ -1,6 +1,7 @@
 //! Images that all sandboxes of a template share: what one writes is its own, and what none writes is there once.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -81,7 +82,11 @@ fn store(sandbox: &mut Sandbox, address: usize) {
 /// Of the mappings that make up a sandbox's memory: bytes that are its own, and whether one is of a file in memory.
 fn own_bytes(sandbox: &mut Sandbox) -> (usize, bool) {
     let memory = bytes(sandbox).as_ptr_range();
-    let (start, end) = (memory.start.addr(), memory.end.addr());
+    own_bytes_in(memory.start.addr()..memory.end.addr())
+}
+
+/// The same of mappings in a range of addresses.
+pub(crate) fn own_bytes_in(Range { start, end }: Range<usize>) -> (usize, bool) {
     let (mut own, mut mapped, mut inside) = (0, false, false);
     for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
         let first = line.split_whitespace().next().unwrap();
