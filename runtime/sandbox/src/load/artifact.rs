@@ -173,7 +173,7 @@ impl Artifact {
         self.0.code_bytes
     }
 
-    /// Bytes of memory that code, read-only data, descriptor and the initial contents of memories occupy.
+    /// Bytes of addresses that code, read-only data, descriptor and the initial contents of memories take. The descriptor's take no memory after loading.
     #[must_use]
     pub fn mapped_bytes(&self) -> usize {
         self.0.code.bytes()

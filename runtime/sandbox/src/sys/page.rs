@@ -148,7 +148,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Gives the copies of pages in `range` back that writes made: it is what [`map_file`](Self::map_file) made of it, but for who may write.
+    /// Gives the copies of pages in `range` back that writes made: it has what [`map_file`](Self::map_file) put there, as accessible as it is now.
     ///
     /// # Safety
     /// As for `map_file`, which mapped the range with the same file and offset.

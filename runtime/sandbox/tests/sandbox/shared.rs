@@ -444,7 +444,7 @@ fn where_no_such_file_can_be_had_images_are_copied() {
     assert!(bytes(&mut sandbox) == data.memory());
 }
 
-/// The figures of a reactor that has initialised 32 MiB. In a process of its own, whose memory is nobody else's.
+/// The figures of a reactor that has initialised 32 MiB. In a process of its own: other tests have private memory, too.
 #[test]
 fn many_sandboxes_of_a_large_reactor_have_little_of_their_own_and_are_made_at_once() {
     const SANDBOXES: usize = 48;
