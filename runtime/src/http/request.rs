@@ -40,6 +40,7 @@ pub(super) struct Answering {
     state: State,
 }
 
+#[expect(clippy::large_enum_variant, reason = "it is moved into its place once; a box would be an allocation for each request")]
 enum State {
     /// Nothing was done yet.
     Arrived(Arrived),

@@ -39,13 +39,13 @@ fn invocation(
 
 /// Keeps what it takes, as a worker whose order ends it when its deadline comes, or as one that has not taken it yet.
 #[derive(Default)]
-struct Kept<const KEEPS_DEADLINES: bool>(RefCell<Vec<Box<Invocation>>>);
+struct Kept<const KEEPS_DEADLINES: bool>(RefCell<Vec<Invocation>>);
 
 impl<const KEEPS: bool> Intake for &Kept<KEEPS> {
     const KEEPS_DEADLINES: bool = KEEPS;
 
     fn take(self, invocation: Box<Invocation>) {
-        self.0.borrow_mut().push(invocation);
+        self.0.borrow_mut().push(*invocation);
     }
 }
 
@@ -233,7 +233,7 @@ fn what_waits_at_a_gate_goes_to_any_worker_when_another_is_over() {
     let (now, worker) = (Instant::now(), Kept::<true>::default());
     let begin = || dispatcher.begin(invocation(&dispatcher, &limited, None, now), &worker);
     let answers = [begin(), begin(), begin()];
-    let sequence = |invocation: &Box<Invocation>| invocation.identity.sequence;
+    let sequence = |invocation: &Invocation| invocation.identity.sequence;
     assert_eq!(worker.0.borrow().iter().map(sequence).collect::<Vec<_>>(), [1]);
     assert!(!dispatcher.exchange().has_injected());
     drop(worker.0.take());
