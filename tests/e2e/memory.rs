@@ -18,16 +18,16 @@ const TOTAL: u64 = 16 * MIB;
 #[test]
 fn memory_that_is_not_needed_goes_back_to_the_system_and_no_worker_wakes_up_for_it_afterwards() {
     let server = Server::start(json!({ "idle_memory_ms": 200, "functions": [entry("heavy", "heavy.wat")] }));
-    let before = server.resident_bytes();
+    let before = server.private_bytes();
     for _ in 0..3 {
         assert_eq!(server.client().post("/heavy", "").text(), "h");
     }
-    let used = server.resident_bytes();
-    // The sandbox holds 32 MiB. The bound leaves room for what starting took and the server gives back meanwhile.
+    let used = server.private_bytes();
+    // The sandbox has 32 MiB for itself. The bound leaves room for what starting took and the server gives back meanwhile.
     assert!(used > before + 24 * MIB, "{before} before, {used} with an idle sandbox");
     let start = Instant::now();
-    while server.resident_bytes() > before + 8 * MIB {
-        assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.resident_bytes());
+    while server.private_bytes() > before + 8 * MIB {
+        assert!(start.elapsed() < TIMEOUT, "{before} before, {} long after the last request", server.private_bytes());
         std::thread::yield_now();
     }
     // Several times as long as it takes to look for something to give back. First wait until every thread sleeps.
@@ -75,9 +75,9 @@ fn the_heap_of_a_server_that_has_come_to_rest_is_small() {
 fn memory_that_is_to_be_kept_is_kept() {
     let server = Server::start(json!({ "idle_memory_ms": 0, "functions": [entry("heavy", "heavy.wat")] }));
     assert_eq!(server.client().post("/heavy", "").text(), "h");
-    let used = server.resident_bytes();
+    let used = server.private_bytes();
     std::thread::sleep(Duration::from_millis(500));
-    assert!(server.resident_bytes() + 8 * MIB > used);
+    assert!(server.private_bytes() + 8 * MIB > used);
     server.stop();
 }
 

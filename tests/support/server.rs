@@ -237,6 +237,16 @@ impl Server {
         1024 * number_of("VmRSS", &status)
     }
 
+    /// The same without what its sandboxes share of their images, and files.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn private_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("/proc");
+        1024 * number_of("RssAnon", &status)
+    }
+
     /// How often its threads have started or stopped waiting so far, altogether. A thread that sleeps does neither.
     ///
     /// # Panics
