@@ -163,6 +163,22 @@ fn an_exhausted_server_answers_503_and_a_function_at_its_own_limit_500() {
     server.stop();
 }
 
+/// A first write to a page of the image that all sandboxes share needs a page of the sandbox's own: where there is none, that request is told so.
+#[test]
+fn a_write_to_a_shared_image_that_finds_no_memory_is_answered_503() {
+    // The image has 32 MiB, and so has each sandbox that writes to all of it.
+    let functions = json!([entry("heavy", "heavy.wat"), entry("echo", "echo.wat")]);
+    let server = Server::start(json!({ "workers": 1, "memory_total_bytes_max": 48 * MIB, "functions": functions }));
+    let client = server.client();
+    for _ in 0..3 {
+        let refused = client.post("/heavy", "");
+        assert_failure(&refused, 503, "unavailable", "no_memory", Some("heavy"));
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
+        assert_eq!(client.post("/echo", "x").text(), "x");
+    }
+    server.stop();
+}
+
 /// Waits until a server that has refused requests for want of memory has so much of it at most.
 fn comes_down_to(server: &Server, bytes: u64) {
     let start = Instant::now();

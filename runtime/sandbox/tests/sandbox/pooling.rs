@@ -402,6 +402,24 @@ fn a_worker_takes_what_is_idle_in_anothers_pool_when_the_budget_is_exhausted_and
     drop(made);
 }
 
+/// One of the wanted template is taken as it is, wherever it lies, before an older one of another template is taken apart.
+#[test]
+fn what_fits_in_anothers_pool_goes_before_what_is_older() {
+    let _worker = worker();
+    let budget = Budget::new(2 * one_bytes());
+    let (wanted, older) = (template().within(&budget), other(2).within(&budget));
+    let pools = Pools::new(3);
+    pools.lend_to(&budget);
+    let begin = Instant::now();
+    let taken = [&older, &wanted].map(|template| pools.take(1, template).unwrap());
+    for (worker, sandbox) in taken.into_iter().enumerate() {
+        pools.put(2 * worker, sandbox, begin + Duration::from_millis(worker as u64));
+    }
+    let sandbox = pools.take(1, &wanted).unwrap();
+    assert_eq!([0, 2].map(|worker| pools.idle(worker)), [1, 0]);
+    drop(sandbox);
+}
+
 #[test]
 fn memory_grows_into_what_is_idle_elsewhere() {
     let _worker = worker();

@@ -161,6 +161,38 @@ fn a_full_disk_is_told_and_service_goes_on_when_there_is_room() {
     assert_eq!(counts[0], ("ok", 0), "counted by the caller, of both stores alike");
 }
 
+/// There is room again when what failed fits, not when less does.
+#[test]
+fn a_disk_with_room_for_less_than_what_failed_stays_full() {
+    const STEP: usize = 64 << 10;
+    let large = "x".repeat(1 << 20);
+    let mut between = 0;
+    for room in (2 << 20..3 << 20).step_by(STEP) {
+        let (disk, health) = (Disk::default(), Arc::new(Health::default()));
+        let store = Embedded::with_backend(disk.source(), KvLimits::default(), &health).unwrap();
+        let space = store.space("t");
+        assert_eq!(commit(&space, &[], &[put("large", &large)]), committed(1));
+        disk.set_bytes_max(Some(disk.bytes() + room));
+        // It grows until the next large value has no room.
+        let mut count = 1;
+        while count < 100 && commit(&space, &[], &[put(&count.to_string(), &large)]).is_ok() {
+            count += 1;
+        }
+        assert!(count < 100, "room {room}");
+        let left = (0..3).find(|_| {
+            store.retry();
+            commit(&space, &[], &[put("small", "1")]).is_ok()
+        });
+        assert_eq!(left, None, "room {room}: open although the value of 1 MiB does not fit");
+        // Were it not for what failed, the least that is asked for would fit.
+        let copy = disk.crashed(&mut 1);
+        copy.set_bytes_max(Some(disk.bytes() + room));
+        let copied = Embedded::with_backend(copy.source(), KvLimits::default(), &Arc::new(Health::default())).unwrap();
+        between += usize::from(commit(&copied.space("t"), &[], &[put("least", &"x".repeat(STEP))]).is_ok());
+    }
+    assert_ne!(between, 0, "no room is between the two sizes");
+}
+
 /// A commit is counted as what it came to.
 #[test]
 fn what_failed_is_not_counted_as_made() {
