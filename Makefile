@@ -31,7 +31,7 @@ build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -80,7 +80,11 @@ test-aarch64: build ## the runtime for AArch64, in an emulator; ALL=1 for the wh
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) ALL=$(ALL) scripts/aarch64 test
 
-test-all: test test-aarch64 ## and what takes longer: AArch64 in an emulator, all kernels at a larger size, whole drives, benchmarks once
+test-projects: build ## new projects in Go, Python and JavaScript, four languages together, an application as it is developed; needs Go
+	@go version >/dev/null
+	@$(CARGO) test $(build_flags) --test e2e -- --ignored
+
+test-all: test test-aarch64 test-projects ## and what takes longer: AArch64 in an emulator, all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
 
 test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some

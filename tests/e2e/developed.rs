@@ -21,6 +21,7 @@ fn summed(sum: u8) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "builds for minutes: make test-projects"]
 fn an_application_is_built_and_served_anew_when_a_source_changes() {
     if !has_go() {
         return;

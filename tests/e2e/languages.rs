@@ -37,6 +37,7 @@ fn artifact(example: &Path) -> Option<PathBuf> {
 }
 
 #[test]
+#[ignore = "builds for minutes: make test-projects"]
 fn components_in_four_languages_answer_together() {
     let example = programs::tests_folder().join("../examples/four-languages");
     let Some(artifact) = artifact(&example) else { return };

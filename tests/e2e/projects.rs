@@ -89,6 +89,7 @@ fn a_new_project_in_c_answers() {
 }
 
 #[test]
+#[ignore = "builds for minutes: make test-projects"]
 fn a_new_project_in_go_answers() {
     if Command::new("go").arg("version").output().is_err() {
         eprintln!("sledge new --lang go: NOT CHECKED: it needs go");
@@ -123,11 +124,13 @@ fn component_answers(language: &str, tests: &[&str]) {
 }
 
 #[test]
+#[ignore = "builds for minutes: make test-projects"]
 fn a_new_project_in_python_answers() {
     component_answers("python", &["python3", "-m", "unittest"]);
 }
 
 #[test]
+#[ignore = "builds for minutes: make test-projects"]
 fn a_new_project_in_javascript_answers() {
     component_answers("js", &["npm", "test"]);
 }
