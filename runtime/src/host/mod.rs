@@ -187,7 +187,7 @@ impl Args {
 #[derive(Debug)]
 pub struct Call<'a> {
     /// Its arguments.
-    pub args: Args,
+    pub args: &'a Args,
     /// The calling instance's memory, if it has one; of a component's wrapper that of the component.
     pub memory: Option<GuestMemory<'a>>,
     /// The memory with the handle tables of a component.
@@ -240,7 +240,7 @@ impl From<bool> for Flat {
 impl<'a> Call<'a> {
     /// A call of that function with these arguments, which opens the ports that its effect reaches.
     #[cfg(test)]
-    const fn new(function: &HostFunction, args: Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
+    const fn new(function: &HostFunction, args: &'a Args, memory: Option<GuestMemory<'a>>, context: &'a mut Context) -> Call<'a> {
         context.ports.open(function.effect);
         Call { args, memory, state: None, context, pending: None }
     }
@@ -249,7 +249,7 @@ impl<'a> Call<'a> {
     #[inline]
     fn of(
         imported: &ImportedFunction,
-        args: Args,
+        args: &'a Args,
         instance: InstanceId,
         sandbox: &'a mut Sandbox,
         context: &'a mut Context,
@@ -324,14 +324,14 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
     {
         return Answer::Ended(Stop::Refused);
     }
-    let mut call = Call::of(imported, args, instance, sandbox, context);
+    let mut call = Call::of(imported, &args, instance, sandbox, context);
     let result = match imported.function.code {
         Code::Wasi(function) => function(&mut call).map(Flat::from),
         Code::Own(function) => function(&mut call).map(Flat::from),
         Code::Canonical(function) => function(&mut call),
     };
     let pending = call.pending.take();
-    let (result, pending) = call.or_operation(imported.function.effect, result, pending);
+    let (result, pending) = call.or_operation((&args, imported.function.effect), result, pending);
     answer(imported, sandbox, context, result, pending)
 }
 
@@ -344,7 +344,7 @@ pub fn complete(
     completion: Completion,
 ) -> Answer {
     let args = Args::new(sandbox.host_args());
-    let mut call = Call::of(imported, args, instance, sandbox, context);
+    let mut call = Call::of(imported, &args, instance, sandbox, context);
     let result = completion(&mut call);
     let pending = call.pending;
     answer(imported, sandbox, context, result, pending)

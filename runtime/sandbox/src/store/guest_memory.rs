@@ -19,6 +19,12 @@ impl<'a> GuestMemory<'a> {
         GuestMemory { memory }
     }
 
+    /// The same memory, for a shorter time.
+    #[must_use]
+    pub fn reborrow(&mut self) -> GuestMemory<'_> {
+        GuestMemory { memory: self.memory }
+    }
+
     fn range(&self, address: u64, bytes: u64) -> Result<std::ops::Range<usize>, OutOfBounds> {
         let end = address.checked_add(bytes).filter(|&end| end <= self.memory.length()).ok_or(OutOfBounds)?;
         // Both fit: lengths are sizes of address space.

@@ -16,6 +16,7 @@ use awsm_abi::component::{CANCEL, CANONICAL, FINISH, LOOK, OPERATION, WAIT, WAIT
 use awsm_abi::types::ValType::{I32, I64};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use sledge_sandbox::GuestMemory;
 use tokio::sync::Semaphore;
 
 use super::canonical;
@@ -96,6 +97,9 @@ struct Saved {
     /// Whether it is the host's own, and the invocation goes on until it is over.
     is_awaited: bool,
 }
+
+/// What comes of a call, and what it waits for, if it does.
+type Outcome = (Result<Flat, Stop>, Option<Pending>);
 
 struct Ready {
     call: Saved,
@@ -207,7 +211,7 @@ impl Call<'_> {
         let pending = Pending::new(std::future::ready(()), move |call, ()| then(call));
         let operations = self.context.operations.get_or_insert_default();
         let id = operations.own_begun.wrapping_mul(2) | 1;
-        operations.begin(id, Saved { args: self.args, effect, is_awaited }, pending)?;
+        operations.begin(id, Saved { args: *self.args, effect, is_awaited }, pending)?;
         (operations.own, operations.own_begun) = (operations.own + u32::from(is_awaited), operations.own_begun.wrapping_add(1));
         Ok(())
     }
@@ -219,8 +223,7 @@ impl Call<'_> {
 
     /// Goes on with that.
     fn go_on_with_own(&mut self, id: u32) -> Result<(), Stop> {
-        let (saved, result) = self.complete(id)?;
-        let pending = self.pending.take();
+        let (saved, (result, pending)) = self.complete(id)?;
         let Some(operations) = &mut self.context.operations else { return Ok(()) };
         match (result, pending) {
             (Err(Stop::Waits), Some(pending)) => operations.begin(id, saved, pending),
@@ -231,27 +234,30 @@ impl Call<'_> {
         }
     }
 
-    /// Completes the wait of an operation: the call that it was, and what comes of it.
-    fn complete(&mut self, id: u32) -> Result<(Saved, Result<Flat, Stop>), Stop> {
+    /// Completes the wait of an operation, which sees the call that it was: that call, what comes of it, and what it waits for then.
+    fn complete(&mut self, id: u32) -> Result<(Saved, Outcome), Stop> {
         let ready = self.context.operations.as_mut().and_then(|operations| operations.ready.remove(&id));
         let Ready { call: saved, completion } = ready.ok_or(ComponentTrap::NothingToResume)?;
-        self.args = saved.args;
         self.context.ports.open(saved.effect);
-        Ok((saved, completion(self)))
+        let (memory, state) = (self.memory.as_mut().map(GuestMemory::reborrow), self.state.as_mut().map(GuestMemory::reborrow));
+        let mut call = Call { args: &saved.args, memory, state, context: self.context, pending: None };
+        let result = completion(&mut call);
+        let pending = call.pending;
+        Ok((saved, (result, pending)))
     }
 
     /// What comes of a host call: what it would wait for becomes an operation, if one is prepared.
     pub(in crate::host) fn or_operation(
         &mut self,
-        effect: Effect,
+        (args, effect): (&Args, Effect),
         result: Result<Flat, Stop>,
         pending: Option<Pending>,
-    ) -> (Result<Flat, Stop>, Option<Pending>) {
+    ) -> Outcome {
         let (Err(Stop::Waits), Some(pending)) = (&result, pending) else { return (result, None) };
         match self.take_operation() {
             Ok(0) => (Err(Stop::Waits), Some(pending)),
             Ok(id) => {
-                let saved = Saved { args: self.args, effect, is_awaited: false };
+                let saved = Saved { args: *args, effect, is_awaited: false };
                 let operations = self.context.operations.get_or_insert_default();
                 (operations.begin(id, saved, pending).map(|()| Flat::NONE), None)
             }
@@ -322,9 +328,8 @@ fn next(call: &mut Call<'_>, only_looks: bool) -> Result<Flat, Stop> {
 /// `finish(operation) -> result`: whether it is over says what is prepared afterwards.
 fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let id = call.args.u32(0);
-    let (saved, result) = call.complete(id)?;
-    let pending = call.pending.take();
-    let (result, pending) = call.or_operation(saved.effect, result, pending);
+    let (saved, (result, pending)) = call.complete(id)?;
+    let (result, pending) = call.or_operation((&saved.args, saved.effect), result, pending);
     call.pending = pending;
     result
 }

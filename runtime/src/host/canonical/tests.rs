@@ -97,7 +97,8 @@ impl World {
         let function = canonical("test", "test", &[], &[], effect, |_| Ok(Flat::NONE));
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
         let [memory, state] = self.sandbox.memories_of(self.memory, self.state).unwrap();
-        let mut call = Call { state: Some(state), ..Call::new(&function, Args::new(&slots), Some(memory), &mut self.context) };
+        let args = Args::new(&slots);
+        let mut call = Call { state: Some(state), ..Call::new(&function, &args, Some(memory), &mut self.context) };
         let mut result = code(&mut call);
         while result == Err(Stop::Waits) {
             let pending = call.pending.take().expect("it says for what");

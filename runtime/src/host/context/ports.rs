@@ -373,7 +373,8 @@ mod tests {
     fn call(function: &HostFunction, context: &mut Context) -> Result<i32, Stop> {
         let mut sandbox = Sandbox::new(&SandboxLimits::default()).unwrap();
         let memory = sandbox.new_memory(MemoryType { pages_min: 1, pages_max: None, memory64: false, shared: false }).unwrap();
-        let mut call = Call::new(function, Args::new(&[]), Some(sandbox.memory_of(memory)), context);
+        let args = Args::new(&[]);
+        let mut call = Call::new(function, &args, Some(sandbox.memory_of(memory)), context);
         match function.code {
             Code::Own(code) => code(&mut call),
             Code::Wasi(code) => code(&mut call).map(|()| 0),

@@ -71,7 +71,8 @@ impl World {
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
         let memory = Some(self.sandbox.memory_of(self.memory));
         let Code::Wasi(code) = function.code else { panic!("{name} is none of WASI's") };
-        let mut call = Call::new(function, Args::new(&slots), memory, &mut self.context);
+        let args = Args::new(&slots);
+        let mut call = Call::new(function, &args, memory, &mut self.context);
         let mut result = code(&mut call);
         while result == Err(Stop::Waits) {
             let pending = call.pending.take().expect("it says for what");
