@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hyper::Method;
 use hyper::header::HeaderValue;
+use rustc_hash::FxHashMap;
 
 use crate::grpc::Offer;
 use crate::invoke::function::Function;
@@ -29,9 +30,10 @@ pub struct Router<F = Function> {
 /// The routes at one address.
 #[derive(Debug)]
 struct Paths<F> {
-    routes: HashMap<Box<str>, Place<F>>,
+    // What is looked for is the client's, but what is there is the operator's: nothing is gained by paths whose hashes are the same.
+    routes: FxHashMap<Box<str>, Place<F>>,
     /// By the path up to and with the last slash.
-    prefixes: HashMap<Box<str>, Place<F>>,
+    prefixes: FxHashMap<Box<str>, Place<F>>,
     /// What applications offer there.
     offers: Vec<Arc<Offer>>,
 }
@@ -142,7 +144,7 @@ impl<F> Default for Router<F> {
 
 impl<F> Default for Paths<F> {
     fn default() -> Paths<F> {
-        Paths { routes: HashMap::new(), prefixes: HashMap::new(), offers: Vec::new() }
+        Paths { routes: FxHashMap::default(), prefixes: FxHashMap::default(), offers: Vec::new() }
     }
 }
 

@@ -3,9 +3,11 @@
 //! There is no number of places. What is idle counts as what runs does: in the [`Budget`](crate::Budget), and in the addresses and mappings that
 //! the process may have ([`crate::sys::room`]). Where one of these is exhausted, those go that were used least recently, of whatever template.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use super::prefetch::{Whereabouts, prefetch};
 use super::recency::{Place, Recency};
@@ -39,7 +41,7 @@ pub(crate) fn lacks_mappings(sandbox: &mut Sandbox) -> bool {
 #[derive(Debug, Default)]
 pub struct Pool {
     /// By the template's key, which is unique while the entry holds the template.
-    shelves: HashMap<usize, Shelf>,
+    shelves: FxHashMap<usize, Shelf>,
     idle: Recency<Idle>,
     /// Counts trims.
     trims: u32,
