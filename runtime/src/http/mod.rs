@@ -45,6 +45,7 @@ use tokio::sync::{Notify, watch};
 use crate::health::Health;
 use crate::invoke::{Dispatcher, Intake, Invocation};
 use crate::metrics::Shard;
+use crate::reply;
 use crate::telemetry::Tracer;
 use crate::tls;
 use crate::worker::Local;
@@ -216,7 +217,7 @@ impl HttpService {
 impl Intake for &HttpService {
     const KEEPS_DEADLINES: bool = false;
 
-    fn take(self, invocation: Box<Invocation>) {
+    fn take(self, invocation: Box<Invocation>) -> Option<reply::Answer> {
         match &self.local {
             Some(local) => local.take(invocation),
             None => self.dispatcher.take(invocation),

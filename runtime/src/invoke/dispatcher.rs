@@ -16,7 +16,7 @@ use super::function::Function;
 use super::invocation::Invocation;
 use super::work::Work;
 use crate::outcome::Failure;
-use crate::reply::{self, Answer, ReplyTo};
+use crate::reply::{Answer, ReplyTo};
 use crate::schedule::{Exchange, Phase, Requests};
 
 /// Admits requests and hands them to workers.
@@ -156,9 +156,12 @@ impl Dispatcher {
         if let Some(caller) = invocation.identity.above() {
             invocation.deadline = invocation.deadline.min(caller.deadline);
         }
-        let (reply, mut answer) = reply::channel(invocation.deadline);
-        invocation.reply = reply;
-        if self.enter(invocation, nearest) && I::KEEPS_DEADLINES {
+        invocation.reply = ReplyTo::Taker;
+        // At a gate it may have to wait.
+        let later = if invocation.admission.gate.is_some() { invocation.reply.make_way(invocation.deadline) } else { None };
+        let Some(invocation) = self.pass_gate(invocation) else { return later.unwrap_or_else(Answer::lost) };
+        let mut answer = nearest.take(invocation).or(later).unwrap_or_else(Answer::lost);
+        if I::KEEPS_DEADLINES {
             answer.leave_deadline_to_worker();
         }
         answer
@@ -167,19 +170,18 @@ impl Dispatcher {
     /// The same of one whose reply is not wanted: it may outlive its caller.
     pub fn begin_unanswered(&self, mut invocation: Box<Invocation>, nearest: impl Intake) {
         invocation.reply = ReplyTo::Nowhere;
-        self.enter(invocation, nearest);
+        if let Some(invocation) = self.pass_gate(invocation) {
+            nearest.take(invocation);
+        }
     }
 
-    /// Lets an invocation run, or keeps it until it may: whether it may now.
-    fn enter(&self, invocation: Box<Invocation>, nearest: impl Intake) -> bool {
+    /// An invocation that may run; one that may not yet is kept until then.
+    fn pass_gate(&self, invocation: Box<Invocation>) -> Option<Box<Invocation>> {
         debug_assert!(std::ptr::eq(self, &raw const *invocation.admission.dispatcher));
-        let entered = match invocation.admission.gate.clone() {
+        match invocation.admission.gate.clone() {
             Some(gate) => gate.enter(invocation),
             None => Some(invocation),
-        };
-        let Some(invocation) = entered else { return false };
-        nearest.take(invocation);
-        true
+        }
     }
 
     /// Queues an invocation for the worker that has time first.
@@ -198,16 +200,18 @@ pub trait Intake {
     /// Whether what is taken is in a worker's order at once, which ends it when its deadline comes.
     const KEEPS_DEADLINES: bool;
 
-    /// Runs it, or has it run.
-    fn take(self, invocation: Box<Invocation>);
+    /// Runs it, or has it run. What answers it, if its reply goes to the [taker](ReplyTo::Taker).
+    fn take(self, invocation: Box<Invocation>) -> Option<Answer>;
 }
 
 /// For the worker that has time first.
 impl Intake for &Dispatcher {
     const KEEPS_DEADLINES: bool = false;
 
-    fn take(self, invocation: Box<Invocation>) {
+    fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
+        let answer = invocation.reply.make_way(invocation.deadline);
         self.inject(invocation);
+        answer
     }
 }
 

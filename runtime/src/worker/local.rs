@@ -40,7 +40,7 @@ use crate::invoke::work::{Started, Work};
 use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
-use crate::reply::{BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo, Stream};
+use crate::reply::{Answer, BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo, Stream};
 use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
@@ -81,6 +81,8 @@ struct Worker {
     settings: WorkerSettings,
     /// Sandboxes whose replies were handed over, to be put back when there is time: one, and what its callees have left.
     finished: Vec<(Box<Sandbox>, Arc<Function>)>,
+    /// What answers the invocation that ran at once, for the task that brought it.
+    answer: Option<Answer>,
     shard: Shard,
 }
 
@@ -120,6 +122,7 @@ impl Local {
             thread: WorkerThread::enter(settings.quantum)?,
             settings,
             finished: Vec::new(),
+            answer: None,
             shard,
         };
         let local = Rc::new(Local { worker: RefCell::new(worker), dispatcher, index });
@@ -202,7 +205,7 @@ impl Local {
 impl Intake for &Local {
     const KEEPS_DEADLINES: bool = true;
 
-    fn take(self, invocation: Box<Invocation>) {
+    fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
         // The task is a connection's, the state all workers'.
         let _abort = AbortOnPanic;
         let mut worker = self.worker.borrow_mut();
@@ -215,14 +218,17 @@ impl Intake for &Local {
             // Where it blocks, the worker's own task sets the alarm.
             let is_blocked = matches!(event, Event::Blocked { .. });
             worker.scheduler.step(event, now);
+            let answer = worker.answer.take();
             let is_over = worker.scheduler.waiting() == 0 && !is_blocked;
-            if is_due || is_over && !worker.spin.is_worth_it() {
-                return;
+            if !(is_due || is_over && !worker.spin.is_worth_it()) {
+                self.wake();
             }
-        } else {
-            worker.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
+            return answer;
         }
+        let answer = invocation.reply.make_way(invocation.deadline);
+        worker.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
         self.wake();
+        answer
     }
 }
 
@@ -230,9 +236,11 @@ impl Intake for &Local {
 impl Intake for &mut Worker {
     const KEEPS_DEADLINES: bool = true;
 
-    fn take(self, invocation: Box<Invocation>) {
+    fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
+        let answer = invocation.reply.make_way(invocation.deadline);
         let now = invocation.times.arrived;
         self.scheduler.step(Event::Arrived(Work::Job(invocation)), now);
+        answer
     }
 }
 
@@ -325,7 +333,7 @@ impl Worker {
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
-                refuse(invocation, failure, taken);
+                self.refuse(invocation, failure, taken);
                 return Event::Dropped;
             }
         };
@@ -375,7 +383,7 @@ impl Worker {
                 self.waits.end(&mut started, id, now);
                 self.end_early(started, failure, now);
             }
-            Work::Job(invocation) => refuse(invocation, failure, now),
+            Work::Job(invocation) => self.refuse(invocation, failure, now),
         }
         Event::Dropped
     }
@@ -403,7 +411,7 @@ impl Worker {
                 && !matches!(progress, Progress::Ended(Err(_)))
                 && !(matches!(progress, Progress::Ended(Ok(()))) && started.driver.complete_stream())
             {
-                begin_stream(&mut started, begin, now);
+                self.begin_stream(&mut started, begin, now);
             }
             let ran = now - begin;
             started.driver.count_time(now);
@@ -416,6 +424,7 @@ impl Worker {
                 // Its quantum is not over, and a tick that comes in a host call counts.
                 Progress::Yields if ran < self.settings.quantum => continue,
                 Progress::Preempted | Progress::Yields => {
+                    self.answer_later(&mut started);
                     self.shard.note(&started.invocation.function, |row| row.preemptions.add(1));
                     started.invocation.times.cpu += ran;
                     return Event::Preempted { ran, work: Work::Started(started) };
@@ -429,6 +438,7 @@ impl Worker {
                 Progress::Waits { until } => (until, None),
                 Progress::Pends(pending) => (None, Some(pending)),
             };
+            self.answer_later(&mut started);
             let blocks = self.waits.begin(&mut started, id, now, until, pending);
             started.invocation.times.cpu += ran;
             let work = Work::Started(started);
@@ -546,7 +556,7 @@ impl Worker {
         let Invocation { function, reply, admission, identity, .. } = *invocation;
         let result = result.map(|()| Content::Whole(remains.reply));
         let (queued, ran) = (times.queued(), times.since_taken(end));
-        reply.send(Reply { result, head: remains.head, trailers, queued, ran, record });
+        self.answer_with(reply.send(Reply { result, head: remains.head, trailers, queued, ran, record }));
         self.put_back();
         self.finished.extend(sandbox.filter(|_| !retired).map(|sandbox| (sandbox, function)));
         // With the outermost one all that its callees have left is over.
@@ -559,6 +569,47 @@ impl Worker {
             self.finished.extend(left.map(|(function, sandbox)| (sandbox, function)));
         }
         drop(admission);
+    }
+
+    /// What it runs now goes on later: its reply comes then.
+    fn answer_later(&mut self, started: &mut Started) {
+        let invocation = &mut *started.invocation;
+        let later = invocation.reply.make_way(invocation.deadline);
+        self.answer_with(later);
+    }
+
+    /// That is for the task that brought what runs, if it is anything.
+    fn answer_with(&mut self, answer: Option<Answer>) {
+        if answer.is_some() {
+            self.answer = answer;
+        }
+    }
+
+    /// Has a reply sent that goes out while it is written.
+    fn begin_stream(&mut self, started: &mut Started, begin: Instant, now: Instant) {
+        let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
+        let Invocation { times, reply, .. } = &mut *started.invocation;
+        let (queued, ran) = (times.queued(), times.since_taken(now));
+        let trailers = started.driver.context().trailers().map(|trailers| Box::new(trailers.clone()));
+        // What is written of a reply that is not wanted goes nowhere.
+        let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
+        let reply = mem::replace(reply, after);
+        // The quantum that is not over counts, too.
+        let mut record = started.invocation.record_at(begin);
+        record.running += now - begin;
+        let reply = reply.send(Reply { result: Ok(Content::Stream(stream)), head, trailers, queued, ran, record });
+        self.answer_with(reply);
+    }
+
+    /// Answers an invocation that has not begun and does not any more.
+    fn refuse(&mut self, mut invocation: Box<Invocation>, failure: Failure, now: Instant) {
+        tracing::debug!(function = invocation.function.name(), %failure, "not begun");
+        if let Some(trace) = invocation.trace.take() {
+            Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);
+        }
+        let (queued, record) = (now.saturating_duration_since(invocation.times.arrived), invocation.record());
+        let reply = Reply { result: Err(failure), head: None, trailers: None, queued, ran: Duration::ZERO, record };
+        self.answer_with(invocation.reply.send(reply));
     }
 
     /// Resets and keeps what has finished.
@@ -644,31 +695,6 @@ fn body(callee: &Function, input: Bytes, more: Option<Stream>) -> Result<Body, C
     body.push(input);
     body.set_share(share);
     Ok(body)
-}
-
-/// Has a reply sent that goes out while it is written.
-fn begin_stream(started: &mut Started, begin: Instant, now: Instant) {
-    let Some((pipe, stream, head)) = started.driver.take_stream() else { return };
-    let Invocation { times, reply, .. } = &mut *started.invocation;
-    let (queued, ran) = (times.queued(), times.since_taken(now));
-    let trailers = started.driver.context().trailers().map(|trailers| Box::new(trailers.clone()));
-    // What is written of a reply that is not wanted goes nowhere.
-    let after = if matches!(reply, ReplyTo::Nowhere) { ReplyTo::Nowhere } else { ReplyTo::Stream(pipe) };
-    let reply = mem::replace(reply, after);
-    // The quantum that is not over counts, too.
-    let mut record = started.invocation.record_at(begin);
-    record.running += now - begin;
-    reply.send(Reply { result: Ok(Content::Stream(stream)), head, trailers, queued, ran, record });
-}
-
-/// Answers an invocation that has not begun and does not any more.
-fn refuse(mut invocation: Box<Invocation>, failure: Failure, now: Instant) {
-    tracing::debug!(function = invocation.function.name(), %failure, "not begun");
-    if let Some(trace) = invocation.trace.take() {
-        Over::of(&invocation, now, Some(&failure)).tell_queued(&trace);
-    }
-    let (queued, record) = (now.saturating_duration_since(invocation.times.arrived), invocation.record());
-    invocation.reply.send(Reply { result: Err(failure), head: None, trailers: None, queued, ran: Duration::ZERO, record });
 }
 
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {

@@ -44,8 +44,10 @@ struct Kept<const KEEPS_DEADLINES: bool>(RefCell<Vec<Invocation>>);
 impl<const KEEPS: bool> Intake for &Kept<KEEPS> {
     const KEEPS_DEADLINES: bool = KEEPS;
 
-    fn take(self, invocation: Box<Invocation>) {
+    fn take(self, mut invocation: Box<Invocation>) -> Option<Answer> {
+        let answer = invocation.reply.make_way(invocation.deadline);
         self.0.borrow_mut().push(*invocation);
+        answer
     }
 }
 
