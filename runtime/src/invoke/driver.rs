@@ -85,6 +85,7 @@ pub struct Remains {
 
 impl Driver {
     /// An invocation in a fresh sandbox.
+    #[inline]
     #[must_use]
     pub fn new(sandbox: Box<Sandbox>, context: Context) -> Driver {
         Driver { sandbox, context, stage: 0, first: 0, call: None, stacks: Stacks::default(), next: Next::Stage }
@@ -93,8 +94,15 @@ impl Driver {
     /// An invocation in a sandbox in which one of that program has ended, and [can be followed](Driver::is_reusable) by another: only the last of the calls is made again.
     #[must_use]
     pub fn again(sandbox: Box<Sandbox>, context: Context, program: &Program) -> Driver {
-        let last = program.stages.len().saturating_sub(1);
-        Driver { stage: last, first: last, ..Driver::new(sandbox, context) }
+        let mut driver = Driver::new(sandbox, context);
+        driver.skip_to_last(program);
+        driver
+    }
+
+    /// Makes one that has not begun one that [follows another](Driver::again).
+    pub(crate) const fn skip_to_last(&mut self, program: &Program) {
+        self.first = program.stages.len().saturating_sub(1);
+        self.stage = self.first;
     }
 
     /// Whether another invocation can run in its sandbox [again](Driver::again): all calls have returned, it left no call on another stack, and nothing open that the next one would miss.

@@ -321,29 +321,44 @@ impl Worker {
         }
         let is_late = invocation.deadline <= taken;
         let kept = if is_late { None } else { invocation.kept_instance() };
-        // Meanwhile the sandbox of the request before is reset.
-        if kept.is_none() {
-            self.dispatcher.pools().prefetch(self.index, &function.template);
-        }
-        function.prefetch();
-        self.shard.prefetch(function);
-        let clean = self.put_back_at(taken);
         let is_kept = kept.is_some();
-        let sandbox = if is_late { Err(Failure::Deadline) } else { kept.map_or_else(|| self.sandbox(function), Ok) };
-        let sandbox = match sandbox {
+        // Where the request before was one of the same function, its sandbox is the next, and all of it is in the caches.
+        let last = self.finished.pop_if(|(_, of)| !is_late && !is_kept && Arc::ptr_eq(of, function));
+        if last.is_none() {
+            // Meanwhile the sandbox of the request before is reset.
+            if !is_kept {
+                self.dispatcher.pools().prefetch(self.index, &function.template);
+            }
+            function.prefetch();
+            self.shard.prefetch(function);
+        }
+        let mut clean = self.put_back_at(taken);
+        let renewed = last.and_then(|(sandbox, _)| {
+            let renewed = self.dispatcher.pools().renew(sandbox);
+            clean = self.note_reset(function, clean);
+            renewed
+        });
+        let sandbox = match kept.or(renewed) {
+            _ if is_late => Err(Failure::Deadline),
+            Some(sandbox) => Ok((sandbox, clean)),
+            None => self.sandbox(function, clean),
+        };
+        let (sandbox, ready) = match sandbox {
             Ok(sandbox) => sandbox,
             Err(failure) => {
                 self.refuse(invocation, failure, taken);
                 return Event::Dropped;
             }
         };
-        let ready = if invocation.trace.is_some() { Instant::now() } else { self.shard.now(clean) };
+        let ready = if invocation.trace.is_some() { Instant::now() } else { ready };
         let instantiated = ready.saturating_duration_since(clean);
         invocation.times = Times { taken, ready, instantiated, ..invocation.times };
         let context = self.context(&mut invocation);
-        let program = &invocation.function.program;
-        let driver = if is_kept { Driver::again(sandbox, context, program) } else { Driver::new(sandbox, context) };
-        self.run(id, Box::new(Started { invocation, driver, calls_as: None, wait: None }), taken)
+        let mut started = Box::new(Started { invocation, driver: Driver::new(sandbox, context), calls_as: None, wait: None });
+        if is_kept {
+            started.driver.skip_to_last(&started.invocation.function.program);
+        }
+        self.run(id, started, taken)
     }
 
     /// What an invocation sees of the outside; its input goes there.
@@ -359,11 +374,17 @@ impl Worker {
         Context::new(process, streams).with_head(head).with_origin(request_id, trace.take()).until(*deadline)
     }
 
-    fn sandbox(&mut self, function: &Function) -> Result<Box<Sandbox>, Failure> {
-        self.dispatcher.pools().take(self.index, &function.template).map_err(|error| {
+    /// A sandbox for a function, and when it was there. To take an idle one takes less time than a look at the clock, and so none.
+    fn sandbox(&self, function: &Function, now: Instant) -> Result<(Box<Sandbox>, Instant), Failure> {
+        let pools = self.dispatcher.pools();
+        if let Some(idle) = pools.take_idle(self.index, &function.template) {
+            return Ok((idle, now));
+        }
+        let made = pools.take(self.index, &function.template).map_err(|error| {
             tracing::error!(function = function.name(), %error, "no sandbox");
             Failure::NoMemory
-        })
+        })?;
+        Ok((made, self.shard.now(now)))
     }
 
     fn resume(&mut self, id: TaskId, started: Box<Started>, now: Instant) -> Event<Work> {
@@ -623,11 +644,16 @@ impl Worker {
     fn put_back_at(&mut self, mut begin: Instant) -> Instant {
         while let Some((sandbox, function)) = self.finished.pop() {
             self.dispatcher.pools().put(self.index, sandbox, begin);
-            let end = self.shard.now(begin);
-            self.shard.note(&function, |row| row.reset.observe(end.saturating_duration_since(begin)));
-            begin = end;
+            begin = self.note_reset(&function, begin);
         }
         begin
+    }
+
+    /// A sandbox was reset since `begin`; the time.
+    fn note_reset(&self, function: &Function, begin: Instant) -> Instant {
+        let end = self.shard.now(begin);
+        self.shard.note(function, |row| row.reset.observe(end.saturating_duration_since(begin)));
+        end
     }
 
     /// Gives back what was not needed for a while.

@@ -46,8 +46,7 @@ impl Pools {
     /// # Panics
     /// When there is no such worker.
     pub fn take(&self, worker: usize, template: &Template) -> Result<Box<Sandbox>, InstantiateError> {
-        let idle = self.pool(worker).pop(template);
-        if let Some(sandbox) = idle {
+        if let Some(sandbox) = self.take_idle(worker, template) {
             return Ok(sandbox);
         }
         let mut made = template.instantiate_in_room(Parts::default());
@@ -59,6 +58,15 @@ impl Pools {
             made = template.instantiate_in_room(idle.into_parts());
         }
         made.map(Box::new)
+    }
+
+    /// An idle one of this worker.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    #[must_use]
+    pub fn take_idle(&self, worker: usize, template: &Template) -> Option<Box<Sandbox>> {
+        self.pool(worker).pop(template)
     }
 
     /// Has the caches fetch the idle sandbox that [`take`](Self::take) would return to this worker, while something else is done.
@@ -74,11 +82,19 @@ impl Pools {
     /// # Panics
     /// When there is no such worker.
     pub fn put(&self, worker: usize, sandbox: Box<Sandbox>, now: Instant) {
-        let Some(mut sandbox) = reset(sandbox) else { return };
+        if let Some(sandbox) = self.renew(sandbox) {
+            self.pool(worker).push(sandbox, Some(now));
+        }
+    }
+
+    /// Makes a sandbox what it was when new, for the next request of its template, as if that had it from the pool. None where it is not to be used again.
+    #[must_use]
+    pub fn renew(&self, sandbox: Box<Sandbox>) -> Option<Box<Sandbox>> {
+        let mut sandbox = reset(sandbox)?;
         if lacks_mappings(&mut sandbox) {
             drop(self.evict());
         }
-        self.pool(worker).push(sandbox, Some(now));
+        Some(sandbox)
     }
 
     /// Gives those of a worker back to the system that were not needed since the last trim, `count_max` at a time; whether that was all, so that this

@@ -361,6 +361,27 @@ fn each_worker_trims_forgets_and_clears_its_own_pool() {
     assert_eq!(idle(), [0, 0]);
 }
 
+#[test]
+fn a_sandbox_that_is_used_again_at_once_is_as_new_and_was_never_idle() {
+    let _worker = worker();
+    let (template, pools) = (template(), Pools::new(1));
+    assert!(pools.take_idle(0, &template).is_none(), "nothing is made");
+    let mut sandbox = pools.take(0, &template).unwrap();
+    for i in 0..100 {
+        assert_eq!(call(&mut sandbox, "foreign_bytes", &[]), Ok(vec![Value::I32(0)]), "use {i}");
+        assert_eq!(call(&mut sandbox, "counter", &[]), Ok(vec![Value::I32(7)]));
+        call(&mut sandbox, "scribble", &[0x5a + i]).unwrap();
+        call(&mut sandbox, "data_drop", &[]).unwrap();
+        sandbox = pools.renew(sandbox).expect("it ended in good order");
+        assert_eq!(pools.idle(0), 0);
+    }
+    let _ = call(&mut sandbox, "unreachable", &[]);
+    assert!(pools.renew(sandbox).is_none(), "it trapped");
+    let mut killed = pools.take(0, &template).unwrap();
+    killed.kill();
+    assert!(pools.renew(killed).is_none() && pools.idle(0) == 0);
+}
+
 /// The template with other data, so that its sandboxes are another's.
 fn other(pages: u64) -> Template {
     let mut other = parts();
