@@ -118,10 +118,10 @@ impl Framing {
                     if end.is_none() {
                         return;
                     }
-                    let mut kept = std::mem::take(&mut self.kept);
-                    if kept.is_empty() {
+                    if self.kept.is_empty() {
                         self.line(line);
                     } else {
+                        let mut kept = std::mem::take(&mut self.kept);
                         self.digits = 0;
                         self.line(&mut kept);
                     }
@@ -237,7 +237,9 @@ impl Framing {
 }
 
 fn is_named(line: &[u8], name: &[u8]) -> bool {
-    line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    // Nearly all lines begin with another letter.
+    let begins = line.first().zip(name.first()).is_some_and(|(line, name)| line.eq_ignore_ascii_case(name));
+    begins && line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
 /// Leaves [`LENGTH_DIGITS_MAX`] digits of a length, in a part of it behind so many `digits`: white space takes the place of the rest. What is no number remains none.

@@ -79,16 +79,30 @@ fn is_host(text: &[u8]) -> bool {
 
 /// Whether it is a port, or nothing, which is a port, too.
 fn is_port(port: &[u8]) -> bool {
-    let number = |port: &[u8]| std::str::from_utf8(port).ok()?.parse::<u16>().ok();
-    port.is_empty() || (port.iter().all(u8::is_ascii_digit) && number(port).is_some())
+    let mut digits = port.iter().map(|byte| byte.is_ascii_digit().then(|| u16::from(byte - b'0')));
+    digits.try_fold(0_u16, |number, digit| number.checked_mul(10)?.checked_add(digit?)).is_some()
 }
 
+/// The bytes of a name that need no escape: unreserved ones, and delimiters of parts (RFC 3986, 2.2 and 2.3).
+const PLAIN: [bool; 256] = {
+    let (mut plain, mut byte) = ([false; 256], 0);
+    while byte < plain.len() {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let (others, mut index) = (b"-._~!$&'()*+,;=", 0);
+    while index < others.len() {
+        plain[others[index] as usize] = true;
+        index += 1;
+    }
+    plain
+};
+
 fn is_name(name: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte);
     let mut bytes = name.iter();
     while let Some(byte) = bytes.next() {
         let is_escaped = |bytes: &mut std::slice::Iter<'_, u8>| (0..2).all(|_| bytes.next().is_some_and(u8::is_ascii_hexdigit));
-        let is_good = is_plain(byte) || *byte == b'%' && is_escaped(&mut bytes);
+        let is_good = PLAIN[usize::from(*byte)] || *byte == b'%' && is_escaped(&mut bytes);
         if !is_good {
             return false;
         }
