@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderValue};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::task::yield_now;
@@ -34,6 +34,9 @@ use crate::schedule::Phase;
 
 /// The longest path; routes are much shorter.
 const PATH_BYTES_MAX: usize = 8 << 10;
+
+/// The most headers for which an idle connection keeps room.
+const ROOM_MAX: usize = 24;
 
 /// The answer to a request, for hyper. Dropping it, as hyper does when the client goes away, drops the request or has it killed.
 pub(super) struct Answering {
@@ -247,18 +250,32 @@ fn handle(
         None => Trailing::Never,
     };
     let is_timed = head.headers.contains_key(response::TIMING_REQUEST);
-    let asked = || {
-        let is_secure = service.tls.is_some();
-        let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers, is_secure });
-        // So that whatever the function asks in its own way is a part of this request, too.
-        if let Some(span) = span {
-            span.trace().context().inject(&mut asked.headers);
-        }
-        asked
+    let (head, room) = if route.function.reads_head {
+        (Some(asked(head, service.tls.is_some(), span)), HeaderMap::new())
+    } else {
+        (None, emptied(head.headers))
     };
-    let head = route.function.reads_head.then(asked);
-    let routed = Routed::new((service, activity), route, manner, (trailing, is_timed), bridge);
+    let routed = Routed::new((service, activity), route, manner, (trailing, is_timed), bridge, room);
     routed.run(Brought { head, incoming, inward, marks }, task)
+}
+
+/// What a request says beside its body, for its function.
+fn asked(head: Parts, is_secure: bool, span: Option<&ServerSpan>) -> Box<RequestHead> {
+    let mut asked = Box::new(RequestHead { method: head.method, target: head.uri, headers: head.headers, is_secure });
+    // So that whatever the function asks in its own way is a part of this request, too.
+    if let Some(span) = span {
+        span.trace().context().inject(&mut asked.headers);
+    }
+    asked
+}
+
+/// The room of a request's headers, for those of its response: hyper keeps it with the connection then, so nothing large.
+fn emptied(mut headers: HeaderMap) -> HeaderMap {
+    if headers.capacity() > ROOM_MAX {
+        return HeaderMap::new();
+    }
+    headers.clear();
+    headers
 }
 
 /// Refuses what no function is to see.

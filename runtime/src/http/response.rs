@@ -54,15 +54,16 @@ impl Trailing {
     }
 }
 
-/// The answer to a request that its function handled.
+/// The answer to a request that its function handled; `room` is an empty map for its headers.
 #[must_use]
 pub fn success(
     content: Content,
     head: Option<Box<ReplyHead>>,
-    trailers: Option<Box<Fields>>,
-    trailing: Trailing,
+    (trailers, trailing): (Option<Box<Fields>>, Trailing),
     content_type: &HeaderValue,
+    room: HeaderMap,
 ) -> Response<Answer> {
+    debug_assert!(room.is_empty());
     let status = head.as_ref().map(|head| head.status);
     let is_bodiless = matches!(status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED));
     let trailing = if is_bodiless { Trailing::Never } else { trailing };
@@ -85,6 +86,7 @@ pub fn success(
             Either::Right(Box::new(Streamed::new(stream, is_chunked)))
         }
     });
+    *response.headers_mut() = room;
     if !head.as_ref().is_some_and(|head| head.says_type) {
         response.headers_mut().insert(CONTENT_TYPE, content_type.clone());
     }
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn timing_is_in_milliseconds() {
         let text = HeaderValue::from_static("text/plain");
-        let mut response = success(Content::Whole(Bytes::new()), None, None, Trailing::Never, &text);
+        let mut response = success(Content::Whole(Bytes::new()), None, (None, Trailing::Never), &text, HeaderMap::new());
         let record = Record { ready: Duration::from_micros(1), running: Duration::from_millis(2), ..Record::default() };
         let (queued, ran) = (Duration::from_nanos(12_300), Duration::from_nanos(1_000_456_700));
         let reply = Reply { result: Ok(Content::Whole(Bytes::new())), head: None, trailers: None, queued, ran, record };

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
+use hyper::header::HeaderMap;
 
 use super::HttpService;
 use super::body::{self, Inward, Reading};
@@ -58,6 +59,8 @@ pub(super) struct Routed {
     /// Whether the client wants to know how long it took.
     is_timed: bool,
     bridge: Option<Box<Bridge>>,
+    /// Empty, for the headers of its response.
+    room: HeaderMap,
     is_counted: bool,
 }
 
@@ -77,9 +80,10 @@ impl Routed {
         manner: Manner,
         (trailing, is_timed): (Trailing, bool),
         bridge: Option<Box<Bridge>>,
+        room: HeaderMap,
     ) -> Routed {
         let (service, activity) = (Rc::clone(service), Rc::clone(activity));
-        Routed { service, activity, route, manner, trailing, is_timed, bridge, is_counted: false }
+        Routed { service, activity, route, manner, trailing, is_timed, bridge, room, is_counted: false }
     }
 
     /// Takes it in and has it run. What cannot be taken is refused before its body is read.
@@ -186,7 +190,8 @@ impl Routed {
             },
         }
         let content_type = &self.route.function.content_type;
-        let mut response = response::success(content, reply.head.take(), reply.trailers.take(), self.trailing, content_type);
+        let (head, trailers, room) = (reply.head.take(), reply.trailers.take(), std::mem::take(&mut self.room));
+        let mut response = response::success(content, head, (trailers, self.trailing), content_type, room);
         if let (Manner::Grpc { .. }, Either::Right(streamed)) = (self.manner, response.body_mut()) {
             streamed.speak_grpc(&self.route.function);
         }

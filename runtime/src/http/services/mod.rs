@@ -78,7 +78,7 @@ pub(super) fn answer(
     let requests = Requests { body, frames: Frames::new(MESSAGE_BYTES_MAX), is_packed };
     let call = Call { service: Rc::clone(service), site, requests, replies };
     tokio::task::spawn_local(call.run(asked, deadline));
-    let mut response = response::success(content, None, None, Trailing::Framed, &GRPC_TYPE);
+    let mut response = response::success(content, None, (None, Trailing::Framed), &GRPC_TYPE, HeaderMap::new());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("gzip, identity"));
     response
 }
