@@ -104,6 +104,10 @@ impl ReplyBytes {
                 self.buffers.put(mem::replace(&mut self.bytes, larger));
             }
         }
+        if self.bytes.capacity() == 0 {
+            // Most replies are written at once. One that fills its buffer is sent without a count of references beside it.
+            self.bytes.reserve_exact(more.len());
+        }
         self.bytes.extend_from_slice(more);
     }
 
