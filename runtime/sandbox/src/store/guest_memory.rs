@@ -25,6 +25,7 @@ impl<'a> GuestMemory<'a> {
         GuestMemory { memory: self.memory }
     }
 
+    #[inline]
     fn range(&self, address: u64, bytes: u64) -> Result<std::ops::Range<usize>, OutOfBounds> {
         let end = address.checked_add(bytes).filter(|&end| end <= self.memory.length()).ok_or(OutOfBounds)?;
         // Both fit: lengths are sizes of address space.
@@ -32,6 +33,7 @@ impl<'a> GuestMemory<'a> {
     }
 
     /// Length in bytes.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> u64 {
         self.memory.length()
@@ -47,6 +49,7 @@ impl<'a> GuestMemory<'a> {
     ///
     /// # Errors
     /// When they do not all lie within the memory.
+    #[inline]
     pub fn slice(&self, address: u64, bytes: u64) -> Result<&[u8], OutOfBounds> {
         let range = self.range(address, bytes)?;
         Ok(&self.memory.bytes()[range])
@@ -56,6 +59,7 @@ impl<'a> GuestMemory<'a> {
     ///
     /// # Errors
     /// As for `slice`.
+    #[inline]
     pub fn slice_mut(&mut self, address: u64, bytes: u64) -> Result<&mut [u8], OutOfBounds> {
         let range = self.range(address, bytes)?;
         self.memory.slice_mut(range).ok_or(OutOfBounds)
@@ -65,6 +69,7 @@ impl<'a> GuestMemory<'a> {
     ///
     /// # Errors
     /// As for [`slice`](Self::slice).
+    #[inline]
     pub fn read(&self, address: u64, to: &mut [u8]) -> Result<(), OutOfBounds> {
         to.copy_from_slice(self.slice(address, to.len() as u64)?);
         Ok(())
@@ -74,6 +79,7 @@ impl<'a> GuestMemory<'a> {
     ///
     /// # Errors
     /// As for [`slice`](Self::slice).
+    #[inline]
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), OutOfBounds> {
         self.slice_mut(address, from.len() as u64)?.copy_from_slice(from);
         Ok(())
@@ -88,6 +94,7 @@ macro_rules! numbers {
                 ///
                 /// # Errors
                 /// As for [`slice`](Self::slice).
+                #[inline]
                 pub fn $read(&self, address: u64) -> Result<$ty, OutOfBounds> {
                     let mut bytes = [0; size_of::<$ty>()];
                     self.read(address, &mut bytes)?;
@@ -98,6 +105,7 @@ macro_rules! numbers {
                 ///
                 /// # Errors
                 /// As for [`slice`](Self::slice).
+                #[inline]
                 pub fn $write(&mut self, address: u64, value: $ty) -> Result<(), OutOfBounds> {
                     self.write(address, &value.to_le_bytes())
                 }

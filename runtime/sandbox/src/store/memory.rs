@@ -236,12 +236,14 @@ impl Memory {
     }
 
     /// Length in bytes.
+    #[inline]
     pub(crate) fn length(&self) -> u64 {
         // Relaxed: the guest runs on the thread that owns the sandbox.
         self.record.load(Ordering::Relaxed)
     }
 
     /// Address of the first byte.
+    #[inline]
     pub(crate) fn base(&self) -> *mut u8 {
         self.pages.base().as_ptr()
     }
@@ -316,6 +318,7 @@ impl Memory {
     }
 
     /// All its bytes.
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: The first `length` bytes are readable, and the guest does not run while the sandbox is borrowed.
         unsafe { std::slice::from_raw_parts(self.base(), self.length() as usize) }

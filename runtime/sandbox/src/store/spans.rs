@@ -67,7 +67,8 @@ impl Spans {
 
     /// Whether one of them has all of `wanted`.
     pub(crate) fn cover(&self, wanted: Span) -> bool {
-        self.around(wanted.start).0.is_some_and(|span| wanted.end <= span.end)
+        let behind = self.as_slice().partition_point(|span| span.start <= wanted.start);
+        self.as_slice()[..behind].last().is_some_and(|span| wanted.end <= span.end)
     }
 
     /// The last span that begins at `at` or before it, and the one after that.
