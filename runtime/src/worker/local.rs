@@ -541,11 +541,11 @@ impl Worker {
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
         let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();
-        let times = invocation.times;
+        let (times, queued) = (invocation.times, invocation.times.queued());
         let function = &invocation.function;
         self.shard.note(function, |row| {
             phases.iter().for_each(|phases| row.note_phases(phases));
-            row.queue.observe(times.queued());
+            row.queue.observe(queued);
             row.instantiate.observe(times.instantiated);
             row.run.observe(end.saturating_duration_since(times.ready));
             if counts {
@@ -576,7 +576,7 @@ impl Worker {
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
         let Invocation { function, reply, admission, identity, .. } = *invocation;
         let result = result.map(|()| Content::Whole(remains.reply));
-        let (queued, ran) = (times.queued(), times.since_taken(end));
+        let ran = times.since_taken(end);
         self.answer_with(reply.send(Reply { result, head: remains.head, trailers, queued, ran, record }));
         self.put_back();
         self.finished.extend(sandbox.filter(|_| !retired).map(|sandbox| (sandbox, function)));
