@@ -315,6 +315,9 @@ impl Fiber {
             if self.call.state == (State::Preempted { in_handler: true }) {
                 // SAFETY: It was suspended by the alarm handler, which left its frame's address.
                 unsafe { preempt::before_resumption(self.record.get().interrupted, worker.signal_stack(), worker.mask()) };
+                if preempt::ends_resumption() {
+                    return Event::Preempted;
+                }
             }
             loop {
                 // SAFETY: The state says that the record leads to a prepared call or a suspension. Everything it uses belongs to the fiber and its

@@ -14,4 +14,4 @@ pub use backtrace::{Backtrace, Frame};
 pub use call::Callee;
 pub(crate) use call::Fiber;
 pub(crate) use others::Others;
-pub use worker::{WorkerThread, affinity};
+pub use worker::{Alarm, WorkerThread, affinity};

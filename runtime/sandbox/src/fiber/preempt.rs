@@ -16,6 +16,14 @@ use crate::sys::switch::EVENT_PREEMPTED;
 
 thread_local! {
     static TICKED: Cell<bool> = const { Cell::new(false) };
+    /// Whether a tick that was noted counts for the guest that goes on next.
+    static HEEDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says whether a tick that is noted before a suspended guest goes on ends its run at once. Not where ticks are frequent: if going on took longer than the time between
+/// two, it would never run.
+pub(crate) fn heed_ticks(heeded: bool) {
+    HEEDED.set(heeded);
 }
 
 /// Whether a tick came while no guest code ran on this thread, since the last question.
@@ -61,6 +69,17 @@ pub(crate) unsafe fn before_resumption(context: *mut libc::ucontext_t, signal_st
         // The kernel's set is 64 bits and ends the structure; libc's type is longer.
         (&raw mut (*context).uc_sigmask).cast::<u64>().write((&raw const *mask).cast::<u64>().read());
     }
+}
+
+/// Whether a tick was noted that ends the run of the guest at once that was just made [ready to go on](before_resumption). If so, it is suspended as it was.
+///
+/// SIGALRM is blocked, so no other tick is noted before the guest runs; what comes from here on interrupts the guest.
+pub(crate) fn ends_resumption() -> bool {
+    let ends = HEEDED.get() && take_tick();
+    if ends {
+        block_alarm(false);
+    }
+    ends
 }
 
 /// Blocks or unblocks SIGALRM for this thread.

@@ -1,4 +1,5 @@
-//! What a thread needs before it may resume guests: handlers, a stack for them, a timer that ends quanta, a signal mask, a core.
+//! What a thread needs before it may resume guests: handlers, a stack for them, a timer that ends quanta, a signal mask, a core. And how other threads end
+//! what it runs before the timer does.
 
 use std::cell::Cell;
 use std::io;
@@ -108,18 +109,36 @@ impl WorkerThread {
     /// comes a quantum from now instead. So guests that run for less never see a tick. Setting the timer costs a system call, and a tick an
     /// interrupt and a signal, on virtual machines tens of microseconds.
     pub fn arm_for(&self, begin: Instant) {
-        if self.timer.next(begin).is_none_or(|next| next < self.timer.quantum / 2) {
+        let ticks_slowly = self.timer.interval.get() != self.timer.quantum;
+        if ticks_slowly || self.timer.next(begin).is_none_or(|next| next < self.timer.quantum / 2) {
             self.timer.start(begin);
         }
+    }
+
+    /// For a guest that begins at `begin` and that nothing waits for: the next tick comes `first` after that or sooner, then one every `interval`, until the
+    /// timer is armed in another way. `first` is not longer than `interval`. Where the timer runs so already, this is no system call.
+    ///
+    /// Ticks are rare now. So one that comes before the guest goes on, where it was preempted, is not lost: it preempts the guest again at once.
+    pub fn arm_slowly(&self, begin: Instant, first: Duration, interval: Duration) {
+        debug_assert!(first <= interval);
+        preempt::heed_ticks(true);
+        let fits = self.timer.interval.get() == interval && self.timer.next(begin).is_some_and(|next| next <= first);
+        if !fits {
+            self.timer.start_with(begin, first, interval);
+        }
+    }
+
+    /// What sends this thread the timer's signal.
+    #[must_use]
+    pub fn alarm(&self) -> Alarm {
+        // SAFETY: No arguments; it cannot fail.
+        Alarm { process: unsafe { libc::getpid() }, thread: unsafe { libc::gettid() } }
     }
 
     /// Starts the timer anew, with the first tick after `first`, then one every quantum. Each tick costs the processor an interrupt, on virtual
     /// machines an expensive one: a guest that nothing else waits for needs none before its deadline.
     pub fn arm_after(&self, first: Duration) {
-        let first = first.max(Duration::from_nanos(1));
-        // That of a tick a quantum before the first one.
-        self.timer.base.set((Instant::now() + first).checked_sub(self.timer.quantum));
-        self.timer.set(first, self.timer.quantum);
+        self.timer.start_with(Instant::now(), first, self.timer.quantum);
     }
 
     /// Stops the timer.
@@ -172,6 +191,22 @@ impl Drop for WorkerThread {
     }
 }
 
+/// Sends a worker's thread the timer's signal from another thread: for a guest the same as a tick, and noted as one where no guest runs. So one that comes
+/// late does no harm.
+#[derive(Clone, Debug)]
+pub struct Alarm {
+    process: libc::pid_t,
+    thread: libc::pid_t,
+}
+
+impl Alarm {
+    /// Sends the signal. Nothing where the thread has ended.
+    pub fn ring(&self) {
+        // SAFETY: Numbers only, and of a thread of this process: where another has got that number meanwhile, the handler finds no guest there.
+        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, libc::SIGALRM) };
+    }
+}
+
 /// The cores that this thread may run on, as affinity mask and cgroup allow.
 ///
 /// # Errors
@@ -220,7 +255,9 @@ fn mask_for_guests() -> io::Result<libc::sigset_t> {
 struct Timer {
     id: libc::timer_t,
     quantum: Duration,
-    /// When it was started: from then on there is a tick every quantum. None while it does not run.
+    /// The time between two ticks: the quantum, or more.
+    interval: Cell<Duration>,
+    /// When it was started: from then on there is a tick every interval. None while it does not run.
     base: Cell<Option<Instant>>,
 }
 
@@ -239,25 +276,38 @@ impl Timer {
             if libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            Ok(Timer { id, quantum, base: Cell::new(None) })
+            Ok(Timer { id, quantum, interval: Cell::new(quantum), base: Cell::new(None) })
         }
     }
 
     /// Makes it fire every quantum from now on.
     fn start(&self, now: Instant) {
+        preempt::heed_ticks(false);
+        self.interval.set(self.quantum);
         self.base.set(Some(now));
         self.set(self.quantum, self.quantum);
+    }
+
+    /// Makes it fire `first` from now, and from then on every `interval`.
+    fn start_with(&self, now: Instant, first: Duration, interval: Duration) {
+        let first = first.max(Duration::from_nanos(1));
+        preempt::heed_ticks(interval != self.quantum);
+        self.interval.set(interval);
+        // That of a tick an interval before the first one.
+        self.base.set((now + first).checked_sub(interval));
+        self.set(first, interval);
     }
 
     /// How long it is from then until the next tick; none while it does not run.
     fn next(&self, from: Instant) -> Option<Duration> {
         let passed = from.saturating_duration_since(self.base.get()?);
-        if passed < self.quantum {
-            return Some(self.quantum - passed);
+        let interval = self.interval.get();
+        if passed < interval {
+            return Some(interval - passed);
         }
-        let quantum = self.quantum.as_nanos();
-        let into = passed.as_nanos() % quantum;
-        Some(Duration::from_nanos(u64::try_from(quantum - into).unwrap_or(u64::MAX)))
+        let interval = interval.as_nanos();
+        let into = passed.as_nanos() % interval;
+        Some(Duration::from_nanos(u64::try_from(interval - into).unwrap_or(u64::MAX)))
     }
 
     /// Makes it fire after `first`, or never when that is zero, and from then on every `interval`.

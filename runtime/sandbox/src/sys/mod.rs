@@ -10,6 +10,7 @@ pub(crate) use aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
 
+pub(crate) mod descriptor;
 pub(crate) mod heap;
 pub(crate) mod page;
 pub(crate) mod program;

@@ -286,6 +286,93 @@ fn a_guest_that_begins_shortly_before_a_tick_runs_on_and_not_for_ever() {
 }
 
 #[test]
+fn slow_ticks_come_when_they_are_due_and_end_with_the_next_quantum() {
+    let (first, interval) = (Duration::from_millis(20), Duration::from_millis(400));
+    let worker = WorkerThread::enter(Duration::from_micros(100 * SLOWER)).unwrap();
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    let start = Instant::now();
+    worker.arm_slowly(start, first, interval);
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert!(start.elapsed() >= first);
+    // The timer runs on as it is, until a tick is due sooner than that.
+    let again = Instant::now();
+    worker.arm_slowly(again, interval, interval);
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert!(start.elapsed() >= first + interval && again.elapsed() >= first, "{:?}", again.elapsed());
+    let sooner = Instant::now();
+    worker.arm_slowly(sooner, first, interval);
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    assert!(sooner.elapsed() < interval, "{:?}", sooner.elapsed());
+    // Any other guest gets a quantum.
+    let usual = Instant::now();
+    worker.arm_for(usual);
+    for _ in 0..3 {
+        assert_eq!(sandbox.resume(), Event::Preempted);
+    }
+    assert!(usual.elapsed() < interval, "{:?}", usual.elapsed());
+    sandbox.kill();
+}
+
+/// A tick so far away that only something else can end a run before it.
+const NEVER: Duration = Duration::from_secs(600);
+/// What takes longer has waited for a tick.
+const SOON: Duration = Duration::from_secs(60);
+
+#[test]
+fn another_thread_preempts_a_guest_whose_ticks_are_slow() {
+    let worker = ticking(500);
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    // Only one that was preempted runs without ticks.
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    for _ in 0..20 {
+        let start = Instant::now();
+        worker.arm_slowly(start, NEVER, NEVER);
+        let alarm = worker.alarm();
+        // Before the guest runs, while it begins to, or later.
+        let ringing = std::thread::spawn(move || alarm.ring());
+        assert_eq!(sandbox.resume(), Event::Preempted);
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+        ringing.join().unwrap();
+        let _ = worker.take_tick();
+    }
+    sandbox.kill();
+    // One that has ended, or runs no guest, takes no harm.
+    let alarm = std::thread::spawn(|| WorkerThread::enter(Duration::from_millis(1)).unwrap().alarm()).join().unwrap();
+    alarm.ring();
+    worker.alarm().ring();
+    assert!(worker.take_tick());
+}
+
+/// Nothing else would end its run for long. Where ticks are frequent, the next one does.
+#[test]
+fn a_tick_that_comes_before_a_preempted_guest_goes_on_ends_its_run_where_ticks_are_slow() {
+    let quantum = Duration::from_millis(40);
+    let worker = WorkerThread::enter(quantum).unwrap();
+    let mut sandbox = template().instantiate().unwrap();
+    prepare(&mut sandbox, "spin", &[]);
+    worker.arm();
+    assert_eq!(sandbox.resume(), Event::Preempted);
+    for _ in 0..3 {
+        let start = Instant::now();
+        worker.arm_slowly(start, NEVER, NEVER);
+        worker.alarm().ring();
+        assert_eq!(sandbox.resume(), Event::Preempted);
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+        // It was taken.
+        assert!(!worker.take_tick());
+        worker.arm_for(Instant::now());
+        let start = Instant::now();
+        worker.alarm().ring();
+        assert_eq!(sandbox.resume(), Event::Preempted);
+        assert!(start.elapsed() >= quantum / 2, "{:?}", start.elapsed());
+        let _ = worker.take_tick();
+    }
+    sandbox.kill();
+}
+
+#[test]
 fn a_loop_of_builtins_is_preempted_too() {
     let worker = ticking(200);
     let mut sandbox = template().instantiate().unwrap();
