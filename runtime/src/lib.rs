@@ -11,7 +11,8 @@
 //! * [`load`], [`compile`]: from a file to something that can be invoked;
 //! * [`deploy`]: what is served, and changing it while it is served; [`admin`]: the API through which operators do;
 //! * [`http`], [`tls`]: connections, routes, requests;
-//! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out;
+//! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out; [`watch`]: and what
+//!   interrupts it;
 //! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`blocking`]: work that would block a worker;
 //! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
 //! * [`grpc`]: what gRPC says in HTTP's words; [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
@@ -61,6 +62,7 @@ pub mod telemetry;
 mod timeout;
 pub mod tls;
 pub mod upstream;
+pub mod watch;
 pub mod worker;
 
 pub use sledge_schedule as schedule;

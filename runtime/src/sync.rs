@@ -3,5 +3,5 @@
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) mod atomic {
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 }

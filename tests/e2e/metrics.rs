@@ -45,8 +45,9 @@ fn requests_are_counted_by_function_tenant_and_outcome() {
             entry_with("traps", "traps.wat", &json!({ "tenant": "say \"hi\"" })),
             entry_with("spin", "spin.wat", &json!({ "deadline_ms": 50 })),
         ]);
-        let server =
-            Server::start(json!({ "listeners": listeners, "workers": 2, "body_bytes_max": 1_000, "functions": functions }));
+        let server = Server::start(
+            json!({ "listeners": listeners, "workers": 2, "quantum_us": 500, "body_bytes_max": 1_000, "functions": functions }),
+        );
         let client = server.client();
         for _ in 0..30 {
             assert_eq!(client.post("/echo", "x").status, 200);

@@ -57,10 +57,10 @@ impl<W> Exchange<W> {
         self.slots.len()
     }
 
-    /// Queues work for whichever worker has time first.
-    pub fn inject(&self, work: W) {
+    /// Queues work for whichever worker has time first. False when none waits: one that runs guests finds it in its next turn.
+    pub fn inject(&self, work: W) -> bool {
         self.injector.push(work);
-        self.wake_one();
+        self.wake_one()
     }
 
     /// Whether work waits for any worker.
@@ -97,14 +97,15 @@ impl<W> Exchange<W> {
     }
 
     /// Wakes a worker that waits, if there is one.
-    fn wake_one(&self) {
+    fn wake_one(&self) -> bool {
         fence(Ordering::SeqCst);
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.idle.load(Ordering::Relaxed) && slot.idle.swap(false, Ordering::SeqCst) {
                 self.wake(index);
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Says whether a worker's queue has what others may take, and if so wakes one of them.

@@ -159,6 +159,22 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         self.core.waiting()
     }
 
+    /// Whether the worker has nothing to run but what it has in hand, and nothing of what it shares with others waits.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.current.is_some()
+            && self.core.waiting() == 0
+            && self.shared.is_queue_empty()
+            && !self.shared.has_injected()
+            && self.shared.phase() != Phase::Killing
+    }
+
+    /// When the next blocked task goes on or is over.
+    #[must_use]
+    pub fn alarm(&self) -> Option<Instant> {
+        self.core.alarm()
+    }
+
     /// A task that waits or is blocked.
     #[must_use]
     pub fn task_mut(&mut self, id: TaskId) -> Option<&mut S::Work> {

@@ -27,7 +27,7 @@ fn register(exchange: &Exchange<u32>) -> impl Fn() -> Vec<usize> {
 fn a_worker_takes_its_share_of_what_was_injected_and_leaves_the_others_theirs() {
     let (exchange, _deques) = Exchange::<u32>::new(4);
     assert!(exchange.take_injected().is_empty());
-    (0..10).for_each(|work| exchange.inject(work));
+    (0..10).for_each(|work| assert!(!exchange.inject(work), "no worker waits"));
     assert_eq!(exchange.take_injected(), [0, 1, 2], "a quarter of ten, rounded up");
     assert_eq!(exchange.take_injected(), [3, 4], "a quarter of seven");
     assert_eq!(exchange.take_injected(), [5, 6]);

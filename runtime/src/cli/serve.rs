@@ -30,7 +30,7 @@ pub(super) struct ServeArgs {
     /// Worker threads [default: one for every core]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// How long a function runs before the worker switches to another, in microseconds [default: 500]
+    /// How long a function runs before the worker switches to another, in microseconds [default: 500, or until something arrives]
     #[arg(long, value_name = "N")]
     quantum_us: Option<u64>,
     /// Address of the admin API: path of a Unix socket, IP:PORT, or none [default: sledge-PORT.sock in the user's runtime folder]
@@ -143,9 +143,7 @@ fn configure(args: ServeArgs) -> Result<Config, ConfigError> {
     if let Some(workers) = args.workers {
         config.workers = Some(workers.get());
     }
-    if let Some(quantum_us) = args.quantum_us {
-        config.quantum_us = quantum_us;
-    }
+    config.quantum_us = args.quantum_us.or(config.quantum_us);
     config.admin = args.admin.or(config.admin);
     config.state_dir = args.state_dir.or(config.state_dir);
     let function = |file: PathBuf| {

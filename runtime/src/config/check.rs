@@ -147,7 +147,9 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     if let Some(workers) = config.workers {
         problems.range("workers", workers as u64, 1, WORKERS_MAX as u64);
     }
-    problems.range("quantum_us", config.quantum_us, QUANTUM_US_MIN, QUANTUM_US_MAX);
+    if let Some(quantum_us) = config.quantum_us {
+        problems.range("quantum_us", quantum_us, QUANTUM_US_MIN, QUANTUM_US_MAX);
+    }
     problems.range("body_bytes_max", config.body_bytes_max, 1, BODY_BYTES_MAX);
     problems.range("reply_bytes_max", config.reply_bytes_max, 1, BODY_BYTES_MAX);
     problems.range("requests_max", config.requests_max as u64, 1, u64::from(u32::MAX));
@@ -471,7 +473,7 @@ mod tests {
             config.body_bytes_max = 0;
             config.reply_bytes_max = 0;
             config.workers = Some(0);
-            config.quantum_us = 0;
+            config.quantum_us = Some(0);
             config.requests_max = 0;
             config.functions[0].deadline_ms = 0;
             config.functions[0].memory_bytes_max = 0;

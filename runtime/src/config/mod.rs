@@ -38,6 +38,8 @@ pub use settings::{SettingChange, differences, merged, settings};
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 /// Whose functions are that say nothing else.
 pub const TENANT_DEFAULT: &str = "default";
+/// The quantum where the configuration says nothing.
+pub const QUANTUM_US_DEFAULT: u64 = 500;
 /// The shortest quantum: below it a worker does little but take signals.
 pub const QUANTUM_US_MIN: u64 = 20;
 /// The longest quantum.
@@ -83,9 +85,10 @@ pub struct Config {
     /// Worker threads, each pinned to a core. Default: one for every core the process may use.
     #[schemars(range(min = 1, max = 1024))]
     pub workers: Option<usize>,
-    /// How long a function runs before the worker switches to another, in microseconds.
+    /// How long a function runs before the worker switches to another, in microseconds. Default: 500, and a function that nothing else waits for runs on until something
+    /// arrives. If set, the worker looks for arrivals after every quantum instead.
     #[schemars(range(min = 20, max = 1_000_000))]
-    pub quantum_us: u64,
+    pub quantum_us: Option<u64>,
     /// Which threads accept connections.
     pub listeners: Listeners,
     /// The order in which requests run.
@@ -440,7 +443,7 @@ impl Default for Config {
         Config {
             listen: LISTEN_DEFAULT.to_owned(),
             workers: None,
-            quantum_us: 500,
+            quantum_us: None,
             listeners: Listeners::default(),
             policy: Policy::default(),
             admission: Admission::default(),

@@ -4,8 +4,8 @@
 mod tests;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use crossbeam_deque::Worker as Deque;
@@ -18,6 +18,7 @@ use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{Answer, ReplyTo};
 use crate::schedule::{Exchange, Phase, Requests};
+use crate::watch::Watcher;
 
 /// Admits requests and hands them to workers.
 pub struct Dispatcher {
@@ -29,6 +30,8 @@ pub struct Dispatcher {
     /// In millionths of a worker.
     load: AtomicU64,
     load_max: Option<u64>,
+    /// What interrupts workers whose guests run without ticks; none where there are none.
+    watcher: OnceLock<Arc<Watcher>>,
     /// Every worker's idle sandboxes.
     pools: Arc<Pools>,
     /// Whether there was a request or a change of what is served since the server last came to rest.
@@ -54,6 +57,7 @@ impl Dispatcher {
             sequence: AtomicU64::new(0),
             load: AtomicU64::new(0),
             load_max: keeps_promises.then_some(workers as u64 * LOAD_UNIT),
+            watcher: OnceLock::new(),
             pools: Pools::new(workers),
             stirred: AtomicBool::new(false),
         };
@@ -64,6 +68,33 @@ impl Dispatcher {
     #[must_use]
     pub fn exchange(&self) -> &Exchange<Work> {
         &self.exchange
+    }
+
+    /// Has workers interrupted by that one from now on.
+    pub fn watch_with(&self, watcher: Arc<Watcher>) {
+        let _ = self.watcher.set(watcher);
+    }
+
+    /// What interrupts workers.
+    #[must_use]
+    pub fn watcher(&self) -> Option<&Arc<Watcher>> {
+        self.watcher.get()
+    }
+
+    /// Wakes that worker from any thread, whatever it does. What it is to look at was made known before.
+    pub fn rouse(&self, index: usize) {
+        self.exchange.wake(index);
+        if let Some(watcher) = self.watcher() {
+            watcher.disturb(index);
+        }
+    }
+
+    /// The same of all of them.
+    fn rouse_all(&self) {
+        self.exchange.wake_all();
+        if let Some(watcher) = self.watcher() {
+            watcher.disturb_all();
+        }
     }
 
     /// Every worker's idle sandboxes.
@@ -129,7 +160,7 @@ impl Dispatcher {
     /// Says that through one of the sources no more requests will come.
     pub fn close_source(&self) {
         if self.requests.close_source() {
-            self.exchange.wake_all();
+            self.rouse_all();
         }
     }
 
@@ -147,7 +178,7 @@ impl Dispatcher {
     /// Goes on with stopping, and tells every worker.
     pub fn advance(&self, phase: Phase) {
         self.requests.advance(phase);
-        self.exchange.wake_all();
+        self.rouse_all();
     }
 
     /// Begins an invocation, which runs now or when it may: at its function's gate, then where `nearest` takes it. Everything that is invoked comes in
@@ -186,7 +217,10 @@ impl Dispatcher {
 
     /// Queues an invocation for the worker that has time first.
     fn inject(&self, invocation: Box<Invocation>) {
-        self.exchange.inject(Work::Job(invocation));
+        let is_taken = self.exchange.inject(Work::Job(invocation));
+        if !is_taken && let Some(watcher) = self.watcher() {
+            watcher.disturb_any();
+        }
     }
 
     /// Whether it is asked what requests can be expected to take.
@@ -249,7 +283,7 @@ impl Drop for Admission {
         }
         dispatcher.stir();
         if dispatcher.requests.leave() {
-            dispatcher.exchange.wake_all();
+            dispatcher.rouse_all();
         }
     }
 }

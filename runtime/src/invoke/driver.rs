@@ -113,10 +113,19 @@ impl Driver {
 
     /// Runs until the quantum is over or the invocation is. The thread must be a worker, and `program` always the same: that of the sandbox's template.
     pub fn run(&mut self, program: &Program) -> Progress {
+        self.run_until::<false>(program)
+    }
+
+    /// The same, but also stops after each host call: what that gave others to do does not wait for the end of the quantum.
+    pub fn run_to_host_call(&mut self, program: &Program) -> Progress {
+        self.run_until::<true>(program)
+    }
+
+    fn run_until<const HOST_CALL: bool>(&mut self, program: &Program) -> Progress {
         loop {
             let next = match &self.next {
                 Next::Guest => match self.sandbox.resume() {
-                    Event::HostCall(call) => self.host_call(program, call),
+                    Event::HostCall(call) => self.host_call(program, call).or_else(|| HOST_CALL.then_some(Progress::Yields)),
                     Event::Returned => self.returned(program),
                     Event::Trapped(trap) => Some(Progress::Ended(Err(self.trapped(trap.code)))),
                     Event::Preempted => Some(Progress::Preempted),

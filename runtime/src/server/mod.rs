@@ -32,7 +32,7 @@ use crate::abort::{AbortOnPanic, vital};
 use crate::admin::listener::{ListenError, Listener, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::blocking;
-use crate::config::{Admission, Config, ConfigError, FunctionConfig};
+use crate::config::{Admission, Config, ConfigError, FunctionConfig, QUANTUM_US_DEFAULT};
 use crate::confine;
 use crate::deploy::Deployer;
 use crate::deploy::publish::Subscription;
@@ -45,6 +45,7 @@ use crate::schedule::Phase;
 use crate::systemd;
 use crate::telemetry::Telemetry;
 use crate::tls;
+use crate::watch::{Watcher, epoll_of};
 use crate::worker::before_wait;
 use crate::worker::{Local, WorkerSettings};
 
@@ -54,6 +55,10 @@ const EVENT_INTERVAL: u32 = 31;
 const CONNECTIONS_MAX: usize = 65_536;
 /// Open files that are not for connections: sockets that listen, the admin API, what is being loaded and compiled.
 const FILES_RESERVED: u64 = 256;
+/// Between two ticks of a guest that nothing else waits for: what bounds the delay of tokio's timers, and of whatever the watcher should miss.
+const TICK_MAX: Duration = Duration::from_millis(5);
+/// For tests: another value for that, in milliseconds.
+const TICK_MAX_VARIABLE: &str = "SLEDGE_TICK_MAX_MS";
 /// How long workers get to end what they run, after the time for draining is over.
 const KILL_TIME: Duration = Duration::from_secs(1);
 
@@ -254,7 +259,8 @@ fn start(
     dispatcher.pools().lend_to(&deployer.budget());
     let settings = WorkerSettings {
         policy: config.policy,
-        quantum: Duration::from_micros(config.quantum_us),
+        quantum: Duration::from_micros(config.quantum_us.unwrap_or(QUANTUM_US_DEFAULT)),
+        tick_max: tick_max(config, &dispatcher, plan.workers),
         reply_bytes_max: usize::try_from(config.reply_bytes_max).unwrap_or(usize::MAX),
         idle_memory: (config.idle_memory_ms > 0).then(|| Duration::from_millis(config.idle_memory_ms)),
     };
@@ -297,6 +303,22 @@ fn start(
     Ok(Running { dispatcher, threads, ended })
 }
 
+/// Between two ticks of a guest that nothing else waits for, where each quantum does not end by one: then the watcher runs.
+fn tick_max(config: &Config, dispatcher: &Dispatcher, workers: usize) -> Option<Duration> {
+    if config.quantum_us.is_some() {
+        return None;
+    }
+    match confine::without_signals(|| Watcher::start(workers)) {
+        Ok(watcher) => dispatcher.watch_with(watcher),
+        Err(error) => {
+            tracing::warn!(%error, "workers are not watched: their guests are stopped after each quantum");
+            return None;
+        }
+    }
+    let given = std::env::var(TICK_MAX_VARIABLE).ok().and_then(|given| given.parse().ok());
+    Some(given.map_or(TICK_MAX, Duration::from_millis))
+}
+
 /// The sockets on which a thread accepts.
 type Listening = Vec<(Site, TcpListener)>;
 
@@ -331,8 +353,16 @@ impl Thread {
         let runtime = runtime(self.cores.clone())?;
         let dispatcher = || Arc::clone(&self.dispatcher);
         let shard = Shard::new(self.counts, self.counts_functions);
+        let runs_alone = work.as_ref().is_some_and(|(_, _, settings)| settings.tick_max.is_some());
         let local =
             work.map(|(index, deque, settings)| Local::new(dispatcher(), index, deque, settings, shard.clone())).transpose()?;
+        if let Some(local) = local.as_ref().filter(|_| runs_alone) {
+            let _inside = runtime.enter();
+            match epoll_of() {
+                Ok(epoll) => local.let_run_alone(epoll),
+                Err(error) => tracing::warn!(%error, "a worker is not watched: its guests are stopped after each quantum"),
+            }
+        }
         let door = Rc::new(HttpService::new(self.routes.router(), dispatcher(), local.clone(), shard, self.connection_settings));
         pin(core.as_slice());
         runtime.spawn_local(vital(self.routes.follow(Rc::clone(&door))));

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn keys_that_count_at_a_start_only_are_named() {
-        let new = Config { quantum_us: 77, state_dir: Some("/x".into()), functions: Vec::new(), ..Config::default() };
+        let new = Config { quantum_us: Some(77), state_dir: Some("/x".into()), functions: Vec::new(), ..Config::default() };
         assert_eq!(waiting_keys(&Config::default(), &new, false), ["quantum_us", "state_dir"]);
         let tls = Config { tls_certificate_file: Some("/y".into()), ..Config::default() };
         assert_eq!(waiting_keys(&Config::default(), &tls, false), ["tls_certificate_file"]);

@@ -55,6 +55,22 @@ pub const TABLE: &[Row] = &[
         "results stay the same",
         "real_functions_compute_the_same_however_often_they_are_preempted",
     ),
+    row(
+        "guest code, without ticks",
+        "something arrives",
+        "suspended there",
+        "what_arrives_interrupts_a_function_that_runs_alone",
+    ),
+    row("guest code, without ticks", "another thread's news", "suspended there", "what_other_functions_wait_for_interrupts_it"),
+    row("guest code, without ticks", "kill", "as with ticks", "its_deadline_and_its_budget_end_it_in_time"),
+    row("guest code, without ticks", "client gone", "dropped", "a_client_that_leaves_and_a_server_that_stops_end_it"),
+    row("guest code, without ticks", "host call", "ticks again", "what_it_streams_is_not_kept_until_the_next_tick"),
+    row(
+        "about to go on without ticks",
+        "something arrives",
+        "does not go on",
+        "a_tick_that_comes_before_a_preempted_guest_goes_on_ends_its_run_where_ticks_are_slow",
+    ),
     row("memory.fill, memory.copy", "tick", "suspended in the middle", ANY_INSTRUCTION),
     row(
         "memory.fill, memory.copy",

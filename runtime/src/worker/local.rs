@@ -11,10 +11,12 @@
 //! An idle worker waits in the runtime's epoll; before that it may look there a few times without waiting ([`Spin`]).
 //!
 //! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
-//! while there are guests to run, and for at most two ticks longer; a guest that runs for less than half a quantum sees no tick; what waits on this worker, its scheduler has.
+//! while there are guests to run, and for at most two ticks longer; a guest that runs for less than half a quantum sees no tick; what waits on this worker, its scheduler has;
+//! a guest without ticks ([`Alone`]) runs only in a turn.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +28,7 @@ use bytes::Bytes;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
+use super::alone::Alone;
 use super::pause::Pause;
 use super::shared::Place;
 use super::spans::{self, Over};
@@ -53,6 +56,8 @@ pub struct WorkerSettings {
     pub policy: Policy,
     /// How long a guest runs before others get their turn.
     pub quantum: Duration,
+    /// Between two ticks of a guest that runs alone; none if each quantum ends by one.
+    pub tick_max: Option<Duration>,
     /// The largest reply.
     pub reply_bytes_max: usize,
     /// After how long memory that is not needed is given back to the system.
@@ -74,6 +79,7 @@ struct Worker {
     waits: Waits,
     spin: Spin,
     pause: Pause,
+    alone: Alone,
     buffers: Buffers,
     /// When memory that was not needed until then is given back; none while there is nothing to give back.
     trim_at: Option<Instant>,
@@ -117,6 +123,7 @@ impl Local {
             waits: Waits::new(Arc::clone(&dispatcher), index),
             spin: Spin::default(),
             pause: Pause::default(),
+            alone: Alone::default(),
             buffers: Buffers::default(),
             trim_at: None,
             thread: WorkerThread::enter(settings.quantum)?,
@@ -128,6 +135,16 @@ impl Local {
         let local = Rc::new(Local { worker: RefCell::new(worker), dispatcher, index });
         LOCAL.set(Some(Rc::clone(&local)));
         Ok(local)
+    }
+
+    /// Lets guests run on without ticks, if the settings and the dispatcher say so: `epoll` is that of this thread's runtime.
+    pub fn let_run_alone(&self, epoll: OwnedFd) {
+        let mut worker = self.worker.borrow_mut();
+        let WorkerSettings { quantum, tick_max, .. } = worker.settings;
+        if let (Some(watcher), Some(tick_max)) = (self.dispatcher.watcher(), tick_max) {
+            watcher.take_in(self.index, epoll, worker.thread.alarm());
+            worker.alone = Alone::new(Arc::clone(watcher), self.index, quantum, tick_max);
+        }
     }
 
     /// Makes the worker take a turn.
@@ -284,6 +301,9 @@ impl Worker {
         let next = loop {
             // Only now does the scheduler know of all that wait: what the last guest waits for may have happened by now.
             self.poll_woken(now);
+            if self.alone.has_next() && self.scheduler.waiting() == 1 && self.alone.prepare() {
+                break Next::Turn;
+            }
             let event = match self.scheduler.step(Event::Next, now) {
                 Action::Run(id, work) => self.run_work(id, work, now),
                 Action::Kill(id, work, why) => self.kill(id, work, failure(why), now),
@@ -293,6 +313,9 @@ impl Worker {
             };
             now = Instant::now();
             self.scheduler.step(event, now);
+            if self.alone.take_over() {
+                break Next::Turn;
+            }
         };
         let stolen = self.scheduler.take_stolen();
         if stolen > 0 {
@@ -358,7 +381,7 @@ impl Worker {
         if is_kept {
             started.driver.skip_to_last(&started.invocation.function.program);
         }
-        self.run(id, started, taken)
+        self.run(id, started, taken, false)
     }
 
     /// What an invocation sees of the outside; its input goes there.
@@ -394,7 +417,23 @@ impl Worker {
             self.end_early(started, failure, now);
             return Event::Dropped;
         }
-        self.run(id, started, now)
+        let alone = self.alone.is_next(id) && self.enter_alone(&started, now);
+        self.run(id, started, now, alone)
+    }
+
+    /// Whether a guest that begins to run at `begin` does so without ticks. If so, the timer is set for that.
+    fn enter_alone(&mut self, started: &Started, begin: Instant) -> bool {
+        let Invocation { function, times, deadline, .. } = &*started.invocation;
+        let until = self.scheduler.alarm().map_or(*deadline, |alarm| alarm.min(*deadline));
+        let (time, cpu) = (until.saturating_duration_since(begin), function.cpu_max.saturating_sub(times.cpu));
+        // What came before belongs to no guest; what comes from now on does.
+        let _ = self.thread.take_tick();
+        let is_alone = || self.scheduler.is_alone() && !self.waits.has_woken();
+        let entered = if is_alone() { self.alone.enter(time, cpu, is_alone) } else { None };
+        if let Some((first, interval)) = entered {
+            self.thread.arm_slowly(begin, first, interval);
+        }
+        entered.is_some()
     }
 
     fn kill(&mut self, id: TaskId, work: Work, failure: Failure, now: Instant) -> Event<Work> {
@@ -409,19 +448,27 @@ impl Worker {
         Event::Dropped
     }
 
-    /// Runs a quantum.
-    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant) -> Event<Work> {
+    /// Runs a quantum; or `alone`, until something comes, or it is time to look at the clock.
+    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant, mut alone: bool) -> Event<Work> {
         self.pause.end(begin, self.settings.quantum);
-        // A tick that came before belongs to no guest.
-        let _ = self.thread.take_tick();
-        self.thread.arm_for(begin);
+        if !alone {
+            // A tick that came before belongs to no guest.
+            let _ = self.thread.take_tick();
+            self.thread.arm_for(begin);
+        }
+        let host_calls = started.driver.context().host_calls();
         started.driver.start_clock(begin);
         loop {
-            let progress = started.driver.run(&started.invocation.function.program);
+            let program = &started.invocation.function.program;
+            let progress = if alone { started.driver.run_to_host_call(program) } else { started.driver.run(program) };
+            let was_alone = mem::replace(&mut alone, false);
+            if was_alone {
+                self.alone.leave();
+            }
             if started.driver.context().has_outgoing() {
                 self.call(&mut started);
                 // It asks for its call's reply, which cannot be there: that is no work between looks at the clock.
-                if matches!(progress, Progress::Yields) {
+                if matches!(progress, Progress::Yields) && !was_alone {
                     continue;
                 }
             }
@@ -438,14 +485,23 @@ impl Worker {
             started.driver.count_time(now);
             let (until, pending) = match progress {
                 // The timer ran already when this one began.
-                Progress::Preempted if !rest_of_quantum(ran, self.settings.quantum).is_zero() => {
+                Progress::Preempted if !was_alone && !rest_of_quantum(ran, self.settings.quantum).is_zero() => {
                     self.thread.arm_after(rest_of_quantum(ran, self.settings.quantum));
                     continue;
                 }
                 // Its quantum is not over, and a tick that comes in a host call counts.
-                Progress::Yields if ran < self.settings.quantum => continue,
+                Progress::Yields if ran < self.settings.quantum => {
+                    if was_alone {
+                        self.alone.broke(id);
+                        self.thread.arm_after(self.settings.quantum - ran);
+                    }
+                    continue;
+                }
                 Progress::Preempted | Progress::Yields => {
                     self.answer_later(&mut started);
+                    if matches!(progress, Progress::Preempted) {
+                        self.alone.follows(id, started.driver.context().host_calls() == host_calls);
+                    }
                     self.shard.note(&started.invocation.function, |row| row.preemptions.add(1));
                     started.invocation.times.cpu += ran;
                     return Event::Preempted { ran, work: Work::Started(started) };

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! * [`local`]: the worker's loop; [`waits`]: what its blocked sandboxes wait for; `shared`: its place among the workers;
-//! * [`spin`]: whether it looks for more before it sleeps, and [`pause`] whether it stops the timer then;
+//! * [`spin`]: whether it looks for more before it sleeps, and [`pause`] whether it stops the timer then; [`alone`]: when a guest runs on without ticks;
 //! * `spans`: what a collector learns of a request on its way; [`interleavings`]: what can happen in which state, and the test of each.
 
+pub mod alone;
 pub mod interleavings;
 pub mod local;
 pub mod pause;

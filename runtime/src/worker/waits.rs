@@ -54,7 +54,7 @@ impl Wake for Wakeup {
     fn wake_by_ref(self: &Arc<Wakeup>) {
         let Woken { wakeups, dispatcher, index } = &*self.woken;
         if wakeups.note(self.id, &self.noted) {
-            dispatcher.exchange().wake(*index);
+            dispatcher.rouse(*index);
         }
     }
 }
