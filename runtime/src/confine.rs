@@ -170,7 +170,7 @@ const CALLS_IF: &[CallIf] = &[
     // Threads, no processes.
     (libc::SYS_clone, 0, Width::Qword, THREAD, &[THREAD]),
     (libc::SYS_socket, 0, Width::Dword, ALL_BITS, &[libc::AF_UNIX as u64, libc::AF_INET as u64, libc::AF_INET6 as u64]),
-    // Images of memories, which are sealed. None that could be a program, where the kernel knows that flag.
+    // Images of memories, which are sealed, and private copies of files. None that could be a program, where the kernel knows that flag.
     (libc::SYS_memfd_create, 1, Width::Dword, ALL_BITS, &[SEALABLE, SEALABLE | libc::MFD_NOEXEC_SEAL as u64]),
     (libc::SYS_ioctl, 1, Width::Dword, ALL_BITS, &[libc::FIONBIO, libc::FIOCLEX, libc::TCGETS, libc::TIOCGWINSZ]),
     (

@@ -34,6 +34,7 @@ use tokio::sync::Semaphore;
 use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
+use crate::host::wasi::Usage;
 use crate::invoke::Dispatcher;
 use crate::load::OpenError;
 use crate::logging;
@@ -165,11 +166,15 @@ impl Api {
     }
 
     fn metrics(&self) -> Answer {
+        let scratch = Usage::now();
         let gauges = Gauges {
             requests: self.dispatcher.requests() as u64,
             idle: (0..self.workers).map(|worker| self.dispatcher.pools().idle(worker) as u64).sum(),
             server_log_lines_dropped: logging::dropped(),
             spans: self.tracer.as_ref().map(|tracer| tracer.counts()),
+            scratch_bytes: scratch.bytes,
+            scratch_copies: scratch.copied,
+            scratch_refusals: scratch.refused,
             ..self.deployer.gauges()
         };
         let mut body = String::new();

@@ -20,7 +20,7 @@ use super::made::Made;
 use super::watch::{Files, Watch};
 use super::{fail, print_line, usage};
 use crate::compile::Purpose;
-use crate::config::{self, Config, ConfigError, FunctionConfig};
+use crate::config::{self, Config, ConfigError, DirWrite, FunctionConfig};
 use crate::deploy::Deployer;
 use crate::notice::{self, To};
 use crate::server::prepare::{Prepared, prepare};
@@ -171,7 +171,12 @@ impl Project {
 
 /// Files and folders that the server and its functions write.
 fn written(config: &Config) -> impl Iterator<Item = PathBuf> + use<> {
-    let dirs = config.functions.iter().flat_map(|function| &function.dirs).filter(|dir| dir.write).map(|dir| dir.host.clone());
+    let dirs = config
+        .functions
+        .iter()
+        .flat_map(|function| &function.dirs)
+        .filter(|dir| dir.write == DirWrite::Yes)
+        .map(|dir| dir.host.clone());
     let own = [&config.kv, &config.state_dir, &config.cache_dir].into_iter().flatten().cloned();
     own.chain(dirs).collect::<Vec<_>>().into_iter()
 }

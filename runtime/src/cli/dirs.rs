@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::config::DirConfig;
+use crate::config::{DirConfig, DirWrite};
 
-/// Reads `HOST[::GUEST[::ro|rw]]`.
+/// Reads `HOST[::GUEST[::ro|rw|scratch]]`.
 ///
 /// # Errors
 /// What was expected instead.
@@ -13,9 +13,10 @@ pub(super) fn parse(text: &str) -> Result<DirConfig, String> {
     let host = parts.next().unwrap_or_default();
     let guest = parts.next().unwrap_or(host);
     let write = match parts.next() {
-        None | Some("ro") => false,
-        Some("rw") => true,
-        Some(other) => return Err(format!("`{other}` is neither `ro` nor `rw`")),
+        None | Some("ro") => DirWrite::No,
+        Some("rw") => DirWrite::Yes,
+        Some("scratch") => DirWrite::Scratch,
+        Some(other) => return Err(format!("`{other}` is none of `ro`, `rw` and `scratch`")),
     };
     if host.is_empty() || guest.is_empty() || parts.next().is_some() {
         return Err("give HOST, HOST::GUEST or HOST::GUEST::rw, such as ./data::/data".to_owned());
@@ -30,10 +31,11 @@ mod tests {
     #[test]
     fn a_folder_is_read_only_unless_it_says_otherwise() {
         let dir = |host: &str, guest: &str, write| Ok(DirConfig { host: host.into(), guest: guest.to_owned(), write });
-        assert_eq!(parse("data"), dir("data", "data", false));
-        assert_eq!(parse("./a:b::/data"), dir("./a:b", "/data", false));
-        assert_eq!(parse("/x::/data::rw"), dir("/x", "/data", true));
-        assert_eq!(parse("/x::/data::ro"), dir("/x", "/data", false));
+        assert_eq!(parse("data"), dir("data", "data", DirWrite::No));
+        assert_eq!(parse("./a:b::/data"), dir("./a:b", "/data", DirWrite::No));
+        assert_eq!(parse("/x::/data::rw"), dir("/x", "/data", DirWrite::Yes));
+        assert_eq!(parse("/x::/data::ro"), dir("/x", "/data", DirWrite::No));
+        assert_eq!(parse("/x::/data::scratch"), dir("/x", "/data", DirWrite::Scratch));
         for wrong in ["", "::", "a::", "::b", "a::b::", "a::b::w", "a::b::rw::", "a::b::rw::c"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -44,8 +44,8 @@ pub(super) struct RunArgs {
     /// Set an environment variable, or pass on the variable of that name; the function inherits no others
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Grant the function a folder of this machine under the name GUEST: to read, or with ::rw also to write
-    #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
+    /// Grant the function a folder of this machine under the name GUEST: to read, with ::rw also to write, with ::scratch to write private copies that are dropped at the end
+    #[arg(long, value_name = "HOST[::GUEST[::rw|scratch]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
     #[command(flatten)]
     network: NetworkArgs,

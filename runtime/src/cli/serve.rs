@@ -42,8 +42,8 @@ pub(super) struct ServeArgs {
     /// Format of the log
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", env = "SLEDGE_LOG_FORMAT")]
     log_format: Format,
-    /// Grant the functions named here a folder of this machine under the name GUEST: to read, or with ::rw also to write
-    #[arg(long, value_name = "HOST[::GUEST[::rw]]", value_parser = dirs::parse)]
+    /// Grant the functions named here a folder of this machine under the name GUEST: to read, with ::rw also to write, with ::scratch to write private copies that are dropped at the end
+    #[arg(long, value_name = "HOST[::GUEST[::rw|scratch]]", value_parser = dirs::parse)]
     dir: Vec<DirConfig>,
     #[command(flatten)]
     network: NetworkArgs,

@@ -319,6 +319,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
         problems.push(key("init"), "is empty; give the name of an exported function, or leave it out");
     }
     problems.range(key("memory_bytes_max"), function.memory_bytes_max, PAGE_BYTES, u64::MAX);
+    problems.range(key("scratch_bytes_max"), function.scratch_bytes_max, 4 << 10, 1 << 40);
     problems.range(key("deadline_ms"), function.deadline_ms, 1, DEADLINE_MS_MAX);
     if function.tenant.is_empty() || function.tenant.len() > NAME_BYTES_MAX {
         problems.push(key("tenant"), format!("give 1 to {NAME_BYTES_MAX} bytes"));

@@ -5,6 +5,7 @@
 
 mod application;
 mod check;
+mod dir;
 mod edge;
 mod error;
 mod read;
@@ -28,6 +29,7 @@ use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
+pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 use read::nearest;
@@ -234,6 +236,11 @@ pub struct FunctionConfig {
     /// Folders of this machine that the function can use. It can use no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<DirConfig>,
+    /// What a request can keep of folders with `write = "scratch"`, in bytes: files that it changes or makes, in whole pages, and about 300 bytes for each name. Beyond it, writing
+    /// fails for lack of space. It counts with `memory_bytes_max`.
+    #[serde(default = "scratch_bytes_max_default")]
+    #[schemars(range(min = 4096, max = 1_099_511_627_776_u64))]
+    pub scratch_bytes_max: u64,
     /// Servers that the function can call over HTTP: `NAME`, `*.NAME` for all names below it, an address, or a network such as `10.0.0.0/8`, each with
     /// `:PORT` or for ports 80 and 443. If a name resolves to an address that is not public, that address has to be listed, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -365,9 +372,10 @@ pub struct DirConfig {
     /// The name that the function sees, such as `/data`.
     #[schemars(length(min = 1, max = 200))]
     pub guest: String,
-    /// Whether the function can write to it.
+    /// Whether the function can write to it. With `"scratch"`, a request changes private copies, which are dropped when it ends: it sees its own changes, the
+    /// folder stays as it is.
     #[serde(default)]
-    pub write: bool,
+    pub write: DirWrite,
 }
 
 /// How compiled code keeps accesses inside the module's memory.
@@ -524,6 +532,7 @@ impl FunctionConfig {
             listen: None,
             env: BTreeMap::new(),
             dirs: Vec::new(),
+            scratch_bytes_max: scratch_bytes_max_default(),
             http_hosts: Vec::new(),
             socket_hosts: Vec::new(),
             socket_listen: Vec::new(),
@@ -607,6 +616,10 @@ fn content_type_default() -> String {
 
 const fn memory_bytes_max_default() -> u64 {
     256 << 20
+}
+
+const fn scratch_bytes_max_default() -> u64 {
+    64 << 20
 }
 
 const fn deadline_ms_default() -> u64 {

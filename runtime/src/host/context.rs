@@ -243,7 +243,7 @@ impl Context {
         self.watch.as_mut().map(|watch| &mut watch.trace)
     }
 
-    /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds.
+    /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds, its private copies of files.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let ports = &self.ports;
@@ -257,7 +257,7 @@ impl Context {
         let calls = ports.calls.as_ref().map_or(0, |calls| calls.bytes()) + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
         let beside = self.waiting_bytes + calls + ports.fetches.bytes() + component + operations;
-        body as u64 + reply as u64 + beside as u64
+        body as u64 + reply as u64 + beside as u64 + ports.scratch_bytes()
     }
 
     /// Whether its reply is a stream that the worker has not taken yet.

@@ -16,7 +16,7 @@ pub enum Effect {
     /// The same answer to every invocation of a function, and nothing changes.
     Safe,
     /// Reads or changes what belongs to this invocation and follows from its input: its streams, what it has open, its reply's head, its end. Files are streams too,
-    /// once they are open: a call that is [`External`](Effect::External) came before.
+    /// once they are open: a call that is [`External`](Effect::External) or [`Scratch`](Effect::Scratch) came before.
     Stream,
     /// Reads what the request says beside its body.
     Head,
@@ -30,6 +30,10 @@ pub enum Effect {
     KvWrite,
     /// Calls another function.
     Call,
+    /// Reads files below a folder that the invocation may change for itself alone, or changes its private copies of them. Files may differ from one moment to the next, but
+    /// nothing is left when the invocation is over. What a call of an [`External`](Effect::External) function comes to that works on such a folder; no function
+    /// declares it.
+    Scratch,
     /// Reaches something outside that cannot be taken back: files, sockets, signals.
     External,
 }
@@ -100,8 +104,8 @@ pub struct Objection {
     pub acceptable: bool,
 }
 
-/// Says what is wrong with a host call.
-pub type Guard = Box<dyn Fn(&HostFunction, &Args) -> Option<Objection> + Send + Sync>;
+/// Says what is wrong with a host call, of which the effect is that.
+pub type Guard = Box<dyn Fn(&HostFunction, Effect, &Args) -> Option<Objection> + Send + Sync>;
 
 /// What watches an invocation.
 #[derive(Default)]
@@ -126,13 +130,13 @@ impl Watch {
         Watch { guard: Some(guard), ..Watch::default() }
     }
 
-    /// Whether a call may be made.
-    pub(super) fn admits(&mut self, function: &'static HostFunction, args: &Args) -> bool {
-        if let Some(objection) = self.guard.as_ref().and_then(|guard| guard(function, args)) {
+    /// Whether a call may be made, which has that effect.
+    pub(super) fn admits(&mut self, function: &'static HostFunction, effect: Effect, args: &Args) -> bool {
+        if let Some(objection) = self.guard.as_ref().and_then(|guard| guard(function, effect, args)) {
             self.objection = Some((function.name, objection));
             return false;
         }
-        self.trace.effects.insert(function.effect);
+        self.trace.effects.insert(effect);
         true
     }
 }

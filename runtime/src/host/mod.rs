@@ -283,6 +283,17 @@ impl<'a> Call<'a> {
         Stop::Waits
     }
 
+    /// The effect that it has, with the file or folder that it is about.
+    fn effect(&mut self, function: &HostFunction) -> Effect {
+        let is_private = function.effect == Effect::External
+            && match function.code {
+                Code::Wasi(_) => self.context.ports.is_scratch(self.args.u32(wasi::subject(function.name))),
+                Code::Canonical(_) => wasi2::is_private(self, function),
+                Code::Own(_) => false,
+            };
+        if is_private { Effect::Scratch } else { function.effect }
+    }
+
     /// The calling instance's memory.
     ///
     /// # Errors
@@ -316,12 +327,24 @@ pub enum Answer {
     Ended(Stop),
 }
 
+/// Whether what watches the invocation admits a call.
+#[cold]
+fn is_admitted(
+    imported: &ImportedFunction,
+    args: Args,
+    instance: InstanceId,
+    sandbox: &mut Sandbox,
+    context: &mut Context,
+) -> bool {
+    let function = imported.function;
+    let effect = Call::of(imported, &args, instance, sandbox, context).effect(function);
+    context.watch.as_mut().is_none_or(|watch| watch.admits(function, effect, &args))
+}
+
 /// Carries out the pending host call of `sandbox`, which is one of `imported`, and hands its result to the guest.
 pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut Sandbox, context: &mut Context) -> Answer {
     let args = Args::new(sandbox.host_args());
-    if let Some(watch) = &mut context.watch
-        && !watch.admits(imported.function, &args)
-    {
+    if context.watch.is_some() && !is_admitted(imported, args, instance, sandbox, context) {
         return Answer::Ended(Stop::Refused);
     }
     let mut call = Call::of(imported, &args, instance, sandbox, context);

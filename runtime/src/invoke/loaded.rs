@@ -16,8 +16,8 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, EdgeConfig, FunctionConfig, Instance, Snapshot};
-use crate::host::wasi::{Grant, GrantError};
+use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, DirWrite, EdgeConfig, FunctionConfig, Instance, Snapshot};
+use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::phases::Phases;
 use crate::secret::{self, SecretError};
@@ -162,7 +162,13 @@ impl Loaded {
         };
         let args = std::iter::once(&config.name).chain(&config.args).collect();
         let env = secret::environment(&config.env)?.into_iter().collect();
-        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, dir.write)).collect::<Result<_, _>>()?;
+        let access = |write| match write {
+            DirWrite::No => Access::Read,
+            DirWrite::Yes => Access::Write,
+            DirWrite::Scratch => Access::Scratch { bytes_max: config.scratch_bytes_max },
+        };
+        let grants = config.dirs.iter().map(|dir| Grant::open(&dir.host, &dir.guest, access(dir.write)));
+        let grants = grants.collect::<Result<_, _>>()?;
         let allowed = (!config.http_hosts.is_empty()).then(|| Allowed::new(&config.http_hosts)).transpose()?;
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::default())));
         let sockets = SocketPolicy::new(&config.socket_hosts, &config.socket_listen)

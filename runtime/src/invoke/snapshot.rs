@@ -29,6 +29,11 @@ const QUANTUM: Duration = Duration::from_millis(5);
 /// Its file descriptor.
 const STANDARD_ERROR: u32 = 2;
 
+/// What is wrong about reading a file.
+const READS_FILES: &str = "reads files: all requests would see them as they were at loading";
+/// What is wrong about changing one in a folder with `write = "scratch"`.
+const CHANGES_COPIES: &str = "changes a private copy of files, which no request would find";
+
 /// Why a function could not be initialised.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -129,8 +134,8 @@ pub fn initialised(template: &Template, program: &Program, process: &Process, sh
     let process = Arc::new(process.clone());
     let has_folders = !process.grants.is_empty();
     let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
-    let guard = Watch::guarded(Box::new(move |function, args| {
-        objection(function, args, has_folders).filter(|objection| !(objection.acceptable && shared))
+    let guard = Watch::guarded(Box::new(move |function, effect, args| {
+        objection(function, effect, args, has_folders).filter(|objection| !(objection.acceptable && shared))
     }));
     let context = Context::new(process, Streams::of_request(Body::default(), ReplyBytes::default(), 0, log)).watched(guard);
     let mut driver = Driver::new(sandbox, context);
@@ -182,13 +187,13 @@ fn error(driver: &Driver, program: &Program, failure: Failure) -> InitError {
 }
 
 /// What a function's initialisation must not do. Without folders, what is done with files always fails in the same way.
-fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<Objection> {
+fn objection(function: &HostFunction, effect: Effect, args: &Args, has_folders: bool) -> Option<Objection> {
     let shared = |why| Some(Objection { why, acceptable: true });
     let never = |why| Some(Objection { why, acceptable: false });
     if let Code::Canonical(_) = function.code {
-        return component_objection(function, args, has_folders);
+        return component_objection(function, effect, args, has_folders);
     }
-    match function.effect {
+    match effect {
         // They always give the same answer, or go to the log.
         Effect::Safe => None,
         Effect::Log if function.name == "log" => None,
@@ -201,9 +206,8 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
         Effect::Stream | Effect::Head | Effect::Log => never("belongs to a request"),
         Effect::External if function.module != wasi::MODULE => never("asks another server"),
         Effect::External if !has_folders => None,
-        Effect::External if wasi::only_reads_files(function.name, args) => {
-            shared("reads files: all requests would see them as they were at loading")
-        }
+        Effect::External | Effect::Scratch if wasi::only_reads_files(function.name, args) => shared(READS_FILES),
+        Effect::Scratch => never(CHANGES_COPIES),
         Effect::External => never("changes what lies outside of the function"),
         Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
         Effect::Call => never("calls another function"),
@@ -211,10 +215,10 @@ fn objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<
 }
 
 /// The same of what components import.
-fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) -> Option<Objection> {
+fn component_objection(function: &HostFunction, effect: Effect, args: &Args, has_folders: bool) -> Option<Objection> {
     let shared = |why| Some(Objection { why, acceptable: true });
     let never = |why| Some(Objection { why, acceptable: false });
-    match function.effect {
+    match effect {
         Effect::Safe => None,
         Effect::Log if function.name == "log" => None,
         Effect::Entropy if function.module.starts_with("wasi:random/") => {
@@ -231,9 +235,8 @@ fn component_objection(function: &HostFunction, args: &Args, has_folders: bool) 
         Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),
         Effect::External if !function.module.starts_with("wasi:filesystem/") => never("asks another server"),
         Effect::External if !has_folders => None,
-        Effect::External if wasi2::only_reads_files(function.name, args) => {
-            shared("reads files: all requests would see them as they were at loading")
-        }
+        Effect::External | Effect::Scratch if wasi2::only_reads_files(function.name, args) => shared(READS_FILES),
+        Effect::Scratch => never(CHANGES_COPIES),
         Effect::External => never("changes what lies outside of the function"),
         Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
         Effect::Call => never("calls another function"),
@@ -298,7 +301,7 @@ mod tests {
     fn objects_to(name: &str, args: &[u64], has_folders: bool) -> Option<bool> {
         let function = wasi::FUNCTIONS.iter().find(|function| function.name == name).unwrap();
         let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
-        objection(function, &Args::new(&slots), has_folders).map(|objection| objection.acceptable)
+        objection(function, function.effect, &Args::new(&slots), has_folders).map(|objection| objection.acceptable)
     }
 
     fn objects(name: &str, fd: u64) -> Option<bool> {
@@ -347,7 +350,7 @@ mod tests {
             let is_it = |function: &&HostFunction| function.module == module && function.name == name;
             let function = crate::host::offered_to_components().find(is_it).unwrap();
             let slots: Vec<Slot> = args.iter().map(|arg| Slot::from_bits(u128::from(*arg))).collect();
-            objection(function, &Args::new(&slots), true).map(|objection| objection.acceptable)
+            objection(function, function.effect, &Args::new(&slots), true).map(|objection| objection.acceptable)
         };
         for (module, name) in [
             ("wasi:random/random@0.2", "get-random-u64"),
@@ -406,7 +409,8 @@ mod tests {
                 _ => false,
             };
             for has_folders in [false, true] {
-                let acceptable = objection(function, &Args::new(&[]), has_folders).map(|objection| objection.acceptable);
+                let acceptable =
+                    objection(function, function.effect, &Args::new(&[]), has_folders).map(|objection| objection.acceptable);
                 assert_eq!(acceptable, (!harmless).then_some(false), "{} {}", function.module, function.name);
             }
         }
@@ -420,7 +424,7 @@ mod tests {
         let objects = |module: &str, name: &str| {
             let is_it = |function: &&HostFunction| function.module == module && function.name == name;
             let function = host::offered_to_components().find(is_it).unwrap();
-            objection(function, &Args::new(&[]), false).map(|objection| objection.acceptable)
+            objection(function, function.effect, &Args::new(&[]), false).map(|objection| objection.acceptable)
         };
         for name in ["[method]descriptor.stat-at", "[method]descriptor.unlink-file-at"] {
             assert_eq!(objects("wasi:filesystem/types@0.2", name), None, "{name}");
@@ -461,7 +465,7 @@ mod tests {
         ] {
             let is_it = |function: &&HostFunction| function.module == module && function.name == name;
             let function = host::offered().chain(host::offered_to_components()).find(is_it).unwrap();
-            let Objection { why, .. } = objection(function, &Args::new(&[]), true).unwrap();
+            let Objection { why, .. } = objection(function, function.effect, &Args::new(&[]), true).unwrap();
             assert!(why.starts_with(words), "{module} {name}: {why}");
         }
     }

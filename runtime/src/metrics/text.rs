@@ -28,6 +28,12 @@ pub struct Gauges {
     pub memory_bytes_used: u64,
     /// Bytes that may be.
     pub memory_bytes_max: u64,
+    /// Bytes that requests keep of folders with `write = "scratch"`.
+    pub scratch_bytes: u64,
+    /// Files that were copied there.
+    pub scratch_copies: u64,
+    /// Changes there that found no room.
+    pub scratch_refusals: u64,
     /// Modules, by what became of them.
     pub compilations: [(&'static str, u64); 3],
     /// How long compiling took.
@@ -180,6 +186,9 @@ impl Collected {
             retired,
             memory_bytes_used,
             memory_bytes_max,
+            scratch_bytes,
+            scratch_copies,
+            scratch_refusals,
             compilations,
             compile,
             server_log_lines_dropped,
@@ -197,6 +206,7 @@ impl Collected {
             ("retired_versions", "Replaced versions that still have requests", *retired),
             ("memory_used_bytes", "Memory promised to requests and idle sandboxes", *memory_bytes_used),
             ("memory_max_bytes", "Memory that may be promised", *memory_bytes_max),
+            ("scratch_bytes", "Memory of private copies of files, which requests make", *scratch_bytes),
             ("process_resident_bytes", "Resident memory of the process", now.resident_bytes),
             ("process_virtual_bytes", "Reserved address space of the process", now.virtual_bytes),
             ("process_threads", "Threads of the process", now.threads),
@@ -212,6 +222,12 @@ impl Collected {
         let (name, help) = ("process_cpu", "Processor time of the process");
         let metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
         ConstCounter::new(now.cpu_seconds).encode(metric)?;
+        for (name, help, value) in [
+            ("scratch_copies", "Files that a request copied before it changed them", *scratch_copies),
+            ("scratch_refusals", "Changes of private copies for which there was no space", *scratch_refusals),
+        ] {
+            ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
         let made = compilations.iter().map(|(result, count)| ([("result", *result)], *count));
         counters(encoder, "compilations", "Modules, by what became of them", made)?;
         let mut metric =

@@ -128,7 +128,8 @@ const fn reached_by(effect: Effect) -> Effects {
         // or of another server, as the configuration says.
         Effect::External => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log).and(Effect::Call),
         Effect::KvWrite => all.and(Effect::KvRead),
-        Effect::Safe | Effect::Log | Effect::KvRead | Effect::Call => all,
+        // No function declares it: it is what a call of one that is external comes to.
+        Effect::Safe | Effect::Log | Effect::KvRead | Effect::Call | Effect::Scratch => all,
     }
 }
 
@@ -201,7 +202,7 @@ impl Ports {
     /// Makes what every invocation of the function has, if the representation stands for that.
     fn stand(&mut self, representation: u32) {
         if self.resources_mut().is_missing(representation)
-            && let Some(resource) = wasi2::stand(&self.process.grants, representation)
+            && let Some(resource) = wasi2::stand(&self.process.grants, &self.descriptors, representation)
         {
             self.resources.stand(representation, resource);
         }
@@ -228,6 +229,16 @@ impl Ports {
     /// Bytes that the resources of a component keep, and the kernel for its sockets.
     pub(super) fn resource_bytes(&self) -> usize {
         self.resources.memory_bytes() + self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())
+    }
+
+    /// Bytes that it keeps of folders that it may change for itself.
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        self.descriptors.scratch_bytes()
+    }
+
+    /// Whether what is changed through that descriptor is private to the invocation.
+    pub(in crate::host) fn is_scratch(&self, fd: u32) -> bool {
+        self.descriptors.is_scratch(fd)
     }
 
     /// Bytes that calls by gRPC keep.

@@ -3,14 +3,14 @@
 //! Most functions have no folders and never close or move a stream: they share one table, and a request of theirs costs nothing for it. A
 //! new descriptor has the lowest number that is free, as POSIX wants it.
 
-use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use cap_std::fs::Dir;
 use rustix::process::{Resource, getrlimit};
 
-use super::grants::Grant;
+use super::contents::{Base, Contents};
+use super::grants::{Access, Grant};
+use super::scratch::{Overlay, Overlays};
 use super::{Errno, rights};
 use crate::host::rpc::Exchange;
 use crate::host::{Call, Stop};
@@ -55,10 +55,10 @@ pub(in crate::host) enum Kind {
 /// A file that is open.
 #[derive(Debug)]
 pub(in crate::host) struct File {
-    pub(in crate::host) file: Arc<fs::File>,
+    pub(in crate::host) contents: Contents,
     /// Its `fdflags`.
     pub(in crate::host) flags: u16,
-    /// Below a folder that was granted for writing.
+    /// Below a folder that may be changed.
     pub(super) write: bool,
     pub(in crate::host) open: Arc<Open>,
 }
@@ -66,10 +66,10 @@ pub(in crate::host) struct File {
 /// A folder that is open.
 #[derive(Debug)]
 pub(in crate::host) struct Folder {
-    pub(in crate::host) dir: Arc<Dir>,
+    pub(in crate::host) base: Base,
     /// The grant through which it was reached, among those of the function.
     pub(super) grant: usize,
-    /// Whether that grant is for writing.
+    /// Whether what is in it may be changed.
     pub(super) write: bool,
     /// Whether it is what was granted, and not below it.
     pub(super) granted: bool,
@@ -118,9 +118,11 @@ impl Descriptor {
     }
 
     /// A granted folder.
-    pub(in crate::host) fn granted(index: usize, grant: &Grant) -> Descriptor {
-        let base = if grant.write { rights::FOLDER } else { rights::FOLDER & !rights::CHANGING };
-        let folder = Folder { dir: Arc::clone(&grant.dir), grant: index, write: grant.write, granted: true, open: None };
+    pub(in crate::host) fn granted(index: usize, grant: &Grant, overlay: Option<&Arc<Overlay>>) -> Descriptor {
+        let write = grant.access != Access::Read;
+        let base = if write { rights::FOLDER } else { rights::FOLDER & !rights::CHANGING };
+        let place = overlay.map_or_else(|| Base::Host(Arc::clone(&grant.dir)), |overlay| Base::Scratch(Arc::new(overlay.root())));
+        let folder = Folder { base: place, grant: index, write, granted: true, open: None };
         // To write is passed on in any case, so that a guest that wants to write is told why not, and not given a descriptor without that right.
         Descriptor { kind: Kind::Folder(folder), base, inheriting: rights::FOLDER | rights::FILE }
     }
@@ -155,9 +157,17 @@ impl Descriptor {
         }
     }
 
-    /// Whether it belongs to a grant for writing.
+    /// Whether it belongs to a grant that allows changes.
     pub(in crate::host) const fn may_change(&self) -> bool {
         matches!(self.kind, Kind::File(File { write: true, .. }) | Kind::Folder(Folder { write: true, .. }))
+    }
+
+    /// Whether what is changed through it is private to the invocation.
+    pub(in crate::host) const fn is_scratch(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::File(File { contents: Contents::Scratch(_), .. }) | Kind::Folder(Folder { base: Base::Scratch(_), .. })
+        )
     }
 
     /// The index of the grant to which a folder belongs.
@@ -203,14 +213,19 @@ struct Table {
     /// Calls among them, and bytes that those keep.
     rpcs: usize,
     rpc_bytes: usize,
+    /// Where there are folders that the invocation may change for itself.
+    scratch: Option<Box<Overlays>>,
 }
 
 impl Table {
     #[cold]
     fn new(grants: &[Grant]) -> Box<Table> {
         let streams = [Standard::Input, Standard::Output, Standard::Errors].map(Descriptor::stream);
-        let folders = grants.iter().enumerate().map(|(index, grant)| Descriptor::granted(index, grant));
-        Box::new(Table { all: streams.into_iter().chain(folders).map(Some).collect(), rpcs: 0, rpc_bytes: 0 })
+        let scratch = Overlays::new(grants);
+        let overlay = |index| scratch.as_ref().and_then(|scratch| scratch.get(index));
+        let folders = grants.iter().enumerate().map(|(index, grant)| Descriptor::granted(index, grant, overlay(index)));
+        let all = streams.into_iter().chain(folders).map(Some).collect();
+        Box::new(Table { all, rpcs: 0, rpc_bytes: 0, scratch })
     }
 }
 
@@ -240,6 +255,21 @@ impl Descriptors {
             Kind::Folder(folder) => !folder.granted,
         };
         self.all().iter().flatten().any(opened)
+    }
+
+    /// What this invocation has in place of a granted folder, if it may change that for itself.
+    pub(in crate::host) fn overlay(&self, grant: usize) -> Option<&Arc<Overlay>> {
+        self.0.as_ref()?.scratch.as_ref()?.get(grant)
+    }
+
+    /// Bytes that it keeps of such folders.
+    pub(in crate::host) fn scratch_bytes(&self) -> u64 {
+        self.0.as_ref().and_then(|table| table.scratch.as_ref()).map_or(0, |scratch| scratch.bytes())
+    }
+
+    /// Whether what is changed through that descriptor is private to the invocation.
+    pub(in crate::host) fn is_scratch(&self, fd: u32) -> bool {
+        self.get(fd).is_ok_and(Descriptor::is_scratch)
     }
 
     pub(super) fn get(&self, fd: u32) -> Result<&Descriptor, Errno> {

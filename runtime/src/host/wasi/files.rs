@@ -1,18 +1,15 @@
 //! What is done with an open file.
 
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, SeekFrom, Write as _};
-use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::io::{self, SeekFrom};
 use std::{fs, mem};
 
-use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
-use rustix::io::{ReadWriteFlags, preadv2, pwritev2};
+use rustix::fs::Advice;
 
+use super::contents::Contents;
 use super::descriptors::{Descriptor, Folder, Kind};
 use super::disk::{begin, just_on_disk, on_disk};
 use super::streams::take_buffers;
-use super::{Errno, folders, rights};
+use super::{Errno, rights};
 use crate::host::{Call, Flat, Stop};
 
 /// Bytes that one call reads or writes at most: so much of the host's memory it uses meanwhile. It may always do less than it was asked for.
@@ -25,7 +22,7 @@ pub(in crate::host) fn offset(value: u64) -> Result<u64, Errno> {
 }
 
 /// Does it again when a signal (of the quantum's timer) came in between.
-fn retry<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Errno> {
+pub(super) fn retry<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Errno> {
     loop {
         match operation() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -46,7 +43,7 @@ fn buffers(call: &mut Call<'_>, result: u64) -> Result<(Vec<(u64, u64)>, usize),
 
 /// Reads from where the file is, or from an offset: at once what the kernel has in memory, else when the disk has given it.
 pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_READ)?.file);
+    let file = call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_READ)?.contents.clone();
     let (buffers, total) = buffers(call, result)?;
     read_then(call, file, at, total, move |call, bytes| scatter(call, buffers, &bytes?, result))
 }
@@ -54,23 +51,18 @@ pub(super) fn read(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<
 /// Reads at most so many bytes, and goes on with them.
 pub(in crate::host) fn read_then<R: Into<Flat>>(
     call: &mut Call<'_>,
-    file: Arc<fs::File>,
+    file: Contents,
     at: Option<u64>,
     bytes_max: usize,
     then: impl FnOnce(&mut Call<'_>, Result<Vec<u8>, Errno>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let mut bytes = vec![0; bytes_max];
-    // To the system the largest offset is where the file is.
-    let now = preadv2(&*file, &mut [IoSliceMut::new(&mut bytes)], at.unwrap_or(u64::MAX), ReadWriteFlags::NOWAIT);
-    if let Ok(count) = now {
+    if let Some(count) = file.read_now(at, &mut bytes) {
         bytes.truncate(count);
         return then(call, Ok(bytes));
     }
     let work = move || {
-        let count = retry(|| match at {
-            None => (&*file).read(&mut bytes),
-            Some(at) => file.read_at(&mut bytes, at),
-        })?;
+        let count = file.read(at, &mut bytes)?;
         bytes.truncate(count);
         Ok(bytes)
     };
@@ -86,18 +78,6 @@ pub(in crate::host) enum To {
     Offset(u64),
     /// To its end, wherever that is by then.
     End,
-}
-
-/// Writes some of the bytes, on a thread that may wait for the disk; how many.
-///
-/// # Errors
-/// What the system says.
-pub(in crate::host) fn write_some(file: &fs::File, to: To, bytes: &[u8]) -> Result<usize, Errno> {
-    retry(|| match to {
-        To::Position => (&*file).write(bytes),
-        To::Offset(at) => file.write_at(bytes, at),
-        To::End => Ok(pwritev2(file, &[IoSlice::new(bytes)], u64::MAX, ReadWriteFlags::APPEND)?),
-    })
 }
 
 /// Hands what was read to the guest.
@@ -116,7 +96,7 @@ fn scatter(call: &mut Call<'_>, buffers: Vec<(u64, u64)>, bytes: &[u8], result: 
 
 /// Writes to where the file is, or to an offset.
 pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_WRITE)?.file);
+    let file = call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_WRITE)?.contents.clone();
     let (buffers, total) = buffers(call, result)?;
     let (memory, context) = call.split()?;
     let mut bytes = Vec::with_capacity(total);
@@ -128,7 +108,7 @@ pub(super) fn write(call: &mut Call<'_>, at: Option<u64>, result: u64) -> Result
     let to = at.map_or(To::Position, To::Offset);
     on_disk(
         call,
-        move || write_some(&file, to, &bytes),
+        move || file.write(to, &bytes),
         move |call, count| {
             // No more than was to be written.
             call.memory_mut()?.write_u32(result, count as u32)?;
@@ -179,11 +159,10 @@ fn tell(call: &Call<'_>) -> Result<u64, Stop> {
 }
 
 fn seek(call: &mut Call<'_>, right: u64, to: SeekFrom, result: u64) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), right)?.file);
+    let file = call.context.ports.descriptors()?.file(call.args.u32(0), right)?.contents.clone();
     let (memory, _) = call.split()?;
     memory.slice(result, 8)?;
-    // Positions are the kernel's; only SEEK_END may ask a remote file system, and that knows by then.
-    let position = (&*file).seek(to).map_err(Errno::from)?;
+    let position = file.seek(to)?;
     memory.write_u64(result, position)?;
     Ok(())
 }
@@ -205,7 +184,7 @@ pub(in crate::host) fn advise(
     bytes: u64,
     advice: u32,
 ) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
-    let file = Arc::clone(&descriptor.file(rights::FD_ADVISE)?.file);
+    let file = descriptor.file(rights::FD_ADVISE)?.contents.clone();
     let (at, bytes) = (offset(at)?, offset(bytes)?);
     let advice = match advice {
         0 => Advice::Normal,
@@ -216,14 +195,14 @@ pub(in crate::host) fn advise(
         5 => Advice::NoReuse,
         _ => return Err(Errno::INVAL),
     };
-    Ok(move || Ok(fadvise(&*file, at, NonZeroU64::new(bytes), advice)?))
+    Ok(move || file.advise(at, bytes, advice))
 }
 
 /// `fd_allocate(fd, offset: filesize, bytes: filesize)`
 pub(super) fn fd_allocate(call: &mut Call<'_>) -> Result<(), Stop> {
-    let file = Arc::clone(&call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_ALLOCATE)?.file);
+    let file = call.context.ports.descriptors()?.file(call.args.u32(0), rights::FD_ALLOCATE)?.contents.clone();
     let (at, bytes) = (offset(call.args.u64(1))?, offset(call.args.u64(2))?);
-    just_on_disk(call, move || retry(|| Ok(fallocate(&*file, FallocateFlags::empty(), at, bytes)?)))
+    just_on_disk(call, move || file.allocate(at, bytes))
 }
 
 /// `fd_filestat_set_size(fd, bytes: filesize)`
@@ -240,9 +219,9 @@ pub(in crate::host) fn set_size(
     descriptor: &Descriptor,
     bytes: u64,
 ) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
-    let file = Arc::clone(&descriptor.file(rights::FD_FILESTAT_SET_SIZE)?.file);
+    let file = descriptor.file(rights::FD_FILESTAT_SET_SIZE)?.contents.clone();
     let bytes = offset(bytes)?;
-    Ok(move || retry(|| file.set_len(bytes)))
+    Ok(move || file.set_len(bytes))
 }
 
 /// `fd_sync(fd)`
@@ -264,17 +243,15 @@ fn flush(
     right: u64,
     flush: fn(&fs::File) -> io::Result<()>,
 ) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
-    let (file, dir) = match &descriptor.with(right)?.kind {
-        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
-        Kind::Folder(Folder { dir, .. }) => (None, Some(Arc::clone(dir))),
+    let (file, base) = match &descriptor.with(right)?.kind {
+        Kind::File(file) => (Some(file.contents.clone()), None),
+        Kind::Folder(Folder { base, .. }) => (None, Some(base.clone())),
         Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
-    Ok(move || {
-        retry(|| match (&file, &dir) {
-            (Some(file), _) => flush(file),
-            (None, Some(dir)) => flush(&fs::File::from(folders::itself(dir)?)),
-            (None, None) => Ok(()),
-        })
+    Ok(move || match (&file, &base) {
+        (Some(file), _) => file.flush(flush),
+        (None, Some(base)) => base.flush(flush),
+        (None, None) => Ok(()),
     })
 }
 

@@ -6,14 +6,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::str;
-use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, fstat, openat, seek, statat};
 
+use super::contents::Base;
 use super::disk::on_disk;
-use super::rights;
 use super::stat::filetype;
+use super::{Errno, rights};
 use crate::host::{Call, Stop};
 
 /// Bytes of a listing that are made at a time; for more, others get their turn in between.
@@ -42,26 +42,26 @@ pub(super) fn itself(dir: &Dir) -> io::Result<OwnedFd> {
 /// an entry that does not fit is cut off.
 pub(super) fn fd_readdir(call: &mut Call<'_>) -> Result<(), Stop> {
     let (buffer, bytes, used) = (call.args.address(1), u64::from(call.args.u32(2)), call.args.address(4));
-    let dir = Arc::clone(&call.context.ports.descriptors()?.folder(call.args.u32(0), rights::FD_READDIR)?.0.dir);
+    let base = call.context.ports.descriptors()?.folder(call.args.u32(0), rights::FD_READDIR)?.0.base.clone();
     let (memory, _) = call.split()?;
     memory.slice(buffer, bytes)?;
     memory.slice(used, 4)?;
     let cookie = call.args.u64(3);
-    go_on(call, dir, 0, cookie)
+    go_on(call, base, 0, cookie)
 }
 
 /// Lists a folder into what is left of the guest's buffer behind `done` bytes.
-fn go_on(call: &mut Call<'_>, dir: Arc<Dir>, done: u64, cookie: u64) -> Result<(), Stop> {
+fn go_on(call: &mut Call<'_>, base: Base, done: u64, cookie: u64) -> Result<(), Stop> {
     let (buffer, bytes, used) = (call.args.address(1), u64::from(call.args.u32(2)), call.args.address(4));
     let room = (bytes - done) as usize;
-    let work = move || Ok((dirents(&dir, cookie, room.min(LISTING_BYTES))?, dir));
-    on_disk(call, work, move |call, (listing, dir)| {
+    let work = move || Ok((dirents(&base, cookie, room.min(LISTING_BYTES))?, base));
+    on_disk(call, work, move |call, (listing, base)| {
         let (memory, _) = call.split()?;
         let now = &listing.bytes[..listing.bytes.len().min(room)];
         memory.write(buffer + done, now)?;
         let done = done + now.len() as u64;
         if !listing.last && done < bytes {
-            return go_on(call, dir, done, listing.cookie);
+            return go_on(call, base, done, listing.cookie);
         }
         // No more than the buffer, whose size has 32 bits.
         memory.write_u32(used, done as u32)?;
@@ -73,16 +73,16 @@ fn go_on(call: &mut Call<'_>, dir: Arc<Dir>, done: u64, cookie: u64) -> Result<(
 #[derive(Debug)]
 pub(in crate::host) struct Entry<'e> {
     /// Where to go on behind it.
-    cookie: u64,
-    inode: u64,
+    pub(super) cookie: u64,
+    pub(super) inode: u64,
     pub(in crate::host) ty: FileType,
     pub(in crate::host) name: &'e str,
 }
 
 /// At least `room` bytes of entries from `cookie` on, or all there are.
-fn dirents(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
+fn dirents(base: &Base, cookie: u64, room: usize) -> Result<Listing, Errno> {
     let mut listing = Listing { bytes: Vec::with_capacity(room), cookie, last: false };
-    (listing.cookie, listing.last) = list(dir, cookie, |entry| {
+    (listing.cookie, listing.last) = base.list(cookie, |entry| {
         let Entry { cookie, inode, ty, name } = entry;
         // { d_next: u64, d_ino: u64, d_namlen: u32, d_type: u8 }
         let mut dirent = [0; DIRENT_BYTES];
@@ -101,11 +101,7 @@ fn dirents(dir: &Dir, cookie: u64, room: usize) -> rustix::io::Result<Listing> {
 ///
 /// # Errors
 /// What the system says.
-pub(in crate::host) fn list(
-    dir: &Dir,
-    mut cookie: u64,
-    mut each: impl FnMut(Entry<'_>) -> bool,
-) -> rustix::io::Result<(u64, bool)> {
+pub(super) fn list(dir: &Dir, mut cookie: u64, mut each: impl FnMut(Entry<'_>) -> bool) -> rustix::io::Result<(u64, bool)> {
     let folder = itself(dir).map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))?;
     if cookie != 0 {
         if i64::try_from(cookie).is_err() {

@@ -21,8 +21,22 @@ pub struct Grant {
     pub(super) dir: Arc<Dir>,
     /// Its name for the guest.
     pub(super) guest: String,
-    /// Whether the guest may change what is in it.
-    pub(super) write: bool,
+    /// What the guest may do with what is in it.
+    pub(super) access: Access,
+}
+
+/// What a guest may do with what is in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read it.
+    Read,
+    /// Change it, for all.
+    Write,
+    /// Change it for the invocation alone, which then keeps at most so many bytes of that.
+    Scratch {
+        /// Bytes that are kept at most, in all folders of the function together.
+        bytes_max: u64,
+    },
 }
 
 /// Why a folder cannot be granted.
@@ -36,7 +50,7 @@ pub struct GrantError {
 
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grant").field("guest", &self.guest).field("write", &self.write).finish_non_exhaustive()
+        f.debug_struct("Grant").field("guest", &self.guest).field("access", &self.access).finish_non_exhaustive()
     }
 }
 
@@ -50,10 +64,10 @@ impl Grant {
     ///
     /// # Errors
     /// When that fails.
-    pub fn open(host: &Path, guest: &str, write: bool) -> Result<Grant, GrantError> {
+    pub fn open(host: &Path, guest: &str, access: Access) -> Result<Grant, GrantError> {
         let failed = |source| GrantError { host: host.to_owned(), guest: guest.to_owned(), source };
         let dir = Dir::open_ambient_dir(host, ambient_authority()).map_err(failed)?;
-        Ok(Grant { dir: Arc::new(dir), guest: guest.to_owned(), write })
+        Ok(Grant { dir: Arc::new(dir), guest: guest.to_owned(), access })
     }
 }
 

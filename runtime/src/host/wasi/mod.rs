@@ -5,6 +5,7 @@
 //! has more than a bounded amount of the host's memory; what may wait for a disk is done by [`disk`].
 
 pub(in crate::host) mod clocks;
+pub(in crate::host) mod contents;
 pub(in crate::host) mod descriptors;
 pub(in crate::host) mod disk;
 mod environment;
@@ -13,10 +14,12 @@ pub(in crate::host) mod files;
 pub(in crate::host) mod folders;
 mod grants;
 pub(in crate::host) mod paths;
+pub(in crate::host) mod place;
 mod poll;
 mod process;
 mod random;
 pub(in crate::host) mod rights;
+mod scratch;
 mod sockets;
 pub(in crate::host) mod stat;
 mod streams;
@@ -31,7 +34,8 @@ use super::{Args, Call, Code, Effect, HostFunction, Stop};
 pub use descriptors::DESCRIPTORS_MAX;
 pub(in crate::host) use descriptors::Descriptors;
 pub use errno::Errno;
-pub use grants::{Grant, GrantError};
+pub use grants::{Access, Grant, GrantError};
+pub use scratch::Usage;
 
 /// Module name of the imports.
 pub const MODULE: &str = "wasi_snapshot_preview1";
@@ -53,6 +57,11 @@ pub fn only_reads_files(name: &str, args: &Args) -> bool {
         "fd_advise" | "fd_filestat_get" | "fd_pread" | "fd_readdir" | "path_filestat_get" | "path_readlink" => true,
         _ => false,
     }
+}
+
+/// Which argument of a function that [reaches what lies outside](Effect::External) is the file or folder that it is about.
+pub(in crate::host) fn subject(name: &str) -> usize {
+    if name == "path_symlink" { 2 } else { 0 }
 }
 
 /// The interface, in alphabetical order.

@@ -1,20 +1,15 @@
-//! What is done with a path, always below a folder that is open: cap-std resolves it and refuses what leads out, whether by `..`, by an
-//! absolute path or by a symbolic link.
+//! The functions that are given a path. What is done with it is in [`place`](super::place).
 
-use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::{FileType, OFlags, fstat};
 use sledge_sandbox::GuestMemory;
 
 use super::descriptors::{Descriptor, File, Folder, Kind, Open};
 use super::disk::{just_on_disk, on_disk};
-use super::stat::{self, FDFLAGS_APPEND, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC, FILESTAT_BYTES};
+use super::place::{Opened, Place};
+use super::stat::{self, FILESTAT_BYTES, Stat};
 use super::{Errno, rights};
 use crate::host::{Call, Stop};
 
@@ -54,79 +49,6 @@ pub(in crate::host) fn checked(text: &str) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(text))
 }
 
-/// What a path below an open folder names. What is done with it may wait for the disk.
-#[derive(Debug)]
-pub(in crate::host) struct Place {
-    dir: Arc<Dir>,
-    path: PathBuf,
-}
-
-impl Place {
-    /// A path below a folder that has to have that right.
-    pub(in crate::host) fn below(folder: &Descriptor, path: PathBuf, right: u64) -> Result<Place, Errno> {
-        Ok(Place { dir: Arc::clone(&folder.folder(right)?.0.dir), path })
-    }
-
-    /// Makes a folder.
-    pub(in crate::host) fn create_directory(self) -> Result<(), Errno> {
-        Ok(self.dir.create_dir(self.path)?)
-    }
-
-    /// What is known about it, or with `follow` about what a symbolic link leads to.
-    pub(in crate::host) fn metadata(&self, follow: bool) -> Result<Metadata, Errno> {
-        // A slash at the end says that it is a folder, be it by way of a link; so does `.` behind one, which cap-std drops together with the slash.
-        let bytes = self.path.as_os_str().as_bytes();
-        let path = Path::new(OsStr::from_bytes(if bytes.ends_with(b"/.") { &bytes[..bytes.len() - 1] } else { bytes }));
-        let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
-        Ok(if follow || is_folder { self.dir.metadata(path) } else { self.dir.symlink_metadata(path) }?)
-    }
-
-    /// Changes the times of access and modification.
-    pub(in crate::host) fn set_times(self, follow: bool, [access, modification]: [stat::Change; 2]) -> Result<(), Errno> {
-        let set = if follow { Dir::set_times } else { Dir::set_symlink_times };
-        Ok(set(&self.dir, self.path, access.spec()?, modification.spec()?)?)
-    }
-
-    /// Gives it another name, be it a symbolic link.
-    pub(in crate::host) fn link(self, to: Place) -> Result<(), Errno> {
-        Ok(self.dir.hard_link(self.path, &to.dir, to.path)?)
-    }
-
-    /// What a symbolic link says.
-    pub(in crate::host) fn read_link(self) -> Result<PathBuf, Errno> {
-        Ok(self.dir.read_link(self.path)?)
-    }
-
-    /// Removes a folder.
-    pub(in crate::host) fn remove_directory(self) -> Result<(), Errno> {
-        // Slashes at the end say that it is a folder, which it has to be anyway; cap-std does not take them here. What is all slashes is absolute.
-        let bytes = self.path.as_os_str().as_bytes();
-        let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(bytes.len(), |last| last + 1);
-        let path = OsStr::from_bytes(&bytes[..end]);
-        if end < bytes.len() && self.dir.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
-            // The slashes lead to what the link names, which is not removed by that name. It may lead out.
-            self.dir.metadata(path)?;
-            return Err(Errno::NOTDIR);
-        }
-        Ok(self.dir.remove_dir(path)?)
-    }
-
-    /// Renames it.
-    pub(in crate::host) fn rename(self, to: Place) -> Result<(), Errno> {
-        Ok(self.dir.rename(self.path, &to.dir, to.path)?)
-    }
-
-    /// Makes a symbolic link: an absolute target is refused; any other is followed only as long as it stays inside.
-    pub(in crate::host) fn symlink(self, target: PathBuf) -> Result<(), Errno> {
-        Ok(self.dir.symlink(target, self.path)?)
-    }
-
-    /// Removes a file.
-    pub(in crate::host) fn unlink(self) -> Result<(), Errno> {
-        Ok(self.dir.remove_file(self.path)?)
-    }
-}
-
 /// Whether both folders belong to one grant: files go from one to the other only within one, since grants may differ in what they allow.
 ///
 /// # Errors
@@ -142,9 +64,9 @@ fn follows(flags: u32) -> Result<bool, Errno> {
 
 /// The folder of argument `fd`, which must have that right, and the path of the two arguments from `at` on.
 fn place(call: &mut Call<'_>, fd: usize, at: usize, right: u64) -> Result<Place, Stop> {
-    let dir = Arc::clone(&call.context.ports.descriptors()?.folder(call.args.u32(fd), right)?.0.dir);
+    let base = call.context.ports.descriptors()?.folder(call.args.u32(fd), right)?.0.base.clone();
     let (address, bytes) = (call.args.address(at), call.args.u32(at + 1));
-    Ok(Place { dir, path: path(call.memory_mut()?, address, bytes)? })
+    Ok(Place { base, path: path(call.memory_mut()?, address, bytes)? })
 }
 
 /// Two places of which files go from one to the other.
@@ -166,11 +88,7 @@ pub(super) fn path_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let place = place(call, 0, 2, rights::PATH_FILESTAT_GET)?;
     let (follow, at) = (follows(call.args.u32(1))?, call.args.address(4));
     call.memory_mut()?.slice(at, FILESTAT_BYTES as u64)?;
-    on_disk(
-        call,
-        move || place.metadata(follow),
-        move |call, metadata: Metadata| Ok(call.memory_mut()?.write(at, &stat::filestat(&metadata))?),
-    )
+    on_disk(call, move || place.stat(follow), move |call, stat: Stat| Ok(call.memory_mut()?.write(at, &stat::filestat(&stat))?))
 }
 
 /// `path_filestat_set_times(fd, flags: lookupflags, path: *u8, bytes: size, atim: timestamp, mtim: timestamp, times: fstflags)`
@@ -241,13 +159,13 @@ pub(super) fn path_unlink_file(call: &mut Call<'_>) -> Result<(), Stop> {
 /// How something is to be opened.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::host) struct Opening {
-    follow: bool,
-    oflags: u32,
-    fdflags: u16,
-    read: bool,
-    write: bool,
-    /// Whether the grant is for writing.
-    may_change: bool,
+    pub(super) follow: bool,
+    pub(super) oflags: u32,
+    pub(super) fdflags: u16,
+    pub(super) read: bool,
+    pub(super) write: bool,
+    /// Whether the grant allows changes.
+    pub(super) may_change: bool,
     /// The grant's index.
     grant: usize,
     /// Rights of the descriptor, as far as they apply to what is found.
@@ -296,11 +214,9 @@ impl Opening {
         let Opening { fdflags, may_change, grant, .. } = self;
         let open = Arc::new(open);
         let (kind, applicable) = match opened {
-            Opened::File(file) => {
-                (Kind::File(File { file: Arc::new(file), flags: fdflags, write: may_change, open }), rights::FILE)
-            }
-            Opened::Folder(dir) => {
-                let folder = Folder { dir: Arc::new(dir), grant, write: may_change, granted: false, open: Some(open) };
+            Opened::File(contents) => (Kind::File(File { contents, flags: fdflags, write: may_change, open }), rights::FILE),
+            Opened::Folder(base) => {
+                let folder = Folder { base, grant, write: may_change, granted: false, open: Some(open) };
                 (Kind::Folder(folder), rights::FOLDER)
             }
         };
@@ -332,63 +248,4 @@ pub(super) fn path_open(call: &mut Call<'_>) -> Result<(), Stop> {
             Ok(())
         },
     )
-}
-
-/// What was found, open.
-#[derive(Debug)]
-pub(in crate::host) enum Opened {
-    File(std::fs::File),
-    Folder(Dir),
-}
-
-impl Place {
-    /// Opens it.
-    pub(in crate::host) fn open(&self, opening: Opening) -> Result<Opened, Errno> {
-        open(&self.dir, &self.path, opening)
-    }
-}
-
-fn open(dir: &Dir, path: &PathBuf, opening: Opening) -> Result<Opened, Errno> {
-    let Opening { follow, oflags, fdflags, read, write, may_change, .. } = opening;
-    let mut options = OpenOptions::new();
-    options.follow(if follow { FollowSymlinks::Yes } else { FollowSymlinks::No });
-    options.dsync(fdflags & FDFLAGS_DSYNC != 0).sync(fdflags & (FDFLAGS_SYNC | FDFLAGS_RSYNC) != 0);
-    // A pipe must not hold up anybody until its type is known.
-    options.nonblock(true);
-    if oflags & OFLAGS_DIRECTORY != 0 {
-        options.custom_flags(OFlags::DIRECTORY.bits().cast_signed());
-    }
-    let creates = oflags & OFLAGS_CREAT != 0;
-    let truncates = oflags & OFLAGS_TRUNC != 0;
-    let exclusive = creates && oflags & OFLAGS_EXCL != 0;
-    let file = if creates && !write && !truncates && !exclusive || !may_change {
-        // What is there need not be writable; only to make a new one it has to be opened for writing.
-        match dir.open_with(path, options.clone().read(true)) {
-            Ok(_) if exclusive => return Err(Errno::EXIST),
-            Err(error) if creates && error.kind() == io::ErrorKind::NotFound => {
-                if !may_change {
-                    return Err(Errno::ROFS);
-                }
-                dir.open_with(path, options.read(read).write(true).create(true))?
-            }
-            other => other?,
-        }
-    } else {
-        options.write(write || creates || truncates).read(read || !(write || creates || truncates));
-        options.create(creates).create_new(exclusive).truncate(truncates);
-        dir.open_with(path, &options)?
-    };
-    let file = file.into_std();
-    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
-        FileType::RegularFile => {}
-        FileType::Directory => return Ok(Opened::Folder(Dir::from_std_file(file))),
-        // Devices, pipes and sockets may wait for ever, and are more than the contents of a folder.
-        _ => return Err(Errno::NOTSUP),
-    }
-    // cap-std opens nothing to truncate it and then append.
-    if fdflags & FDFLAGS_APPEND != 0 {
-        let flags = rustix::fs::fcntl_getfl(&file)?;
-        rustix::fs::fcntl_setfl(&file, flags | OFlags::APPEND)?;
-    }
-    Ok(Opened::File(file))
 }

@@ -3,8 +3,6 @@
 //! Files, whole bodies and the log make no function wait. So what is left to wait for is time, a body that is still coming, a reply that streams, and calls by gRPC: the sandbox is blocked
 //! until then. `sledge run` has files as streams, and waits for them there and then.
 
-use std::fs;
-use std::io::Seek as _;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -136,7 +134,7 @@ fn ready(descriptors: &mut Descriptors, streams: &mut Streams, ty: u8, fd: u32) 
         },
         Kind::Stream(Standard::Input) => Err(Errno::BADF),
         Kind::Stream(Standard::Output | Standard::Errors) if ty == EVENTTYPE_FD_READ => Err(Errno::BADF),
-        Kind::File(file) if ty == EVENTTYPE_FD_READ => Ok(Some(left(&file.file))),
+        Kind::File(file) if ty == EVENTTYPE_FD_READ => Ok(Some(file.contents.left())),
         Kind::Stream(Standard::Output) => Ok(has_room(&streams.output).then_some(0)),
         Kind::Stream(_) | Kind::File(_) => Ok(Some(0)),
         Kind::Folder(_) => Err(Errno::ISDIR),
@@ -171,12 +169,6 @@ fn poll_rpc(
         }
         Ok((ready, rpc.until()))
     })
-}
-
-/// Bytes of an open file behind where it is. Both numbers are in the kernel's memory.
-fn left(mut file: &fs::File) -> u64 {
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    bytes.saturating_sub(file.stream_position().unwrap_or(0))
 }
 
 /// Waits until `until`, or for the input; then looks again.

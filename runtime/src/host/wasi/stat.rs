@@ -1,15 +1,12 @@
 //! What is known about a file: kind, size, times, flags, rights.
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use cap_fs_ext::SystemTimeSpec;
 use cap_std::fs::{Metadata, MetadataExt as _};
 use cap_std::time::SystemTime;
-use rustix::fs::{
-    AtFlags, FileType, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fcntl_getfl, fcntl_setfl, futimens, utimensat,
-};
+use rustix::fs::{FileType, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 
 use super::descriptors::{Descriptor, Kind, Standard};
 use super::disk::{just_on_disk, on_disk};
@@ -57,21 +54,77 @@ pub(super) const fn filetype(ty: FileType) -> u8 {
     }
 }
 
+/// When a file was read, written, and changed in any way.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::host) struct Times {
+    pub(in crate::host) accessed: Timespec,
+    pub(in crate::host) modified: Timespec,
+    pub(in crate::host) changed: Timespec,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        const START: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        Times { accessed: START, modified: START, changed: START }
+    }
+}
+
+/// What is known about something on the disk.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::host) struct Stat {
+    pub(in crate::host) device: u64,
+    pub(in crate::host) number: u64,
+    pub(in crate::host) ty: FileType,
+    /// How many names it has.
+    pub(in crate::host) names: u64,
+    pub(in crate::host) bytes: u64,
+    pub(in crate::host) times: Times,
+}
+
+impl From<&Metadata> for Stat {
+    fn from(metadata: &Metadata) -> Stat {
+        let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+        Stat {
+            device: metadata.dev(),
+            number: metadata.ino(),
+            ty: FileType::from_raw_mode(metadata.mode()),
+            names: metadata.nlink(),
+            bytes: metadata.size(),
+            times: Times {
+                accessed: time(metadata.atime(), metadata.atime_nsec()),
+                modified: time(metadata.mtime(), metadata.mtime_nsec()),
+                changed: time(metadata.ctime(), metadata.ctime_nsec()),
+            },
+        }
+    }
+}
+
+impl Stat {
+    /// That of an open file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn of_file(file: &std::fs::File) -> Result<Stat, Errno> {
+        Ok(Stat::from(&Metadata::from_file(file)?))
+    }
+}
+
 /// A `filestat`.
-pub(super) fn filestat(metadata: &Metadata) -> [u8; FILESTAT_BYTES] {
-    let nanoseconds = |seconds: i64, nanoseconds: i64| {
-        let seconds = u64::try_from(seconds).unwrap_or(0);
-        seconds.saturating_mul(NANOSECONDS).saturating_add(u64::try_from(nanoseconds).unwrap_or(0))
+pub(super) fn filestat(stat: &Stat) -> [u8; FILESTAT_BYTES] {
+    let nanoseconds = |time: Timespec| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        seconds.saturating_mul(NANOSECONDS).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
     };
+    let Stat { device, number, ty, names, bytes, times } = *stat;
     let fields = [
-        metadata.dev(),
-        metadata.ino(),
-        u64::from(filetype(FileType::from_raw_mode(metadata.mode()))),
-        metadata.nlink(),
-        metadata.size(),
-        nanoseconds(metadata.atime(), metadata.atime_nsec()),
-        nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-        nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        device,
+        number,
+        u64::from(filetype(ty)),
+        names,
+        bytes,
+        nanoseconds(times.accessed),
+        nanoseconds(times.modified),
+        nanoseconds(times.changed),
     ];
     // { dev: u64, ino: u64, filetype: u8, nlink: u64, size: u64, atim: u64, mtim: u64, ctim: u64 }, each at a multiple of 8
     let mut stat = [0; FILESTAT_BYTES];
@@ -146,10 +199,7 @@ pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
     if (file.flags ^ flags) & FIXED != 0 {
         return Err(Errno::NOTSUP.into());
     }
-    // Neither waits for a disk.
-    let mut system = fcntl_getfl(&*file.file).map_err(Errno::from)?;
-    system.set(OFlags::APPEND, flags & FDFLAGS_APPEND != 0);
-    fcntl_setfl(&*file.file, system).map_err(Errno::from)?;
+    file.contents.set_appends(flags & FDFLAGS_APPEND != 0)?;
     file.flags = flags;
     Ok(())
 }
@@ -158,7 +208,7 @@ pub(super) fn fd_fdstat_set_flags(call: &mut Call<'_>) -> Result<(), Stop> {
 pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let (fd, at) = (call.args.u32(0), call.args.address(1));
     call.memory_mut()?.slice(at, FILESTAT_BYTES as u64)?;
-    let put = move |call: &mut Call<'_>, metadata: Metadata| Ok(call.memory_mut()?.write(at, &filestat(&metadata))?);
+    let put = move |call: &mut Call<'_>, stat: Stat| Ok(call.memory_mut()?.write(at, &filestat(&stat))?);
     match &call.context.ports.descriptors()?.with(fd, rights::FD_FILESTAT_GET)?.kind {
         Kind::Stream(standard) => {
             let mut stat = [0; FILESTAT_BYTES];
@@ -173,7 +223,7 @@ pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
             Ok(())
         }
         Kind::File(_) | Kind::Folder(_) => {
-            let work = metadata(call.context.ports.descriptors()?.get(fd)?)?;
+            let work = stat_of(call.context.ports.descriptors()?.get(fd)?)?;
             on_disk(call, work, put)
         }
     }
@@ -183,17 +233,15 @@ pub(super) fn fd_filestat_get(call: &mut Call<'_>) -> Result<(), Stop> {
 ///
 /// # Errors
 /// When it is neither, or must not be asked about.
-pub(in crate::host) fn metadata(
-    descriptor: &Descriptor,
-) -> Result<impl FnOnce() -> Result<Metadata, Errno> + Send + use<>, Errno> {
-    let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_GET)?.kind {
-        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
-        Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
+pub(in crate::host) fn stat_of(descriptor: &Descriptor) -> Result<impl FnOnce() -> Result<Stat, Errno> + Send + use<>, Errno> {
+    let (file, base) = match &descriptor.with(rights::FD_FILESTAT_GET)?.kind {
+        Kind::File(file) => (Some(file.contents.clone()), None),
+        Kind::Folder(folder) => (None, Some(folder.base.clone())),
         Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
-    Ok(move || match (&file, &dir) {
-        (Some(file), _) => Ok(Metadata::from_file(file)?),
-        (None, Some(dir)) => Ok(dir.dir_metadata()?),
+    Ok(move || match (&file, &base) {
+        (Some(file), _) => file.stat(),
+        (None, Some(base)) => base.stat(),
         (None, None) => Err(Errno::BADF),
     })
 }
@@ -215,6 +263,15 @@ impl Change {
         const SECOND: u32 = NANOSECONDS as u32;
         let seconds = seconds.checked_add((nanoseconds / SECOND).into()).ok_or(Errno::OVERFLOW)?;
         Ok(Change::To(Timespec { tv_sec: seconds, tv_nsec: (nanoseconds % SECOND).into() }))
+    }
+
+    /// What comes of a time.
+    pub(super) const fn applied(self, before: Timespec, now: Timespec) -> Timespec {
+        match self {
+            Change::Keep => before,
+            Change::Now => now,
+            Change::To(time) => time,
+        }
     }
 
     fn timespec(self) -> Timespec {
@@ -271,17 +328,21 @@ pub(super) fn fd_filestat_set_times(call: &mut Call<'_>) -> Result<(), Stop> {
 /// When it is neither, or must not be changed.
 pub(in crate::host) fn set_times(
     descriptor: &Descriptor,
-    [access, modification]: [Change; 2],
+    changes: [Change; 2],
 ) -> Result<impl FnOnce() -> Result<(), Errno> + Send + use<>, Errno> {
-    let times = Timestamps { last_access: access.timespec(), last_modification: modification.timespec() };
-    let (file, dir) = match &descriptor.with(rights::FD_FILESTAT_SET_TIMES)?.kind {
-        Kind::File(file) => (Some(Arc::clone(&file.file)), None),
-        Kind::Folder(folder) => (None, Some(Arc::clone(&folder.dir))),
+    let (file, base) = match &descriptor.with(rights::FD_FILESTAT_SET_TIMES)?.kind {
+        Kind::File(file) => (Some(file.contents.clone()), None),
+        Kind::Folder(folder) => (None, Some(folder.base.clone())),
         Kind::Stream(_) | Kind::Rpc(_) => return Err(Errno::BADF),
     };
-    Ok(move || match (&file, &dir) {
-        (Some(file), _) => Ok(futimens(file, &times)?),
-        (None, Some(dir)) => Ok(utimensat(&**dir, ".", &times, AtFlags::empty())?),
+    Ok(move || match (&file, &base) {
+        (Some(file), _) => file.set_times(changes),
+        (None, Some(base)) => base.set_times(changes),
         (None, None) => Err(Errno::BADF),
     })
+}
+
+/// Both, as the system takes them.
+pub(super) fn timestamps([access, modification]: [Change; 2]) -> Timestamps {
+    Timestamps { last_access: access.timespec(), last_modification: modification.timespec() }
 }

@@ -8,7 +8,7 @@ use awsm_abi::types::MemoryType;
 use bytes::Bytes;
 use sledge_sandbox::{GuestMemory, MemoryHandle, Sandbox, SandboxLimits, Slot};
 
-use super::{DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
+use super::{Access, DESCRIPTORS_MAX, Errno, FUNCTIONS, Grant, files, folders, paths, poll, random, streams};
 use crate::host::{
     Args, Body, Call, Code, Context, Effect, Flat, LogLines, Output, Process, ReplyBytes, Stop, Streams, Waiter, Writer,
 };
@@ -31,8 +31,8 @@ impl World {
 
     /// With a folder to write to, and one to read.
     fn with_folders(write: &Path, read: &Path) -> World {
-        let grant = |host, guest, write| Grant::open(host, guest, write).unwrap();
-        World::with_grants(b"", vec![grant(write, "/w", true), grant(read, "/r", false)])
+        let grant = |host, guest, access| Grant::open(host, guest, access).unwrap();
+        World::with_grants(b"", vec![grant(write, "/w", Access::Write), grant(read, "/r", Access::Read)])
     }
 
     fn with_grants(body: &'static [u8], grants: Vec<Grant>) -> World {

@@ -16,12 +16,13 @@ pub(in crate::host) mod streams;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::host) use filesystem::is_private;
 pub(in crate::host) use sockets::Reach;
 #[cfg(test)]
 pub(in crate::host) use tests::{RESULT, with_folders};
 
 use super::canonical::Resource;
-use super::wasi::Grant;
+use super::wasi::{Descriptors, Grant};
 use super::wasi3::Wasi3;
 use super::{Args, HostFunction};
 use filesystem::{FileDescriptor, Form as _, Wasi2};
@@ -74,7 +75,7 @@ pub(in crate::host) const fn standing(grants: &[Grant]) -> u32 {
 }
 
 /// One of them, by its representation.
-pub(in crate::host) fn stand(grants: &[Grant], representation: u32) -> Option<Box<dyn Resource>> {
+pub(in crate::host) fn stand(grants: &[Grant], descriptors: &Descriptors, representation: u32) -> Option<Box<dyn Resource>> {
     Some(match representation {
         INPUT => Box::new(InputStream::Standard),
         OUTPUT => Box::new(OutputStream::Output),
@@ -84,8 +85,8 @@ pub(in crate::host) fn stand(grants: &[Grant], representation: u32) -> Option<Bo
             let (place, index) = (index.checked_div(count)?, index.checked_rem(count)? as usize);
             let grant = grants.get(index)?;
             match place {
-                Wasi2::PLACE => Box::new(FileDescriptor::<Wasi2>::granted(index, grant)),
-                Wasi3::PLACE => Box::new(FileDescriptor::<Wasi3>::granted(index, grant)),
+                Wasi2::PLACE => Box::new(FileDescriptor::<Wasi2>::granted(index, grant, descriptors)),
+                Wasi3::PLACE => Box::new(FileDescriptor::<Wasi3>::granted(index, grant, descriptors)),
                 _ => return None,
             }
         }

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::World;
-use crate::host::wasi::Grant;
+use crate::host::wasi::{Access, Grant};
 use crate::host::{Body, BodyError, Flat, HostFunction, Output, Piece, Process, Source, Stop, offered_to_components};
 
 const STREAMS: &str = "wasi:io/streams@0.2";
@@ -38,8 +38,8 @@ fn world(body: &'static [u8]) -> World {
 
 /// With a folder to write to, and one to read.
 pub(in crate::host) fn with_folders(write: &Path, read: &Path) -> World {
-    let grant = |host, guest, write| Grant::open(host, guest, write).unwrap();
-    let grants = vec![grant(write, "/w", true), grant(read, "/r", false)];
+    let grant = |host, guest, access| Grant::open(host, guest, access).unwrap();
+    let grants = vec![grant(write, "/w", Access::Write), grant(read, "/r", Access::Read)];
     World::new(Body::default(), Process { grants, ..Process::default() })
 }
 

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
 use super::{Form as _, TYPES, Wasi2, answer, descriptor};
 use crate::host::canonical::{Resource, Typed, number};
+use crate::host::wasi::contents::Base;
 use crate::host::wasi::descriptors::{Descriptor, Open};
 use crate::host::wasi::disk::begin;
-use crate::host::wasi::{Errno, folders, rights};
+use crate::host::wasi::{Errno, rights};
 use crate::host::{Call, Flat, Stop};
 
 /// Entries that are read at a time.
@@ -23,7 +23,7 @@ pub(in crate::host) type Listed = (FileType, String);
 #[derive(Debug)]
 pub(in crate::host) struct EntryStream {
     /// None where there is nothing to list.
-    dir: Option<Arc<Dir>>,
+    base: Option<Base>,
     /// That the system has the folder open, for as long as the stream does.
     _open: Option<Arc<Open>>,
     /// Where to go on.
@@ -36,7 +36,7 @@ pub(in crate::host) struct EntryStream {
 impl EntryStream {
     /// A stream without entries.
     pub(in crate::host) const EMPTY: EntryStream =
-        EntryStream { dir: None, _open: None, cookie: 0, entries: VecDeque::new(), is_last: true };
+        EntryStream { base: None, _open: None, cookie: 0, entries: VecDeque::new(), is_last: true };
 
     /// The entries of a folder, from the first.
     ///
@@ -44,7 +44,14 @@ impl EntryStream {
     /// When it is no folder, or must not be listed.
     pub(in crate::host) fn of(descriptor: &Descriptor) -> Result<EntryStream, Errno> {
         let (folder, _) = descriptor.folder(rights::FD_READDIR)?;
-        Ok(EntryStream { dir: Some(Arc::clone(&folder.dir)), _open: folder.open.clone(), is_last: false, ..EntryStream::EMPTY })
+        Ok(EntryStream { base: Some(folder.base.clone()), _open: folder.open.clone(), is_last: false, ..EntryStream::EMPTY })
+    }
+}
+
+impl EntryStream {
+    /// Whether it lists a folder that the invocation may change for itself.
+    pub(super) const fn is_scratch(&self) -> bool {
+        matches!(self.base, Some(Base::Scratch(_)))
     }
 }
 
@@ -67,8 +74,8 @@ pub(in crate::host) fn entries_then(
     then: impl FnOnce(&mut Call<'_>, Result<Vec<Listed>, Errno>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let stream = call.context.ports.resource::<EntryStream>(representation)?;
-    let dir = match &stream.dir {
-        Some(dir) if stream.entries.is_empty() && !stream.is_last => Arc::clone(dir),
+    let base = match &stream.base {
+        Some(base) if stream.entries.is_empty() && !stream.is_last => base.clone(),
         _ => {
             let count = stream.entries.len().min(count_max);
             let entries = stream.entries.drain(..count).collect();
@@ -79,7 +86,7 @@ pub(in crate::host) fn entries_then(
     let cookie = stream.cookie;
     let work = move || {
         let mut entries = VecDeque::new();
-        let (cookie, is_last) = folders::list(&dir, cookie, |entry| {
+        let (cookie, is_last) = base.list(cookie, |entry| {
             if !matches!(entry.name, "." | "..") {
                 entries.push_back((entry.ty, entry.name.to_owned()));
             }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cap_std::fs::{Metadata, MetadataExt as _};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Timespec};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{FileDescriptor, Form, Wasi2, answer, descriptor, just_on_disk, on_disk, refused, refused_file};
@@ -12,7 +11,7 @@ use crate::host::canonical::{Own, Typed};
 use crate::host::wasi::descriptors::{Descriptor, File, Kind};
 use crate::host::wasi::disk::begin;
 use crate::host::wasi::files::{self, TRANSFER_BYTES_MAX, To};
-use crate::host::wasi::stat::{self, Change, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
+use crate::host::wasi::stat::{self, Change, FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC, Stat, Times};
 use crate::host::wasi::{Errno, rights};
 use crate::host::wasi2::streams::{InputStream, OpenFile, OutputStream};
 use crate::host::{Call, Flat, Stop};
@@ -29,29 +28,23 @@ pub(super) const MUTATE_DIRECTORY: u32 = 1 << 5;
 type Time = Option<(i64, u32)>;
 
 /// A `descriptor-stat`: type, links, size, times of access, modification and change of status.
-pub(super) type Stat<F> = (<F as Form>::DescriptorType, u64, u64, Time, Time, Time);
+pub(super) type DescriptorStat<F> = (<F as Form>::DescriptorType, u64, u64, Time, Time, Time);
 
 /// What is known about something on the disk.
-pub(super) fn stat_of<F: Form>(metadata: &Metadata) -> Stat<F> {
-    let time = |seconds: i64, nanoseconds: i64| {
-        let seconds = if F::IS_BEFORE_1970 { seconds } else { seconds.max(0) };
-        Some((seconds, u32::try_from(nanoseconds).unwrap_or(0)))
+pub(super) fn stat_of<F: Form>(stat: &Stat) -> DescriptorStat<F> {
+    let time = |time: Timespec| {
+        let seconds = if F::IS_BEFORE_1970 { time.tv_sec } else { time.tv_sec.max(0) };
+        Some((seconds, u32::try_from(time.tv_nsec).unwrap_or(0)))
     };
-    (
-        F::descriptor_type(FileType::from_raw_mode(metadata.mode())),
-        metadata.nlink(),
-        metadata.size(),
-        time(metadata.atime(), metadata.atime_nsec()),
-        time(metadata.mtime(), metadata.mtime_nsec()),
-        time(metadata.ctime(), metadata.ctime_nsec()),
-    )
+    let Times { accessed, modified, changed } = stat.times;
+    (F::descriptor_type(stat.ty), stat.names, stat.bytes, time(accessed), time(modified), time(changed))
 }
 
 /// A `metadata-hash-value`: the same for what is the same on the disk.
-pub(super) fn hash_of(metadata: &Metadata) -> (u64, u64) {
+pub(super) fn hash_of(stat: &Stat) -> (u64, u64) {
     let mut identity = [0; 16];
-    identity[..8].copy_from_slice(&metadata.dev().to_le_bytes());
-    identity[8..].copy_from_slice(&metadata.ino().to_le_bytes());
+    identity[..8].copy_from_slice(&stat.device.to_le_bytes());
+    identity[8..].copy_from_slice(&stat.number.to_le_bytes());
     let hash = xxh3_128(&identity);
     (hash as u64, (hash >> 64) as u64)
 }
@@ -59,7 +52,7 @@ pub(super) fn hash_of(metadata: &Metadata) -> (u64, u64) {
 /// The file that is argument 1, for a stream; it has to have that right.
 pub(in crate::host) fn open_file<F: Form>(call: &mut Call<'_>, right: u64) -> Result<Result<OpenFile, Errno>, Stop> {
     let file = file_of(descriptor::<F>(call, 1)?, right);
-    Ok(file.map(|file| OpenFile { file: Arc::clone(&file.file), _open: Arc::clone(&file.open) }))
+    Ok(file.map(|file| OpenFile { file: file.contents.clone(), _open: Arc::clone(&file.open) }))
 }
 
 /// The file, if it has that right; to write below a grant that does not allow it is not permitted.
@@ -184,7 +177,7 @@ pub(super) fn read(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (bytes_max, at) = (call.args.u64(2).min(TRANSFER_BYTES_MAX) as usize, call.args.u64(3));
     let descriptor = descriptor::<Wasi2>(call, 1)?;
     let file = descriptor.file(rights::FD_READ).map_err(refused_file);
-    let file = file.and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
+    let file = file.and_then(|file| Ok((file.contents.clone(), files::offset(at)?)));
     match file {
         Ok((file, at)) => files::read_then(call, file, Some(at), bytes_max, move |call, bytes| {
             let result = bytes.map(|bytes| {
@@ -203,27 +196,27 @@ pub(super) fn write(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let bytes = call.bytes(2)?;
     let bytes = bytes[..bytes.len().min(TRANSFER_BYTES_MAX as usize)].to_vec();
     let descriptor = descriptor::<Wasi2>(call, 1)?;
-    let file = file_of(descriptor, rights::FD_WRITE).and_then(|file| Ok((Arc::clone(&file.file), files::offset(at)?)));
-    let work = file.map(|(file, at)| move || files::write_some(&file, To::Offset(at), &bytes));
+    let file = file_of(descriptor, rights::FD_WRITE).and_then(|file| Ok((file.contents.clone(), files::offset(at)?)));
+    let work = file.map(|(file, at)| move || file.write(To::Offset(at), &bytes));
     on_disk::<Wasi2, _, _>(call, 5, work, |_, count| Ok(count as u64))
 }
 
 /// `stat(self) -> result<descriptor-stat, error-code>`
 pub(super) fn stat<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = stat::metadata(descriptor::<F>(call, 1)?);
-    on_disk::<F, _, _>(call, 2, work, |_, metadata| Ok(stat_of::<F>(&metadata)))
+    let work = stat::stat_of(descriptor::<F>(call, 1)?);
+    on_disk::<F, _, _>(call, 2, work, |_, stat| Ok(stat_of::<F>(&stat)))
 }
 
 /// `metadata-hash(self) -> result<metadata-hash-value, error-code>`
 pub(super) fn metadata_hash<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let work = stat::metadata(descriptor::<F>(call, 1)?);
-    on_disk::<F, _, _>(call, 2, work, |_, metadata| Ok(hash_of(&metadata)))
+    let work = stat::stat_of(descriptor::<F>(call, 1)?);
+    on_disk::<F, _, _>(call, 2, work, |_, stat| Ok(hash_of(&stat)))
 }
 
 /// `is-same-object(self, other: borrow<descriptor>) -> bool`
 pub(super) fn is_same_object<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let one = stat::metadata(descriptor::<F>(call, 1)?);
-    let other = stat::metadata(descriptor::<F>(call, 2)?);
+    let one = stat::stat_of(descriptor::<F>(call, 1)?);
+    let other = stat::stat_of(descriptor::<F>(call, 2)?);
     let (Ok(one), Ok(other)) = (one, other) else { return Ok(Flat::from(false)) };
     let work = move || matches!((one(), other()), (Ok(one), Ok(other)) if hash_of(&one) == hash_of(&other));
     Err(begin(call, work, |_, is_same| Ok(Flat::from(is_same))))

@@ -18,7 +18,8 @@ use crate::host::Effect::{External, Stream};
 use crate::host::canonical::{Lower, Resource, Typed, canonical, enums, number};
 use crate::host::wasi::descriptors::Descriptor;
 use crate::host::wasi::disk::begin;
-use crate::host::wasi::{Errno, Grant};
+use crate::host::wasi::{Descriptors, Errno, Grant};
+use crate::host::wasi3::Wasi3;
 use crate::host::{Call, Flat, HostFunction, Stop};
 
 const TYPES: &str = "wasi:filesystem/types@0.2";
@@ -241,8 +242,8 @@ impl<F: Form> FileDescriptor<F> {
     }
 
     /// That of a granted folder.
-    pub(in crate::host) fn granted(index: usize, grant: &Grant) -> FileDescriptor<F> {
-        let descriptor = Descriptor::granted(index, grant);
+    pub(in crate::host) fn granted(index: usize, grant: &Grant, descriptors: &Descriptors) -> FileDescriptor<F> {
+        let descriptor = Descriptor::granted(index, grant, descriptors.overlay(index));
         let mutates = descriptor.may_change();
         FileDescriptor::new(descriptor, mutates)
     }
@@ -257,6 +258,17 @@ impl<F: Form> Typed for FileDescriptor<F> {
 /// The descriptor that is an argument.
 pub(in crate::host) fn descriptor<'c, F: Form>(call: &'c mut Call<'_>, index: usize) -> Result<&'c Descriptor, Stop> {
     Ok(&call.borrowed::<FileDescriptor<F>>(index)?.descriptor)
+}
+
+/// Whether what a function does is private to the invocation: its first argument is a file or folder that the invocation may change for itself.
+pub(in crate::host) fn is_private(call: &mut Call<'_>, function: &HostFunction) -> bool {
+    if function.name.starts_with("[method]directory-entry-stream.") {
+        return call.borrowed::<EntryStream>(1).is_ok_and(|stream| stream.is_scratch());
+    }
+    if function.module == Wasi2::TYPES {
+        return descriptor::<Wasi2>(call, 1).is_ok_and(Descriptor::is_scratch);
+    }
+    function.module == Wasi3::TYPES && descriptor::<Wasi3>(call, 1).is_ok_and(Descriptor::is_scratch)
 }
 
 /// An `error-code`.

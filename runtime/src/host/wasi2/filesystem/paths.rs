@@ -8,7 +8,8 @@ use super::files::{
 };
 use super::{FileDescriptor, Form, descriptor, just_on_disk, on_disk};
 use crate::host::wasi::descriptors::{DESCRIPTORS_MAX, Open};
-use crate::host::wasi::paths::{self, OFLAGS_CREAT, OFLAGS_DIRECTORY, OFLAGS_EXCL, OFLAGS_TRUNC, Opening, PATH_BYTES_MAX, Place};
+use crate::host::wasi::paths::{self, OFLAGS_CREAT, OFLAGS_DIRECTORY, OFLAGS_EXCL, OFLAGS_TRUNC, Opening, PATH_BYTES_MAX};
+use crate::host::wasi::place::Place;
 use crate::host::wasi::stat::{FDFLAGS_DSYNC, FDFLAGS_RSYNC, FDFLAGS_SYNC};
 use crate::host::wasi::{Errno, rights};
 use crate::host::{Call, Flat, Stop};
@@ -63,15 +64,15 @@ pub(super) fn create_directory_at<F: Form>(call: &mut Call<'_>) -> Result<Flat, 
 /// `stat-at(self, path-flags, path: string) -> result<descriptor-stat, error-code>`
 pub(super) fn stat_at<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let follow = follows(call, 2);
-    let work = place::<F>(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.metadata(follow));
-    on_disk::<F, _, _>(call, 5, work, |_, metadata| Ok(stat_of::<F>(&metadata)))
+    let work = place::<F>(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.stat(follow));
+    on_disk::<F, _, _>(call, 5, work, |_, stat| Ok(stat_of::<F>(&stat)))
 }
 
 /// `metadata-hash-at(self, path-flags, path: string) -> result<metadata-hash-value, error-code>`
 pub(super) fn metadata_hash_at<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let follow = follows(call, 2);
-    let work = place::<F>(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.metadata(follow));
-    on_disk::<F, _, _>(call, 5, work, |_, metadata| Ok(hash_of(&metadata)))
+    let work = place::<F>(call, 1, 3, rights::PATH_FILESTAT_GET)?.map(|place| move || place.stat(follow));
+    on_disk::<F, _, _>(call, 5, work, |_, stat| Ok(hash_of(&stat)))
 }
 
 /// `set-times-at(self, path-flags, path: string, data-access-timestamp, data-modification-timestamp) -> result<_, error-code>`

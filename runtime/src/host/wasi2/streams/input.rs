@@ -98,7 +98,7 @@ pub(in crate::host) fn read_then(
             })),
         },
         InputStream::File(OpenFile { file, .. }, at) => {
-            let (file, at) = (Arc::clone(file), *at);
+            let (file, at) = (file.clone(), *at);
             let bytes_max = length.min(TRANSFER_BYTES_MAX) as usize;
             files::read_then(call, file, Some(at), bytes_max, move |call, result| {
                 let result = match result {

@@ -5,7 +5,6 @@
 mod input;
 mod output;
 
-use std::fs;
 use std::sync::Arc;
 
 use awsm_abi::types::ValType::{I32, I64};
@@ -16,6 +15,7 @@ pub(in crate::host) use self::output::{Content, OutputStream, room, write_then};
 use self::output::{blocking_write_and_flush, blocking_write_zeroes_and_flush, check_write, flush, write, write_zeroes};
 use crate::host::Effect::Stream;
 use crate::host::canonical::{Pollable, Subject, Typed, canonical};
+use crate::host::wasi::contents::Contents;
 use crate::host::wasi::descriptors::Open;
 use crate::host::{Call, Flat, HostFunction, Stop};
 
@@ -60,7 +60,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 /// A file that a stream reads or writes.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct OpenFile {
-    pub(in crate::host) file: Arc<fs::File>,
+    pub(in crate::host) file: Contents,
     /// That the system has it open, for as long as the stream does.
     pub(in crate::host) _open: Arc<Open>,
 }

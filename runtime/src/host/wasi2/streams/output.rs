@@ -1,6 +1,5 @@
 //! `output-stream`: standard output and error, bodies of messages, files and connections, as they are written.
 
-use std::fs;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,8 +9,9 @@ use super::{COPY_BYTES, OpenFile};
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::{Look, Resource, Subject, Typed, number};
 use crate::host::wasi::Errno;
+use crate::host::wasi::contents::Contents;
 use crate::host::wasi::disk::begin;
-use crate::host::wasi::files::{self, TRANSFER_BYTES_MAX, To};
+use crate::host::wasi::files::{TRANSFER_BYTES_MAX, To};
 use crate::host::wasi2::error::Fault;
 use crate::host::wasi2::http::Outgoing;
 use crate::host::wasi2::sockets::{Connection, PERMIT_BYTES_MAX, send_then};
@@ -134,7 +134,7 @@ pub(in crate::host) fn write_then(
     then: impl FnOnce(&mut Call<'_>, Result<(), Fault>) -> Result<Flat, Stop> + Send + 'static,
 ) -> Result<Flat, Stop> {
     let file = match call.context.ports.resource::<OutputStream>(representation)? {
-        OutputStream::File(OpenFile { file, .. }, to) => Some((Arc::clone(file), *to)),
+        OutputStream::File(OpenFile { file, .. }, to) => Some((file.clone(), *to)),
         OutputStream::Body(outgoing) => match outgoing.check(length - done) {
             Ok(()) => None,
             Err(code) => return then(call, Err(Fault::Http(code))),
@@ -187,11 +187,11 @@ pub(in crate::host) fn write_then(
 }
 
 /// Writes all of the bytes to a file; how many were written, and whether that was all.
-fn write_file(file: &fs::File, to: To, bytes: &[u8]) -> (usize, Result<(), Errno>) {
+fn write_file(file: &Contents, to: To, bytes: &[u8]) -> (usize, Result<(), Errno>) {
     let mut done = 0;
     while done < bytes.len() {
         let to = if let To::Offset(at) = to { To::Offset(at + done as u64) } else { to };
-        match files::write_some(file, to, &bytes[done..]) {
+        match file.write(to, &bytes[done..]) {
             Ok(0) => return (done, Err(Errno::IO)),
             Ok(count) => done += count,
             Err(errno) => return (done, Err(errno)),
