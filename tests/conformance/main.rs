@@ -20,6 +20,9 @@ use sledge_tests::programs::{self, awsm_command, sledge_command};
 const BUILD_TIME_MAX: Duration = Duration::from_secs(600);
 const TIME_MAX: Duration = Duration::from_secs(60);
 
+/// How a folder is granted that the program changes for itself.
+const SCRATCH: &str = "scratch";
+
 /// One run of a program.
 struct Case {
     /// `wasi2` or `wasi3`: the program.
@@ -53,23 +56,31 @@ impl Case {
         format!("{}-{}", self.program, self.args[0])
     }
 
-    /// A folder to write to and one to read, both new, as options of both runtimes.
-    fn folders(scratch: &Path) -> [String; 2] {
+    /// A folder to write to, in that way, and one to read, both new, as options of both runtimes.
+    fn folders(scratch: &Path, way: &str) -> [String; 2] {
         let [write, read] = ["w", "r"].map(|name| scratch.join(name));
         fs::create_dir_all(&write).expect("a folder");
         fs::create_dir_all(read.join("folder")).expect("a folder");
         fs::write(read.join("kept"), "kept").expect("a file");
         fs::write(write.join("kept"), "kept").expect("a file");
-        [format!("--dir={}::/w::rw", write.display()), format!("--dir={}::/r", read.display())]
+        [format!("--dir={}::/w::{way}", write.display()), format!("--dir={}::/r", read.display())]
     }
 
-    fn finish(&self, mut command: Command) -> Finished {
+    fn finish(&self, mut command: Command, way: &str) -> Finished {
         let scratch = tempfile::tempdir().expect("a folder");
-        command.args(Case::folders(scratch.path())).args(["--env", "A=1", "--env", "EMPTY="]);
-        process::run(command.arg("--").args(self.args), self.stdin.as_bytes(), TIME_MAX)
+        command.args(Case::folders(scratch.path(), way)).args(["--env", "A=1", "--env", "EMPTY="]);
+        let done = process::run(command.arg("--").args(self.args), self.stdin.as_bytes(), TIME_MAX);
+        if way == SCRATCH {
+            let written = scratch.path().join("w");
+            let names: Vec<_> =
+                fs::read_dir(&written).expect("a folder").map(|entry| entry.expect("an entry").file_name()).collect();
+            assert_eq!(names, ["kept"], "{}: a private change is in the folder", self.name());
+            assert_eq!(fs::read(written.join("kept")).expect("a file"), b"kept");
+        }
+        done
     }
 
-    fn here(&self) -> Finished {
+    fn here(&self, way: &str) -> Finished {
         let mut command = sledge_command(&["run"]);
         let hosts = ["127.0.0.0/8:1-65535", "0.0.0.0/0:1-65535", "[::1]:1-65535", "[::]/0:1-65535", "localhost:1-65535"];
         let places = ["127.0.0.0/8:0-65535", "0.0.0.0/0:0-65535", "0.0.0.0:0-65535", "[::1]:0-65535", "[::]/0:0-65535"];
@@ -77,13 +88,13 @@ impl Case {
             .args(hosts.map(|host| format!("--socket-host={host}")))
             .args(places.map(|place| format!("--socket-listen={place}")));
         command.arg(artifact(self.program));
-        self.finish(command)
+        self.finish(command, way)
     }
 
     fn there(&self, reference: &Path) -> Finished {
         let mut command = Command::new(reference);
         command.arg(component(self.program)).arg("--network");
-        self.finish(command)
+        self.finish(command, "rw")
     }
 }
 
@@ -136,13 +147,13 @@ fn check_reference(case: &Case) -> Option<String> {
 }
 
 /// What is other here than in wasmtime, and is not listed.
-fn compare(case: &Case, differences: &mut Differences) -> Vec<String> {
+fn compare(case: &Case, way: &str, differences: &mut Differences) -> Vec<String> {
     let name = case.name();
-    let done = case.here();
+    let done = case.here(way);
     let text = done.text();
     let mut problems = Vec::new();
     if done.code() != case.status {
-        problems.push(format!("{name}: status {}, not {}: {}", done.code(), case.status, done.stderr));
+        problems.push(format!("{name} ({way}): status {}, not {}: {}", done.code(), case.status, done.stderr));
     }
     let expected = match fs::read_to_string(kept(&name)) {
         Ok(expected) if case.is_kept => expected,
@@ -170,7 +181,10 @@ fn compare(case: &Case, differences: &mut Differences) -> Vec<String> {
 fn check(cases: &[Case]) {
     let mut differences = Differences::read();
     let mut problems: Vec<String> = cases.iter().filter_map(check_reference).collect();
-    problems.extend(cases.iter().flat_map(|case| compare(case, &mut differences)));
+    problems.extend(cases.iter().flat_map(|case| compare(case, "rw", &mut differences)));
+    // Private copies are as files of the host.
+    let filesystem = cases.iter().filter(|case| case.args == ["filesystem"]);
+    problems.extend(filesystem.flat_map(|case| compare(case, SCRATCH, &mut differences)));
     problems.extend(differences.unused(&cases.iter().map(Case::name).collect::<Vec<_>>()));
     assert!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! What an invocation that is watched is known to have done; and that a guard ends it before a host call.
 
 use hyper::{HeaderMap, Method, Uri};
-use sledge::config::{Config, FunctionConfig};
+use sledge::config::{Config, DirConfig, DirWrite, FunctionConfig};
 use sledge::host::{
     Body, Context, Effect, EffectTrace, HeadField, LogLines, Objection, ReplyBytes, RequestHead, Streams, Waiter, Watch, Writer,
 };
@@ -22,7 +22,12 @@ use std::time::{Duration, Instant};
 fn watched(file: &str, lines: &str, watch: Watch) -> (Result<(), Failure>, String, Watch) {
     let mut config = FunctionConfig::new("f", programs::function(file));
     config.args = vec!["bucket".to_owned()];
-    let loaded = load::function(&config, &load::compiler(&Config::default())).expect("a function");
+    watched_function(&config, lines, watch)
+}
+
+/// The same of a function that is configured so.
+fn watched_function(config: &FunctionConfig, lines: &str, watch: Watch) -> (Result<(), Failure>, String, Watch) {
+    let loaded = load::function(config, &load::compiler(&Config::default())).expect("a function");
     let store = Store::open(Path::new(KV_MEMORY), KvLimits::default(), &Arc::default()).expect("a store");
     let function = Function::new(loaded, Home { kv: Some(store.space("tenant")), ..Home::alone() });
     let log = LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log), Writer::default());
@@ -60,6 +65,7 @@ fn effects(trace: &EffectTrace) -> Vec<Effect> {
         Effect::KvRead,
         Effect::KvWrite,
         Effect::Call,
+        Effect::Scratch,
         Effect::External,
     ];
     all.into_iter().filter(|effect| trace.effects.contains(*effect)).collect()
@@ -93,12 +99,57 @@ fn what_was_read_of_a_head_is_known() {
 #[test]
 fn a_guard_ends_an_invocation_before_the_call() {
     let why = "writes what others read";
-    let guard = Watch::guarded(Box::new(move |function, _| {
-        (function.effect == Effect::KvWrite).then_some(Objection { why, acceptable: false })
-    }));
+    let guard =
+        Watch::guarded(Box::new(move |_, effect, _| (effect == Effect::KvWrite).then_some(Objection { why, acceptable: false })));
     let (result, _, watch) = watched("kv.c", "get a\nset a 1\nget a\n", guard);
     assert_eq!(result, Err(Failure::Internal));
     assert_eq!(watch.objection, Some(("set", Objection { why, acceptable: false })));
     assert_eq!((watch.trace.read, watch.trace.written), (vec![(key("a"), 0)], Vec::new()));
     assert!(!watch.trace.effects.contains(Effect::KvWrite));
+}
+
+/// The same calls of the same functions have another effect where they work on private copies: nothing is left of them. One that reaches a folder of another kind does not.
+#[test]
+fn private_copies_of_files_are_nothing_outside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = folder.path().join("kept");
+    std::fs::write(&kept, "kept").expect("a file");
+    let core = Path::new("wasi/programs/scratch.c");
+    let component = {
+        let file = |name: &str| programs::folder().join(name);
+        let (wasm, component, artifact) =
+            (file("effects-core.wasm"), file("effects-component.wasm"), file("effects-component.so"));
+        let source = programs::tests_folder().join(core);
+        let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+        for arguments in [
+            ["compile", "--emit", "wasm", &text(&source), "-o", &text(&wasm)].as_slice(),
+            &["componentize", &text(&wasm), "-o", &text(&component)],
+            &["compile", &text(&component), "-o", &text(&artifact)],
+        ] {
+            let done = programs::run_awsm(arguments);
+            assert_eq!(done.code(), 0, "{}", done.stderr);
+        }
+        artifact
+    };
+    let why = "changes what others see";
+    let guard = || {
+        Watch::guarded(Box::new(move |_, effect, _| (effect == Effect::External).then_some(Objection { why, acceptable: false })))
+    };
+    let lines = "get kept\nover kept K\nsymlink link kept\nget link\nlist .\nset new text\nrename new kept\nremove link\n";
+    for path in [programs::compiled(core, &[]), component] {
+        let run = |write: DirWrite| {
+            let mut config = FunctionConfig::new("f", &path);
+            config.dirs = vec![DirConfig { host: folder.path().to_owned(), guest: "/w".to_owned(), write }];
+            watched_function(&config, lines, guard())
+        };
+        let (result, reply, watch) = run(DirWrite::Scratch);
+        assert_eq!(result, Ok(()), "{reply}");
+        assert_eq!(reply, "kept\nkept -> Kept\nok\nKept\nkept link \n -> text\nok\nok\n");
+        assert!(watch.trace.effects.contains(Effect::Scratch) && !watch.trace.effects.contains(Effect::External));
+        let (result, _, watch) = run(DirWrite::Yes);
+        assert_eq!(result, Err(Failure::Internal));
+        assert_eq!(watch.objection.map(|(_, objection)| objection), Some(Objection { why, acceptable: false }));
+        assert!(!watch.trace.effects.contains(Effect::Scratch));
+        assert_eq!(std::fs::read(&kept).expect("a file"), b"kept");
+    }
 }

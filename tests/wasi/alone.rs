@@ -97,7 +97,7 @@ fn a_folder_is_named_as_the_command_line_says() {
     let (code, _, stderr) = run("none::/data", b"");
     assert!(code == 1 && stderr.contains("dirs: none (for the guest `/data`): No such file"), "{code}: {stderr}");
     let (code, _, stderr) = run("r::/data::w", b"");
-    assert!(code == 2 && stderr.contains("`w` is neither `ro` nor `rw`"), "{code}: {stderr}");
+    assert!(code == 2 && stderr.contains("`w` is none of `ro`, `rw` and `scratch`"), "{code}: {stderr}");
     let mut many = programs::sledge_command(&["run"]);
     many.args((0..17).flat_map(|number| ["--dir".to_owned(), format!("r::/{number}")]))
         .arg(&serve)

@@ -2,6 +2,7 @@
 //! through `awsm compile` and `sledge run`, or a server.
 
 mod alone;
+mod scratch;
 mod served;
 
 use std::path::Path;
