@@ -27,8 +27,11 @@ export PATH := $(PATH):/usr/bin:/bin
 
 target := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 build_flags := --release --workspace --locked $(if $(JOBS),-j $(JOBS))
-# wasmtime takes minutes to build: it is built where it is asked for, by name or as one of all.
+# wasmtime takes minutes to build: it is built where it is asked for, by name or as one of all. Its command line takes longer: by name only.
 peers_wasmtime = $(if $(filter no,$(WASMTIME)),,$(if $(PEERS),$(filter wasmtime%,$(PEERS)),yes))
+peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(PEERS)))
+# The same version as the crate.
+wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
 .PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
@@ -115,8 +118,10 @@ bench: build ## everything that is measured, in less than 20 minutes, beside the
 	@CARGO=$(CARGO) $(target)/release/bench run $(if $(filter quick,$(BENCH)),--quick) $(if $(FOLDER),--folder $(FOLDER)) \
 		$(if $(BEFORE),--before $(BEFORE)) $(PARTS)
 
-bench-peers: build ## functions behind sledge, hyper, processes, wasmtime, node...; PEERS="hyper node" FUNCTIONS="ping echo" TURNS=3 WASMTIME=no
+bench-peers: build ## functions behind sledge, hyper, processes, wasmtime, node...; PEERS="hyper node" FUNCTIONS="ping echo" TURNS=3 WASMTIME=no NUCLIO_PROCESSOR=FILE
 	@$(if $(peers_wasmtime),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin peer-wasmtime --bin peer-component)
+	@$(if $(peers_wasmtime_serve),$(CARGO) install --locked --quiet $(if $(JOBS),-j $(JOBS)) --root $(CURDIR)/target/wasmtime-cli \
+		--target-dir $(CURDIR)/target/wasmtime-cli/build wasmtime-cli@$(wasmtime_version))
 	@$(target)/release/peers $(if $(PEERS),--peers "$(PEERS)") $(if $(FUNCTIONS),--functions "$(FUNCTIONS)") $(if $(TURNS),--turns $(TURNS))
 
 polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3 WASMTIME=yes

@@ -39,6 +39,8 @@ function run(module, input) {
     return 0;
   };
   const wasi_snapshot_preview1 = {
+    environ_sizes_get: (count, bytes) => (current().setUint32(count, 0, true), current().setUint32(bytes, 0, true), 0),
+    environ_get: () => 0,
     fd_read: (fd, list, count, to) =>
       fd !== 0 ? BADF : vectors(list, count, to, (bytes) => {
         const part = input.subarray(consumed, consumed + bytes.length);

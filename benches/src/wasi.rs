@@ -1,6 +1,6 @@
 //! What functions call of WASI, for wasmtime: standard input and output in memory, the clock, and the end.
 //!
-//! The nine functions that the kernels and examples import and no more, so that nothing else of WASI has to be built, and none of wasmtime's own
+//! The eleven functions that the kernels and examples import and no more, so that nothing else of WASI has to be built, and none of wasmtime's own
 //! costs what is measured anything.
 
 use std::time::Instant;
@@ -45,10 +45,12 @@ impl Process {
 ///
 /// If it has them.
 pub fn add(linker: &mut Linker<Process>) -> wasmtime::Result<()> {
-    linker.func_wrap(MODULE, "args_sizes_get", |mut caller: Caller<'_, Process>, count: u32, bytes: u32| {
-        errno(write(&mut caller, count, &[0; 4]).and_then(|()| write(&mut caller, bytes, &[0; 4])))
-    })?;
-    linker.func_wrap(MODULE, "args_get", |_: u32, _: u32| 0_i32)?;
+    for (sizes, get) in [("args_sizes_get", "args_get"), ("environ_sizes_get", "environ_get")] {
+        linker.func_wrap(MODULE, sizes, |mut caller: Caller<'_, Process>, count: u32, bytes: u32| {
+            errno(write(&mut caller, count, &[0; 4]).and_then(|()| write(&mut caller, bytes, &[0; 4])))
+        })?;
+        linker.func_wrap(MODULE, get, |_: u32, _: u32| 0_i32)?;
+    }
     linker.func_wrap(MODULE, "clock_time_get", |mut caller: Caller<'_, Process>, clock: i32, _precision: u64, to: u32| {
         if clock != MONOTONIC {
             return NOSYS;

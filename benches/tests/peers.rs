@@ -34,6 +34,7 @@ impl Run {
             .args(["--peers", peers, "--functions", "ping", "--turns", "2", "--seconds", "0.1", "--folder"])
             .arg(&results)
             .env("PATH", folder)
+            .env_remove("NUCLIO_PROCESSOR")
             .output()
             .expect("it runs");
         let read =
@@ -41,7 +42,7 @@ impl Run {
         Run { csv: read("peers.csv"), markdown: read("peers.md"), output }
     }
 
-    /// The rows of a server in the tables: with one client, with a hundred.
+    /// The rows of a server in the tables: with one client, with ten, fifty and a hundred.
     fn rows(&self, server: &str) -> Vec<&str> {
         self.markdown.lines().filter(|line| line.starts_with(&format!("| {server} |"))).collect()
     }
@@ -50,15 +51,19 @@ impl Run {
     fn has_sledge(&self) -> bool {
         let measured = |row: &&&str| row.split('|').nth(2).is_some_and(|cell| cell.trim().parse::<f64>().is_ok_and(|n| n > 0.0));
         let turns = self.csv.lines().filter(|line| line.contains(",sledge,")).count();
-        self.rows("sledge").iter().filter(measured).count() == 2 && turns == 4
+        self.rows("sledge").iter().filter(measured).count() == 4 && turns == 8
     }
 }
 
 /// A `node` that says that it is at `address`.
 fn install_node(folder: &Path, script: &str) {
-    let node = folder.join("node");
-    fs::write(&node, format!("#!/bin/sh\n[ \"$1\" = --version ] && echo v0 && exit\n{script}\n")).unwrap();
-    fs::set_permissions(&node, fs::Permissions::from_mode(0o755)).unwrap();
+    install(folder, "node", &format!("[ \"$1\" = --version ] && echo v0 && exit\n{script}"));
+}
+
+fn install(folder: &Path, name: &str, script: &str) {
+    let program = folder.join(name);
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A server that answers `ping` rightly so many times, and then wrongly, with as many bytes. Its script for [`install_node`].
@@ -93,11 +98,13 @@ fn answer(mut stream: TcpStream, answered: &AtomicUsize, right: usize) {
 #[test]
 fn a_peer_that_is_not_installed_is_a_row_and_no_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let run = Run::new(folder.path(), "hyper node nuclio");
+    // Another program of that name.
+    install(folder.path(), "processor", "echo 'usage: processor FILE' >&2; exit 1");
+    let run = Run::new(folder.path(), "hyper node nuclio nuclio-go");
     assert!(run.output.status.success(), "{:?}", run.output);
     assert!(run.has_sledge(), "{}", run.markdown);
-    for peer in ["node", "nuclio"] {
-        assert!(run.rows(peer).len() == 2 && run.rows(peer).iter().all(|row| row.contains("not installed")), "{}", run.markdown);
+    for peer in ["node", "nuclio", "nuclio-go"] {
+        assert!(run.rows(peer).len() == 4 && run.rows(peer).iter().all(|row| row.contains("not installed")), "{}", run.markdown);
         assert!(run.csv.lines().any(|line| line.contains(peer) && line.contains("\"not installed")), "{}", run.csv);
     }
     // The ratio to one that is there is that of the turns.
@@ -134,6 +141,22 @@ fn a_server_that_does_not_start_says_why() {
     let run = Run::new(folder.path(), "node");
     assert!(!run.output.status.success() && run.has_sledge(), "{}", run.markdown);
     assert!(run.rows("node").iter().all(|row| row.contains("failed: does not start") && row.contains("cannot find module")));
+}
+
+/// What Nuclio's processor is told, and that its log is in the table where it ends: a program that prints both and ends is in its place.
+#[test]
+fn nuclios_processor_has_a_worker_for_each_core_and_its_log_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "[ \"$1\" = --help ] && echo '-platform-config string' >&2 && exit\n[ \"$1\" = --version ] && exit\n\
+                  while read -r line; do case $line in numWorkers*|runtime*|handler*|kind*|level*) echo \"$line\" >&2; esac; done < \"$2\"; exit 3";
+    install(folder.path(), "processor", script);
+    let run = Run::new(folder.path(), "nuclio nuclio-go");
+    assert!(!run.output.status.success() && run.has_sledge(), "{}", run.markdown);
+    let wanted = "failed: does not start: it ended before it listened (exit status: 3); its log ends with: kind: NuclioFunction / \
+                  runtime: shell / handler: ping.sh:main / kind: http / numWorkers: 1 |";
+    assert!(run.rows("nuclio").len() == 4 && run.rows("nuclio").iter().all(|row| row.contains(wanted)), "{}", run.markdown);
+    // Its plugin cannot be built without Go.
+    assert!(run.rows("nuclio-go").iter().all(|row| row.contains("not built: it needs Go")), "{}", run.markdown);
 }
 
 #[test]

@@ -14,10 +14,10 @@ use sledge_benches::peers::plan::Plan;
 /// Asks sledge and its peers for the same functions, in turns on the same core, and writes tables and a plot to benches/runs.
 #[derive(Parser)]
 struct Options {
-    /// hyper, process, wasmtime, wasmtime-serve, node, nuclio, with spaces or commas between them; all if not given
+    /// hyper, process, wasmtime, wasmtime-serve, node, nuclio, nuclio-go, with spaces or commas between them; all if not given
     #[arg(long, default_value = "", hide_default_value = true)]
     peers: String,
-    /// ping, echo, gps-ekf, fibonacci, image-classify, likewise
+    /// ping, echo, gps-ekf, fibonacci, ocr, image-classify, image-resize, plate-detect, likewise
     #[arg(long, default_value = "", hide_default_value = true)]
     functions: String,
     /// How often each server is asked for each function

@@ -5,24 +5,33 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::example::{ECHO, Example, FIBONACCI, GPS_EKF, IMAGE_CLASSIFY, PING};
+use crate::example::{ECHO, Example, FIBONACCI, GPS_EKF, IMAGE_CLASSIFY, IMAGE_RESIZE, OCR, PING, PLATE_DETECT};
 use crate::{applications, checkout, compiler, steps};
 
 const CLANG: &str = "clang-22";
-/// Length of the body for `echo`.
-const ECHO_BYTES: usize = 10_000;
+/// Clients of the loads that are about throughput.
+const CLIENTS: usize = 100;
 
 /// A function.
 #[derive(Debug)]
 pub struct Function {
     /// Its name.
     pub name: &'static str,
-    /// Whether it does next to nothing, so that the cost measured is that of the server around it.
-    pub is_quick: bool,
-    /// Whether `native` has a handler for it; the others are programs in C, which nothing but a process can run unsandboxed.
+    /// Whether `native` has a handler for it; the others are programs, which nothing but a process can run unsandboxed.
     pub is_handled: bool,
-    body: Body,
+    /// How it is asked for.
+    pub asked: &'static [Asked],
     example: &'static Example,
+}
+
+/// A way to ask for a function.
+#[derive(Debug)]
+pub struct Asked {
+    /// What tables add to the function's name.
+    pub suffix: &'static str,
+    /// How many clients ask at a time.
+    pub clients: usize,
+    body: Body,
 }
 
 /// What is sent.
@@ -35,13 +44,39 @@ enum Body {
     Example,
 }
 
-/// All of them.
-pub const FUNCTIONS: [Function; 5] = [
-    Function { name: "ping", is_quick: true, is_handled: true, body: Body::Empty, example: &PING },
-    Function { name: "echo", is_quick: false, is_handled: true, body: Body::Bytes(ECHO_BYTES), example: &ECHO },
-    Function { name: "gps-ekf", is_quick: false, is_handled: false, body: Body::Example, example: &GPS_EKF },
-    Function { name: "fibonacci", is_quick: false, is_handled: true, body: Body::Example, example: &FIBONACCI },
-    Function { name: "image-classify", is_quick: false, is_handled: false, body: Body::Example, example: &IMAGE_CLASSIFY },
+const fn asked(suffix: &'static str, clients: usize, body: Body) -> Asked {
+    Asked { suffix, clients, body }
+}
+
+/// From one client, with which nothing waits, to a hundred.
+const MORE_AND_MORE_CLIENTS: &[Asked] =
+    &[asked("-1", 1, Body::Empty), asked("-10", 10, Body::Empty), asked("-50", 50, Body::Empty), asked("", CLIENTS, Body::Empty)];
+const LARGER_AND_LARGER_BODIES: &[Asked] = &[
+    asked("-1k", CLIENTS, Body::Bytes(1_000)),
+    asked("", CLIENTS, Body::Bytes(10_000)),
+    asked("-100k", CLIENTS, Body::Bytes(100_000)),
+    asked("-1m", CLIENTS, Body::Bytes(1_000_000)),
+];
+const ITS_INPUT: &[Asked] = &[asked("", CLIENTS, Body::Example)];
+
+const fn handled(example: &'static Example, asked: &'static [Asked]) -> Function {
+    Function { name: example.name, is_handled: true, asked, example }
+}
+
+const fn program(example: &'static Example) -> Function {
+    Function { name: example.name, is_handled: false, asked: ITS_INPUT, example }
+}
+
+/// All of them: those of the Sledge paper's Figures 6 (ping), 7 (echo) and 8 (the applications), and one that computes without input or output.
+pub const FUNCTIONS: [Function; 8] = [
+    handled(&PING, MORE_AND_MORE_CLIENTS),
+    handled(&ECHO, LARGER_AND_LARGER_BODIES),
+    program(&GPS_EKF),
+    handled(&FIBONACCI, ITS_INPUT),
+    program(&OCR),
+    program(&IMAGE_CLASSIFY),
+    program(&IMAGE_RESIZE),
+    program(&PLATE_DETECT),
 ];
 
 /// What peers take.
@@ -58,20 +93,25 @@ pub struct Built {
 }
 
 impl Function {
-    /// The body of a request.
+    /// The body of a request that asks so.
     ///
     /// # Errors
     ///
     /// If it cannot be read.
-    pub fn body(&self) -> Result<Vec<u8>> {
-        match self.body {
+    pub fn body(&self, asked: &Asked) -> Result<Vec<u8>> {
+        match asked.body {
             Body::Empty => Ok(Vec::new()),
             Body::Bytes(count) => Ok((0..count).map(|index| b'a' + (index % 26) as u8).collect()),
             Body::Example => self.example.input(),
         }
     }
 
-    /// Its source, in C.
+    /// Whether its source is one file in C, not a cargo package.
+    pub fn is_c(&self) -> bool {
+        !self.example.is_package()
+    }
+
+    /// Its source.
     pub fn source(&self) -> PathBuf {
         self.example.source()
     }
@@ -91,10 +131,10 @@ impl Function {
     ///
     /// If a tool is missing or fails.
     pub fn build(&'static self, folder: &Path) -> Result<Built> {
-        ensure!(!self.example.is_package(), "{}: only examples of one file can be programs and modules alike", self.name);
         steps::step(self.name, || {
             let module = folder.join(format!("{}.wasm", self.name));
-            compiler::compile_with(&self.source(), &module, &["--emit", "wasm", "--", "-msimd128"])?;
+            let options = self.vectorised()?;
+            compiler::compile_with(&self.source(), &module, &options.iter().map(String::as_str).collect::<Vec<_>>())?;
             let artifact = folder.join(format!("{}.so", self.name));
             let bytes = compiler::compile(&self.source(), &artifact)?.bytes;
             let program = applications::native(self.example, false, folder)?;
@@ -102,7 +142,20 @@ impl Function {
         })
     }
 
-    /// Makes a component of wasi:http of it, with `encoder`: `peer-component`.
+    /// What `awsm compile` is told so that the module has WebAssembly's vectors.
+    fn vectorised(&self) -> Result<Vec<String>> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        if self.is_c() {
+            return Ok(words(&["--emit", "wasm", "--", "-msimd128"]));
+        }
+        // In a folder of its own: cargo builds everything again where flags differ.
+        let target = checkout::output_folder("peers-wasm")?;
+        let target = target.to_str().context("the path of this checkout is not UTF-8")?;
+        let flags = "target.wasm32-wasip1.rustflags=[\"-Ctarget-feature=+simd128\"]";
+        Ok(words(&["--emit", "wasm", "--", "--locked", "--target-dir", target, "--config", flags]))
+    }
+
+    /// Makes a component of wasi:http of it, with `encoder`: `peer-component`. Its source must be in C.
     ///
     /// # Errors
     ///

@@ -1,13 +1,16 @@
 //! The same functions behind `sledge` and behind what one would use instead, on the same cores in the same run.
 //!
-//! A [`plan::Plan`] says which; [`function`] makes of an example's one source what each peer takes; [`peer`] starts the peers, one that is missing is a
-//! reason instead; [`session`] asks them in turns and compares every reply; [`report`] makes tables of what came of it, [`plot`] a picture.
+//! A [`plan::Plan`] says which; [`function`] makes of an example's one source what each peer takes; [`peer`] names the peers and `start` starts
+//! them, one that is missing is a reason instead; [`session`] asks them in turns and compares every reply; [`report`] makes tables of what came of
+//! it, [`plot`] a picture.
 
 pub mod function;
+pub(crate) mod nuclio;
 pub mod peer;
 pub mod plan;
 pub mod plot;
 pub mod report;
+mod running;
 pub mod session;
 mod start;
 

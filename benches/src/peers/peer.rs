@@ -15,6 +15,8 @@ pub enum Peer {
     Node,
     /// Nuclio's processor with its runtime for shells.
     Nuclio,
+    /// Nuclio's processor with its runtime for Go.
+    NuclioGo,
 }
 
 /// What `sledge` is called in tables.
@@ -22,7 +24,8 @@ pub const SLEDGE: &str = "sledge";
 
 impl Peer {
     /// All of them.
-    pub const ALL: [Peer; 6] = [Peer::Hyper, Peer::Process, Peer::Wasmtime, Peer::WasmtimeServe, Peer::Node, Peer::Nuclio];
+    pub const ALL: [Peer; 7] =
+        [Peer::Hyper, Peer::Process, Peer::Wasmtime, Peer::WasmtimeServe, Peer::Node, Peer::Nuclio, Peer::NuclioGo];
 
     /// In one word.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Peer {
             Peer::WasmtimeServe => "wasmtime-serve",
             Peer::Node => "node",
             Peer::Nuclio => "nuclio",
+            Peer::NuclioGo => "nuclio-go",
         }
     }
 
@@ -55,7 +59,11 @@ impl Peer {
                  each request, on V8"
             }
             Peer::Nuclio => {
-                "Nuclio's processor with its shell runtime, which starts a shell and the native program for each request"
+                "Nuclio's processor with its shell runtime, which starts a shell for each request, which becomes the native program; a worker, \
+                 requests wait for it, no logs"
+            }
+            Peer::NuclioGo => {
+                "the same processor with its Go runtime, which calls a handler in Go in its own process, without a sandbox or a process for it"
             }
         }
     }

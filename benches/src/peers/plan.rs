@@ -5,27 +5,33 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use super::function::{FUNCTIONS, Function};
+use super::function::{Asked, FUNCTIONS, Function};
 use super::peer::Peer;
 use crate::checkout;
 use crate::polybench::machine;
 
-/// Clients of the loads that are about throughput.
-const CLIENTS: usize = 100;
-
-/// A function, and how many clients ask for it at a time.
+/// A function, and how it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     /// What is asked for.
     pub function: &'static Function,
-    /// By how many.
-    pub clients: usize,
+    /// By how many, with which body.
+    pub asked: &'static Asked,
 }
 
 impl Scenario {
     /// Its name in tables.
     pub fn name(&self) -> String {
-        if self.clients == CLIENTS { self.function.name.to_owned() } else { format!("{}-{}", self.function.name, self.clients) }
+        format!("{}{}", self.function.name, self.asked.suffix)
+    }
+
+    /// What each client sends.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn body(&self) -> Result<Vec<u8>> {
+        self.function.body(self.asked)
     }
 }
 
@@ -56,11 +62,7 @@ impl Plan {
         let known: Vec<&Function> = FUNCTIONS.iter().collect();
         let mut scenarios = Vec::new();
         for function in chosen("function", &known, |function| function.name, functions)? {
-            // What is quick says how long one request takes where nothing waits.
-            if function.is_quick {
-                scenarios.push(Scenario { function, clients: 1 });
-            }
-            scenarios.push(Scenario { function, clients: CLIENTS });
+            scenarios.extend(function.asked.iter().map(|asked| Scenario { function, asked }));
         }
         let folder = checkout::root().join("benches/runs").join(format!("{}-{}", machine::today()?, machine::slug()));
         Ok(Plan { peers, scenarios, turns, time, folder })
@@ -86,10 +88,13 @@ mod tests {
             Plan::new(&owned(peers), &owned(functions), 1, Duration::ZERO)
         };
         let all = plan(&[], &[]).unwrap();
-        assert_eq!((all.peers.len(), all.scenarios.len()), (Peer::ALL.len(), FUNCTIONS.len() + 1));
+        assert_eq!((all.peers.len(), all.scenarios.len()), (Peer::ALL.len(), FUNCTIONS.iter().map(|f| f.asked.len()).sum()));
         let some = plan(&["node", "hyper", "node"], &["ping"]).unwrap();
         assert_eq!(some.peers, [Peer::Hyper, Peer::Node]);
-        assert_eq!(some.scenarios.iter().map(Scenario::name).collect::<Vec<_>>(), ["ping-1", "ping"]);
+        assert_eq!(some.scenarios.iter().map(Scenario::name).collect::<Vec<_>>(), ["ping-1", "ping-10", "ping-50", "ping"]);
+        let sizes: Vec<_> =
+            plan(&[], &["echo"]).unwrap().scenarios.iter().map(|scenario| scenario.body().unwrap().len()).collect();
+        assert_eq!(sizes, [1_000, 10_000, 100_000, 1_000_000]);
         assert!(plan(&["nodejs"], &[]).unwrap_err().to_string().contains("there are hyper, "));
         assert!(plan(&[], &["pong"]).unwrap_err().to_string().contains("there are ping, "));
     }

@@ -155,9 +155,10 @@ impl Report {
             "# Sledge and its peers\n\n{}.\n\nMade by `make bench-peers`. Every server has the same one core, all clients are on another; in each of {} turns \
              all servers are asked for a function, one after the other. Connections are kept, and each client sends its next request when the last \
              one was answered. Every reply is compared with one that was judged to be right.\n\nNumbers are medians of the turns. A ratio above 1 \
-             of replies a second says that sledge answers more; one below 1 of p99 that it is done earlier. A function's C source is the same for all \
+             of replies a second says that sledge answers more; one below 1 of p99 that it is done earlier. A function's source is the same for all \
              servers that run WebAssembly or a program, each compiled as is best for it: for `sledge` by `awsm compile`, natively by clang -O3 -march=native, as \
-             WebAssembly for others by clang -O3 -msimd128, since their compilers make no vectors of loops.\n\n",
+             WebAssembly for others by clang -O3 -msimd128, since their compilers make no vectors of loops. image-resize and plate-detect are in Rust, \
+             built with target-cpu=native and target-feature=+simd128 instead.\n\n",
             self.conditions, self.turns
         );
         let _ = writeln!(

@@ -14,7 +14,8 @@ use super::function::Built;
 use super::peer::SLEDGE;
 use super::plan::{Plan, Scenario};
 use super::report::{Line, Outcome, Report};
-use super::start::{self, Running, Started};
+use super::running::{Running, Started};
+use super::start;
 use crate::client::Client;
 use crate::load::{self, Expected, Load};
 use crate::polybench::machine;
@@ -54,7 +55,9 @@ pub fn measure(plan: &Plan) -> Result<Report> {
     let servers = servers(plan, &built, folder.path());
     cores::pin(load_core)?;
     let versions = servers.iter().filter_map(|server| server.started.as_ref().ok()?.version.clone());
-    let conditions: Vec<_> = [place, format!("sledge {}", machine::commit())].into_iter().chain(versions).collect();
+    let mut conditions: Vec<_> = [place, format!("sledge {}", machine::commit())].into_iter().chain(versions).collect();
+    // Two peers may be one program.
+    conditions.dedup();
     let bar = steps::bar("measuring", (plan.scenarios.len() * plan.turns * servers.len()) as u64);
     let mut report = Report::new(plan, conditions.join("; "));
     for scenario in &plan.scenarios {
@@ -114,7 +117,7 @@ fn ask(plan: &Plan, scenario: &Scenario, turn: usize, server: &Server, line: &mu
 
 fn one(plan: &Plan, scenario: &Scenario, turn: usize, name: &str, running: &Running) -> Result<Row> {
     let (address, path) = running.target(scenario.function).map_err(anyhow::Error::msg)?;
-    let body = scenario.function.body()?;
+    let body = scenario.body()?;
     let mut client = Client::connect(address)?;
     let (mut right, mut shortest) = (Bytes::new(), Duration::MAX);
     for _ in 0..JUDGED {
@@ -125,13 +128,13 @@ fn one(plan: &Plan, scenario: &Scenario, turn: usize, name: &str, running: &Runn
     }
     // Where requests share the processor, those that begin together end together: clients begin one after the other, nothing counts
     // before all have been answered, and whole rounds of them are measured.
-    let round = (shortest * scenario.clients as u32).min(TIME_MAX / ROUNDS);
+    let round = (shortest * scenario.asked.clients as u32).min(TIME_MAX / ROUNDS);
     let time = plan.time.max(round * ROUNDS);
     let load = Load {
         // Equal to what was judged: the functions always answer the same, to the last bit.
         expected: Expected::Body(right),
         stagger: round,
-        ..Load::new(scenario.clients, &path, body, 0)
+        ..Load::new(scenario.asked.clients, &path, body, 0)
     };
     let outcomes = load::run(address, std::slice::from_ref(&load), time.min(plan.time.max(round * 2)), time)?;
     let outcome = outcomes.first().context("one load has one outcome")?;
