@@ -160,6 +160,21 @@ fn nuclios_processor_has_a_worker_for_each_core_and_its_log_is_shown() {
 }
 
 #[test]
+fn a_processor_that_is_named_and_is_another_program_is_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    install(folder.path(), "other", "exit 0");
+    let output = Command::new(env!("CARGO_BIN_EXE_promises"))
+        .arg("nuclio-ping-ratio")
+        .env("NUCLIO_PROCESSOR", folder.path().join("other"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("other, which NUCLIO_PROCESSOR names, is not Nuclio's `processor`"), "{errors}");
+    let line = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && line.starts_with("nuclio-ping-ratio") && line.trim_end().ends_with("MISS"), "{line}");
+}
+
+#[test]
 fn unknown_names_are_errors() {
     let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(["--peers", "nodejs"]).output().unwrap();
     assert!(!output.status.success());

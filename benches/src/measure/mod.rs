@@ -9,6 +9,7 @@ mod engines;
 mod first_light;
 mod grpc;
 mod io;
+mod nuclio;
 mod operators;
 mod order;
 mod polybench;
@@ -25,6 +26,7 @@ use tempfile::TempDir;
 
 use crate::compiler::{self, Artifact};
 use crate::example::{Example, GPS_EKF};
+use crate::peers::report::Report;
 use crate::polybench::summary::Summary;
 use crate::server::{Function, Server};
 
@@ -53,6 +55,14 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("compile-go-o1-peak-mb", compile::o1_peak_mb),
     ("shared-image-48-private-ratio", shared::private_ratio),
     ("shared-image-new-sandbox-us", shared::new_sandbox_us),
+    ("nuclio-ping-ratio", nuclio::ping),
+    ("nuclio-echo-small-ratio", nuclio::echo_small),
+    ("nuclio-echo-1m-ratio", nuclio::echo_1m),
+    ("nuclio-gps-ekf-ratio", nuclio::gps_ekf),
+    ("nuclio-ocr-ratio", nuclio::ocr),
+    ("nuclio-image-classify-ratio", nuclio::image_classify),
+    ("nuclio-image-resize-ratio", nuclio::image_resize),
+    ("nuclio-plate-detect-ratio", nuclio::plate_detect),
     ("warm-empty-median-us", sandbox::empty_median_us),
     ("warm-empty-p99-us", sandbox::empty_p99_us),
     ("warm-hello-median-us", sandbox::hello_median_us),
@@ -159,6 +169,8 @@ pub struct Bench {
     /// gRPC between servers and between functions, by language.
     grpc: [Option<grpc::Costs>; 2],
     shop: Option<shop::Costs>,
+    /// Beside Nuclio.
+    nuclio: Option<Report>,
     folder: TempDir,
 }
 
@@ -183,6 +195,7 @@ impl Bench {
             overload: None,
             grpc: [None; 2],
             shop: None,
+            nuclio: None,
             folder,
         })
     }
@@ -242,6 +255,14 @@ impl Bench {
             self.overload = Some(order::measured(self.folder.path())?);
         }
         self.overload.as_ref().context("it was just measured")
+    }
+
+    /// The run beside Nuclio.
+    fn nuclio(&mut self) -> Result<&Report> {
+        if self.nuclio.is_none() {
+            self.nuclio = Some(nuclio::measured()?);
+        }
+        self.nuclio.as_ref().context("it was just measured")
     }
 
     /// The run of all kernels.
