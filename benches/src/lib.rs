@@ -36,6 +36,7 @@ pub mod simple;
 pub mod soak;
 pub mod spread;
 pub mod steps;
+pub mod store;
 pub mod street;
 pub mod tables;
 pub mod warm;

@@ -1,8 +1,7 @@
 //! The group `io`: a store in Redis, which functions wait for, beside programs that use the same crate and do nothing else.
 
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,17 +9,13 @@ use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::{Client as RedisClient, Cmd};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::mpsc;
 
 use super::Bench;
 use super::io::{ROUNDS, ask, median, server};
 use crate::client::Client;
+use crate::store::{Far, Redis};
 
-/// How long redis-server may take to start.
-const START_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long an answer may take, as for the server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Gets that are timed one after the other.
@@ -33,45 +28,6 @@ const WAITS: usize = 400;
 const START: Duration = Duration::from_millis(200);
 /// How far away a store is that they wait for.
 const DELAY: Duration = Duration::from_millis(5);
-
-/// A Redis server. Dropping it kills it.
-pub(super) struct Redis {
-    _folder: tempfile::TempDir,
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Redis {
-    /// Starts one on a free port.
-    pub(super) fn start() -> Result<Redis> {
-        let folder = tempfile::tempdir()?;
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.path());
-        let child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().context("redis-server, which scripts/setup installs")?;
-        let redis = Redis { _folder: folder, child, address };
-        let end = Instant::now() + START_TIME_MAX;
-        while TcpStream::connect(address).is_err() {
-            ensure!(Instant::now() < end, "redis-server does not listen");
-            thread::sleep(Duration::from_millis(5));
-        }
-        Ok(redis)
-    }
-
-    /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // Both fail harmlessly when it has ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// What a function's get becomes: of the same key, from the same server.
 async fn get(connection: &mut ConnectionManager) -> Result<()> {
@@ -107,12 +63,12 @@ fn natively<F: Future<Output = Result<T>>, T: Send + 'static>(
 /// A worker looks for answers for a while before it sleeps, and waking up costs more than the whole round trip: so the program looks, too.
 pub(super) fn get_ratio(bench: &mut Bench) -> Result<f64> {
     let redis = Redis::start()?;
-    let server = server(bench, &format!("redis://{}", redis.address), &["kv-get.c"])?;
+    let server = server(bench, &format!("redis://{}", redis.address()), &["kv-get.c"])?;
     let mut client = Client::connect(server.address())?;
     ask(&mut client, "/kv-get")?;
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
-        let bare = natively(redis.address, |connection| async { median_us(connection).await })?;
+        let bare = natively(redis.address(), |connection| async { median_us(connection).await })?;
         let guest = ask(&mut client, "/kv-get")?;
         ratios.push(guest / bare);
     }
@@ -138,12 +94,12 @@ async fn median_us(mut connection: ConnectionManager) -> Result<f64> {
 /// The processor time of a get for which a sandbox waits, among others, to that of the same get by a task of a program.
 pub(super) fn waiting_cpu_ratio(bench: &mut Bench) -> Result<f64> {
     let redis = Redis::start()?;
-    let far = Far::start(redis.address)?;
+    let far = Far::start(redis.address(), DELAY)?;
     // The value, which the other function sets.
-    let near = server(bench, &format!("redis://{}", redis.address), &["kv-get.c"])?;
+    let near = server(bench, &format!("redis://{}", redis.address()), &["kv-get.c"])?;
     ask(&mut Client::connect(near.address())?, "/kv-get")?;
     drop(near);
-    let server = server(bench, &format!("redis://{}", far.0), &["kv-wait.c"])?;
+    let server = server(bench, &format!("redis://{}", far.address()), &["kv-wait.c"])?;
     let all = || -> Result<Duration> {
         let start = (SystemTime::now() + START).duration_since(SystemTime::UNIX_EPOCH)?;
         let start = Bytes::copy_from_slice(&i64::try_from(start.as_nanos())?.to_le_bytes());
@@ -162,7 +118,7 @@ pub(super) fn waiting_cpu_ratio(bench: &mut Bench) -> Result<f64> {
     all()?;
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
-        let native = natively(far.0, |connection| async { wait_natively(connection).await })?;
+        let native = natively(far.address(), |connection| async { wait_natively(connection).await })?;
         ratios.push(all()?.as_secs_f64() / native.as_secs_f64());
     }
     Ok(median(ratios))
@@ -186,56 +142,4 @@ async fn wait_natively(connection: ConnectionManager) -> Result<Duration> {
         ended.context("a task panicked")??;
     }
     Ok(Duration::try_from(used())?.saturating_sub(before))
-}
-
-/// A place from which a store is farther away: what it answers comes [`DELAY`] later.
-struct Far(SocketAddr);
-
-impl Far {
-    /// For as long as this process lives.
-    fn start(store: SocketAddr) -> Result<Far> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        thread::spawn(move || {
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener)?;
-                loop {
-                    let (near, _) = listener.accept().await?;
-                    let far = tokio::net::TcpStream::connect(store).await?;
-                    near.set_nodelay(true)?;
-                    far.set_nodelay(true)?;
-                    let ((near_read, near_write), (far_read, far_write)) = (near.into_split(), far.into_split());
-                    tokio::spawn(pass(near_read, far_write, Duration::ZERO));
-                    tokio::spawn(pass(far_read, near_write, DELAY));
-                }
-                #[expect(unreachable_code, reason = "says what `?` returns")]
-                std::io::Result::Ok(())
-            })
-        });
-        Ok(Far(address))
-    }
-}
-
-/// Passes everything on, so much later.
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
-    let (sender, mut receiver) = mpsc::unbounded_channel::<(tokio::time::Instant, Vec<u8>)>();
-    let read = async move {
-        let mut buffer = [0; 1 << 14];
-        while let Ok(count @ 1..) = from.read(&mut buffer).await {
-            let _ = sender.send((tokio::time::Instant::now() + delay, buffer[..count].to_vec()));
-        }
-    };
-    let write = async move {
-        while let Some((at, bytes)) = receiver.recv().await {
-            if delay > Duration::ZERO {
-                tokio::time::sleep_until(at).await;
-            }
-            if to.write_all(&bytes).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::join!(read, write);
 }

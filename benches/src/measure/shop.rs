@@ -11,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::Bench;
 use super::components::run;
-use super::redis::Redis;
 use crate::checkout;
 use crate::child::{self, Listener};
 use crate::server::Server;
+use crate::store::Redis;
 
 /// Orders of a turn.
 const ORDERS: usize = 300;
