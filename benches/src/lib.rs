@@ -11,6 +11,7 @@ pub mod child;
 pub mod client;
 pub mod compiler;
 pub mod cores;
+pub mod ecdf;
 pub mod example;
 pub mod front;
 pub mod gps;

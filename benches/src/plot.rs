@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, FontTransform, register_font};
 
 const SIZE: (u32, u32) = (1400, 760);
-const TEXT: (&str, u32) = ("sans-serif", 14);
+pub(crate) const TEXT: (&str, u32) = ("sans-serif", 14);
 /// Room above the highest point, as a factor of the range.
 const LEGEND: f64 = 0.25;
 /// A letter's width below the points, about, and most of all letters.
@@ -47,21 +48,7 @@ impl Plot {
     ///
     /// If one of them cannot be drawn or written, or there is nothing to draw.
     pub fn write(&self, path: &Path) -> Result<()> {
-        if !has_font() {
-            eprintln!("no plot, since there is none of the fonts {}; on Debian: apt install fonts-dejavu-core", FONTS.join(", "));
-            return Ok(());
-        }
-        let named = |ending: &str| path.with_file_name(format!("{}.{ending}", path.file_name().unwrap_or_default().display()));
-        // plotters' errors are generic over the back end and not Send.
-        let svg = named("svg");
-        self.draw(&SVGBackend::new(&svg, SIZE).into_drawing_area())
-            .map_err(|error| anyhow!("cannot draw {}: {error}", svg.display()))?;
-        let png = named("png");
-        let mut pixels = vec![255; SIZE.0 as usize * SIZE.1 as usize * 3];
-        self.draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area())
-            .map_err(|error| anyhow!("cannot draw {}: {error}", png.display()))?;
-        image::save_buffer(&png, &pixels, SIZE.0, SIZE.1, image::ColorType::Rgb8)
-            .with_context(|| format!("cannot write {}", png.display()))
+        write(self, path)
     }
 
     /// From where to where, the lines and room for the legend included.
@@ -71,8 +58,10 @@ impl Plot {
         let (low, high) = (all.iter().copied().reduce(f64::min)? / 1.25, all.iter().copied().reduce(f64::max)? * 1.25);
         Some((low, high * (high / low).powf(LEGEND)))
     }
+}
 
-    fn draw<B>(&self, area: &DrawingArea<B, plotters::coord::Shift>) -> Result<(), Box<dyn Error>>
+impl Draw for Plot {
+    fn draw<B>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Box<dyn Error>>
     where
         B: DrawingBackend,
         B::ErrorType: 'static,
@@ -118,6 +107,36 @@ impl Plot {
         area.present()?;
         Ok(())
     }
+}
+
+/// What can be drawn as SVG and as PNG.
+pub(crate) trait Draw {
+    /// Draws it, over the whole area.
+    fn draw<B>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Box<dyn Error>>
+    where
+        B: DrawingBackend,
+        B::ErrorType: 'static;
+}
+
+/// Writes `path` with the endings `.svg` and `.png`, if there is a font.
+pub(crate) fn write(picture: &impl Draw, path: &Path) -> Result<()> {
+    if !has_font() {
+        eprintln!("no plot, since there is none of the fonts {}; on Debian: apt install fonts-dejavu-core", FONTS.join(", "));
+        return Ok(());
+    }
+    let named = |ending: &str| path.with_file_name(format!("{}.{ending}", path.file_name().unwrap_or_default().display()));
+    // plotters' errors are generic over the back end and not Send.
+    let svg = named("svg");
+    picture
+        .draw(&SVGBackend::new(&svg, SIZE).into_drawing_area())
+        .map_err(|error| anyhow!("cannot draw {}: {error}", svg.display()))?;
+    let png = named("png");
+    let mut pixels = vec![255; SIZE.0 as usize * SIZE.1 as usize * 3];
+    picture
+        .draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area())
+        .map_err(|error| anyhow!("cannot draw {}: {error}", png.display()))?;
+    image::save_buffer(&png, &pixels, SIZE.0, SIZE.1, image::ColorType::Rgb8)
+        .with_context(|| format!("cannot write {}", png.display()))
 }
 
 /// Whether text can be drawn: with the first font that is there, for the rest of the process's life.
