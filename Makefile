@@ -17,7 +17,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 # Packages that are no members of the workspace: built as their users would, each with its own lock file.
-OUTSIDE := examples/photograph examples/image-resize examples/plate-detect examples/kv-counter examples/fan-out sdk/rust sdk/grpc/rust/prepare
+OUTSIDE := examples/photograph examples/image-resize examples/plate-detect examples/kv-counter examples/fan-out examples/distributed-sort examples/game sdk/rust sdk/grpc/rust/prepare
 
 # What criterion measures: `cargo bench`.
 PHASES := compile costs execute in_process request
@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -134,6 +134,12 @@ load: build ## load after the paper on sledge, native handlers and processes; SC
 
 soak: build ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
 	@$(target)/release/soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+workloads: build ## a distributed sort and an online game, as in the microtasks paper; MEGABYTES=400 REPEAT=10 CLASSES=inferred FOLDER=DIR for JSON and plots
+	@$(if $(FOLDER),mkdir -p $(FOLDER))
+	@$(target)/release/workload sort $(if $(MEGABYTES),--megabytes $(MEGABYTES)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(CLASSES),--classes $(CLASSES)) \
+		$(if $(FOLDER),--json $(FOLDER)/sort.json --plot $(FOLDER)/sort)
+	@$(target)/release/workload game $(if $(CLASSES),--classes $(CLASSES)) $(if $(FOLDER),--json $(FOLDER)/game.json --plot $(FOLDER)/game)
 
 fuzz: setup ## random modules beside an interpreter, random, streaming, hostile and damaged components, MINUTES=10 each; KINDS="modules components" ALL_MODES=1 FROM=seed
 	@$(CARGO) build --release --locked -p sledge-tests --bin fuzz $(if $(JOBS),-j $(JOBS))

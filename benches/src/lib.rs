@@ -43,3 +43,4 @@ pub mod tables;
 pub mod warm;
 #[cfg(feature = "wasmtime")]
 pub mod wasi;
+pub mod workload;

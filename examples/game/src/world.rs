@@ -23,9 +23,9 @@ const EYES: i32 = 2;
 
 /// A number that is as good as random for each place.
 fn noise(seed: u64, x: i32, y: i32) -> i32 {
-    let mut bits = seed ^ (u64::from(x as u32) << 32 | u64::from(y as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mut bits = seed ^ ((u64::from(x as u32) << 32) | u64::from(y as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (bits >> 56) as i32
 }
 
