@@ -9,6 +9,7 @@ mod engines;
 mod first_light;
 mod grpc;
 mod io;
+mod microtasks;
 mod nuclio;
 mod operators;
 mod order;
@@ -144,6 +145,12 @@ const MEASUREMENTS: &[(&str, Measurement)] = &[
     ("grpc-shop-median-ratio", shop::median_ratio),
     ("grpc-shop-cpu-ratio", shop::cpu_ratio),
     ("grpc-shop-memory-ratio", shop::memory_ratio),
+    ("sort-makespan-ratio", microtasks::makespan_ratio),
+    ("sort-makespan-16-cpu-ratio", microtasks::cpu_ratio),
+    ("sort-makespan-8-classes-ratio", microtasks::classes_ratio),
+    ("sort-write-gain-ratio", microtasks::write_ratio),
+    ("sort-computing-classes-ratio", microtasks::computing_ratio),
+    ("game-tick-p99-slices", microtasks::tick_slices),
 ];
 
 /// The measurement of the promise `name`.
@@ -171,6 +178,7 @@ pub struct Bench {
     shop: Option<shop::Costs>,
     /// Beside Nuclio.
     nuclio: Option<Report>,
+    sorted: Option<microtasks::Sorted>,
     folder: TempDir,
 }
 
@@ -196,6 +204,7 @@ impl Bench {
             grpc: [None; 2],
             shop: None,
             nuclio: None,
+            sorted: None,
             folder,
         })
     }
@@ -263,6 +272,14 @@ impl Bench {
             self.nuclio = Some(nuclio::measured()?);
         }
         self.nuclio.as_ref().context("it was just measured")
+    }
+
+    /// The distributed sort.
+    fn sorted(&mut self) -> Result<&microtasks::Sorted> {
+        if self.sorted.is_none() {
+            self.sorted = Some(microtasks::sorted(self)?);
+        }
+        self.sorted.as_ref().context("it was just measured")
     }
 
     /// The run of all kernels.
