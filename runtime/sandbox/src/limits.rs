@@ -44,6 +44,13 @@ pub const WRITABLE_SPANS_SURE: usize = 8;
 /// about 20 us (and two mappings, and the template a file descriptor), to copy 256 KiB to new pages about 150 us, and 64 KiB about 40 us: below, little is to be gained.
 pub const SHARED_IMAGE_BYTES_MIN: usize = 256 << 10;
 
+/// How many shared images a process has at most that may have so many open files: each keeps a file descriptor, and an eighth of them is for images. Where there
+/// are as many, further images are copied into each sandbox.
+#[must_use]
+pub const fn sealed_files_max(files_max: u64) -> u64 {
+    files_max / 8
+}
+
 /// What a sandbox may write of a shared image beyond what is known, counted in advance: a first write cannot wait until idle sandboxes gave memory back.
 pub const PRIVATE_AHEAD_BYTES: usize = 1 << 20;
 

@@ -2,9 +2,10 @@
 //!
 //! The main thread starts everything and then waits for signals; it runs no guest and serves no connection.
 //!
-//! * [`prepare`]: what it needs before it serves; `plan`: its threads; `reload`: SIGHUP.
+//! * [`prepare`]: what it needs before it serves; `plan`: its threads; `files`: how many files it may open; `reload`: SIGHUP.
 
 mod error;
+mod files;
 mod plan;
 pub mod prepare;
 mod reload;
@@ -18,13 +19,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::task::unconstrained;
 
 pub use self::error::ServerError;
 use self::error::thread_error;
+use self::files::{connections_of, raise_files_max};
 use self::plan::Plan;
 use self::prepare::Prepared;
 use self::reload::Reloader;
@@ -51,10 +52,6 @@ use crate::worker::{Local, WorkerSettings};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
-/// Connections at the same time, where the configuration does not say otherwise.
-const CONNECTIONS_MAX: usize = 65_536;
-/// Open files that are not for connections: sockets that listen, the admin API, what is being loaded and compiled.
-const FILES_RESERVED: u64 = 256;
 /// Between two ticks of a guest that nothing else waits for: what bounds the delay of tokio's timers, and of whatever the watcher should miss.
 const TICK_MAX: Duration = Duration::from_millis(5);
 /// For tests: another value for that, in milliseconds.
@@ -167,10 +164,7 @@ fn connection_settings(
     stopped: watch::Receiver<bool>,
 ) -> ConnectionSettings {
     let files_max = raise_files_max();
-    let connections_max = config.connections_max.unwrap_or_else(|| {
-        let files = files_max.saturating_sub(FILES_RESERVED).max(1);
-        usize::try_from(files).unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX)
-    });
+    let connections_max = config.connections_max.unwrap_or_else(|| connections_of(files_max));
     ConnectionSettings {
         body_bytes_max: config.body_bytes_max,
         timeouts: Timeouts {
@@ -185,16 +179,6 @@ fn connection_settings(
         tracer: None,
         ready,
         stopped,
-    }
-}
-
-/// Lets this process have as many open files as it is allowed to; how many that is.
-fn raise_files_max() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let Some(maximum) = limit.maximum else { return u64::MAX };
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(maximum), ..limit }) {
-        Ok(()) => maximum,
-        Err(_) => limit.current.unwrap_or(maximum),
     }
 }
 

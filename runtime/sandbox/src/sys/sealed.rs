@@ -8,11 +8,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, getrlimit};
 
 use super::page::Pages;
+use crate::limits::sealed_files_max;
 
 /// A file without a name, in memory, that never changes.
 #[derive(Debug)]
@@ -20,18 +22,47 @@ pub(crate) struct SealedFile {
     file: OwnedFd,
     /// All of it, to be read.
     view: Pages,
+    _place: Place,
+}
+
+/// Such files that there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// One of the file descriptors that sealed files may have together.
+#[derive(Debug)]
+struct Place;
+
+impl Place {
+    fn take() -> io::Result<Place> {
+        let limit = getrlimit(Resource::Nofile);
+        // A server raises its limit to what it may be. Where it cannot, opening a file fails earlier.
+        let max = limit.maximum.or(limit.current).map_or(usize::MAX, |files| sealed_files_max(files) as usize);
+        let add = |count: usize| (count < max).then_some(count + 1);
+        // Relaxed: a count that nothing else depends on.
+        match COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(Place),
+            Err(_) => Err(io::Error::new(io::ErrorKind::QuotaExceeded, "file descriptors are left to connections")),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl SealedFile {
     /// A file of `bytes`, at least one, zero but for `parts`: where each begins, and what it has. What no part touches takes no memory before it is read.
     ///
     /// # Errors
-    /// Where the system has no such files, or no memory or descriptor for one more.
+    /// Where the system has no such files, or no memory for one more, or there are [as many](sealed_files_max) as there may be.
     pub(crate) fn new<'a>(bytes: usize, parts: impl IntoIterator<Item = (usize, &'a [u8])>) -> io::Result<SealedFile> {
         // Beyond this limit the kernel sends a signal that would end the process.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        let place = Place::take()?;
         let (name, flags) = ("sledge-image", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
         // Linux 6.3 has files that are never programs, and may be set to have no others (`vm.memfd_noexec`). Before, the flag is unknown.
         let file = memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(name, flags))?;
@@ -42,7 +73,7 @@ impl SealedFile {
         }
         fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let view = Pages::of_file(file.as_fd(), bytes)?;
-        Ok(SealedFile { file: file.into(), view })
+        Ok(SealedFile { file: file.into(), view, _place: place })
     }
 
     /// All that it has.

@@ -3,6 +3,7 @@
 mod calls;
 mod fibers;
 mod guest;
+mod images;
 mod loader;
 mod pooling;
 mod preemption;

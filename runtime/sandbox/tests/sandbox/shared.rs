@@ -14,8 +14,8 @@ use sledge_sandbox::*;
 use crate::guest::{LIMITS, call, parts, worker};
 use crate::traps::{in_another_process, is_doomed};
 
-const MIB: usize = 1 << 20;
-const BIG: SandboxLimits = SandboxLimits { memory_bytes_max: 128 << 20, ..LIMITS };
+pub(crate) const MIB: usize = 1 << 20;
+pub(crate) const BIG: SandboxLimits = SandboxLimits { memory_bytes_max: 128 << 20, ..LIMITS };
 const MODES: [Bounds; 2] = [Bounds::Guard, Bounds::Software];
 
 /// Bytes of which no page is zero, and no two are alike.
@@ -25,18 +25,18 @@ fn pattern(bytes: usize) -> Vec<u8> {
 
 /// Data of the pattern at some addresses, in a memory of so many bytes.
 #[derive(Clone)]
-struct Data {
+pub(crate) struct Data {
     segments: Vec<(usize, usize)>,
     memory_bytes: usize,
 }
 
 /// Neither begins nor ends at a page.
-fn data(bytes: usize) -> Data {
+pub(crate) fn data(bytes: usize) -> Data {
     Data { segments: vec![(70_001, bytes)], memory_bytes: (70_001 + bytes + 100_000).next_multiple_of(65_536) }
 }
 
 impl Data {
-    fn template(&self, bounds: Bounds) -> Template {
+    pub(crate) fn template(&self, bounds: Bounds) -> Template {
         let mut parts = parts();
         let module = &mut parts.descriptor.modules[0];
         module.bounds[0] = bounds;
@@ -53,7 +53,7 @@ impl Data {
     }
 
     /// What a new memory holds.
-    fn memory(&self) -> Vec<u8> {
+    pub(crate) fn memory(&self) -> Vec<u8> {
         let mut memory = vec![0; self.memory_bytes];
         for &(address, bytes) in &self.segments {
             memory[address..address + bytes].copy_from_slice(&pattern(bytes));
@@ -62,7 +62,7 @@ impl Data {
     }
 }
 
-fn bytes(sandbox: &mut Sandbox) -> &[u8] {
+pub(crate) fn bytes(sandbox: &mut Sandbox) -> &[u8] {
     let main = sandbox.main_instance().unwrap();
     let length = sandbox.memory_bytes();
     let address = sandbox.memory(main).unwrap().slice(0, length).unwrap().as_ptr();
@@ -75,12 +75,12 @@ fn write(sandbox: &mut Sandbox, address: usize, with: u8, bytes: usize) {
     sandbox.memory(main).unwrap().slice_mut(address as u64, bytes as u64).unwrap().fill(with);
 }
 
-fn store(sandbox: &mut Sandbox, address: usize) {
+pub(crate) fn store(sandbox: &mut Sandbox, address: usize) {
     call(sandbox, "store", &[address as i32, 0x5a5a_5a5a]).unwrap();
 }
 
 /// Of the mappings that make up a sandbox's memory: bytes that are its own, and whether one is of a file in memory.
-fn own_bytes(sandbox: &mut Sandbox) -> (usize, bool) {
+pub(crate) fn own_bytes(sandbox: &mut Sandbox) -> (usize, bool) {
     let memory = bytes(sandbox).as_ptr_range();
     own_bytes_in(memory.start.addr()..memory.end.addr())
 }
