@@ -34,6 +34,13 @@ pub(crate) fn lacks_mappings(sandbox: &mut Sandbox) -> bool {
     !sandbox.store.memories.iter_mut().all(Memory::is_protected)
 }
 
+/// Gives a sandbox that is not needed back to the system, and what its resets have read of images.
+pub(crate) fn give_back(sandbox: Box<Sandbox>) {
+    if let Some(origin) = &sandbox.origin {
+        origin.forget_views();
+    }
+}
+
 /// A worker's idle sandboxes.
 ///
 /// A sandbox is used again only by the template it was made from, after it was reset, and never after a trap or a kill. They are boxed: each request
@@ -151,7 +158,8 @@ impl Pool {
     /// How many.
     pub fn trim(&mut self) -> usize {
         let mut count = 0;
-        while self.unneeded().is_some() {
+        while let Some(sandbox) = self.unneeded() {
+            give_back(sandbox);
             count += 1;
         }
         count

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use super::pool::{Pool, lacks_mappings, reset};
+use super::pool::{Pool, give_back, lacks_mappings, reset};
 use super::template::Template;
 use crate::budget::{Budget, Reclaim};
 use crate::error::InstantiateError;
@@ -105,7 +105,7 @@ impl Pools {
     pub fn trim(&self, worker: usize, count_max: usize) -> bool {
         (0..count_max).any(|_| {
             let unneeded = self.pool(worker).unneeded();
-            unneeded.is_none()
+            unneeded.map(give_back).is_none()
         })
     }
 

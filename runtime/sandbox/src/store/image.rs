@@ -66,6 +66,11 @@ impl StoreImage {
         }
     }
 
+    /// Gives back what resets have read of the images that sandboxes share. The next reset maps it again.
+    pub(crate) fn forget_views(&self) {
+        self.memories.iter().filter_map(MemoryImage::shared).for_each(SharedImage::forget_view);
+    }
+
     /// The same with another budget.
     pub(crate) fn within(&self, budget: &Arc<Budget>) -> StoreImage {
         let StoreImage { artifact, limits, budget: _, memories, tables, instances, room } = self;

@@ -41,6 +41,11 @@ impl SharedImage {
         self.file.bytes()
     }
 
+    /// Gives back what was read of [`bytes`](Self::bytes).
+    pub(crate) fn forget_view(&self) {
+        self.file.forget_view();
+    }
+
     /// Its file, from whose begin on the pages lie.
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

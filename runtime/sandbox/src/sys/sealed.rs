@@ -76,6 +76,13 @@ impl SealedFile {
         Ok(SealedFile { file: file.into(), view, _place: place })
     }
 
+    /// Gives back what was read of the view: the kernel counts it as this process's memory (`RssShmem`). What is read later is mapped again.
+    pub(crate) fn forget_view(&self) {
+        // SAFETY: References into the view stay valid. Its pages are the file's, which never change, and none was written to: a page that is gone comes
+        // back with the same bytes.
+        unsafe { self.view.forget(0..self.view.bytes()) };
+    }
+
     /// All that it has.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: The view is readable and as long as the file, which is sealed: it neither changes nor becomes shorter. Both live as long as `self`.
