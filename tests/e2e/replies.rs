@@ -17,6 +17,23 @@ fn a_request_is_answered_with_what_the_function_writes() {
     server.stop();
 }
 
+/// 64 KiB at a time: a long reply has several buffers.
+#[test]
+fn a_long_reply_in_many_writes_comes_as_it_was_written() {
+    let functions = json!([entry("pieces", "../../../examples/echo/echo.c"), entry("caller", "caller.c")]);
+    let server = Server::start(json!({ "functions": functions }));
+    let client = server.client();
+    for bytes in [65_536, 65_537, 131_073, 1_000_003, 3 << 20] {
+        let body: Vec<u8> = (0..bytes).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let reply = client.post("/pieces", &body);
+        assert_eq!((reply.status, reply.header("content-length")), (200, Some(bytes.to_string().as_str())));
+        assert!(reply.body == body, "{bytes} bytes came back as {}", reply.body.len());
+    }
+    // A function that calls gets them as one.
+    assert_eq!(client.post("/caller", "large pieces 900000").text(), "900000 \n");
+    server.stop();
+}
+
 #[test]
 fn arguments_environment_and_content_type_come_from_the_configuration() {
     let more = json!({ "args": ["one", "two words"], "env": { "TEST_A": "1", "TEST_B": "b=c" }, "content_type": "text/plain; charset=utf-8" });

@@ -21,7 +21,7 @@ use super::wasi3::Ends;
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::phases::{PhaseClock, Phases};
-use crate::reply::{Answer, BUFFER_BYTES_MIN, Fields, Pipe, ReplyHead, Stream};
+use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::{SocketPolicy, Upstream};
 
@@ -347,20 +347,20 @@ impl Context {
     ///
     /// A reply stays in memory until its client has taken it. `share` is asked to count so many bytes until then.
     #[must_use]
-    pub fn take_reply(&mut self, share: impl FnOnce(usize) -> Option<Share>) -> (Bytes, Option<Box<ReplyHead>>) {
+    pub fn take_reply(&mut self, share: impl FnOnce(usize) -> Option<Share>) -> (Content, Option<Box<ReplyHead>>) {
         let Streams { output, reply_head, .. } = &mut self.ports.streams;
         let counted = |bytes| if bytes >= BUFFER_BYTES_MIN { share(bytes) } else { None };
         let reply = match output {
             Output::Reply { bytes, .. } => {
                 let share = counted(bytes.memory_bytes());
-                std::mem::take(bytes).into_bytes(share)
+                std::mem::take(bytes).into_content(share)
             }
             // It goes, or has gone, where it was asked for.
             Output::Stream(writer) => {
                 writer.set_share(counted(writer.memory_bytes()));
-                Bytes::new()
+                Content::Whole(Bytes::new())
             }
-            Output::File(_) | Output::Log(_) => Bytes::new(),
+            Output::File(_) | Output::Log(_) => Content::Whole(Bytes::new()),
         };
         (reply, reply_head.take())
     }

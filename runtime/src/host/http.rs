@@ -182,7 +182,7 @@ pub(super) fn begin_stream(call: &mut Call<'_>, length: Option<u64>) -> Result<(
     let wants_no_body = call.context.ports.head()?.map(|request| request.method == Method::HEAD);
     let streams = call.context.ports.streams_mut()?;
     let Output::Reply { bytes, bytes_max } = &mut streams.output else { return Ok(()) };
-    if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.as_slice().len() as u64) {
+    if length.is_some_and(|length| length > *bytes_max as u64 || length < bytes.len() as u64) {
         return Err(Errno::FBIG.into());
     }
     // Of these there is no body (RFC 9110, 6.4.1).

@@ -101,7 +101,7 @@ impl Output {
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         match self {
             Output::Reply { bytes: reply, bytes_max } => {
-                if bytes.len() > *bytes_max - reply.as_slice().len() {
+                if bytes.len() > *bytes_max - reply.len() {
                     return Err(Stop::ReplyTooLarge);
                 }
                 reply.extend(bytes);

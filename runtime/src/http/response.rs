@@ -1,5 +1,6 @@
 //! What is answered.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::mem;
@@ -17,7 +18,7 @@ use super::router::Place;
 use super::streamed::Streamed;
 use crate::grpc::{GRPC_TYPE, Status};
 use crate::outcome::Failure;
-use crate::reply::{Content, Fields, Reply, ReplyHead};
+use crate::reply::{Content, Fields, Reply, ReplyHead, join};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
@@ -78,7 +79,11 @@ pub fn success(
     // hyper sends those only that are announced.
     let is_chunked = trailing == Trailing::Chunked && is_announced;
     let mut response = Response::new(match content {
-        Content::Whole(bytes) => Either::Left(Whole { bytes, trailers, is_chunked }),
+        Content::Whole(bytes) => Either::Left(Whole { bytes, more: None, trailers, is_chunked }),
+        Content::Pieces(mut pieces) => {
+            let bytes = pieces.pop_front().unwrap_or_default();
+            Either::Left(Whole { bytes, more: Some(pieces), trailers, is_chunked })
+        }
         Content::Stream(mut stream) => {
             if trailing == Trailing::Never || trailing == Trailing::Chunked && !is_chunked {
                 stream.without_trailers();
@@ -104,16 +109,26 @@ pub fn success(
 /// A body that is there, and what comes behind it.
 #[derive(Debug, Default)]
 pub struct Whole {
+    /// Empty where there is no more.
     bytes: Bytes,
+    /// Further pieces, none of which is empty.
+    more: Option<Box<VecDeque<Bytes>>>,
     trailers: Option<Box<Fields>>,
     /// Whether it has to come in chunks, for its trailers.
     is_chunked: bool,
 }
 
 impl Whole {
-    /// Its bytes, and what comes behind it.
+    /// Its bytes, as one piece, and what comes behind it.
     pub(super) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
-        (self.bytes, self.trailers.map(|trailers| trailers.into_map()))
+        let bytes = match self.more {
+            Some(mut pieces) if !pieces.is_empty() => {
+                pieces.push_front(self.bytes);
+                join(&pieces)
+            }
+            _ => self.bytes,
+        };
+        (bytes, self.trailers.map(|trailers| trailers.into_map()))
     }
 
     /// A field that comes behind it.
@@ -124,8 +139,8 @@ impl Whole {
 
     /// Bytes of the body.
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.bytes.len()
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.more.iter().flat_map(|pieces| pieces.iter()).map(Bytes::len).sum::<usize>()
     }
 
     /// Whether it has none.
@@ -147,7 +162,8 @@ impl Body for Whole {
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = if !self.bytes.is_empty() {
-            Some(Frame::data(mem::take(&mut self.bytes)))
+            let next = self.more.as_mut().and_then(|pieces| pieces.pop_front()).unwrap_or_default();
+            Some(Frame::data(mem::replace(&mut self.bytes, next)))
         } else {
             self.trailers.take().map(|trailers| Frame::trailers(trailers.into_map()))
         };
@@ -161,9 +177,10 @@ impl Body for Whole {
     fn size_hint(&self) -> SizeHint {
         let mut hint = SizeHint::default();
         // What is not known exactly comes in chunks.
-        hint.set_lower(self.bytes.len() as u64);
+        let bytes = self.len() as u64;
+        hint.set_lower(bytes);
         if !self.is_chunked {
-            hint.set_exact(self.bytes.len() as u64);
+            hint.set_exact(bytes);
         }
         hint
     }
@@ -235,7 +252,28 @@ pub fn add_timing(response: &mut Response<Answer>, reply: &Reply) {
 mod tests {
     use super::*;
     use crate::reply::Record;
+    use std::task::Waker;
     use std::time::Duration;
+
+    #[test]
+    fn a_body_in_pieces_is_sent_piece_by_piece_and_its_length_is_known() {
+        let pieces = || Content::Pieces(Box::new(["ab", "c", "def"].map(Bytes::from).into()));
+        let text = HeaderValue::from_static("text/plain");
+        let whole = |content| match success(content, None, (None, Trailing::Never), &text, HeaderMap::new()).into_body() {
+            Either::Left(whole) => whole,
+            Either::Right(_) => panic!("it is whole"),
+        };
+        let mut body = whole(pieces());
+        assert_eq!((body.len(), body.size_hint().exact(), body.is_empty()), (6, Some(6), false));
+        let mut sent: Vec<Bytes> = Vec::new();
+        while let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop())) {
+            sent.push(frame.into_data().unwrap());
+            let left = 6 - sent.iter().map(Bytes::len).sum::<usize>() as u64;
+            assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left), left == 0));
+        }
+        assert_eq!(sent, ["ab", "c", "def"]);
+        assert_eq!(whole(pieces()).into_parts().0, "abcdef");
+    }
 
     #[test]
     fn timing_is_in_milliseconds() {

@@ -182,7 +182,7 @@ impl Routed {
             }
         };
         match &content {
-            Content::Whole(_) => self.count(None),
+            Content::Whole(_) | Content::Pieces(_) => self.count(None),
             Content::Stream(stream) => match stream.accept() {
                 Some(end) => self.count(end.as_ref().err()),
                 // It is counted where it ends.

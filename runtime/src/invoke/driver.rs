@@ -19,7 +19,7 @@ use crate::host::{
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
-use crate::reply::{self, Fields, Pipe, ReplyHead, Stream};
+use crate::reply::{self, Content, Fields, Pipe, ReplyHead, Stream};
 
 const _: () = assert!(STACKS_MAX as usize <= limits::FIBERS_MAX, "the glue of a component says it first");
 
@@ -74,11 +74,11 @@ pub enum Progress {
 
 /// What is left of an invocation that is over.
 #[derive(Debug)]
-pub struct Remains {
+pub struct Remains<R = Bytes> {
     /// The sandbox, to be put back to its pool (which keeps it only if it ended in good order).
     pub sandbox: Box<Sandbox>,
     /// What the guest wrote to its standard output.
-    pub reply: Bytes,
+    pub reply: R,
     /// What it said about that.
     pub head: Option<Box<ReplyHead>>,
 }
@@ -241,11 +241,11 @@ impl Driver {
     #[must_use]
     pub fn finish(mut self) -> Remains {
         let (reply, head) = self.take_reply();
-        Remains { sandbox: self.sandbox, reply, head }
+        Remains { sandbox: self.sandbox, reply: reply.into_bytes(), head }
     }
 
     /// What the guest wrote to its standard output, and what it said about that. For an invocation that is over.
-    pub(super) fn take_reply(&mut self) -> (Bytes, Option<Box<ReplyHead>>) {
+    pub(super) fn take_reply(&mut self) -> (Content, Option<Box<ReplyHead>>) {
         let Driver { sandbox, context, .. } = self;
         context.take_reply(|bytes| sandbox.split_share(bytes as u64))
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
+use crate::reply::Content;
 use crate::schedule::{self, Task, TaskId};
 
 /// An invocation whose sandbox has run.
@@ -38,7 +39,7 @@ impl Started {
     }
 
     /// Takes one apart that is over; what its callees know of it comes too. The rest is dropped where it is, which costs less than to move it.
-    pub(crate) fn finish(mut self: Box<Started>) -> (Box<Invocation>, Remains, Option<Arc<Caller>>) {
+    pub(crate) fn finish(mut self: Box<Started>) -> (Box<Invocation>, Remains<Content>, Option<Arc<Caller>>) {
         let (reply, head) = self.driver.take_reply();
         let Started { invocation, driver: Driver { sandbox, .. }, calls_as, .. } = *self;
         (invocation, Remains { sandbox, reply, head }, calls_as)

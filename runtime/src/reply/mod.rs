@@ -15,6 +15,7 @@ pub mod head;
 pub mod record;
 pub mod stream;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use ::bytes::Bytes;
@@ -22,7 +23,7 @@ use ::bytes::Bytes;
 use crate::outcome::Failure;
 
 pub use answer::{Answer, ReplyTo, channel};
-pub use bytes::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
+pub use bytes::{BUFFER_BYTES_MIN, Buffers, ReplyBytes, ReplyPiece};
 pub use head::{Fields, ReplyHead};
 pub use record::{Parent, Record};
 pub use stream::{Pipe, Refused, Stream, Unfinished, Writer};
@@ -32,8 +33,30 @@ pub use stream::{Pipe, Refused, Stream, Unfinished, Writer};
 pub enum Content {
     /// All of it.
     Whole(Bytes),
+    /// The same of a long one, in pieces, none of which is empty.
+    Pieces(Box<VecDeque<Bytes>>),
     /// What it writes from now on; it is not over.
     Stream(Stream),
+}
+
+impl Content {
+    /// All that is there, as one piece: nothing of a stream.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Content::Whole(bytes) => bytes,
+            Content::Pieces(pieces) => join(&pieces),
+            Content::Stream(_) => Bytes::new(),
+        }
+    }
+}
+
+/// Several pieces as one.
+#[must_use]
+pub fn join(pieces: &VecDeque<Bytes>) -> Bytes {
+    let mut all = Vec::with_capacity(pieces.iter().map(Bytes::len).sum());
+    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+    Bytes::from(all)
 }
 
 /// How an invocation ended, or how its reply begins: the same for a client and for a function that called.

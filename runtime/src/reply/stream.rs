@@ -17,7 +17,7 @@ use bytes::Bytes;
 use hyper::header::HeaderValue;
 use sledge_sandbox::Share;
 
-use super::{Fields, ReplyBytes};
+use super::{Fields, ReplyBytes, ReplyPiece};
 use crate::outcome::Failure;
 
 /// Bytes that are under way; a guest that has to wait goes on when half of them have been sent.
@@ -108,7 +108,7 @@ struct State {
 impl State {
     /// Only writing makes it more.
     fn under_way_bytes(&self) -> usize {
-        self.bytes.as_slice().len() + self.taken_bytes
+        self.bytes.len() + self.taken_bytes
     }
 }
 
@@ -239,7 +239,7 @@ impl Writer {
     /// Of a reply of which `bytes` are written already.
     #[must_use]
     pub fn new(bytes: ReplyBytes, bytes_max: usize, length: Option<u64>, is_bodiless: bool, trails: bool) -> Writer {
-        let written = bytes.as_slice().len() as u64;
+        let written = bytes.len() as u64;
         let state = State {
             bytes,
             taken_bytes: 0,
@@ -430,7 +430,7 @@ impl Stream {
         let is_over = state.end == Some(Ok(())) || state.finish == Some(Ok(()));
         let has_trailers = self.trails && state.trailers.is_some();
         match self.length {
-            None if is_over && !has_trailers && !self.is_bodiless => Some(state.bytes.as_slice().len() as u64),
+            None if is_over && !has_trailers && !self.is_bodiless => Some(state.bytes.len() as u64),
             length => length,
         }
     }
@@ -440,7 +440,7 @@ impl Stream {
     pub fn is_complete(&self) -> bool {
         let is_finished = || {
             let state = self.pipe.state();
-            state.finish == Some(Ok(())) && state.bytes.as_slice().is_empty() && state.trailers.is_none()
+            state.finish == Some(Ok(())) && state.bytes.is_empty() && state.trailers.is_none()
         };
         self.is_bodiless || self.length == Some(self.taken) && !self.trails || is_finished()
     }
@@ -473,12 +473,12 @@ impl Stream {
             return Poll::Ready(None);
         }
         let mut state = self.pipe.state();
-        let reply = state.bytes.take();
-        if !reply.as_slice().is_empty() {
-            state.taken_bytes += reply.as_slice().len();
-            state.taken_memory_bytes += reply.memory_bytes();
-            self.taken += reply.as_slice().len() as u64;
-            let chunk = Chunk { reply, pipe: Arc::clone(&self.pipe) };
+        if let Some(piece) = state.bytes.take_piece() {
+            let bytes = piece.as_ref().len();
+            state.taken_bytes += bytes;
+            state.taken_memory_bytes += piece.memory_bytes();
+            self.taken += bytes as u64;
+            let chunk = Chunk { piece: Some(piece), pipe: Arc::clone(&self.pipe) };
             return Poll::Ready(Some(Ok(Bytes::from_owner(chunk))));
         }
         match state.finish {
@@ -508,20 +508,22 @@ impl Drop for Stream {
 
 /// A part of a reply that is being sent.
 struct Chunk {
-    reply: ReplyBytes,
+    /// None once it was sent.
+    piece: Option<ReplyPiece>,
     pipe: Arc<Pipe>,
 }
 
 impl AsRef<[u8]> for Chunk {
     fn as_ref(&self) -> &[u8] {
-        self.reply.as_slice()
+        self.piece.as_ref().map_or(&[][..], AsRef::as_ref)
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        let (bytes, memory_bytes) = (self.reply.as_slice().len(), self.reply.memory_bytes());
-        self.reply.give_back();
+        let (bytes, memory_bytes) = (self.as_ref().len(), self.piece.as_ref().map_or(0, ReplyPiece::memory_bytes));
+        // Its buffer is free before the writer is told that there is room.
+        drop(self.piece.take());
         self.pipe.sent(bytes, memory_bytes);
     }
 }

@@ -631,7 +631,7 @@ impl Worker {
         // Before the reply goes, since the next call may come from another thread at once.
         let sandbox = if may_keep { invocation.keep_instance(remains.sandbox) } else { Some(remains.sandbox) };
         let Invocation { function, reply, admission, identity, .. } = *invocation;
-        let result = result.map(|()| Content::Whole(remains.reply));
+        let result = result.map(|()| remains.reply);
         let ran = times.since_taken(end);
         self.answer_with(reply.send(Reply { result, head: remains.head, trailers, queued, ran, record }));
         self.put_back();

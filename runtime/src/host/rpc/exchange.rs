@@ -21,7 +21,7 @@ use super::remote::{self, Sent};
 use crate::grpc::{Code, GRPC_STATUS, Status, is_grpc};
 use crate::host::Stop;
 use crate::host::wasi::Errno;
-use crate::reply::{Answer, Content, Reply, Stream, Unfinished, Writer};
+use crate::reply::{Answer, Content, Fields, Reply, Stream, Unfinished, Writer, join};
 
 /// A call that was begun.
 #[derive(Debug)]
@@ -261,18 +261,22 @@ impl Exchange {
             return self.fail(&Status::of_http(status));
         }
         match content {
-            Content::Whole(bytes) => {
-                self.rest = bytes;
-                let trailers = trailers.map(|trailers| trailers.into_map());
-                if self.rest.is_empty() && trailers.is_none() {
-                    return self.end(Some(headers));
-                }
-                self.begin(headers, State::Over);
-                // Behind what is to be read first.
-                self.end(trailers);
-            }
+            Content::Whole(bytes) => self.replied_whole(headers, bytes, trailers),
+            Content::Pieces(pieces) => self.replied_whole(headers, join(&pieces), trailers),
             Content::Stream(stream) => self.begin(headers, State::Streams(stream)),
         }
+    }
+
+    /// All of a reply is there.
+    fn replied_whole(&mut self, headers: HeaderMap, bytes: Bytes, trailers: Option<Box<Fields>>) {
+        self.rest = bytes;
+        let trailers = trailers.map(|trailers| trailers.into_map());
+        if self.rest.is_empty() && trailers.is_none() {
+            return self.end(Some(headers));
+        }
+        self.begin(headers, State::Over);
+        // Behind what is to be read first.
+        self.end(trailers);
     }
 
     /// A server has answered.

@@ -77,7 +77,7 @@ impl World {
 
     fn reply(&mut self) -> Vec<u8> {
         match self.streams() {
-            Output::Reply { bytes, .. } => bytes.as_slice().to_vec(),
+            Output::Reply { bytes, .. } => bytes.pieces().collect::<Vec<_>>().concat(),
             other => panic!("{other:?}"),
         }
     }

@@ -190,7 +190,7 @@ pub(in crate::host) fn send(
     let (sent, body) = match head.body_mut().take() {
         Some(outgoing) => match outgoing.begin() {
             Some(Begun::Whole(bytes, trailers)) => {
-                request_bytes += bytes.as_slice().len();
+                request_bytes += bytes.len();
                 let bytes = bytes.into_bytes(None);
                 let sent = match trailers {
                     // With nothing behind it, it needs no chunks.

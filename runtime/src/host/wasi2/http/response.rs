@@ -192,7 +192,7 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
             Some(Begun::Writer(writer)) => writer.pipe().take().0,
             None => return Ok(()),
         };
-        return write_all(&mut streams.output, bytes.as_slice());
+        return bytes.pieces().try_for_each(|piece| write_all(&mut streams.output, piece));
     };
     let bytes_max = *bytes_max;
     let begun = body.and_then(|body| if may_wait { body.begin() } else { body.begin_stream() });
@@ -205,11 +205,11 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
         }
         _ if is_bodiless => {
             // There is nothing to say but how long it would be.
-            let written = if let Some(Begun::Whole(whole, _)) = &begun { Some(whole.as_slice().len() as u64) } else { None };
+            let written = if let Some(Begun::Whole(whole, _)) = &begun { Some(whole.len() as u64) } else { None };
             Writer::new(ReplyBytes::default(), bytes_max, length.or(written), is_bodiless, false)
         }
         Some(Begun::Whole(whole, trailers)) => {
-            if whole.as_slice().len() > bytes_max {
+            if whole.len() > bytes_max {
                 return Err(Stop::ReplyTooLarge);
             }
             (*bytes, streams.trailers) = (whole, trailers);

@@ -17,7 +17,7 @@ use crate::host::canonical::World;
 use crate::host::wasi2::http::ErrorCode;
 use crate::host::{Body, Flat, LogLines, Process, ReplyBytes, RequestHead, Stop, Streams, Writer, wasi2};
 use crate::outcome::Failure;
-use crate::reply::Stream;
+use crate::reply::{Content, Stream};
 use crate::upstream::{Allowed, Upstream};
 
 /// Where results go.
@@ -137,7 +137,10 @@ fn finish(world: &mut World, body: u64, trailers: Option<u64>) -> bool {
 }
 
 fn reply(mut world: World) -> (Bytes, Option<Box<crate::reply::ReplyHead>>) {
-    world.context.take_reply(|_| None)
+    match world.context.take_reply(|_| None) {
+        (Content::Whole(bytes), head) => (bytes, head),
+        (other, _) => panic!("{other:?}"),
+    }
 }
 
 fn next(stream: &mut Stream) -> Option<Result<Bytes, Failure>> {
