@@ -133,6 +133,29 @@ fn a_callee_has_its_callers_deadline() {
     }
 }
 
+/// It runs within its caller's turn, and no longer than a turn.
+#[test]
+fn a_callee_that_computes_is_preempted_and_ended_as_any() {
+    let functions = json!([
+        entry_with("caller", "caller.c", &json!({ "deadline_ms": 20_000 })),
+        entry_with("spin", "spin.wat", &json!({ "deadline_ms": 1_500 })),
+        entry("echo", "echo.wat"),
+    ]);
+    let server = Server::start(json!({ "workers": 1, "functions": functions }));
+    let mut raw = Raw::connect(server.address);
+    let text = "invoke echo a\ninvoke spin x\ninvoke echo b";
+    raw.send(format!("POST /caller HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n{text}", text.len()));
+    let begin = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(server.client().post("/echo", "quick").text(), "quick");
+    }
+    assert!(begin.elapsed() < Duration::from_millis(1_500), "{:?}", begin.elapsed());
+    let reply = raw.reply().expect("a reply");
+    assert_eq!((reply.status, reply.text().as_str()), (200, "1 a\nerror 73\n1 b\n"));
+    assert!(begin.elapsed() >= Duration::from_millis(1_000), "the callee has its time: {:?}", begin.elapsed());
+    server.stop();
+}
+
 #[test]
 fn what_is_only_sent_outlives_its_sender() {
     let functions = json!([entry("caller", "caller.c"), entry("kv", "kv.c")]);

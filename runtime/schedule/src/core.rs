@@ -59,6 +59,15 @@ pub(crate) enum Event {
         /// For how long it ran.
         ran: Duration,
     },
+    /// What runs has called this task, which ran within its turn.
+    Called {
+        /// As it was before.
+        task: Task,
+        /// For how long it ran.
+        ran: Duration,
+        /// Whether it is over.
+        is_over: bool,
+    },
     /// What it was told to run or to kill is over, and has not run.
     Dropped,
     /// What it was told to run was preempted.
@@ -250,7 +259,7 @@ impl Core {
     }
 
     /// Whether no more may begin.
-    fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.started >= STARTED_MAX || self.blocked.count() >= BLOCKED_MAX
     }
 
@@ -284,6 +293,15 @@ impl Core {
                 if let Some(task) = self.running.take() {
                     self.served = Some((task.tenant, task.function));
                     self.charge(&task, ran);
+                    self.group(task.function).ended(task.cpu + ran);
+                }
+            }
+            Event::Called { task, ran, is_over } => {
+                if self.running_at_once {
+                    self.at_once += ran;
+                }
+                self.charge_group(&task, ran);
+                if is_over {
                     self.group(task.function).ended(task.cpu + ran);
                 }
             }
@@ -424,6 +442,11 @@ impl Core {
         if std::mem::take(&mut self.running_at_once) {
             self.at_once += ran;
         }
+        self.charge_group(task, ran);
+    }
+
+    /// The time is the task's function's and tenant's.
+    fn charge_group(&mut self, task: &Task, ran: Duration) {
         let quantum = self.quantum;
         let group = self.group(task.function);
         if !task.started {

@@ -42,6 +42,15 @@ pub enum Event<W> {
         /// For how long it ran.
         ran: Duration,
     },
+    /// What ran has called this, which ran within its turn and not in a turn of its own. The number in the task means nothing.
+    Called {
+        /// As it was before.
+        task: Task,
+        /// For how long it ran.
+        ran: Duration,
+        /// Whether it is over. Else what is left of it [arrives](Event::Arrived).
+        is_over: bool,
+    },
     /// What was to be run or killed is over, and has not run.
     Dropped,
     /// What ran was preempted.
@@ -144,6 +153,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
             Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
             Event::Returned { ran } => self.over(core::Event::Returned { ran }, now),
+            Event::Called { task, ran, is_over } => self.core.note(core::Event::Called { task, ran, is_over }, now),
             Event::Dropped => self.over(core::Event::Dropped, now),
             Event::Preempted { ran, work } => self.suspended(work, core::Event::Preempted { ran }, now),
             Event::Blocked { ran, until, work } => self.suspended(work, core::Event::Blocked { ran, until }, now),
@@ -173,6 +183,12 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     #[must_use]
     pub fn alarm(&self) -> Option<Instant> {
         self.core.alarm()
+    }
+
+    /// Whether what is called may begin within its caller's turn: not where no more may begin, nor where everything is to be ended.
+    #[must_use]
+    pub fn may_begin_within(&self) -> bool {
+        !self.stops && !self.core.is_full()
     }
 
     /// A task that waits or is blocked.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
+use crate::host::Pending;
 use crate::reply::Content;
 use crate::schedule::{self, Task, TaskId};
 
@@ -19,6 +20,17 @@ pub struct Started {
     pub(crate) calls_as: Option<Arc<Caller>>,
     /// Since when it is blocked, if it is.
     pub(crate) wait: Option<Wait>,
+    /// What it has to wait for when its turn comes: it ran within its caller's turn, and is no task that could be blocked there.
+    pub(crate) unwaited: Option<Unwaited>,
+}
+
+/// What an invocation has to wait for.
+#[derive(Debug)]
+pub(crate) struct Unwaited {
+    /// When it goes on without more.
+    pub(crate) until: Option<Instant>,
+    /// What is to be done before.
+    pub(crate) pending: Option<Pending>,
 }
 
 /// An invocation is blocked.
@@ -93,7 +105,7 @@ mod tests {
         let (dispatcher, _deques) = Dispatcher::new(1, 1, 10, false);
         let admission = dispatcher.admit(&function).unwrap();
         let invocation = Invocation::new(Arc::new(function), admission, None, Input::default(), now);
-        Started { invocation, driver, calls_as: None, wait: None }
+        Started { invocation, driver, calls_as: None, wait: None, unwaited: None }
     }
 
     #[test]

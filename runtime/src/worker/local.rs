@@ -8,11 +8,15 @@
 //!   quantum, whichever is longer, and then gives the thread to the runtime, which polls the network and the tasks of connections that have
 //!   something to do before it comes back.
 //!
+//! What a guest calls and waits for runs at once, within its caller's quantum ([`calls`]), and is a task of the scheduler only where it waits or is preempted.
+//!
 //! An idle worker waits in the runtime's epoll; before that it may look there a few times without waiting ([`Spin`]).
 //!
 //! Invariants: a sandbox is reset after its reply was handed over, before the next job is taken or the thread waits; the timer runs only
 //! while there are guests to run, and for at most two ticks longer; a guest that runs for less than half a quantum sees no tick; what waits on this worker, its scheduler has;
 //! a guest without ticks ([`Alone`]) runs only in a turn.
+
+mod calls;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -24,26 +28,25 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use std::{fmt, io, mem};
 
-use bytes::Bytes;
 use sledge_sandbox::{Sandbox, Template, WorkerThread};
 use tracing::Level;
 
 use super::alone::Alone;
 use super::pause::Pause;
 use super::shared::Place;
-use super::spans::{self, Over};
+use super::spans::Over;
 use super::spin::{SPIN_TIME, Spin};
 use super::waits::Waits;
 use crate::abort::AbortOnPanic;
 use crate::config::Instance;
-use crate::host::{Body, CallFailure, Context, LogLines, Outgoing, RpcRequest, Streams, Writer, coming};
+use crate::host::{Context, LogLines, Streams, Writer};
 use crate::invoke::driver::{Driver, Progress};
 use crate::invoke::function::Function;
-use crate::invoke::work::{Started, Work};
+use crate::invoke::work::{Started, Unwaited, Work};
 use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
-use crate::reply::{Answer, BUFFER_BYTES_MIN, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo, Stream};
+use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
 use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
@@ -271,6 +274,16 @@ enum Next {
     Leave,
 }
 
+/// How a run came to its end.
+enum Left {
+    /// With its invocation.
+    Over { ran: Duration, is_call: bool },
+    /// With the quantum.
+    Preempted { ran: Duration, started: Box<Started> },
+    /// It has to wait, and does not yet.
+    Waits { at: Instant, ran: Duration, started: Box<Started>, unwaited: Unwaited },
+}
+
 /// To be called whenever the runtime of a thread is about to wait.
 pub fn before_wait() {
     LOCAL.with_borrow(|local| {
@@ -330,17 +343,28 @@ impl Worker {
             Work::Job(invocation) => self.begin(id, invocation, now),
             Work::Started(mut started) => {
                 self.waits.end(&mut started, id, now);
-                self.resume(id, started, now)
+                match started.unwaited.take() {
+                    Some(unwaited) => self.wait(id, started, now, Duration::ZERO, unwaited),
+                    None => self.resume(id, started, now),
+                }
             }
         }
     }
 
     /// Takes an invocation and runs its first quantum.
-    fn begin(&mut self, id: TaskId, mut invocation: Box<Invocation>, taken: Instant) -> Event<Work> {
+    fn begin(&mut self, id: TaskId, invocation: Box<Invocation>, taken: Instant) -> Event<Work> {
+        match self.start(invocation, taken) {
+            Some(started) => self.run(id, started, taken, false),
+            None => Event::Dropped,
+        }
+    }
+
+    /// Gives an invocation its sandbox; none where it is over.
+    fn start(&mut self, mut invocation: Box<Invocation>, taken: Instant) -> Option<Box<Started>> {
         let function = &invocation.function;
         if invocation.reply.is_closed() {
             tracing::debug!(function = function.name(), "the client has gone");
-            return Event::Dropped;
+            return None;
         }
         let is_late = invocation.deadline <= taken;
         let kept = if is_late { None } else { invocation.kept_instance() };
@@ -370,18 +394,19 @@ impl Worker {
             Ok(sandbox) => sandbox,
             Err(failure) => {
                 self.refuse(invocation, failure, taken);
-                return Event::Dropped;
+                return None;
             }
         };
         let ready = if invocation.trace.is_some() { Instant::now() } else { ready };
         let instantiated = ready.saturating_duration_since(clean);
         invocation.times = Times { taken, ready, instantiated, ..invocation.times };
         let context = self.context(&mut invocation);
-        let mut started = Box::new(Started { invocation, driver: Driver::new(sandbox, context), calls_as: None, wait: None });
+        let driver = Driver::new(sandbox, context);
+        let mut started = Box::new(Started { invocation, driver, calls_as: None, wait: None, unwaited: None });
         if is_kept {
             started.driver.skip_to_last(&started.invocation.function.program);
         }
-        self.run(id, started, taken, false)
+        Some(started)
     }
 
     /// What an invocation sees of the outside; its input goes there.
@@ -449,15 +474,41 @@ impl Worker {
     }
 
     /// Runs a quantum; or `alone`, until something comes, or it is time to look at the clock.
-    fn run(&mut self, id: TaskId, mut started: Box<Started>, begin: Instant, mut alone: bool) -> Event<Work> {
+    fn run(&mut self, id: TaskId, started: Box<Started>, begin: Instant, alone: bool) -> Event<Work> {
         self.pause.end(begin, self.settings.quantum);
         if !alone {
             // A tick that came before belongs to no guest.
             let _ = self.thread.take_tick();
             self.thread.arm_for(begin);
         }
+        match self.run_until(Some(id), started, (begin, begin), alone) {
+            Left::Over { ran, is_call: true } => Event::Returned { ran },
+            Left::Over { ran, is_call: false } => Event::Ended { ran },
+            Left::Preempted { ran, started } => Event::Preempted { ran, work: Work::Started(started) },
+            Left::Waits { at, ran, started, unwaited } => self.wait(id, started, at, ran, unwaited),
+        }
+    }
+
+    /// It waits from `now` on, unless it need not. It has run for so long.
+    fn wait(&mut self, id: TaskId, mut started: Box<Started>, now: Instant, ran: Duration, unwaited: Unwaited) -> Event<Work> {
+        let Unwaited { until, pending } = unwaited;
+        let blocks = self.waits.begin(&mut started, id, now, until, pending);
+        let work = Work::Started(started);
+        if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } }
+    }
+
+    /// Runs it from `begin` on, in the quantum that has begun at `quantum_began`. Without an id it is no task, and runs within its caller's turn.
+    fn run_until(
+        &mut self,
+        id: Option<TaskId>,
+        mut started: Box<Started>,
+        (begin, quantum_began): (Instant, Instant),
+        mut alone: bool,
+    ) -> Left {
         let host_calls = started.driver.context().host_calls();
         started.driver.start_clock(begin);
+        // For how long it did not run, since what it has called did.
+        let mut callees = Duration::ZERO;
         loop {
             let program = &started.invocation.function.program;
             let progress = if alone { started.driver.run_to_host_call(program) } else { started.driver.run(program) };
@@ -466,9 +517,11 @@ impl Worker {
                 self.alone.leave();
             }
             if started.driver.context().has_outgoing() {
-                self.call(&mut started);
-                // It asks for its call's reply, which cannot be there: that is no work between looks at the clock.
-                if matches!(progress, Progress::Yields) && !was_alone {
+                // Without ticks, what it calls has a turn of its own.
+                let called = self.call(&mut started, (!was_alone).then_some(quantum_began));
+                callees += called.ran;
+                // It asks for its call's reply: that is no work between looks at the clock.
+                if matches!(progress, Progress::Yields) && !was_alone && !called.quantum_is_over {
                     continue;
                 }
             }
@@ -479,107 +532,47 @@ impl Worker {
                 && !matches!(progress, Progress::Ended(Err(_)))
                 && !(matches!(progress, Progress::Ended(Ok(()))) && started.driver.complete_stream())
             {
-                self.begin_stream(&mut started, begin, now);
+                self.begin_stream(&mut started, begin + callees, now);
             }
-            let ran = now - begin;
+            let ran = (now - begin).saturating_sub(callees);
+            let of_quantum = now - quantum_began;
             started.driver.count_time(now);
-            let (until, pending) = match progress {
+            let unwaited = match progress {
                 // The timer ran already when this one began.
-                Progress::Preempted if !was_alone && !rest_of_quantum(ran, self.settings.quantum).is_zero() => {
-                    self.thread.arm_after(rest_of_quantum(ran, self.settings.quantum));
+                Progress::Preempted if !was_alone && !rest_of_quantum(of_quantum, self.settings.quantum).is_zero() => {
+                    self.thread.arm_after(rest_of_quantum(of_quantum, self.settings.quantum));
                     continue;
                 }
                 // Its quantum is not over, and a tick that comes in a host call counts.
-                Progress::Yields if ran < self.settings.quantum => {
-                    if was_alone {
+                Progress::Yields if of_quantum < self.settings.quantum => {
+                    if let (true, Some(id)) = (was_alone, id) {
                         self.alone.broke(id);
-                        self.thread.arm_after(self.settings.quantum - ran);
+                        self.thread.arm_after(self.settings.quantum - of_quantum);
                     }
                     continue;
                 }
                 Progress::Preempted | Progress::Yields => {
                     self.answer_later(&mut started);
-                    if matches!(progress, Progress::Preempted) {
+                    if let (Progress::Preempted, Some(id)) = (&progress, id) {
                         self.alone.follows(id, started.driver.context().host_calls() == host_calls);
                     }
                     self.shard.note(&started.invocation.function, |row| row.preemptions.add(1));
                     started.invocation.times.cpu += ran;
-                    return Event::Preempted { ran, work: Work::Started(started) };
+                    return Left::Preempted { ran, started };
                 }
                 Progress::Ended(result) => {
                     started.invocation.times.cpu += ran;
                     let is_call = started.invocation.identity.is_call();
                     self.end(started, result, now);
-                    return if is_call { Event::Returned { ran } } else { Event::Ended { ran } };
+                    return Left::Over { ran, is_call };
                 }
-                Progress::Waits { until } => (until, None),
-                Progress::Pends(pending) => (None, Some(pending)),
+                Progress::Waits { until } => Unwaited { until, pending: None },
+                Progress::Pends(pending) => Unwaited { until: None, pending: Some(pending) },
             };
             self.answer_later(&mut started);
-            let blocks = self.waits.begin(&mut started, id, now, until, pending);
             started.invocation.times.cpu += ran;
-            let work = Work::Started(started);
-            return if blocks { Event::Blocked { ran, until, work } } else { Event::Preempted { ran, work } };
+            return Left::Waits { at: now, ran, started, unwaited };
         }
-    }
-
-    /// Takes in the calls of other functions that a guest has made.
-    fn call(&mut self, started: &mut Started) {
-        for Outgoing { name, input, host_call, id, rpc } in started.driver.take_outgoing() {
-            let trace = started.driver.context().trace().map(|trace| trace.call());
-            let answer = match self.callee(started, &name, input, host_call, rpc) {
-                Ok(mut callee) => {
-                    callee.request_id = started.driver.context().request_id().cloned();
-                    if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
-                        trace.context().inject(&mut head.headers);
-                    }
-                    callee.trace = trace;
-                    let dispatcher = Arc::clone(&self.dispatcher);
-                    if id.is_some() {
-                        Ok(dispatcher.begin(callee, &mut *self))
-                    } else {
-                        dispatcher.begin_unanswered(callee, &mut *self);
-                        continue;
-                    }
-                }
-                Err(failure) => {
-                    let caller = started.invocation.function.name();
-                    tracing::debug!(caller, callee = name, ?failure, "a call was refused");
-                    if let Some(trace) = &trace {
-                        spans::tell_refused(trace, &name, &failure);
-                    }
-                    Err(failure)
-                }
-            };
-            if let Some(id) = id {
-                started.driver.called(id, answer);
-            }
-        }
-    }
-
-    /// The invocation of a function that a guest calls, admitted.
-    fn callee(
-        &self,
-        started: &mut Started,
-        name: &str,
-        input: Bytes,
-        host_call: u32,
-        rpc: Option<RpcRequest>,
-    ) -> Result<Box<Invocation>, CallFailure> {
-        let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
-        let caller = started.calls_as();
-        if !caller.may_call(function.number, function.cycles_max()) {
-            return Err(CallFailure::TooDeep);
-        }
-        let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
-        let (head, more, timeout) = rpc.map_or((None, None, None), |rpc| (Some(rpc.head), rpc.more, rpc.timeout));
-        let input = invoke::Input { head, body: body(&function, input, more)? };
-        let now = Instant::now();
-        let mut invocation = Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, now);
-        if let Some(timeout) = timeout {
-            invocation.deadline = invocation.deadline.min(now + timeout);
-        }
-        Ok(invocation)
     }
 
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure, now: Instant) {
@@ -763,20 +756,6 @@ const fn failure(why: Why) -> Failure {
         Why::Overload => Failure::Shed,
         Why::Stopping => Failure::Stopping,
     }
-}
-
-/// What a guest calls a function with, and what it writes behind that. It counts as the server's from when the caller hands it over until the callee begins.
-fn body(callee: &Function, input: Bytes, more: Option<Stream>) -> Result<Body, CallFailure> {
-    let share = match callee.template.budget() {
-        Some(budget) if input.len() >= BUFFER_BYTES_MIN => {
-            Some(budget.claim(input.len() as u64).ok_or(CallFailure::Failed(Failure::NoMemory))?)
-        }
-        _ => None,
-    };
-    let mut body = more.map_or_else(Body::default, coming);
-    body.push(input);
-    body.set_share(share);
-    Ok(body)
 }
 
 fn log_failure(of: &Function, driver: &Driver, failure: &Failure) {

@@ -705,3 +705,33 @@ fn what_ends_without_running_says_nothing_about_its_function() {
     run(&mut played, "other", Event::Preempted { ran: QUANTUM });
     assert!(!played.core.may_run_at_once(task), "5 ms are not short");
 }
+
+/// A task that ran within the turn of what called it has used its own function's time, and none of its caller's.
+#[test]
+fn what_ran_within_its_callers_turn_has_used_its_own_functions_time() {
+    for (called, first) in [("a", "b"), ("b", "a")] {
+        let mut played = Played::new(Policy::RoundRobin);
+        for name in ["a", "b", "caller"] {
+            played.arrive(name, 10, SOON);
+        }
+        played.play(100, |_| {});
+        let now = played.now;
+        played.arrive("caller", 10, SOON);
+        let caller = played.tasks.last().unwrap().task;
+        assert_eq!(played.core.step(Event::Turn, now), Action::Run(caller.id));
+        let task = played.tasks.iter().find(|guest| guest.name == called).unwrap().task;
+        let ran = micros(400);
+        played.core.note(Event::Called { task: Task { id: TaskId(99), started: false, ..task }, ran, is_over: true }, now);
+        played.arrive("a", 10, SOON);
+        played.arrive("b", 10, SOON);
+        played.core.note(Event::Returned { ran: micros(10) }, now);
+        let ended = played.ended.len();
+        played.play(100, |_| {});
+        assert_eq!(played.names()[ended], first, "{called} was called");
+        assert_eq!(
+            played.core.groups[task.function.0 as usize].first_run(),
+            Some((micros(20) + ran) / 3),
+            "it has run twice for itself"
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The calls of other functions that guests make.
+//!
+//! A callee whose caller waits for it runs at once, where the caller would: within its quantum, on this thread, without a queue, a wake-up or another turn. Most end there, and their
+//! caller goes on with the reply. One that has to wait, or that the end of the quantum stops, becomes a task of its own: the caller goes on too, and waits as for any call.
+//! Guests are suspended in a host call while what they call runs: no guest is ever on another's stack. The host's own stack is as deep as the chain of calls, which has a limit.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::{Left, Worker};
+use crate::host::{Body, CallFailure, CallId, Outgoing, RpcRequest, coming};
+use crate::invoke::function::Function;
+use crate::invoke::work::{Started, Work};
+use crate::invoke::{self, Intake, Invocation};
+use crate::outcome::Failure;
+use crate::reply::{Answer, BUFFER_BYTES_MIN, Stream};
+use crate::schedule::{Event, TaskId};
+use crate::worker::spans;
+
+/// What came of a guest's calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Called {
+    /// For how long the callees ran at once.
+    pub(super) ran: Duration,
+    /// Whether that was as long as a quantum is.
+    pub(super) quantum_is_over: bool,
+}
+
+/// Runs an invocation at once, within its caller's quantum.
+struct Within<'a> {
+    worker: &'a mut Worker,
+    quantum_began: Instant,
+    called: &'a mut Called,
+}
+
+impl Intake for Within<'_> {
+    const KEEPS_DEADLINES: bool = true;
+
+    fn take(self, invocation: Box<Invocation>) -> Option<Answer> {
+        let Within { worker, quantum_began, called } = self;
+        let (task, began) = (invocation.task(TaskId(0), false), invocation.times.arrived);
+        // What answers its caller, whose reply may have begun, is not to be mixed up with what answers it.
+        let of_caller = worker.answer.take();
+        let started = worker.start(invocation, began);
+        let left = started.map(|started| worker.run_until(None, started, (began, quantum_began), false));
+        let answer = mem::replace(&mut worker.answer, of_caller);
+        let Some(left) = left else { return answer };
+        let (ran, started) = match left {
+            Left::Over { ran, .. } => (ran, None),
+            Left::Preempted { ran, started } if started.invocation.times.cpu >= started.invocation.function.cpu_max => {
+                worker.end_early(started, Failure::CpuLimit, Instant::now());
+                (ran, None)
+            }
+            Left::Preempted { ran, started } => (ran, Some(started)),
+            Left::Waits { ran, mut started, unwaited, .. } => {
+                started.unwaited = Some(unwaited);
+                (ran, Some(started))
+            }
+        };
+        let now = Instant::now();
+        worker.scheduler.step(Event::Called { task, ran, is_over: started.is_none() }, now);
+        if let Some(started) = started {
+            worker.scheduler.step(Event::Arrived(Work::Started(started)), now);
+        }
+        called.ran += now.saturating_duration_since(began);
+        called.quantum_is_over = now.saturating_duration_since(quantum_began) >= worker.settings.quantum;
+        answer
+    }
+}
+
+impl Worker {
+    /// Takes in the calls of other functions that a guest has made: in a quantum, what it waits for runs at once.
+    pub(super) fn call(&mut self, started: &mut Started, quantum_began: Option<Instant>) -> Called {
+        let mut called = Called::default();
+        for Outgoing { name, input, host_call, id, rpc } in started.driver.take_outgoing() {
+            let trace = started.driver.context().trace().map(|trace| trace.call());
+            let answer = match self.callee(started, &name, input, host_call, rpc) {
+                Ok(mut callee) => {
+                    callee.request_id = started.driver.context().request_id().cloned();
+                    if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
+                        trace.context().inject(&mut head.headers);
+                    }
+                    callee.trace = trace;
+                    let dispatcher = Arc::clone(&self.dispatcher);
+                    match (id, quantum_began) {
+                        (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {
+                            let (began, before) = (callee.times.arrived, called.ran);
+                            started.driver.count_time(began);
+                            let answer = dispatcher.begin(callee, Within { worker: self, quantum_began, called: &mut called });
+                            let ran = called.ran - before;
+                            started.driver.start_clock(began + ran);
+                            started.invocation.times.blocked += ran;
+                            Ok(answer)
+                        }
+                        (Some(_), _) => Ok(dispatcher.begin(callee, &mut *self)),
+                        (None, _) => {
+                            dispatcher.begin_unanswered(callee, &mut *self);
+                            continue;
+                        }
+                    }
+                }
+                Err(failure) => {
+                    let caller = started.invocation.function.name();
+                    tracing::debug!(caller, callee = name, ?failure, "a call was refused");
+                    if let Some(trace) = &trace {
+                        spans::tell_refused(trace, &name, &failure);
+                    }
+                    Err(failure)
+                }
+            };
+            if let Some(id) = id {
+                started.driver.called(id, answer);
+            }
+        }
+        called
+    }
+
+    /// The invocation of a function that a guest calls, admitted.
+    fn callee(
+        &self,
+        started: &mut Started,
+        name: &str,
+        input: Bytes,
+        host_call: u32,
+        rpc: Option<RpcRequest>,
+    ) -> Result<Box<Invocation>, CallFailure> {
+        let function = started.invocation.function.neighbours.find(name).map_err(CallFailure::Failed)?;
+        let caller = started.calls_as();
+        if !caller.may_call(function.number, function.cycles_max()) {
+            return Err(CallFailure::TooDeep);
+        }
+        let admission = self.dispatcher.admit(&function).map_err(CallFailure::Failed)?;
+        let (head, more, timeout) = rpc.map_or((None, None, None), |rpc| (Some(rpc.head), rpc.more, rpc.timeout));
+        let input = invoke::Input { head, body: body(&function, input, more)? };
+        let now = Instant::now();
+        let mut invocation = Invocation::new(function, admission, Some((Arc::clone(caller), host_call)), input, now);
+        if let Some(timeout) = timeout {
+            invocation.deadline = invocation.deadline.min(now + timeout);
+        }
+        Ok(invocation)
+    }
+}
+
+/// What a guest calls a function with, and what it writes behind that. It counts as the server's from when the caller hands it over until the callee begins.
+fn body(callee: &Function, input: Bytes, more: Option<Stream>) -> Result<Body, CallFailure> {
+    let share = match callee.template.budget() {
+        Some(budget) if input.len() >= BUFFER_BYTES_MIN => {
+            Some(budget.claim(input.len() as u64).ok_or(CallFailure::Failed(Failure::NoMemory))?)
+        }
+        _ => None,
+    };
+    let mut body = more.map_or_else(Body::default, coming);
+    body.push(input);
+    body.set_share(share);
+    Ok(body)
+}
