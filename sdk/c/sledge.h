@@ -275,6 +275,16 @@ int32_t sledge_rpc_begin(const char *path, size_t path_length, const void *metad
  * trailers there is always `grpc-status`. */
 SLEDGE_IMPORT("sledge:rpc", "head") int32_t sledge_rpc_head(int32_t fd, void *rows, size_t capacity);
 SLEDGE_IMPORT("sledge:rpc", "trailers") int32_t sledge_rpc_trailers(int32_t fd, void *rows, size_t capacity);
+/* A call of one message, as sledge_rpc_begin with SLEDGE_RPC_ENDS. What is called runs meanwhile. 0: all of the reply is there, its headers, body and trailers behind each other, and
+ * their lengths; else its descriptor. */
+SLEDGE_IMPORT("sledge:rpc", "call")
+int32_t sledge_rpc_call(const char *path, size_t path_length, const void *metadata, size_t metadata_length, const void *message, size_t message_length, int64_t timeout_ns, void *reply, size_t capacity, uint32_t lengths[3]);
+/* The request that is answered: path and query, headers as sledge_headers writes them, and its body behind each other, and their lengths; of a body that is not there yet, or has no
+ * room, UINT32_MAX: it is to be read. The answer is the length of path and headers; where they have no room, nothing is written. */
+SLEDGE_IMPORT("sledge:rpc", "accept") int32_t sledge_rpc_accept(void *text, size_t capacity, uint32_t lengths[3]);
+/* Adds to headers, body and trailers of the reply; -SLEDGE_EALREADY when its head has gone out. */
+SLEDGE_IMPORT("sledge:rpc", "answer")
+int32_t sledge_rpc_answer(const void *headers, size_t headers_length, const void *body, size_t body_length, const void *trailers, size_t trailers_length);
 
 /* A message for the server's log (sdk/wit/note.wit). */
 enum { SLEDGE_TRACE, SLEDGE_DEBUG, SLEDGE_INFO, SLEDGE_WARN, SLEDGE_ERROR };

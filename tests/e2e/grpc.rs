@@ -76,6 +76,32 @@ fn a_call_of_a_function_has_a_reply_or_says_why_not() {
 }
 
 #[test]
+fn a_call_of_one_message_has_its_reply_at_once_unless_it_waits_or_is_large() {
+    let server = start(&[callee(&json!({})), caller(&local())]);
+    let client = server.client();
+    let ask = |text: &str| lines(&client, text);
+    let text = "whole t.Callee/Echo hello\nwhole t.Callee/Echo\nwhole t.Callee/None\nwhole t.Callee/Only\nwhole t.Callee/Trap";
+    let at_once = [
+        "at once 0 |5 hello|yes 7",
+        "at once 0 |0 |yes 7",
+        "at once 5 no such thing|0 | ",
+        "at once 7 |0 | ",
+        "at once 13 function `callee` trapped: unreachable|0 | ",
+    ];
+    assert_eq!(ask(text), at_once);
+    assert_eq!(ask("whole t.Callee/Whole hi"), ["at once 0 |24 /t.Callee/Whole seven hi|yes 7"]);
+    assert_eq!(ask("call t.Callee/Whole\nwhole t.Callee/Echo x")[0], "0 |22 /t.Callee/Whole seven |yes 7");
+    assert_eq!(ask("whole t.Callee/Nap"), ["later 0 |0 | 7"]);
+    assert_eq!(ask("whole t.Callee/Torn"), ["later 13 function `callee` trapped: unreachable|4 torn| "]);
+    assert_eq!(ask("whole t.Callee/Large"), [format!("later 0 |{} {}| 7", 16 << 17, "x".repeat(40))]);
+    let long = "y".repeat(1_000);
+    assert_eq!(ask(&format!("whole t.Callee/Echo {long}")), [format!("later 0 |1000 {}|yes 7", &long[..40])]);
+    assert_eq!(ask("whole t.Other/M\nwhole t.Callee/"), ["refused -44", "refused -28"]);
+    assert_eq!(ask("whole t.Gone/M"), ["at once 12 function `gone`: no_such_route|0 | "]);
+    server.stop();
+}
+
+#[test]
 fn a_call_of_another_server_has_a_reply_or_says_why_not() {
     let server = start(&[callee(&json!({}))]);
     let url = format!("http://{}", server.address);

@@ -17,8 +17,15 @@ type Interfaces = BTreeMap<String, BTreeSet<String>>;
 /// Modules of the flat form by the packages that describe them, where they are called otherwise.
 const RENAMED: [(&str, &str); 1] = [("sledge:keyvalue", "sledge:kv")];
 /// What only the flat form has: components get whole lists, and calls by gRPC are descriptors of WASI preview 1.
-const FLAT_ONLY: [(&str, &str); 4] =
-    [("sledge:call", "rest"), ("sledge:rpc", "begin"), ("sledge:rpc", "head"), ("sledge:rpc", "trailers")];
+const FLAT_ONLY: [(&str, &str); 7] = [
+    ("sledge:call", "rest"),
+    ("sledge:rpc", "begin"),
+    ("sledge:rpc", "head"),
+    ("sledge:rpc", "trailers"),
+    ("sledge:rpc", "call"),
+    ("sledge:rpc", "accept"),
+    ("sledge:rpc", "answer"),
+];
 
 fn sdk(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").join(path)
@@ -297,6 +304,9 @@ fn go_imports_what_is_offered() {
         ("sledge:rpc", "begin"),
         ("sledge:rpc", "head"),
         ("sledge:rpc", "trailers"),
+        ("sledge:rpc", "call"),
+        ("sledge:rpc", "accept"),
+        ("sledge:rpc", "answer"),
     ];
     let host = text("go/host_wasip1.go");
     let mut imported = Interfaces::new();

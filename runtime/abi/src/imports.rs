@@ -144,6 +144,9 @@ pub const INTERFACES: &[Interface] = &[
             function("begin", &[I32, I32, I32, I32, I32, I32, I64, I32], &[I32]),
             function("head", &[I32, I32, I32], &[I32]),
             function("trailers", &[I32, I32, I32], &[I32]),
+            function("call", &[I32, I32, I32, I32, I32, I32, I64, I32, I32, I32], &[I32]),
+            function("accept", &[I32, I32, I32], &[I32]),
+            function("answer", &[I32, I32, I32, I32, I32, I32], &[I32]),
         ],
     },
 ];

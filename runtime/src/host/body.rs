@@ -143,6 +143,21 @@ impl Body {
         self.left
     }
 
+    /// Whether all of it is there, and has at most so many bytes; takes what has come meanwhile.
+    pub fn is_whole(&mut self, bytes_max: usize) -> bool {
+        loop {
+            if self.left > bytes_max || self.more.as_ref().is_some_and(|more| more.broken.is_some()) {
+                return false;
+            }
+            let Some(source) = self.more.as_mut().and_then(|more| more.source.as_mut()) else { return true };
+            // As in `is_ready`.
+            match source.poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(piece) => self.take(piece),
+                Poll::Pending => return false,
+            }
+        }
+    }
+
     /// Whether nothing can be read before more has come.
     #[must_use]
     pub fn must_wait(&self) -> bool {

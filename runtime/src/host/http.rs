@@ -160,7 +160,7 @@ fn headers(call: &mut Call<'_>) -> Result<i32, Stop> {
 }
 
 /// What is on its way cannot be changed.
-fn check_not_begun(call: &Call<'_>) -> Result<(), Stop> {
+pub(super) fn check_not_begun(call: &Call<'_>) -> Result<(), Stop> {
     let streams = call.context.ports.streams()?;
     // What serves `wasi:http` says there what its response is.
     if streams.is_http || matches!(streams.output, Output::Stream(_)) { Err(Errno::ALREADY.into()) } else { Ok(()) }

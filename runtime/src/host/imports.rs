@@ -114,7 +114,9 @@ impl Imports {
     /// Whether one of them asks what a request says beside its body.
     #[must_use]
     pub fn read_head(&self) -> bool {
-        let is_of_head = |function: &HostFunction| [http::MODULE, worlds::EXCHANGE].contains(&function.module);
+        let is_of_head = |function: &HostFunction| {
+            [http::MODULE, worlds::EXCHANGE].contains(&function.module) || function.effect == Effect::Head
+        };
         self.serve_http() || self.instances.iter().flatten().flatten().any(|imported| is_of_head(imported.function))
     }
 
@@ -255,7 +257,7 @@ mod tests {
         let expected = "imports the function `wasi_unstable` `fd_write`, which this server does not offer; \
                         on offer are the modules `wasi_snapshot_preview1` (46 functions) `sledge:kv` (12 functions) \
                         `sledge:call` (5 functions) `sledge:note` (2 functions) `sledge:http` (11 functions) `sledge:fetch` (5 functions) \
-                        `sledge:rpc` (3 functions)";
+                        `sledge:rpc` (6 functions)";
         assert_eq!(message, expected);
     }
 

@@ -92,12 +92,50 @@ static void never_wait(void) {
     }
 }
 
+// Adds a row.
+static size_t add(char *list, size_t length, const char *name, const char *value) {
+    for (int i = 0; i < 2; i++) {
+        const char *part = i == 0 ? name : value;
+        const uint32_t size = (uint32_t)strlen(part);
+        memcpy(list + length, &size, 4);
+        memcpy(list + length + 4, part, size);
+        length += 4 + size;
+    }
+    return length;
+}
+
+// Answers with what the request is: its path, metadata and body, in one call each.
+static int whole(void) {
+    uint32_t lengths[3];
+    static char trail[200];
+    const int32_t needed = sledge_rpc_accept(block, 4, lengths), bytes = sledge_rpc_accept(block, sizeof block, lengths);
+    if (needed != bytes || bytes != (int32_t)(lengths[0] + lengths[1])) {
+        exit(8);
+    }
+    const char *body = lengths[2] == UINT32_MAX ? "none" : block + bytes;
+    const int body_bytes = lengths[2] == UINT32_MAX ? 4 : (int)lengths[2];
+    const char *in = find(block + lengths[0], (int32_t)lengths[1], "x-in");
+    const int length = snprintf(rows, sizeof rows, "%.*s %s %.*s", (int)lengths[0], block, in, body_bytes, body);
+    const size_t head = add(block, 0, "x-echo", "yes"), tail = add(trail, add(trail, 0, "x-behind", "7"), "grpc-status", "0");
+    if (sledge_rpc_answer(block, head, rows, (size_t)length, trail, tail) != 0) {
+        exit(8);
+    }
+    if (body_bytes > 0) {
+        return 0;
+    }
+    // When its head is on its way nothing can be added.
+    sledge_stream(-1);
+    return sledge_rpc_answer(block, head, "", 0, trail, tail) == -EALREADY ? 0 : 8;
+}
+
 static int serve(const char *method) {
     const char grpc[] = "application/grpc";
     sledge_set_header("content-type", 12, grpc, strlen(grpc));
     if (strcmp(method, "Echo") == 0) {
         sledge_set_header("x-echo", 6, "yes", 3);
         echo();
+    } else if (strcmp(method, "Whole") == 0) {
+        return whole();
     } else if (strcmp(method, "Head") == 0) {
         const int32_t bytes = sledge_headers(rows, sizeof rows);
         sledge_write_reply(rows, (size_t)bytes);
@@ -169,13 +207,7 @@ static int serve(const char *method) {
 static int32_t begin(const char *path, const char *body, int64_t timeout_ms, uint32_t flags) {
     char full[200];
     snprintf(full, sizeof full, "/%s", path);
-    size_t length = 0;
-    for (const char *part = "x-in\0seven\0"; *part != 0; part += strlen(part) + 1) {
-        const uint32_t size = (uint32_t)strlen(part);
-        memcpy(rows + length, &size, 4);
-        memcpy(rows + length + 4, part, size);
-        length += 4 + size;
-    }
+    const size_t length = add(rows, 0, "x-in", "seven");
     return sledge_rpc_begin(full, strlen(full), rows, length, body, strlen(body), timeout_ms < 0 ? -1 : timeout_ms * 1000000, flags);
 }
 
@@ -309,6 +341,26 @@ static void carry_out(const char *word, const char *name, const char *text) {
         }
         tell(fd);
         close(fd);
+    } else if (strcmp(word, "whole") == 0) {
+        char full[200];
+        snprintf(full, sizeof full, "/%s", name);
+        uint32_t lengths[3];
+        const size_t length = add(rows, 0, "x-in", "seven");
+        const int32_t fd = sledge_rpc_call(full, strlen(full), rows, length, text, strlen(text), -1, block, 1000, lengths);
+        if (fd < 0) {
+            printf("refused %d\n", (int)fd);
+        } else if (fd > 0) {
+            printf("later ");
+            tell(fd);
+            close(fd);
+        } else {
+            const char *body = block + lengths[0], *trail = body + lengths[1];
+            const int32_t head = (int32_t)lengths[0], behind = (int32_t)lengths[2];
+            printf(
+                "at once %s %s|%d %.*s|%s %s\n", find(trail, behind, "grpc-status"), find(trail, behind, "grpc-message"), (int)lengths[1],
+                (int)lengths[1], body, find(block, head, "x-echo"), find(trail, behind, "x-behind")
+            );
+        }
     } else if (strcmp(word, "deep") == 0) {
         // What is replied is replied.
         const int32_t fd = begin(name, text, -1, SLEDGE_RPC_ENDS);

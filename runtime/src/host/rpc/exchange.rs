@@ -7,6 +7,7 @@
 //! A function of this server and another server are the same to a guest: a head, a body, and trailers in which there is always a `grpc-status`. Nothing is taken from
 //! its place by waiting for it: it is looked at with a waker, and again when that was woken ([`Exchange::look`]).
 
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -195,6 +196,20 @@ impl Exchange {
         if let Some(request) = self.request.take() {
             request.pipe().finish(Ok(None));
         }
+    }
+
+    /// Headers, body and trailers, where all of that is there and the body has at most so many bytes. Then nothing is left here.
+    pub(super) fn take_whole(&mut self, bytes_max: usize) -> Option<(HeaderMap, Bytes, HeaderMap)> {
+        self.look_now();
+        if !matches!(self.state, State::Over) || self.rest.len() > bytes_max || self.trailers.is_none() {
+            return None;
+        }
+        Some((self.head.take()?, mem::take(&mut self.rest), self.trailers.take()?))
+    }
+
+    /// Puts back what was [taken](Exchange::take_whole).
+    pub(super) fn give_back(&mut self, head: HeaderMap, body: Bytes, trailers: HeaderMap) {
+        (self.head, self.rest, self.trailers) = (Some(head), body, Some(trailers));
     }
 
     /// What was said before the body; none as long as that is not known.

@@ -1,7 +1,7 @@
 //! `sledge:rpc`: calls of services by gRPC, as docs/internals/grpc.md says: of functions of the same application without the network, and of other servers.
 //!
 //! ```text
-//!   begin -> edges: which function, which server? -> worker (as for sledge:call) | upstream -> Exchange, behind a file descriptor
+//!   begin | call -> edges: which function, which server? -> worker (as for sledge:call) | upstream -> Exchange, behind a file descriptor
 //! ```
 //!
 //! What is sent and comes are HTTP's heads, bodies and trailers; what gRPC says in them is the guest's business, but for how a call ends that has failed.
@@ -9,6 +9,7 @@
 mod edges;
 mod exchange;
 mod remote;
+mod whole;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,7 +21,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderV
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Uri};
 
-use super::Effect::{External, Stream};
+use super::Effect::{External, Head, Stream};
 use super::body::{Body, BodyError, Piece, Source};
 use super::call::{CallFailure, CallId, Outgoing, RpcRequest};
 use super::fetch::{self, RESERVED};
@@ -61,6 +62,9 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own(MODULE, "begin", &[I32, I32, I32, I32, I32, I32, I64, I32], External, begin),
     own(MODULE, "head", &[I32, I32, I32], Stream, |call| put_fields(call, Exchange::head)),
     own(MODULE, "trailers", &[I32, I32, I32], Stream, |call| put_fields(call, Exchange::trailers)),
+    own(MODULE, "call", &[I32, I32, I32, I32, I32, I32, I64, I32, I32, I32], External, whole::call),
+    own(MODULE, "accept", &[I32, I32, I32], Head, whole::accept),
+    own(MODULE, "answer", &[I32, I32, I32, I32, I32, I32], Stream, whole::answer),
 ];
 
 /// A call of a function that the worker is to make.
@@ -117,13 +121,19 @@ fn metadata(call: &Call<'_>, timeout: Option<Duration>) -> Result<HeaderMap, Sto
 
 /// `begin(path, bytes, head, bytes, message, bytes, timeout_ns: i64, flags) -> fd`
 fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
+    let flags = call.args.u32(7);
+    let exchange = begin_with(call, flags)?;
+    open(call, exchange)
+}
+
+/// Begins the call that arguments 0 to 6 describe, as for `begin`.
+fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
     if let Some(begun) = call.context.ports.calls()?.begun.take() {
         return begun_by_worker(call, *begun);
     }
     let edges = Arc::clone(call.context.ports.edges()?.ok_or(Errno::NOTSUP)?);
     let path = path(call)?;
     let edge = service(&path).and_then(|service| edges.find(service)).ok_or(Errno::NOENT)?;
-    let flags = call.args.u32(7);
     if flags & !FLAG_ENDS != 0 {
         return Err(Errno::INVAL.into());
     }
@@ -172,20 +182,20 @@ fn begin(call: &mut Call<'_>) -> Result<i32, Stop> {
                 }
                 None => Exchange::failed(&Status::new(Code::ResourceExhausted, "the worker has as many calls as it may")),
             };
-            open(call, exchange)
+            Ok(exchange)
         }
     }
 }
 
 /// The worker has made the call, or could not.
-fn begun_by_worker(call: &mut Call<'_>, begun: Begun) -> Result<i32, Stop> {
+fn begun_by_worker(call: &mut Call<'_>, begun: Begun) -> Result<Exchange, Stop> {
     let Begun { callee, request } = begun;
     let exchange = match call.context.ports.calls()?.take_now().ok_or(Errno::IO)? {
         Ok(answer) => Exchange::called(callee, answer, request),
         Err(CallFailure::TooDeep) => return Err(Errno::LOOP.into()),
         Err(CallFailure::Failed(failure)) => Exchange::failed(&Status::of(&failure, Some(&callee))),
     };
-    open(call, exchange)
+    Ok(exchange)
 }
 
 /// Gives the guest a descriptor for it.
@@ -202,12 +212,7 @@ fn put_fields(call: &mut Call<'_>, fields: impl FnOnce(&mut Exchange) -> Option<
     memory.slice(at, room.into())?;
     let mut rows = Vec::with_capacity(ROWS_BYTES);
     context.ports.descriptors_mut()?.with_rpc(fd, |exchange| -> Result<(), Stop> {
-        for (name, value) in fields(exchange).ok_or(Errno::AGAIN)? {
-            for text in [name.as_str().as_bytes(), value.as_bytes()] {
-                rows.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                rows.extend_from_slice(text);
-            }
-        }
+        whole::push_rows(&mut rows, fields(exchange).ok_or(Errno::AGAIN)?);
         Ok(())
     })?;
     memory.write(at, &rows[..rows.len().min(room as usize)])?;
