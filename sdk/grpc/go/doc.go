@@ -6,7 +6,7 @@
 // server serves. Each request is answered in a copy of what the program was then.
 //
 //	main.main --Serve--> methods by path
-//	request --sledge:http, stdin--> exchange --> Server --> handler --> reply
+//	request --sledge:rpc, stdin--> exchange --> Server --> handler --> reply
 //	ClientConn --sledge:rpc--> wire --> another function
 //
 // Outside of WebAssembly both ends are in this process (host_native.go): a call is answered by the server that serves its service.

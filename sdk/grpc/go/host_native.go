@@ -148,6 +148,9 @@ type nativeExchange struct{ *nativeCall }
 // nativeWire is the side that calls.
 type nativeWire struct{ *nativeCall }
 
+// recycle has nothing to do: each call has rooms of its own here.
+func recycle(wireCall) {}
+
 func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
 	service := path[1:max(strings.LastIndexByte(path, '/'), 1)]
 	if len(message) > beginMax {

@@ -3,29 +3,17 @@ package grpc
 import (
 	"context"
 	"io"
+	"runtime"
+	"sync"
 	"unsafe"
+
+	"google.golang.org/grpc/internal/wire"
 )
 
 // The host functions, in their flat form (sdk/wit/README.md). A string is an address and a length. None of them keeps what it is given.
 
-//go:wasmimport sledge:http target
-//go:noescape
-func httpTarget(at unsafe.Pointer, room uint32) int32
-
-//go:wasmimport sledge:http headers
-//go:noescape
-func httpHeaders(at unsafe.Pointer, room uint32) int32
-
 //go:wasmimport sledge:http status
 func httpStatus(code int32) int32
-
-//go:wasmimport sledge:http set-header
-//go:noescape
-func httpSetHeader(name, value string) int32
-
-//go:wasmimport sledge:http add-header
-//go:noescape
-func httpAddHeader(name, value string) int32
 
 //go:wasmimport sledge:http set-trailer
 //go:noescape
@@ -50,6 +38,18 @@ func rpcHead(fd int32, rows unsafe.Pointer, room uint32) int32
 //go:noescape
 func rpcTrailers(fd int32, rows unsafe.Pointer, room uint32) int32
 
+//go:wasmimport sledge:rpc call
+//go:noescape
+func rpcCall(path string, head unsafe.Pointer, headBytes uint32, message unsafe.Pointer, messageBytes uint32, timeout int64, reply unsafe.Pointer, room uint32, sizes *[3]uint32) int32
+
+//go:wasmimport sledge:rpc accept
+//go:noescape
+func rpcAccept(at unsafe.Pointer, room uint32, sizes *[3]uint32) int32
+
+//go:wasmimport sledge:rpc answer
+//go:noescape
+func rpcAnswer(headers unsafe.Pointer, headersBytes uint32, body unsafe.Pointer, bodyBytes uint32, trailers unsafe.Pointer, trailersBytes uint32) int32
+
 //go:wasmimport wasi_snapshot_preview1 fd_read
 //go:noescape
 func fdRead(fd int32, vectors unsafe.Pointer, count uint32, done *uint32) int32
@@ -68,8 +68,8 @@ func sockShutdown(fd int32, how int32) int32
 //go:noescape
 func pollOneoff(in, out unsafe.Pointer, count uint32, events *uint32) int32
 
-// beginEnds says that the request's body is complete.
-const beginEnds = 1
+// notWhole is the length of a body that is to be read by itself.
+const notWhole = 1<<32 - 1
 
 // shutdownWrite is the flag of sock_shutdown.
 const shutdownWrite = 2
@@ -110,26 +110,56 @@ func rows(room []byte, write func(at unsafe.Pointer, room uint32) int32) (all, g
 	}
 }
 
-// The request that is answered. There is one at a time, so the rooms are reused, and are there when memory is kept for all requests.
+// The request that is answered, and its reply. There is one at a time, so the rooms are reused, and are there when memory is kept for all requests.
 var (
-	targetRoom = make([]byte, 256)
-	headRoom   = make([]byte, 2<<10)
+	requestRoom = make([]byte, 4<<10)
+	fieldsRoom  = make([]byte, 256)
+	trailRoom   = make([]byte, 256)
 )
 
 // hostExchange is the request that the host calls for.
-type hostExchange struct{ input *poller }
-
-func (x *hostExchange) target() (all []byte) {
-	all, targetRoom, _ = rows(targetRoom, httpTarget)
-	return all
+type hostExchange struct {
+	input *poller
+	// The request: path and query, headers, and what is left of its body, if all of that was there at the beginning.
+	path, rows, body []byte
+	whole            bool
+	// Of the reply, what is not said yet: headers and trailers as rows, and what of its body was written in one piece.
+	fields, trail, reply []byte
+	streams              bool
 }
 
-func (x *hostExchange) headers() (all []byte) {
-	all, headRoom, _ = rows(headRoom, httpHeaders)
-	return all
+func (x *hostExchange) target() []byte {
+	var sizes [3]uint32
+	for {
+		length := rpcAccept(address(requestRoom), uint32(len(requestRoom)), &sizes)
+		if length < 0 {
+			return nil
+		}
+		if int(length) <= len(requestRoom) {
+			break
+		}
+		requestRoom = make([]byte, length)
+	}
+	fields := sizes[0] + sizes[1]
+	x.path, x.rows = requestRoom[:sizes[0]:sizes[0]], requestRoom[sizes[0]:fields:fields]
+	if x.whole = sizes[2] != notWhole; x.whole {
+		x.body = requestRoom[fields : fields+sizes[2]]
+	}
+	x.fields, x.trail, x.reply, x.streams = fieldsRoom[:0], trailRoom[:0], nil, false
+	return x.path
 }
+
+func (x *hostExchange) headers() []byte { return x.rows }
 
 func (x *hostExchange) read(ctx context.Context, into []byte, share bool) (int, error) {
+	if x.whole {
+		if len(x.body) == 0 {
+			return 0, io.EOF
+		}
+		count := copy(into, x.body)
+		x.body = x.body[count:]
+		return count, nil
+	}
 	for {
 		if share && !inputIsReady() {
 			if err := x.waitForInput(ctx); err != nil {
@@ -185,14 +215,60 @@ func inputIsReady() bool {
 	return false
 }
 
-func (x *hostExchange) setStatus(code int32)          { httpStatus(code) }
-func (x *hostExchange) setHeader(name, value string)  { httpSetHeader(name, value) }
-func (x *hostExchange) addHeader(name, value string)  { httpAddHeader(name, value) }
-func (x *hostExchange) setTrailer(name, value string) { httpSetTrailer(name, value) }
-func (x *hostExchange) addTrailer(name, value string) { httpAddTrailer(name, value) }
-func (x *hostExchange) stream()                       { httpStream(-1) }
+func (x *hostExchange) setStatus(code int32) { httpStatus(code) }
 
+func (x *hostExchange) setHeader(name, value string) { x.addHeader(name, value) }
+
+func (x *hostExchange) addHeader(name, value string) {
+	x.fields = wire.AppendField(x.fields, name, value)
+}
+
+func (x *hostExchange) setTrailer(name, value string) {
+	if x.streams {
+		httpSetTrailer(name, value)
+	} else {
+		x.trail = wire.AppendField(x.trail, name, value)
+	}
+}
+
+func (x *hostExchange) addTrailer(name, value string) {
+	if x.streams {
+		httpAddTrailer(name, value)
+	} else {
+		x.trail = wire.AppendField(x.trail, name, value)
+	}
+}
+
+func (x *hostExchange) stream() {
+	// What the host does not take it does not take from what is written either.
+	x.flush()
+	x.streams = true
+	httpStream(-1)
+}
+
+// flush says what is not said yet.
+func (x *hostExchange) flush() error {
+	if x.streams {
+		return nil
+	}
+	result := rpcAnswer(address(x.fields), uint32(len(x.fields)), address(x.reply), uint32(len(x.reply)), address(x.trail), uint32(len(x.trail)))
+	x.fields, x.trail, x.reply = x.fields[:0], x.trail[:0], nil
+	if result < 0 {
+		return errno(-result)
+	}
+	return nil
+}
+
+// write keeps the first piece where it is, to be said with the rest.
 func (x *hostExchange) write(bytes []byte) error {
+	if !x.streams {
+		if x.reply == nil {
+			x.reply = bytes
+		} else {
+			x.reply = append(x.reply[:len(x.reply):len(x.reply)], bytes...)
+		}
+		return nil
+	}
 	for len(bytes) > 0 {
 		count, err := writeSome(1, bytes)
 		if err != 0 {
@@ -211,16 +287,82 @@ type descriptor struct {
 	tail     []byte
 }
 
-func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
-	flags := int32(0)
-	if end {
-		flags = beginEnds
+// replyRoom is for replies that come with the call.
+const replyRoom = 2 << 10
+
+// wholeReply is a call whose reply came with it.
+type wholeReply struct {
+	room             [replyRoom]byte
+	rows, body, tail []byte
+}
+
+// recycle takes back what belonged to a call that is over, and at which nothing looks any more.
+func recycle(w wireCall) {
+	if whole, is := w.(*wholeReply); is {
+		wholeReplies.Put(whole)
 	}
-	fd := rpcBegin(path, address(head), uint32(len(head)), address(message), uint32(len(message)), timeout, flags)
+}
+
+var wholeReplies = sync.Pool{New: func() any { return new(wholeReply) }}
+
+func (w *wholeReply) read(_ context.Context, into []byte) (int, error) {
+	if len(w.body) == 0 {
+		return 0, io.EOF
+	}
+	count := copy(into, w.body)
+	w.body = w.body[count:]
+	return count, nil
+}
+
+func (w *wholeReply) write(context.Context, []byte) error  { return io.EOF }
+func (w *wholeReply) closeSend() error                     { return nil }
+func (w *wholeReply) head(context.Context) ([]byte, error) { return w.rows, nil }
+
+// close leaves it as it is: a stream may still be asked for its headers.
+func (w *wholeReply) close() {}
+
+func (w *wholeReply) trailers() ([]byte, error) {
+	if len(w.body) > 0 {
+		return nil, eagain
+	}
+	return w.tail, nil
+}
+
+// atOnce counts replies that came with their calls.
+var atOnce int
+
+// atOnceMax is how many of them come in a row before timers have their turn.
+const atOnceMax = 64
+
+// letOthers gives other goroutines their turn, and timers now and then: a goroutine whose replies come with its calls would never wait.
+func letOthers() {
+	if atOnce++; atOnce%atOnceMax == 0 || !alone() {
+		runtime.Gosched()
+	}
+}
+
+func beginCall(path string, head, message []byte, timeout int64, end bool) (wireCall, error) {
+	if !end {
+		fd := rpcBegin(path, address(head), uint32(len(head)), address(message), uint32(len(message)), timeout, 0)
+		if fd < 0 {
+			return nil, errno(-fd)
+		}
+		return &descriptor{poller: poller{fd: fd}}, nil
+	}
+	// What is called runs meanwhile.
+	whole, sizes := wholeReplies.Get().(*wholeReply), [3]uint32{}
+	fd := rpcCall(path, address(head), uint32(len(head)), address(message), uint32(len(message)), timeout, unsafe.Pointer(&whole.room), replyRoom, &sizes)
+	if fd == 0 {
+		letOthers()
+		body, tail := sizes[0]+sizes[1], sizes[0]+sizes[1]+sizes[2]
+		whole.rows, whole.body, whole.tail = whole.room[:sizes[0]], whole.room[sizes[0]:body], whole.room[body:tail]
+		return whole, nil
+	}
+	wholeReplies.Put(whole)
 	if fd < 0 {
 		return nil, errno(-fd)
 	}
-	return &descriptor{poller: poller{fd: fd}, isNew: end}, nil
+	return &descriptor{poller: poller{fd: fd}, isNew: true}, nil
 }
 
 func (d *descriptor) read(ctx context.Context, into []byte) (int, error) {

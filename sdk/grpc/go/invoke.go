@@ -55,6 +55,7 @@ func invoke(ctx context.Context, method string, args, reply any, cc *ClientConn,
 	ctx, cancel := cc.configure(ctx, method, &call.info)
 	call.ctx = ctx
 	out.err = call.run(cc, method, args, reply, pack, watch, &out)
+	recycle(call.wire)
 	if cancel != nil {
 		cancel()
 	}

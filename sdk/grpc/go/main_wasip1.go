@@ -59,6 +59,7 @@ func prepare() {
 	fillCaches()
 	next = &request{}
 	unaryCalls.Put(unaryCalls.New())
+	wholeReplies.Put(wholeReplies.New())
 }
 
 // growStack makes room for what most handlers need. A stack only shrinks when garbage is collected.
@@ -95,6 +96,9 @@ func sledgeHandle() int32 {
 	r.call.exchange = &r.exchange
 	r.call.frames.Room = r.room[:]
 	err := r.call.answer()
+	if err == nil {
+		err = r.exchange.flush()
+	}
 	r.exchange.end()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "grpc:", err)

@@ -3,8 +3,23 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
+use crate::once::Single;
 use crate::park;
+pub use crate::sys::Sizes;
 use crate::sys::{self, Errno, EAGAIN, EBADF};
+
+/// Calls in a row that have their reply at once, before other tasks and timers have their turn.
+const AT_ONCE_MAX: u32 = 64;
+
+static AT_ONCE: Single<u32> = Single::new(0);
+
+/// Whether a task that is about to make a call lets others go first. A task whose calls have their replies at once would never wait.
+pub fn is_turn_over() -> bool {
+    AT_ONCE.with(|count| {
+        *count = (*count + 1) % AT_ONCE_MAX;
+        *count == 0
+    })
+}
 
 /// A call under way. It is cancelled when this is dropped.
 #[derive(Debug)]
@@ -14,7 +29,27 @@ pub struct Call {
     closed: AtomicBool,
 }
 
+/// What became of a call of one message.
+#[derive(Debug)]
+pub enum Begun {
+    /// The reply is there: headers, body and trailers, headers and trailers as rows, behind each other.
+    Whole(Sizes),
+    /// It goes on.
+    Runs(Call),
+}
+
 impl Call {
+    /// Makes one whose body is the message, as [`begin`](Call::begin). What it calls runs meanwhile; where that ends soon, and its reply has room in `reply`'s capacity, it is there.
+    ///
+    /// # Errors
+    /// As for `begin`.
+    pub fn make(path: &[u8], head: &[u8], message: &[u8], timeout_ns: i64, reply: &mut Vec<u8>) -> Result<Begun, Errno> {
+        Ok(match sys::call(path, head, message, timeout_ns, reply)? {
+            sys::Begun::Whole(sizes) => Begun::Whole(sizes),
+            sys::Begun::Runs(fd) => Begun::Runs(Call { fd, closed: AtomicBool::new(false) }),
+        })
+    }
+
     /// Begins one. `head`: metadata as rows; `message`: the first bytes of the request's body; `timeout_ns` < 0: none; `ends`: whether the
     /// request's body ends there.
     ///
@@ -28,11 +63,6 @@ impl Call {
     /// The reply's headers as rows.
     pub fn poll_head(&self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, Errno>> {
         self.ready(context, false, || sys::head(self.fd))
-    }
-
-    /// Wakes it when the reply comes. Behind [`Call::begin`] it is not there yet.
-    pub fn until_reply(&self, context: &Context<'_>) {
-        park::until_readable(self.fd, context.waker());
     }
 
     /// Reads more of the reply's body behind what `buffer` holds, up to its capacity: how much; 0 at the end.

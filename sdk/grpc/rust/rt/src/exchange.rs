@@ -8,28 +8,39 @@ use crate::sys::{self, Errno};
 const STANDARD_INPUT: u32 = 0;
 const STANDARD_OUTPUT: u32 = 1;
 
-/// Its method.
-///
-/// # Errors
-/// When there is no request; so for all that follow.
-pub fn method() -> Result<Vec<u8>, Errno> {
-    sys::method()
+/// The request, up to its body.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Path and query, headers as rows, and the body, if all of that was there, behind each other.
+    pub text: Vec<u8>,
+    /// Where the headers begin.
+    pub headers: usize,
+    /// Where the body begins.
+    pub body: usize,
+    /// Whether all of it is there.
+    pub is_whole: bool,
 }
 
-/// Path and query.
+/// Most requests fit into so many bytes.
+const TEXT_BYTES: usize = 4 << 10;
+
+/// The request that is to be answered.
 ///
 /// # Errors
-/// As for [`method`].
-pub fn target() -> Result<Vec<u8>, Errno> {
-    sys::target()
+/// When there is no request.
+pub fn accept() -> Result<Accepted, Errno> {
+    let mut text = Vec::with_capacity(TEXT_BYTES);
+    let [target, headers, body] = sys::accept(&mut text)?;
+    let body_at = (target + headers) as usize;
+    Ok(Accepted { text, headers: target as usize, body: body_at, is_whole: body != sys::NOT_WHOLE })
 }
 
-/// Its headers as rows.
+/// Adds headers and trailers, as rows, and bytes of the body to the reply, whose head has not gone out.
 ///
 /// # Errors
-/// As for [`method`].
-pub fn headers() -> Result<Vec<u8>, Errno> {
-    sys::headers()
+/// When it has, when something is no field, when the reply is too large.
+pub fn answer(headers: &[u8], body: &[u8], trailers: &[u8]) -> Result<(), Errno> {
+    sys::answer(headers, body, trailers)
 }
 
 /// The request's body.
@@ -72,15 +83,7 @@ pub fn set_status(code: u16) -> Result<(), Errno> {
     sys::status(code)
 }
 
-/// Sets a header of the reply, or adds one more of that name.
-///
-/// # Errors
-/// When its head has gone out, or it is none.
-pub fn set_header(name: &[u8], value: &[u8], more: bool) -> Result<(), Errno> {
-    sys::header(name, value, more)
-}
-
-/// The same for a trailer.
+/// Sets a trailer of the reply, or adds one more of that name.
 ///
 /// # Errors
 /// When it is none.

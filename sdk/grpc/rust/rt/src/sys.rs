@@ -19,18 +19,8 @@ type Bytes = *const u8;
 
 #[link(wasm_import_module = "sledge:http")]
 extern "C" {
-    #[link_name = "method"]
-    fn http_method(text: *mut u8, room: usize) -> i32;
-    #[link_name = "target"]
-    fn http_target(text: *mut u8, room: usize) -> i32;
-    #[link_name = "headers"]
-    fn http_headers(rows: *mut u8, room: usize) -> i32;
     #[link_name = "status"]
     fn http_status(code: u32) -> i32;
-    #[link_name = "set-header"]
-    fn http_set_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
-    #[link_name = "add-header"]
-    fn http_add_header(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "set-trailer"]
     fn http_set_trailer(name: Bytes, length: usize, value: Bytes, value_length: usize) -> i32;
     #[link_name = "add-trailer"]
@@ -56,7 +46,37 @@ extern "C" {
     fn rpc_head(fd: u32, rows: *mut u8, room: usize) -> i32;
     #[link_name = "trailers"]
     fn rpc_trailers(fd: u32, rows: *mut u8, room: usize) -> i32;
+    #[link_name = "call"]
+    fn rpc_call(
+        path: Bytes,
+        path_bytes: usize,
+        head: Bytes,
+        head_bytes: usize,
+        message: Bytes,
+        message_bytes: usize,
+        timeout_ns: i64,
+        reply: *mut u8,
+        room: usize,
+        sizes: *mut Sizes,
+    ) -> i32;
+    #[link_name = "accept"]
+    fn rpc_accept(text: *mut u8, room: usize, sizes: *mut Sizes) -> i32;
+    #[link_name = "answer"]
+    fn rpc_answer(
+        headers: Bytes,
+        headers_bytes: usize,
+        body: Bytes,
+        body_bytes: usize,
+        trailers: Bytes,
+        trailers_bytes: usize,
+    ) -> i32;
 }
+
+/// Lengths of three pieces that stand behind each other.
+pub type Sizes = [u32; 3];
+
+/// The length of a body that is to be read by itself.
+pub const NOT_WHOLE: u32 = u32::MAX;
 
 #[repr(C)]
 pub struct Iovec {
@@ -155,30 +175,71 @@ fn all(room: usize, mut get: impl FnMut(*mut u8, usize) -> i32) -> Result<Vec<u8
     }
 }
 
-pub fn method() -> Result<Vec<u8>, Errno> {
-    // SAFETY: as this file says.
-    all(16, |at, room| unsafe { http_method(at, room) })
+/// What became of a call that began with its whole body.
+pub enum Begun {
+    /// The reply is there: headers, body, and trailers, behind each other in the buffer.
+    Whole(Sizes),
+    /// It is this descriptor.
+    Runs(u32),
 }
 
-pub fn target() -> Result<Vec<u8>, Errno> {
+/// Makes a call of one message. What of its reply is there at once goes into `reply`, up to its capacity.
+pub fn call(path: &[u8], head: &[u8], message: &[u8], timeout_ns: i64, reply: &mut Vec<u8>) -> Result<Begun, Errno> {
+    reply.clear();
+    let mut sizes = [0; 3];
     // SAFETY: as this file says.
-    all(128, |at, room| unsafe { http_target(at, room) })
+    let result = unsafe {
+        rpc_call(
+            path.as_ptr(),
+            path.len(),
+            head.as_ptr(),
+            head.len(),
+            message.as_ptr(),
+            message.len(),
+            timeout_ns,
+            reply.as_mut_ptr(),
+            reply.capacity(),
+            &mut sizes,
+        )
+    };
+    match u32::try_from(result) {
+        Ok(0) => {
+            // SAFETY: The host wrote these bytes, for which there was room.
+            unsafe { reply.set_len((sizes[0] + sizes[1] + sizes[2]) as usize) };
+            Ok(Begun::Whole(sizes))
+        }
+        Ok(fd) => Ok(Begun::Runs(fd)),
+        Err(_) => Err(-result),
+    }
 }
 
-pub fn headers() -> Result<Vec<u8>, Errno> {
+/// The request: path and query, headers, and its body if that is [whole](NOT_WHOLE), behind each other in `text`.
+pub fn accept(text: &mut Vec<u8>) -> Result<Sizes, Errno> {
+    let mut sizes = [0; 3];
+    loop {
+        text.clear();
+        // SAFETY: as this file says.
+        let result = unsafe { rpc_accept(text.as_mut_ptr(), text.capacity(), &mut sizes) };
+        let length = usize::try_from(result).map_err(|_| -result)?;
+        if length <= text.capacity() {
+            let body = if sizes[2] == NOT_WHOLE { 0 } else { sizes[2] as usize };
+            // SAFETY: The host wrote these bytes, for which there was room.
+            unsafe { text.set_len(length + body) };
+            return Ok(sizes);
+        }
+        text.reserve_exact(length);
+    }
+}
+
+/// Adds to the reply's headers, body and trailers.
+pub fn answer(headers: &[u8], body: &[u8], trailers: &[u8]) -> Result<(), Errno> {
     // SAFETY: as this file says.
-    all(1 << 10, |at, room| unsafe { http_headers(at, room) })
+    checked(unsafe { rpc_answer(headers.as_ptr(), headers.len(), body.as_ptr(), body.len(), trailers.as_ptr(), trailers.len()) })
 }
 
 pub fn status(code: u16) -> Result<(), Errno> {
     // SAFETY: It takes a number.
     checked(unsafe { http_status(code.into()) })
-}
-
-pub fn header(name: &[u8], value: &[u8], more: bool) -> Result<(), Errno> {
-    let set = if more { http_add_header } else { http_set_header };
-    // SAFETY: as this file says.
-    checked(unsafe { set(name.as_ptr(), name.len(), value.as_ptr(), value.len()) })
 }
 
 pub fn trailer(name: &[u8], value: &[u8], more: bool) -> Result<(), Errno> {

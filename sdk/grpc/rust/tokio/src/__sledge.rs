@@ -8,7 +8,7 @@ use std::future::{poll_fn, Future};
 use std::pin::{pin, Pin};
 use std::process::{ExitCode, Termination};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use sledge_grpc_rt::entry;
@@ -117,6 +117,12 @@ fn begin<F: Future>(runtime: &Runtime, mut future: Pin<&mut F>) -> Option<F::Out
 pub fn answer<T>(future: impl Future<Output = T>) -> T {
     let Some(runtime) = RUNTIME.get() else { panic!("no runtime serves") };
     let mut future = pin!(future);
+    // Most answers wait for nothing, and need no scheduler. One that does is polled again by what wakes it.
+    let entered = runtime.enter();
+    if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(nothing())) {
+        return output;
+    }
+    drop(entered);
     let mut root = ROOT.take();
     let mut begun = false;
     let output = runtime.block_on(poll_fn(|context| {
@@ -132,6 +138,16 @@ pub fn answer<T>(future: impl Future<Output = T>) -> T {
     }));
     ROOT.set(root);
     output
+}
+
+/// A waker of what is polled again anyway.
+fn nothing() -> &'static Waker {
+    struct Nothing;
+    impl Wake for Nothing {
+        fn wake(self: Arc<Self>) {}
+    }
+    static WAKER: OnceLock<Waker> = OnceLock::new();
+    WAKER.get_or_init(|| Arc::new(Nothing).into())
 }
 
 /// Whether it is done.

@@ -1,4 +1,4 @@
-//! Server and channel of a function: requests come from `sledge:http`, calls go to `sledge:rpc`. Addresses have no meaning.
+//! Server and channel of a function: requests come from `sledge:rpc`, and calls go there. Addresses have no meaning.
 
 #[cfg(feature = "channel")]
 pub mod channel;

@@ -9,19 +9,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use sledge_grpc_rt::call::Call;
+use sledge_grpc_rt::call::{is_turn_over, Begun, Call};
 use sledge_grpc_rt::{Errno, E2BIG, ELOOP, EMFILE, ENOENT, ENOTSUP};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::super::compat::{self, BoxError, CallBody, CallReplyBody, Piece};
 use super::super::service::rows;
-use super::body::ReplyBody;
+use super::body::{ReplyBody, WholeReply};
 use super::BoxFuture;
 use crate::Status;
 
 /// How much of a body is gathered before the call begins.
 const FIRST_BYTES_MAX: usize = 64 << 10;
+
+/// Replies with their heads and trailers up to that size are there with the call.
+const REPLY_BYTES: usize = 4 << 10;
 
 /// What calls, without timeouts of its own.
 #[derive(Clone)]
@@ -74,6 +77,12 @@ struct Begin {
     first: First,
 }
 
+/// The reply of a call that has begun.
+enum Reply {
+    Whole(WholeReply),
+    Comes(Arc<Call>),
+}
+
 /// The first bytes of its body.
 enum First {
     Nothing,
@@ -103,7 +112,7 @@ impl First {
 }
 
 impl Begin {
-    fn begin(mut self, context: &mut Context<'_>) -> Result<Arc<Call>, BoxError> {
+    fn begin(mut self, context: &mut Context<'_>) -> Result<Reply, BoxError> {
         let ends = loop {
             if self.first.bytes().len() >= FIRST_BYTES_MAX {
                 break false;
@@ -117,12 +126,19 @@ impl Begin {
         };
         let path = self.head.uri.path();
         let timeout_ns = self.timeout.map_or(-1, |timeout| i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX));
-        let call = Call::begin(path.as_bytes(), &rows::of(&self.head.headers), self.first.bytes(), timeout_ns, ends);
-        let call = Arc::new(call.map_err(|error| refused(path, error))?);
-        if !ends {
-            tokio::spawn(send(Arc::clone(&call), self.body));
+        let (head, message) = (rows::of(&self.head.headers), self.first.bytes());
+        if ends {
+            let mut reply = Vec::with_capacity(REPLY_BYTES);
+            let begun = Call::make(path.as_bytes(), &head, message, timeout_ns, &mut reply);
+            return Ok(match begun.map_err(|error| refused(path, error))? {
+                Begun::Whole(sizes) => Reply::Whole(WholeReply::new(reply, sizes)),
+                Begun::Runs(call) => Reply::Comes(Arc::new(call)),
+            });
         }
-        Ok(call)
+        let call = Call::begin(path.as_bytes(), &head, message, timeout_ns, false);
+        let call = Arc::new(call.map_err(|error| refused(path, error))?);
+        tokio::spawn(send(Arc::clone(&call), self.body));
+        Ok(Reply::Comes(call))
     }
 }
 
@@ -164,12 +180,17 @@ impl Future for Calling {
                         self.0 = begin.map_or(State::Over, State::Begins);
                     }
                 },
+                State::Begins(begin) if is_turn_over() => {
+                    context.waker().wake_by_ref();
+                    self.0 = State::Begins(begin);
+                    return Poll::Pending;
+                }
                 State::Begins(begin) => match begin.begin(context) {
-                    Ok(call) => {
-                        call.until_reply(context);
-                        self.0 = State::Runs(call);
-                        return Poll::Pending;
+                    Ok(Reply::Whole(reply)) => {
+                        let head = reply.head();
+                        return Poll::Ready(Ok(response(&head, ReplyBody::whole(reply, self.1.take()))));
                     }
+                    Ok(Reply::Comes(call)) => self.0 = State::Runs(call),
                     Err(error) => return Poll::Ready(Err(error)),
                 },
                 State::Runs(call) => match call.poll_head(context) {
@@ -178,10 +199,7 @@ impl Future for Calling {
                         return Poll::Pending;
                     }
                     Poll::Ready(Ok(head)) => {
-                        let mut response = Response::new(compat::call_reply_body(ReplyBody::new(call, self.1.take())));
-                        *response.version_mut() = http::Version::HTTP_2;
-                        *response.headers_mut() = rows::headers(&head);
-                        return Poll::Ready(Ok(response));
+                        return Poll::Ready(Ok(response(&head.into(), ReplyBody::new(call, self.1.take()))));
                     }
                     Poll::Ready(Err(error)) => {
                         call.cancel();
@@ -200,6 +218,14 @@ impl Drop for Calling {
             call.cancel();
         }
     }
+}
+
+/// The reply with that head.
+fn response(head: &Bytes, body: ReplyBody) -> Response<CallReplyBody> {
+    let mut response = Response::new(compat::call_reply_body(body));
+    *response.version_mut() = http::Version::HTTP_2;
+    *response.headers_mut() = rows::headers(head);
+    response
 }
 
 /// Why a call broke off.

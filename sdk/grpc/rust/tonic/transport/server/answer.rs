@@ -1,4 +1,4 @@
-//! Answers the request of the host with a service: standard input to standard output, with the heads of `sledge:http`.
+//! Answers the request of the host with a service: whole messages by `sledge:rpc`, others from standard input to standard output.
 
 use std::future::poll_fn;
 use std::pin::{pin, Pin};
@@ -102,38 +102,50 @@ async fn exchanged() -> Result<(), BoxError> {
 }
 
 fn request() -> Result<Request<ServerBody>, BoxError> {
-    let headers = rows::headers(&exchange::headers().map_err(told("the request's headers"))?);
-    let length = headers.get(http::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let body = RequestBody { body: exchange::Body::new(length), buffer: Vec::new(), room: ROOM_BYTES };
+    let exchange::Accepted { text, headers, body, is_whole } = exchange::accept().map_err(told("the request"))?;
+    let text = Bytes::from(text);
+    let fields = rows::headers(&text.slice(headers..body));
+    let body = if is_whole {
+        RequestBody::Whole(text.slice(body..))
+    } else {
+        let length = fields.get(http::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        RequestBody::Comes { body: exchange::Body::new(length), buffer: Vec::new(), room: ROOM_BYTES }
+    };
     let mut request = Request::new(compat::server_body(body));
-    *request.method_mut() = http::Method::from_bytes(&exchange::method().map_err(told("the request's method"))?)?;
-    *request.uri_mut() = http::Uri::from_maybe_shared(exchange::target().map_err(told("the request's target"))?)?;
+    // Calls by gRPC have no other, and the server lets no other through.
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = http::Uri::from_maybe_shared(text.slice(..headers))?;
     *request.version_mut() = http::Version::HTTP_2;
-    *request.headers_mut() = headers;
+    *request.headers_mut() = fields;
     request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: None });
     Ok(request)
 }
 
 /// The request's body.
-struct RequestBody {
-    body: exchange::Body,
-    buffer: Vec<u8>,
-    room: usize,
+enum RequestBody {
+    /// What is left of one that was there at the beginning.
+    Whole(Bytes),
+    Comes { body: exchange::Body, buffer: Vec<u8>, room: usize },
 }
 
 impl Source for RequestBody {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece, Status>>> {
-        if self.buffer.capacity() == 0 {
-            self.buffer.reserve_exact(self.room);
+        let (body, buffer, room) = match self {
+            RequestBody::Whole(bytes) if bytes.is_empty() => return Poll::Ready(None),
+            RequestBody::Whole(bytes) => return Poll::Ready(Some(Ok(Piece::Data(std::mem::take(bytes))))),
+            RequestBody::Comes { body, buffer, room } => (body, buffer, room),
+        };
+        if buffer.capacity() == 0 {
+            buffer.reserve_exact(*room);
         }
-        let Poll::Ready(result) = self.body.poll_read(context, &mut self.buffer) else { return Poll::Pending };
+        let Poll::Ready(result) = body.poll_read(context, buffer) else { return Poll::Pending };
         Poll::Ready(match result {
             Ok(0) => None,
             Ok(_) => {
-                if self.buffer.len() == self.buffer.capacity() {
-                    self.room = ROOM_BYTES_MAX.min(self.room * 4);
+                if buffer.len() == buffer.capacity() {
+                    *room = ROOM_BYTES_MAX.min(*room * 4);
                 }
-                Some(Ok(Piece::Data(std::mem::take(&mut self.buffer).into())))
+                Some(Ok(Piece::Data(std::mem::take(buffer).into())))
             }
             Err(error) => Some(Err(Status::internal(format!("the request's body breaks off: error {error}")))),
         })
@@ -142,6 +154,8 @@ impl Source for RequestBody {
 
 /// The reply on its way: its head goes out with the first wait, or with its end.
 struct Reply {
+    /// Its headers as rows, as long as they are not said.
+    headers: Vec<u8>,
     streams: bool,
     waiting: Vec<Bytes>,
 }
@@ -150,6 +164,7 @@ impl Reply {
     fn flush(&mut self) -> Result<(), BoxError> {
         if !self.streams {
             self.streams = true;
+            exchange::answer(&std::mem::take(&mut self.headers), &[], &[]).map_err(told("the reply's head"))?;
             exchange::begin_stream().map_err(told("the reply's head"))?;
         }
         self.write()
@@ -157,6 +172,24 @@ impl Reply {
 
     fn write(&mut self) -> Result<(), BoxError> {
         self.waiting.drain(..).try_for_each(|bytes| exchange::write(&bytes)).map_err(told("the reply's body"))
+    }
+
+    /// What is there is all of it, and those are its trailers.
+    fn end(mut self, trailers: &HeaderMap) -> Result<(), BoxError> {
+        if self.streams {
+            each(trailers, exchange::set_trailer).map_err(told("a trailer of the reply"))?;
+            return self.write();
+        }
+        let (several, body);
+        body = match &self.waiting[..] {
+            [] => &[],
+            [one] => &one[..],
+            more => {
+                several = more.concat();
+                &several[..]
+            }
+        };
+        exchange::answer(&self.headers, body, &rows::of(trailers)).map_err(told("the reply"))
     }
 }
 
@@ -166,22 +199,18 @@ async fn reply(head: http::response::Parts, body: ReplyBody) -> Result<(), BoxEr
     }
     // A reply of nothing but trailers has them in its head. Behind the head they mean the same.
     let (headers, trailers) = if head.headers.contains_key(GRPC_STATUS) { split(head.headers) } else { (head.headers, None) };
-    each(&headers, exchange::set_header).map_err(told("a header of the reply"))?;
+    let mut reply = Reply { headers: rows::of(&headers), streams: false, waiting: Vec::new() };
     if let Some(trailers) = trailers {
-        return each(&trailers, exchange::set_trailer).map_err(told("a trailer of the reply"));
+        return reply.end(&trailers);
     }
-    let mut reply = Reply { streams: false, waiting: Vec::new() };
     let mut body = pin!(body);
     while let Some(piece) = poll_fn(|context| next(body.as_mut(), &mut reply, context)).await {
         match piece? {
             Piece::Data(bytes) => reply.waiting.push(bytes),
-            Piece::Trailers(trailers) => {
-                each(&trailers, exchange::set_trailer).map_err(told("a trailer of the reply"))?;
-                break;
-            }
+            Piece::Trailers(trailers) => return reply.end(&trailers),
         }
     }
-    reply.write()
+    reply.end(&HeaderMap::new())
 }
 
 /// The next piece. Before it waits for one it sends what there is.

@@ -13,13 +13,11 @@ pub(crate) fn is_of_message(name: &HeaderName) -> bool {
     !OF_CONNECTIONS.contains(name)
 }
 
-/// What rows say. What is no header is left out.
-pub(crate) fn headers(rows: &[u8]) -> HeaderMap {
+/// What rows say, values being parts of them. What is no header is left out.
+pub(crate) fn headers(rows: &Bytes) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     for (name, value) in Rows(rows) {
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(name), HeaderValue::from_maybe_shared(Bytes::copy_from_slice(value)))
-        {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_maybe_shared(rows.slice_ref(value))) {
             headers.append(name, value);
         }
     }
@@ -27,7 +25,6 @@ pub(crate) fn headers(rows: &[u8]) -> HeaderMap {
 }
 
 /// Headers as rows.
-#[cfg(feature = "channel")]
 pub(crate) fn of(headers: &HeaderMap) -> Vec<u8> {
     let mut rows = Vec::with_capacity(256);
     for (name, value) in headers.iter().filter(|(name, _)| is_of_message(name)) {
