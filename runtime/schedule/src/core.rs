@@ -6,6 +6,7 @@
 //! Three decisions, one inside the other:
 //!
 //! 1. *Whose turn it is.* Tenants that have something to run get equal shares of the worker ([`turns`](super::turns)).
+//!    With [`Classes`], of a tenant's time each class of microtasks has a share ([`classes`](super::classes)).
 //! 2. *Which function*, under [`Policy::RoundRobin`]: shares by weight. So a short function waits behind long ones for a quantum or two, however many invocations
 //!    they have. Reading and answering requests is part of what a function uses.
 //! 3. *Which invocation*: of a function the oldest, in levels ([`group`](super::group)); under the other policies each in turn, by arrival, or by deadline.
@@ -13,8 +14,16 @@
 //! Before all of that come those whose time is over: the deadline, also of what has not begun, and the budget of processor time. An invocation that cannot be expected
 //! to meet its deadline is ended before it costs processor time: when it arrives, if what is older leaves it no chance on any worker, or when its turn comes.
 
+mod classed;
+mod decision;
+mod giving;
+mod shedding;
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod batch;
 
 #[cfg(test)]
 mod simulation;
@@ -22,7 +31,10 @@ mod simulation;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+pub use self::decision::Why;
+pub(crate) use self::decision::{Action, Event};
 use crate::blocked::Blocked;
+use crate::classes::{CLASSES, Microtasks, Sharing};
 use crate::group::Group;
 use crate::policy::Policy;
 use crate::run_queue::RunQueue;
@@ -38,92 +50,14 @@ pub(crate) const BLOCKED_MAX: usize = 16_384;
 /// The most that is given to another worker at a time.
 pub(crate) const GIVEN_MAX: usize = 32;
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// The worker has looked after connections and begins to run guests.
-    Turn,
-    /// There is one more task: a request, or what another worker gave.
-    Arrived(Task),
-    /// It looked for tasks elsewhere and took in what there was, if anything.
-    Looked,
-    /// What it was told to give away is not its any more.
-    Given,
-    /// What it was told to run is over.
-    Ended {
-        /// For how long it ran.
-        ran: Duration,
-    },
-    /// The same, of what another task called: no client waits for a reply.
-    Returned {
-        /// For how long it ran.
-        ran: Duration,
-    },
-    /// What runs has called this task, which ran within its turn.
-    Called {
-        /// As it was before.
-        task: Task,
-        /// For how long it ran.
-        ran: Duration,
-        /// Whether it is over.
-        is_over: bool,
-    },
-    /// What it was told to run or to kill is over, and has not run.
-    Dropped,
-    /// What it was told to run was preempted.
-    Preempted {
-        /// For how long it ran.
-        ran: Duration,
-    },
-    /// What it was told to run waits.
-    Blocked {
-        /// For how long it ran.
-        ran: Duration,
-        /// When it goes on; none if only what it waits for, or its deadline, ends that.
-        until: Option<Instant>,
-    },
-    /// What a blocked task waited for is done.
-    Ready(TaskId),
-    /// Another worker has nothing to do.
-    Wanted,
-}
-
-/// What to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Run this one for a quantum.
-    Run(TaskId),
-    /// End it.
-    Kill(TaskId, Why),
-    /// Let another worker have it.
-    Give(TaskId),
-    /// Look for tasks elsewhere.
-    Look,
-    /// Look after connections, then come back at once.
-    Io,
-    /// There is nothing to do until another thread wakes the worker, or [`Core::alarm`].
-    Wait,
-}
-
-/// Why a task is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// Its deadline has passed.
-    Deadline,
-    /// It has used its processor time up.
-    Cpu,
-    /// It has not started, and is not expected to meet its deadline.
-    Overload,
-    /// The server stops, and does not wait any longer.
-    Stopping,
-}
-
 /// What one tenant has to run.
 #[derive(Debug, Default)]
 struct Tenant {
     turn: Turn,
-    /// Its functions' turns.
-    functions: Turns<FunctionId>,
+    /// Its functions' turns, in each class; without classes in the first.
+    functions: [Turns<FunctionId>; CLASSES],
+    /// Its classes' turns.
+    sharing: Sharing,
     /// What it has to run where functions do not matter.
     queue: RunQueue,
     waiting: usize,
@@ -140,10 +74,15 @@ pub(crate) struct Core {
     epoch: Instant,
     tenants: Vec<Tenant>,
     turns: Turns<TenantId>,
-    /// By the number of the function.
+    /// By the number of the function; with classes several of each, one a class.
     groups: Vec<Group>,
-    /// Groups that have something to run.
+    groups_each: usize,
+    /// Functions that have something to run.
     active: usize,
+    /// Microtasks, if they have classes.
+    classes: Option<Box<Microtasks>>,
+    /// All that waits is not begun now: until then at most.
+    holds_until: Option<Instant>,
     /// What arrived and is to be ended at once.
     shed: VecDeque<TaskId>,
     /// Tasks in the queues, and those of them that have begun.
@@ -165,16 +104,16 @@ pub(crate) struct Core {
     turn_began: Option<Instant>,
     /// Whether something ended in this turn, or at once before it: connections are looked after before anything started runs.
     answered: bool,
-    /// Whose invocation ended last in this turn or at once after it: what gave connections something to do.
-    served: Option<(TenantId, FunctionId)>,
+    /// The invocation that ended last in this turn or at once after it: what gave connections something to do.
+    served: Option<(TenantId, FunctionId, u8)>,
     /// Since when the worker looks after connections.
     io_began: Option<Instant>,
     /// Whether it looked elsewhere in this turn.
     looked: bool,
     /// How many to give away now.
     to_give: usize,
-    /// The function of which something was given away last.
-    give_from: Option<FunctionId>,
+    /// The group of which something was given away last.
+    give_from: Option<usize>,
     /// When a started sandbox was last given away.
     gave_started: Option<Instant>,
 }
@@ -191,7 +130,10 @@ impl Core {
             tenants: Vec::new(),
             turns: Turns::default(),
             groups: Vec::new(),
+            groups_each: 1,
             active: 0,
+            classes: None,
+            holds_until: None,
             shed: VecDeque::new(),
             waiting: 0,
             started: 0,
@@ -219,10 +161,10 @@ impl Core {
         self.waiting + self.shed.len() + usize::from(self.exceeded.is_some())
     }
 
-    /// When the next blocked task goes on or is over.
+    /// When the next blocked task goes on or is over, or one that is held may begin.
     #[must_use]
     pub(crate) fn alarm(&self) -> Option<Instant> {
-        self.blocked.next()
+        self.blocked.next().into_iter().chain(self.holds_until).min()
     }
 
     /// Decides what to do next.
@@ -236,10 +178,16 @@ impl Core {
 
     /// Whether a request that has just arrived may run at once, before the worker's next turn: it would be next there, and nothing is gained by
     /// waiting. If so, [`Core::note`] what comes of it. After a while of this the worker's other duties come first, and others may help.
-    pub(crate) fn may_run_at_once(&mut self, task: Task) -> bool {
+    pub(crate) fn may_run_at_once(&mut self, mut task: Task, now: Instant) -> bool {
+        if self.classes.is_some() && !self.may_begin_at_once(&mut task, now) {
+            return false;
+        }
         let is_next = self.waiting == 0 || self.would_be_next(&task);
         let free = is_next && self.exceeded.is_none() && self.at_once < IO_INTERVAL;
         if free {
+            if self.classes.is_some() {
+                self.runs_in_class(&task, now);
+            }
             self.running = Some(task);
             self.running_at_once = true;
         }
@@ -248,14 +196,16 @@ impl Core {
 
     /// Whether an arrival is short, nothing of its function waits, nothing of other tenants does, and it is its function's turn.
     fn would_be_next(&self, task: &Task) -> bool {
-        let Some(group) = self.groups.get(task.function.0 as usize) else { return false };
+        let of_function = self.of_function(task.function);
+        let (Some(first), Some(group)) = (of_function.first(), of_function.get(usize::from(task.class))) else { return false };
         let Some(tenant) = self.tenants.get(task.tenant.0 as usize) else { return false };
         self.policy == Policy::RoundRobin
             && !self.is_full()
-            && group.first_run().is_some_and(|run| run < IO_INTERVAL)
-            && group.waiting() == 0
+            && first.first_run().is_some_and(|run| run < IO_INTERVAL)
+            && of_function.iter().all(|group| group.waiting() == 0)
             && tenant.waiting == self.waiting
-            && tenant.functions.would_be_next(&group.turn)
+            && tenant.functions[usize::from(task.class)].would_be_next(&group.turn)
+            && (self.classes.is_none() || tenant.sharing.would_be_next(task.class))
     }
 
     /// Whether no more may begin.
@@ -274,8 +224,8 @@ impl Core {
             Event::Turn => {
                 let at_once = std::mem::take(&mut self.at_once);
                 // What connections cost is a part of what a function costs. It counts where something waited meanwhile, as it does whenever they come first.
-                if let (Some(began), Some((tenant, function))) = (self.io_began.take(), self.served) {
-                    self.used(tenant, function, now.saturating_duration_since(began).saturating_sub(at_once));
+                if let (Some(began), Some((tenant, function, class))) = (self.io_began.take(), self.served) {
+                    self.used(tenant, function, class, now.saturating_duration_since(began).saturating_sub(at_once));
                 }
                 self.turn_began = Some(now);
                 // A client that was answered meanwhile may have sent the next one already.
@@ -283,47 +233,63 @@ impl Core {
                 self.served = None;
                 self.looked = false;
                 self.to_give = 0;
+                self.holds_until = None;
             }
             Event::Arrived(task) if !task.started && self.is_hopeless(&task, now) => self.shed.push_back(task.id),
-            Event::Arrived(task) => self.add(task),
+            Event::Arrived(task) => {
+                if let Some(classes) = &mut self.classes {
+                    classes.arrived(&task);
+                }
+                self.add(task, now);
+            }
             Event::Looked => self.looked = true,
             Event::Given => {}
             Event::Ended { ran } | Event::Returned { ran } => {
                 self.answered |= matches!(event, Event::Ended { .. });
                 if let Some(task) = self.running.take() {
-                    self.served = Some((task.tenant, task.function));
-                    self.charge(&task, ran);
-                    self.group(task.function).ended(task.cpu + ran);
+                    self.served = Some((task.tenant, task.function, task.class));
+                    self.charge(&task, ran, true);
+                    self.all_groups(task.function).iter_mut().for_each(|group| group.ended(task.cpu + ran));
+                    if let Some(classes) = &mut self.classes {
+                        classes.ended(&task);
+                    }
                 }
             }
             Event::Called { task, ran, is_over } => {
                 if self.running_at_once {
                     self.at_once += ran;
                 }
+                // It is a part of its caller's microtask.
                 self.charge_group(&task, ran);
                 if is_over {
-                    self.group(task.function).ended(task.cpu + ran);
+                    self.all_groups(task.function).iter_mut().for_each(|group| group.ended(task.cpu + ran));
                 }
             }
             Event::Dropped => {
                 self.answered = true;
                 if let Some(task) = self.running.take() {
                     self.running_at_once = false;
+                    if let Some(classes) = &mut self.classes {
+                        classes.dropped(&task);
+                    }
                     self.want_again(&task);
                 }
             }
-            Event::Preempted { ran } => {
-                if let Some(task) = self.suspended(ran) {
-                    self.add(task);
+            Event::Preempted { ran } | Event::Phase { ran } => {
+                if let Some(task) = self.suspended(ran, matches!(event, Event::Phase { .. })) {
+                    self.add(task, now);
                 }
             }
             Event::Blocked { ran, until } => {
-                if let Some(task) = self.suspended(ran) {
+                if let Some(task) = self.suspended(ran, true) {
+                    if let Some(classes) = &mut self.classes {
+                        classes.blocked(&task, now);
+                    }
                     let until = until.map_or(task.deadline, |until| until.min(task.deadline));
                     self.blocked.add(until, task);
                 }
             }
-            Event::Ready(id) => self.blocked.remove(id).into_iter().for_each(|task| self.add(task)),
+            Event::Ready(id) => self.blocked.remove(id).into_iter().for_each(|task| self.add(task, now)),
             Event::Wanted => {
                 let not_begun = self.waiting - self.started;
                 let enough = not_begun.div_ceil(2).clamp(1, GIVEN_MAX);
@@ -337,10 +303,9 @@ impl Core {
         if let Some(id) = self.exceeded.take().or_else(|| self.shed.pop_front()) {
             return Some(id);
         }
-        if let Some(task) = self.blocked.pop() {
-            return Some(task.id);
-        }
-        self.take_any(|_| true).map(|task| task.id)
+        let task = self.blocked.pop().or_else(|| self.take_any(|_| true))?;
+        self.gone(&task);
+        Some(task.id)
     }
 
     /// Takes a task that is wanted, wherever it stands.
@@ -351,13 +316,14 @@ impl Core {
         Some(task)
     }
 
-    /// What was running is suspended; none when its processor time is used up.
-    fn suspended(&mut self, ran: Duration) -> Option<Task> {
+    /// What was running is suspended, its microtask over or not; none when its processor time is used up.
+    fn suspended(&mut self, ran: Duration, is_over: bool) -> Option<Task> {
         let mut task = self.running.take()?;
-        self.charge(&task, ran);
+        self.charge(&task, ran, is_over);
         task.cpu += ran;
         task.started = true;
         if task.cpu >= task.cpu_max {
+            self.gone(&task);
             self.exceeded = Some(task.id);
             return None;
         }
@@ -372,20 +338,41 @@ impl Core {
         &mut self.tenants[index]
     }
 
+    /// What is known of a function stands in its first group.
+    #[cfg(test)]
     fn group(&mut self, function: FunctionId) -> &mut Group {
-        let index = function.0 as usize;
-        if self.groups.len() <= index {
-            self.groups.resize_with(index + 1, Group::default);
-        }
-        &mut self.groups[index]
+        &mut self.all_groups(function)[0]
     }
 
-    fn add(&mut self, task: Task) {
+    fn all_groups(&mut self, function: FunctionId) -> &mut [Group] {
+        let (begin, each) = (function.0 as usize * self.groups_each, self.groups_each);
+        if self.groups.len() <= begin {
+            self.groups.resize_with(begin + each, Group::default);
+        }
+        &mut self.groups[begin..begin + each]
+    }
+
+    /// The groups of a function, if it is known.
+    fn of_function(&self, function: FunctionId) -> &[Group] {
+        let begin = function.0 as usize * self.groups_each;
+        self.groups.get(begin..begin + self.groups_each).unwrap_or_default()
+    }
+
+    /// Where the group of a task stands.
+    const fn group_of(&self, task: &Task) -> usize {
+        task.function.0 as usize * self.groups_each + task.class as usize
+    }
+
+    fn add(&mut self, mut task: Task, now: Instant) {
         let quantum = self.quantum;
+        if let Some(classes) = &mut self.classes {
+            task.class = classes.classify(&task, now);
+            self.tenant(task.tenant).sharing.added(task.class);
+        }
         if self.policy == Policy::RoundRobin {
-            let group = self.group(task.function);
-            let was_idle = group.waiting() == 0;
-            group.add(task, quantum);
+            let groups = self.all_groups(task.function);
+            let was_idle = groups.iter().all(|group| group.waiting() == 0);
+            groups[usize::from(task.class)].add(task, quantum);
             self.active += usize::from(was_idle);
         } else {
             let rank = self.rank(&task);
@@ -416,8 +403,12 @@ impl Core {
     fn want_again(&mut self, task: &Task) {
         let Some(tenant) = self.tenants.get_mut(task.tenant.0 as usize).filter(|tenant| tenant.waiting > 0) else { return };
         self.turns.wants(task.tenant, &mut tenant.turn);
-        if let Some(group) = self.groups.get_mut(task.function.0 as usize).filter(|group| group.waiting() > 0) {
-            tenant.functions.wants(task.function, &mut group.turn);
+        if self.classes.is_some() {
+            tenant.sharing.wants(task.class);
+        }
+        let index = task.function.0 as usize * self.groups_each + usize::from(task.class);
+        if let Some(group) = self.groups.get_mut(index).filter(|group| group.waiting() > 0) {
+            tenant.functions[usize::from(task.class)].wants(task.function, &mut group.turn);
         }
     }
 
@@ -428,8 +419,11 @@ impl Core {
         if let Some(tenant) = self.tenants.get_mut(task.tenant.0 as usize) {
             tenant.waiting -= 1;
             tenant.started -= usize::from(task.started);
+            if self.classes.is_some() {
+                tenant.sharing.removed(task.class);
+            }
         }
-        let is_idle = self.groups.get(task.function.0 as usize).is_some_and(|group| group.waiting() == 0);
+        let is_idle = self.of_function(task.function).iter().all(|group| group.waiting() == 0);
         self.active -= usize::from(is_idle && self.policy == Policy::RoundRobin);
     }
 
@@ -437,10 +431,13 @@ impl Core {
         u64::try_from(time.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// `task` was running.
-    fn charge(&mut self, task: &Task, ran: Duration) {
+    /// `task` was running, and its microtask is over or not.
+    fn charge(&mut self, task: &Task, ran: Duration, is_over: bool) {
         if std::mem::take(&mut self.running_at_once) {
             self.at_once += ran;
+        }
+        if let Some(classes) = &mut self.classes {
+            classes.ran(task, ran, is_over);
         }
         self.charge_group(task, ran);
     }
@@ -448,27 +445,31 @@ impl Core {
     /// The time is the task's function's and tenant's.
     fn charge_group(&mut self, task: &Task, ran: Duration) {
         let quantum = self.quantum;
-        let group = self.group(task.function);
+        let groups = self.all_groups(task.function);
         if !task.started {
-            group.ran_first(ran);
+            groups[0].ran_first(ran);
         }
-        group.used(task, ran, quantum);
-        self.used(task.tenant, task.function, ran);
+        groups[usize::from(task.class)].used(task, ran, quantum);
+        self.used(task.tenant, task.function, task.class, ran);
         self.want_again(task);
     }
 
-    fn used(&mut self, tenant: TenantId, function: FunctionId, time: Duration) {
+    fn used(&mut self, tenant: TenantId, function: FunctionId, class: u8, time: Duration) {
         let Some(tenant) = self.tenants.get_mut(tenant.0 as usize) else { return };
         self.turns.used(&mut tenant.turn, time);
-        if let Some(group) = self.groups.get_mut(function.0 as usize) {
+        if let Some(classes) = &self.classes {
+            tenant.sharing.used(class, time, classes.shares(), classes.means(), self.quantum);
+        }
+        let index = function.0 as usize * self.groups_each + usize::from(class);
+        if let Some(group) = self.groups.get_mut(index) {
             let time = group.weighted(time);
-            tenant.functions.used(&mut group.turn, time);
+            tenant.functions[usize::from(class)].used(&mut group.turn, time);
         }
     }
 
     fn decide_action(&mut self, now: Instant) -> Action {
         while self.blocked.next().is_some_and(|at| at <= now) {
-            self.blocked.pop().into_iter().for_each(|task| self.add(task));
+            self.blocked.pop().into_iter().for_each(|task| self.add(task, now));
         }
         if let Some(id) = self.exceeded.take() {
             return Action::Kill(id, Why::Cpu);
@@ -497,6 +498,9 @@ impl Core {
 
     /// Runs the next task of the next tenant.
     fn next(&mut self, now: Instant) -> Action {
+        if self.classes.is_some() {
+            return self.next_of_classes(now);
+        }
         // Where no more may begin, tenants and functions that have begun nothing are passed over.
         let full = self.is_full();
         let has = |waiting: usize, started: usize| match (waiting, started) {
@@ -516,20 +520,26 @@ impl Core {
                 let group = &mut groups[function.0 as usize];
                 group.turn.look(has(group.waiting(), group.started()))
             };
-            tenant.functions.next(look).and_then(|function| groups[function.0 as usize].first(full))
+            tenant.functions[0].next(look).and_then(|function| groups[function.0 as usize].first(full))
         } else {
             tenant.queue.first(full)
         };
         let Some(&task) = first else { return Action::Wait };
+        self.run_first(task, full, now)
+    }
+
+    /// Runs the first one of a group, or of those in it that have begun.
+    fn run_first(&mut self, task: Task, is_full: bool, now: Instant) -> Action {
         if self.answered && task.started {
             // No reply waits for a quantum of another.
             self.want_again(&task);
-            self.served = self.served.or(Some((task.tenant, task.function)));
+            self.served = self.served.or(Some((task.tenant, task.function, task.class)));
             return Action::Io;
         }
+        let (index, class) = (self.group_of(&task), usize::from(task.class));
         if self.policy == Policy::RoundRobin {
-            groups[task.function.0 as usize].take_first(full);
-        } else {
+            self.groups[index].take_first(is_full);
+        } else if let Some(tenant) = self.tenants.get_mut(task.tenant.0 as usize) {
             tenant.queue.take(|other| other.id == task.id);
         }
         self.removed(&task);
@@ -539,69 +549,14 @@ impl Core {
         }
         let tenant = &mut self.tenants[task.tenant.0 as usize];
         self.turns.runs(&tenant.turn);
-        if let Some(group) = self.groups.get(task.function.0 as usize) {
-            tenant.functions.runs(&group.turn);
+        if let Some(group) = self.groups.get(index) {
+            tenant.functions[class].runs(&group.turn);
+        }
+        if self.classes.is_some() {
+            self.runs_in_class(&task, now);
         }
         self.running = Some(task);
         Action::Run(task.id)
-    }
-
-    /// Whether an arrival has no chance to meet its deadline: all workers together would take too long for what is older of its function.
-    fn is_hopeless(&self, task: &Task, now: Instant) -> bool {
-        let Some(group) = self.groups.get(task.function.0 as usize).filter(|group| group.waiting() > 0) else { return false };
-        let at_best = group.backlog() / self.workers + self.needed(task, group);
-        task.deadline.saturating_duration_since(now) < at_best
-    }
-
-    /// Whether a task whose turn has come cannot be expected to meet its deadline, beside what else is to be run.
-    fn is_doomed(&self, task: &Task, now: Instant) -> bool {
-        let Some(group) = self.groups.get(task.function.0 as usize) else { return false };
-        let needed = self.needed(task, group);
-        let left = task.deadline.saturating_duration_since(now);
-        // Other functions have their turns meanwhile, for as long as they have something to run.
-        if left >= needed * u32::try_from(self.active + 1).unwrap_or(u32::MAX) {
-            return false;
-        }
-        let others = self.groups.iter().zip(0..).filter(|(_, index)| *index != task.function.0);
-        let beside: Duration = others.map(|(other, _)| other.backlog().min(needed)).sum();
-        left < needed + beside
-    }
-
-    /// The time without which a task is not begun: what it is expected to take, and as much again in case it takes longer, but so little that a task which has not waited
-    /// always is. Nothing where nothing is known, or under a policy that does not care.
-    fn needed(&self, task: &Task, group: &Group) -> Duration {
-        if self.policy != Policy::RoundRobin || group.expected().is_zero() {
-            return Duration::ZERO;
-        }
-        let whole = task.deadline.saturating_duration_since(task.arrived);
-        let expected = group.expected().min(whole / 2);
-        expected + expected.max(2 * self.quantum).min((whole - expected) / 4)
-    }
-
-    /// One that another worker may have: the one that would wait here longest. Of the started at most one a quantum.
-    fn give(&mut self, now: Instant) -> Option<TaskId> {
-        let may_give_started = self.gave_started.is_none_or(|gave| now.saturating_duration_since(gave) >= self.quantum);
-        let started = self.waiting == self.started;
-        if started && !may_give_started {
-            return None;
-        }
-        let task = if self.policy == Policy::RoundRobin {
-            let count = |group: &Group| if started { group.started() } else { group.waiting() - group.started() };
-            let last =
-                self.give_from.filter(|function| self.groups.get(function.0 as usize).is_some_and(|group| count(group) > 0));
-            let most = || (0..).zip(&self.groups).max_by_key(|(_, group)| count(group)).map(|(index, _)| FunctionId(index));
-            let function = last.or_else(most)?;
-            self.give_from = Some(function);
-            self.group(function).take_last(started)?
-        } else {
-            let count = |queue: &RunQueue| if started { queue.started() } else { queue.waiting() - queue.started() };
-            self.tenants.iter_mut().max_by_key(|tenant| count(&tenant.queue))?.queue.take_last(started)?
-        };
-        if task.started {
-            self.gave_started = Some(now);
-        }
-        self.removed(&task);
-        Some(task.id)
     }
 
     fn expired(&mut self, now: Instant) -> Option<TaskId> {
@@ -609,6 +564,7 @@ impl Core {
             return None;
         }
         let late = self.take_any(|task| task.deadline <= now);
+        late.iter().for_each(|task| self.gone(task));
         if late.is_none() {
             let of_groups = self.groups.iter().flat_map(Group::iter);
             let of_queues = self.tenants.iter().flat_map(|tenant| tenant.queue.iter());

@@ -8,6 +8,7 @@
 //!
 //! * [`scheduler`]: one worker's state, and the one way into it: [`Scheduler::step`]; [`task`]: what it knows of an invocation;
 //! * `core`: the order; `turns`: equal shares; `group`: what waits of one function; `run_queue`: the same where functions do not matter;
+//!   [`classes`]: microtasks by how long they run;
 //!   `blocked`: what is blocked, by time; [`percentile`]: what is to be expected; [`policy`]: the orders on offer;
 //! * [`shared`]: what a worker needs of the others; [`exchange`]: the real one: queues, idle workers, wake-ups; [`wakeups`]: blocked tasks that may go on;
 //!   [`requests`]: how many there are, and the server's end;
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod blocked;
+pub mod classes;
 mod core;
 pub mod exchange;
 pub mod gate;
@@ -34,6 +36,7 @@ pub mod task;
 mod turns;
 pub mod wakeups;
 
+pub use classes::{CLASSES, Classes, Microtask, Shares, Site};
 pub use core::{IO_INTERVAL, STARTED_MAX, Why};
 pub use exchange::Exchange;
 pub use gate::Gate;

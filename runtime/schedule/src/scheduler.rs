@@ -8,6 +8,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::classes::{CLASSES, Classes, Microtask};
 use crate::core::{self, Core, Why};
 use crate::policy::Policy;
 use crate::shared::{Phase, Shared};
@@ -20,6 +21,11 @@ const HANDED_OFF_TIME_MIN: Duration = Duration::from_micros(200);
 pub trait Work {
     /// What the order needs to know of it, under a number of the worker's.
     fn task(&self, id: TaskId) -> Task;
+
+    /// What it does next, until it blocks or begins another phase. Asked only where microtasks have [classes](Classes).
+    fn microtask(&self) -> Microtask {
+        Microtask::default()
+    }
 }
 
 /// What happened.
@@ -55,6 +61,13 @@ pub enum Event<W> {
     Dropped,
     /// What ran was preempted.
     Preempted {
+        /// For how long it ran.
+        ran: Duration,
+        /// What is left of it.
+        work: W,
+    },
+    /// What ran begins another microtask, and waits for its turn in that one's class.
+    Phase {
         /// For how long it ran.
         ran: Duration,
         /// What is left of it.
@@ -112,6 +125,8 @@ pub struct Scheduler<S: Shared> {
     current: Option<TaskId>,
     /// When something was last handed off, if it may be there still.
     handed_off: Option<Instant>,
+    /// When idle workers were last asked whether they want what is not begun here.
+    offered: Option<Instant>,
     /// Whether in this turn it was asked what idle workers want.
     asked: bool,
     /// Whether everything is to be ended.
@@ -138,17 +153,25 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             free: Vec::new(),
             current: None,
             handed_off: None,
+            offered: None,
             asked: false,
             stops: false,
             stolen: 0,
         }
     }
 
+    /// Gives microtasks classes, before anything has happened. Under [`Policy::RoundRobin`] only.
+    #[must_use]
+    pub fn with_classes(mut self, classes: Option<Classes>) -> Scheduler<S> {
+        self.core.set_classes(classes);
+        self
+    }
+
     /// Takes note of what happened at that time, and says what to do. Only [`Event::Next`] and [`Event::Submitted`] are answered with something to do.
     pub fn step(&mut self, event: Event<S::Work>, now: Instant) -> Action<S::Work> {
         match event {
             Event::Next => return self.next(now),
-            Event::Submitted(task) => return self.submit(task),
+            Event::Submitted(task) => return self.submit(task, now),
             Event::Arrived(work) => self.add(work, now),
             Event::Ready(id) => self.core.note(core::Event::Ready(id), now),
             Event::Ended { ran } => self.over(core::Event::Ended { ran }, now),
@@ -156,6 +179,7 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
             Event::Called { task, ran, is_over } => self.core.note(core::Event::Called { task, ran, is_over }, now),
             Event::Dropped => self.over(core::Event::Dropped, now),
             Event::Preempted { ran, work } => self.suspended(work, core::Event::Preempted { ran }, now),
+            Event::Phase { ran, work } => self.suspended(work, core::Event::Phase { ran }, now),
             Event::Blocked { ran, until, work } => self.suspended(work, core::Event::Blocked { ran, until }, now),
             Event::Turn => self.begin_turn(now),
             Event::Rests => self.core.rest(),
@@ -191,6 +215,12 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         !self.stops && !self.core.is_full()
     }
 
+    /// Whether some of them wait for others to get on, and there is nothing else to run.
+    #[must_use]
+    pub const fn is_holding(&self) -> bool {
+        self.core.is_holding()
+    }
+
     /// A task that waits or is blocked.
     #[must_use]
     pub fn task_mut(&mut self, id: TaskId) -> Option<&mut S::Work> {
@@ -213,11 +243,20 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         std::mem::replace(&mut self.stolen, 0)
     }
 
-    fn submit(&mut self, task: Task) -> Action<S::Work> {
+    /// Microtasks by their class since that was last asked: how many have ended, and the processor time that they used, in nanoseconds. None where they have no classes.
+    pub fn take_class_counts(&mut self) -> Option<[[u64; 2]; CLASSES]> {
+        self.core.take_class_counts()
+    }
+
+    fn submit(&mut self, task: Task, now: Instant) -> Action<S::Work> {
         let is_alone = self.shared.is_queue_empty() && !self.shared.has_injected();
         self.shared.busy();
         let id = self.vacant();
-        if is_alone && self.core.may_run_at_once(Task { id, ..task }) {
+        if self.core.has_classes() {
+            // Its number may have been another's.
+            self.core.announce(id, Microtask::default());
+        }
+        if is_alone && self.core.may_run_at_once(Task { id, ..task }, now) {
             self.current = Some(id);
             return Action::RunAtOnce(id);
         }
@@ -266,6 +305,11 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
                     core::Event::Wanted
                 }
                 core::Action::Io => return Action::Io,
+                core::Action::Wait if self.core.is_holding() => match self.hold(now) {
+                    Some(event) => event,
+                    None if !self.shared.try_idle() => return Action::Io,
+                    None => return Action::Wait { alarm: self.core.alarm() },
+                },
                 // It was handed off, and no worker took it.
                 core::Action::Wait if !self.shared.is_queue_empty() => self.look(now),
                 core::Action::Wait if !self.shared.try_idle() => return Action::Io,
@@ -276,11 +320,22 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
         }
     }
 
+    /// There is nothing to run but what is not begun now: others may have some of that, once a quantum, since they may not begin it either. What is handed off stays in the queue
+    /// while the worker waits.
+    fn hold(&mut self, now: Instant) -> Option<core::Event> {
+        let is_due = self.offered.is_none_or(|at| now.saturating_duration_since(at) >= self.quantum);
+        let is_wanted = is_due && !self.asked && self.shared.is_queue_empty() && self.shared.others_are_idle();
+        if is_wanted {
+            (self.asked, self.offered) = (true, Some(now));
+        }
+        is_wanted.then_some(core::Event::Wanted)
+    }
+
     /// Looks for work elsewhere, and takes in what there is.
     fn look(&mut self, now: Instant) -> core::Event {
         self.take_queue(now);
         self.take_injected(now);
-        if self.core.waiting() == 0 {
+        if self.core.waiting() == 0 || self.core.is_holding() {
             self.stolen += self.shared.steal() as u64;
             self.take_queue(now);
         }
@@ -322,6 +377,9 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     /// What the worker had in hand goes on later.
     fn suspended(&mut self, work: S::Work, event: core::Event, now: Instant) {
         if let Some(id) = self.current.take() {
+            if self.core.has_classes() && Core::ends_microtask(&event) {
+                self.core.announce(id, work.microtask());
+            }
             self.tasks[id.0 as usize] = Some(work);
         }
         self.core.note(event, now);
@@ -337,6 +395,9 @@ impl<S: Shared<Work: Work>> Scheduler<S> {
     fn add(&mut self, work: S::Work, now: Instant) {
         let id = self.vacant();
         let task = work.task(id);
+        if self.core.has_classes() {
+            self.core.announce(id, work.microtask());
+        }
         self.tasks[id.0 as usize] = Some(work);
         self.core.note(core::Event::Arrived(task), now);
     }

@@ -39,4 +39,6 @@ pub struct Task {
     pub started: bool,
     /// How many levels it has dropped for what it has used; only the order writes it.
     pub level: u8,
+    /// The class of its microtask; only the order writes it.
+    pub class: u8,
 }

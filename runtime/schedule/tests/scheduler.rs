@@ -121,7 +121,20 @@ impl Pool {
         let id = TaskId(99);
         Job {
             name,
-            task: Task { id, tenant, function, weight: 1, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 },
+            task: Task {
+                id,
+                tenant,
+                function,
+                weight: 1,
+                age,
+                arrived,
+                deadline,
+                cpu_max,
+                cpu,
+                started: false,
+                level: 0,
+                class: 0,
+            },
         }
     }
 

@@ -81,6 +81,7 @@ impl Invocation {
             cpu: times.cpu,
             started,
             level: 0,
+            class: 0,
             weight: function.weight,
         }
     }
@@ -302,6 +303,7 @@ mod tests {
             cpu: Duration::ZERO,
             started: false,
             level: 0,
+            class: 0,
             weight: 3,
         };
         assert_eq!(invocation.task(TaskId(8), false), task);

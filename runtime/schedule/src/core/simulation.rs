@@ -140,6 +140,7 @@ fn simulate(setting: &Setting<'_>) -> BTreeMap<&'static str, Fate> {
                 cpu: Duration::ZERO,
                 started: false,
                 level: 0,
+                class: 0,
                 weight: 1,
             };
             let wait = Duration::from_nanos((kind.wait * 1_000.0) as u64);
@@ -276,6 +277,7 @@ fn endless_loops_do_not_stand_before_others_of_their_function() {
                         cpu,
                         started: false,
                         level: 0,
+                        class: 0,
                         weight: 1,
                     }),
                     now,

@@ -23,7 +23,7 @@ impl Core {
     }
 
     /// Everything that is counted is counted right. Looked at while it is little: a count that goes wrong does so before it is large.
-    fn check(&self) {
+    pub(super) fn check(&self) {
         if self.waiting > 64 {
             return;
         }
@@ -41,10 +41,20 @@ impl Core {
             (*all, *started) = (*all + 1, *started + usize::from(task.started));
         }
         assert!(self.tenants.iter().map(|tenant| (tenant.waiting, tenant.started)).eq(of_tenants));
+        if self.classes.is_some() {
+            for (index, tenant) in self.tenants.iter().enumerate() {
+                let mut of_classes = [0; CLASSES];
+                tasks().filter(|task| task.tenant.0 as usize == index).for_each(|task| of_classes[usize::from(task.class)] += 1);
+                assert_eq!(tenant.sharing.waiting(), of_classes);
+            }
+        }
         for group in &self.groups {
             assert_eq!((group.waiting(), group.started()), started(&mut group.iter()));
         }
-        assert_eq!(self.active, self.groups.iter().filter(|group| group.iter().next().is_some()).count());
+        assert_eq!(
+            self.active,
+            self.groups.chunks(self.groups_each).filter(|groups| groups.iter().any(|group| group.waiting() > 0)).count()
+        );
         assert!(tasks().all(|task| self.earliest.is_some_and(|earliest| earliest <= task.deadline)));
     }
 
@@ -122,7 +132,8 @@ impl Played {
         let (tenant, arrived, cpu) = (TenantId(tenant), self.now, Duration::ZERO);
         let function = self.function(tenant.0, name);
         let (age, deadline) = (u64::from(id.0), arrived + deadline);
-        let task = Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, weight: 1 };
+        let task =
+            Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, class: 0, weight: 1 };
         self.tasks.push(Guest { name, left: Duration::from_micros(micros), task });
         self.core.note(Event::Arrived(task), self.now);
     }
@@ -515,12 +526,12 @@ fn a_request_runs_at_once_if_nothing_waits() {
     let mut played = Played::new(Policy::RoundRobin);
     played.arrive("any", 10, SOON);
     let (now, task) = (played.now, played.tasks[0].task);
-    assert!(!played.core.may_run_at_once(task));
+    assert!(!played.core.may_run_at_once(task, played.now));
     assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
     played.core.note(Event::Ended { ran: micros(3) }, now);
-    assert!(played.core.may_run_at_once(task));
+    assert!(played.core.may_run_at_once(task, played.now));
     played.core.note(Event::Preempted { ran: QUANTUM }, now);
-    assert!(!played.core.may_run_at_once(task));
+    assert!(!played.core.may_run_at_once(task, played.now));
     assert_eq!(played.core.waiting(), 1);
 }
 
@@ -533,10 +544,10 @@ fn without_turns_of_functions_a_request_runs_at_once_only_if_nothing_waits() {
         let (now, task) = (played.now, played.tasks[0].task);
         assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
         played.core.note(Event::Ended { ran: micros(3) }, now);
-        assert!(played.core.may_run_at_once(task), "{policy:?}");
+        assert!(played.core.may_run_at_once(task, played.now), "{policy:?}");
         played.core.note(Event::Ended { ran: micros(3) }, now);
         played.arrive("long", 1_000, SOON);
-        assert!(!played.core.may_run_at_once(task), "{policy:?}");
+        assert!(!played.core.may_run_at_once(task, played.now), "{policy:?}");
     }
 }
 
@@ -553,14 +564,14 @@ fn a_short_request_runs_at_once_before_what_has_begun_while_arrivals_come_first(
         assert_eq!(played.core.step(Event::Preempted { ran: QUANTUM }, now), Action::Io);
     }
     let task = Task { id: TaskId(1), function: FunctionId(1), ..played.tasks[0].task };
-    assert!(!played.core.may_run_at_once(task), "it is not known to be short");
+    assert!(!played.core.may_run_at_once(task, played.now), "it is not known to be short");
     played.core.note(Event::Arrived(task), now);
     assert_eq!(played.core.step(Event::Turn, now), Action::Run(task.id));
     assert_eq!(played.core.step(Event::Ended { ran: micros(2) }, now), Action::Io);
     let mut looks = 0;
     loop {
         let mut runs = 0;
-        while played.core.may_run_at_once(task) {
+        while played.core.may_run_at_once(task, played.now) {
             runs += 1;
             played.core.note(Event::Ended { ran: micros(20) }, now);
         }
@@ -573,16 +584,16 @@ fn a_short_request_runs_at_once_before_what_has_begun_while_arrivals_come_first(
     }
     assert_eq!(looks, 5, "five looks of 100 us are a quantum");
     played.core.note(Event::Preempted { ran: QUANTUM }, now);
-    assert!(played.core.may_run_at_once(task));
+    assert!(played.core.may_run_at_once(task, played.now));
     played.core.note(Event::Ended { ran: micros(2) }, now);
     for (function, run, is_short) in [(2, IO_INTERVAL, false), (3, IO_INTERVAL - micros(1), true)] {
         let function = FunctionId(function);
         played.core.group(function).ran_first(run);
-        assert_eq!(played.core.may_run_at_once(Task { function, ..task }), is_short, "{run:?}");
+        assert_eq!(played.core.may_run_at_once(Task { function, ..task }, played.now), is_short, "{run:?}");
     }
     played.core.note(Event::Ended { ran: micros(2) }, now);
     let other_tenant = Task { tenant: TenantId(1), ..task };
-    assert!(!played.core.may_run_at_once(other_tenant), "whose turn it is decides the next turn");
+    assert!(!played.core.may_run_at_once(other_tenant, played.now), "whose turn it is decides the next turn");
 }
 
 #[test]
@@ -592,18 +603,18 @@ fn running_at_once_ends_when_connections_have_waited_long_enough() {
     let (now, task) = (played.now, played.tasks[0].task);
     assert_eq!(played.core.drain(), Some(task.id));
     let mut count = 0;
-    while played.core.may_run_at_once(task) {
+    while played.core.may_run_at_once(task, played.now) {
         count += 1;
         played.core.note(Event::Ended { ran: micros(30) }, now);
     }
     assert_eq!(count, 4);
     played.core.rest();
-    assert!(played.core.may_run_at_once(task));
+    assert!(played.core.may_run_at_once(task, played.now));
     played.core.note(Event::Ended { ran: IO_INTERVAL }, now);
-    assert!(!played.core.may_run_at_once(task));
+    assert!(!played.core.may_run_at_once(task, played.now));
     assert_eq!(played.core.step(Event::Turn, now), Action::Look);
     assert_eq!(played.core.step(Event::Looked, now), Action::Wait);
-    assert!(played.core.may_run_at_once(task));
+    assert!(played.core.may_run_at_once(task, played.now));
 }
 
 #[test]
@@ -703,7 +714,7 @@ fn what_ends_without_running_says_nothing_about_its_function() {
     run(&mut played, "long", Event::Ended { ran: micros(5_000) });
     let task = (0..20).map(|_| run(&mut played, "long", Event::Dropped)).last().unwrap();
     run(&mut played, "other", Event::Preempted { ran: QUANTUM });
-    assert!(!played.core.may_run_at_once(task), "5 ms are not short");
+    assert!(!played.core.may_run_at_once(task, played.now), "5 ms are not short");
 }
 
 /// A task that ran within the turn of what called it has used its own function's time, and none of its caller's.

@@ -7,11 +7,15 @@ use crate::pool::{Invocation, Place, Violation, WAKE_MAX, Worker, World};
 
 /// An invocation that has used less stands in the first level of its function, whatever the others use.
 const FIRST_QUANTA: u64 = 3;
+/// No invocation of any plan computes for longer, so that a worker with nothing else to do begins another one after that time.
+const HELD_MAX: u64 = 200_000_000;
 /// More tenants than any plan has.
 const TENANTS: usize = 3;
 
 pub(crate) struct Checks {
     policy: Policy,
+    has_classes: bool,
+    limits: bool,
     quantum: u64,
     longest_run: u64,
     /// Where each invocation is.
@@ -27,12 +31,16 @@ pub(crate) struct Checks {
     since: Vec<[[(i64, u64); TENANTS]; TENANTS]>,
     /// Since when a worker sleeps while there is something to be had elsewhere.
     idle_since: Option<u64>,
+    /// By worker: since when it sleeps and begins none of what it has.
+    held_since: Vec<Option<u64>>,
 }
 
 impl Checks {
     pub(crate) fn new(plan: &Plan) -> Checks {
         Checks {
             policy: plan.policy,
+            has_classes: plan.classes.is_some(),
+            limits: plan.classes.is_some_and(|classes| classes.settings().limits),
             quantum: plan.quantum,
             longest_run: plan.quantum + plan.quantum / 8 + HOST_MAX + 1_000,
             places: Vec::new(),
@@ -42,6 +50,7 @@ impl Checks {
             io: vec![0; plan.workers],
             since: vec![[[(0, 0); TENANTS]; TENANTS]; plan.workers],
             idle_since: None,
+            held_since: vec![None; plan.workers],
         }
     }
 
@@ -87,15 +96,18 @@ impl Checks {
         self.io[worker] += took;
     }
 
-    /// A worker ran something of a tenant: of two that have something to run, none gets more than the other by more than a few runs.
-    pub(crate) fn ran(&mut self, worker: usize, tenant: u32, ran: u64) -> Result<(), Violation> {
+    /// A worker ran something of a tenant: of two that have something to run, none gets more than the other by more than a few runs. What has not begun may be held, and then
+    /// its tenant wants nothing.
+    pub(crate) fn ran(&mut self, worker: usize, tenant: u32, ran: u64, invocations: &[Invocation]) -> Result<(), Violation> {
         if ran > self.longest_run {
             return Err(format!("a run of {} us", ran / 1_000));
         }
         let tenant = tenant as usize;
         self.used[worker][tenant] += ran;
         for other in (0..TENANTS).filter(|other| *other != tenant) {
-            if self.tenants[worker][other] == 0 || self.tenants[worker][tenant] == 0 {
+            let started = |index: &usize| invocations[*index].started && invocations[*index].tenant as usize == other;
+            let may_be_held = self.limits && !self.present[worker].iter().any(started);
+            if self.tenants[worker][other] == 0 || self.tenants[worker][tenant] == 0 || may_be_held {
                 self.begin(worker, tenant, other);
                 continue;
             }
@@ -112,11 +124,16 @@ impl Checks {
         Ok(())
     }
 
-    /// An invocation is run in a turn: nothing of its function and level that is older waits there.
+    /// A worker runs something.
+    pub(crate) fn begins(&mut self, worker: usize) {
+        self.held_since[worker] = None;
+    }
+
+    /// An invocation is run in a turn: nothing of its function and level that is older waits there. Classes come before age: their order is tested in the core.
     pub(crate) fn order(&self, worker: usize, index: usize, invocations: &[Invocation]) -> Result<(), Violation> {
         let this = &invocations[index];
         let is_short = |invocation: &Invocation| invocation.cpu <= FIRST_QUANTA * self.quantum;
-        if self.policy != Policy::RoundRobin || !is_short(this) {
+        if self.policy != Policy::RoundRobin || self.has_classes || !is_short(this) {
             return Ok(());
         }
         let older = self.present[worker].iter().find(|other| {
@@ -148,6 +165,10 @@ impl Checks {
     ) -> Result<(), Violation> {
         let mut one_sleeps = false;
         for (index, worker) in workers.iter().enumerate().filter(|(_, worker)| worker.sleeps()) {
+            if worker.holds() {
+                self.holds(now, index, invocations)?;
+                continue;
+            }
             one_sleeps = true;
             if worker.waiting() > 0 || worker.has_unread() || !world.model.queues[index].is_empty() {
                 return Err(format!("worker {index} sleeps, and has something to run"));
@@ -175,6 +196,23 @@ impl Checks {
                 world.model.injector.len(),
                 each.collect::<Vec<_>>()
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Checks {
+    /// A worker sleeps, and does not begin what it has: nothing of that has begun, and sooner or later it begins something nevertheless.
+    fn holds(&mut self, now: u64, worker: usize, invocations: &[Invocation]) -> Result<(), Violation> {
+        if !self.has_classes {
+            return Err(format!("worker {worker} holds something back, and there are no classes"));
+        }
+        if let Some(index) = self.present[worker].iter().find(|index| invocations[**index].started) {
+            return Err(format!("worker {worker} sleeps, and invocation {index} has begun and waits there"));
+        }
+        let since = *self.held_since[worker].get_or_insert(now);
+        if now - since > HELD_MAX {
+            return Err(format!("worker {worker} sleeps for {} us and begins nothing of what it has", (now - since) / 1_000));
         }
         Ok(())
     }

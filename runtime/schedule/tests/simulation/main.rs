@@ -52,6 +52,8 @@ struct Total {
     answered: usize,
     seeds_with: BTreeMap<&'static str, u64>,
     seeds_with_stolen: u64,
+    seeds_with_phases: u64,
+    seeds_with_held: u64,
 }
 
 #[test]
@@ -86,6 +88,12 @@ fn nothing_is_lost_doubled_late_or_unfair_whatever_happens() {
             assert!(count * 100 >= seeds, "{name}: in {count} of {seeds} seeds");
         }
         assert!(total.seeds_with_stolen * 100 >= seeds, "work was stolen in {} of {seeds} seeds", total.seeds_with_stolen);
+        assert!(total.seeds_with_phases * 10 >= seeds, "phases were played in {} of {seeds} seeds", total.seeds_with_phases);
+        assert!(
+            total.seeds_with_held * 100 >= seeds,
+            "a worker held requests back in {} of {seeds} seeds",
+            total.seeds_with_held
+        );
     }
 }
 
@@ -125,6 +133,8 @@ impl Total {
             *self.seeds_with.entry(name).or_default() += 1;
         }
         self.seeds_with_stolen += u64::from(seen.stolen > 0);
+        self.seeds_with_phases += u64::from(seen.phases > 0);
+        self.seeds_with_held += u64::from(seen.held);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a simulation plays: a pool, its functions, and what happens to them at which time. All of it follows from a seed, and can be written to a file.
 
 use serde::{Deserialize, Serialize};
-use sledge_schedule::Policy;
+use sledge_schedule::{Classes, Policy, Shares};
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -48,11 +48,21 @@ pub(crate) struct Plan {
     /// Requests come through other threads than the workers'.
     pub(crate) dedicated: bool,
     pub(crate) policy: Policy,
+    /// Whether microtasks have classes, and how these are used.
+    #[serde(default)]
+    pub(crate) classes: Option<Classed>,
     pub(crate) quantum: u64,
     pub(crate) requests_max: usize,
     pub(crate) functions: Vec<Function>,
     /// In the order of time.
     pub(crate) steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Classed {
+    is_static: bool,
+    believes: bool,
+    limits: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -104,6 +114,8 @@ pub(crate) enum Part {
     Sleep(u64),
     /// A host call waits for something that takes so long.
     Pend(u64),
+    /// The guest says that another phase begins, and perhaps, rightly or not, for how long it computes.
+    Phase(Option<u64>),
     /// It calls a function.
     Call { function: usize, script: Vec<Part>, waits: bool },
 }
@@ -125,8 +137,17 @@ impl Plan {
         let mean = costs.iter().sum::<u64>() as f64 / costs.len() as f64;
         let load = 0.3 + 2.7 * random.part();
         let requests_max = if random.once_in(4) { random.range(4, 60) as usize } else { usize::MAX };
-        let mut plan =
-            Plan { seed, workers, dedicated: random.once_in(3), policy, quantum, requests_max, functions, steps: Vec::new() };
+        let mut plan = Plan {
+            seed,
+            workers,
+            dedicated: random.once_in(3),
+            policy,
+            classes: None,
+            quantum,
+            requests_max,
+            functions,
+            steps: Vec::new(),
+        };
         let mut at = 0;
         for _ in 0..2_000 {
             // Now and then many at once.
@@ -143,7 +164,23 @@ impl Plan {
         let kill = Step { at: at + random.below(100_000_000), what: What::Kill };
         plan.steps.extend([drain, kill]);
         plan.steps.sort_by_key(|step| step.at);
+        plan.add_classes();
         plan
+    }
+
+    /// Gives microtasks classes in half of the plans whose order has them; the rest of a plan does not depend on that.
+    fn add_classes(&mut self) {
+        let mut random = Random(self.seed ^ 0x0c1a_55e5);
+        if self.policy != Policy::RoundRobin || random.once_in(2) {
+            return;
+        }
+        let (is_static, believes, limits) = (random.once_in(4), random.once_in(2), !random.once_in(4));
+        self.classes = Some(Classed { is_static, believes, limits });
+        for step in &mut self.steps {
+            if let What::Request { script, .. } = &mut step.what {
+                add_phases(&mut random, script);
+            }
+        }
     }
 
     fn what(&self, random: &mut Random, costs: &[u64]) -> What {
@@ -175,6 +212,32 @@ impl Function {
             cpu_max: random.pick(&[1_000_000, 5_000_000, 1_000_000_000, 1_000_000_000]),
             concurrency_max,
             queue_max,
+        }
+    }
+}
+
+impl Classed {
+    /// As the scheduler is told.
+    pub(crate) const fn settings(&self) -> Classes {
+        let shares = if self.is_static { Shares::Static([4, 3, 2, 1]) } else { Shares::Dynamic };
+        Classes { shares, believes: self.believes, limits: self.limits }
+    }
+}
+
+/// Divides what computes here and there, with annotations of which many are wrong.
+fn add_phases(random: &mut Random, script: &mut Vec<Part>) {
+    for part in std::mem::take(script) {
+        match part {
+            Part::Run(time) if random.once_in(3) => {
+                let first = random.below(time);
+                let declared = random.once_in(2).then(|| random.pick(&[time - first, 10_000, 50_000_000]));
+                script.extend([Part::Run(first), Part::Phase(declared), Part::Run(time - first)]);
+            }
+            Part::Call { function, script: mut callee, waits } => {
+                add_phases(random, &mut callee);
+                script.push(Part::Call { function, script: callee, waits });
+            }
+            part => script.push(part),
         }
     }
 }

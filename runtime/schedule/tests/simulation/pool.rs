@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sledge_schedule::{Action, Event, Phase, Requests, Scheduler, Shared as _, TaskId, Work as _};
+use sledge_schedule::{Action, Event, Microtask, Phase, Requests, Scheduler, Shared as _, Site, TaskId, Work as _};
 
 use self::gates::{Limits, limits};
 use self::side::{Job, Side};
@@ -41,6 +41,9 @@ pub(crate) struct Seen {
     pub(crate) faults: Vec<(&'static str, usize)>,
     /// How often each kind of hand-over between workers came.
     pub(crate) stolen: usize,
+    /// Microtasks that ended with a phase; whether a worker held requests back.
+    pub(crate) phases: usize,
+    pub(crate) held: bool,
 }
 
 impl Seen {
@@ -89,7 +92,7 @@ enum Thread {
     /// It looks after connections.
     Io,
     /// It runs a guest.
-    Running { run: Run, at_once: bool },
+    Running { run: Box<Run>, at_once: bool },
     /// It has left.
     Left,
 }
@@ -109,6 +112,7 @@ enum End {
     Preempted,
     Sleeps(u64),
     Pends(u64),
+    Phase(Option<u64>),
     Calls,
 }
 
@@ -173,6 +177,11 @@ impl Worker {
         self.scheduler.waiting()
     }
 
+    /// Whether what waits there is not begun now.
+    pub(crate) fn holds(&self) -> bool {
+        self.scheduler.is_holding()
+    }
+
     pub(crate) fn has_unread(&self) -> bool {
         !self.inbox.is_empty()
     }
@@ -215,7 +224,8 @@ impl<'a> Pool<'a> {
                 Duration::from_nanos(plan.quantum),
                 Side { world: Rc::clone(&world), index },
                 start,
-            ),
+            )
+            .with_classes(plan.classes.map(|classes| classes.settings())),
             thread: Thread::Turn,
             inbox: VecDeque::new(),
             woken: Vec::new(),
@@ -407,7 +417,7 @@ impl<'a> Pool<'a> {
             }
             Thread::Io => self.look_after_connections(worker),
             Thread::Running { run, at_once } => {
-                let event = self.run_ends(worker, run)?;
+                let event = self.run_ends(worker, *run)?;
                 let now = self.time(self.now);
                 self.workers[worker].scheduler.step(event, now);
                 if at_once { self.look_after_connections(worker) } else { self.next(worker) }
@@ -481,7 +491,10 @@ impl<'a> Pool<'a> {
                     self.at(self.now + took, Due::Go(worker));
                     return Ok(());
                 }
-                Action::Wait { alarm } => return self.waits(worker, alarm),
+                Action::Wait { alarm } => {
+                    self.seen.held |= self.workers[worker].holds();
+                    return self.waits(worker, alarm);
+                }
                 Action::Leave => {
                     if self.workers[worker].has_unread() {
                         return Err(format!("worker {worker} leaves, and has requests to read"));
@@ -565,6 +578,7 @@ impl<'a> Pool<'a> {
             return Ok(false);
         }
         invocation.started = true;
+        self.checks.begins(worker);
         let quantum = self.plan.quantum;
         let tick = quantum + self.random.below(quantum / 8);
         let (mut ran, mut calls, mut end) = (200, Vec::new(), End::Returns);
@@ -587,6 +601,10 @@ impl<'a> Pool<'a> {
                     end = End::Pends(time);
                     break;
                 }
+                Part::Phase(declared) => {
+                    end = End::Phase(declared);
+                    break;
+                }
                 Part::Call { function, script, waits } => {
                     calls.push((function, script, waits));
                     if waits {
@@ -600,7 +618,7 @@ impl<'a> Pool<'a> {
                 break;
             }
         }
-        self.workers[worker].thread = Thread::Running { run: Run { id, job, ran, end, calls }, at_once };
+        self.workers[worker].thread = Thread::Running { run: Box::new(Run { id, job, ran, end, calls }), at_once };
         self.at(now + ran, Due::Go(worker));
         Ok(true)
     }
@@ -612,7 +630,11 @@ impl<'a> Pool<'a> {
         let time = Duration::from_nanos(ran);
         self.invocations[index].cpu += ran;
         (job.task.cpu, job.task.started) = (job.task.cpu + time, true);
-        self.checks.ran(worker, self.invocations[index].tenant, ran)?;
+        if !matches!(end, End::Preempted) {
+            let declared = if let End::Phase(declared) = end { declared.map(Duration::from_nanos) } else { None };
+            job.microtask = Microtask { site: Site(self.invocations[index].script.len() as u32 + 1), declared };
+        }
+        self.checks.ran(worker, self.invocations[index].tenant, ran, &self.invocations)?;
         self.invocations[index].wait += 1;
         self.invocations[index].wait_is_done = false;
         let wait = self.invocations[index].wait;
@@ -644,6 +666,10 @@ impl<'a> Pool<'a> {
                 self.seen.answered += 1;
                 self.workers[worker].to_answer += u64::from(is_answered);
                 return Ok(if is_answered { Event::Ended { ran: time } } else { Event::Returned { ran: time } });
+            }
+            End::Phase(_) => {
+                self.seen.phases += 1;
+                return Ok(Event::Phase { ran: time, work: job });
             }
             End::Preempted => return Ok(Event::Preempted { ran: time, work: job }),
             End::Sleeps(sleeps) => Some(self.time(self.now + sleeps)),

@@ -17,7 +17,7 @@ fn task_of(function: u32, id: u32, arrived: Instant, deadline: Duration) -> Task
     let (tenant, function, cpu) = (TenantId(0), FunctionId(function), Duration::ZERO);
     let (deadline, cpu_max) = (arrived + deadline, Duration::MAX);
     let age = id.into();
-    Task { id: TaskId(id), tenant, function, weight: 1, age, arrived, deadline, cpu_max, cpu, started: false, level: 0 }
+    Task { id: TaskId(id), tenant, function, weight: 1, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, class: 0 }
 }
 
 const NEXT: Duration = Duration::from_nanos(1);
@@ -27,7 +27,7 @@ fn an_arrival_has_no_chance_if_all_workers_together_need_too_long_for_what_is_ol
     let (mut core, now) = known();
     // It was late already when it came; but nothing of its function waits.
     assert!(!core.is_hopeless(&task_of(0, 0, now, micros(1_000)), now + micros(999)));
-    (0..8).for_each(|id| core.add(task_of(0, id, now, SOON)));
+    (0..8).for_each(|id| core.add(task_of(0, id, now, SOON), now));
     core.check();
     // Eight milliseconds by two workers, then its own, and as much again in case it takes longer.
     let needed = micros(4_000 + 2 * 1_000);
@@ -43,14 +43,14 @@ fn a_task_is_begun_if_it_is_expected_to_meet_its_deadline_beside_other_functions
     let needed = micros(2 * 1_000);
     let is_doomed = |core: &Core, left: Duration| core.is_doomed(&task_of(0, 0, now, SOON), now + SOON - left);
     assert!(!is_doomed(&core, needed) && is_doomed(&core, needed - NEXT));
-    core.add(task_of(1, 1, now, SOON));
+    core.add(task_of(1, 1, now, SOON), now);
     // The other function has a turn for each of this one's, for as long as it has something to run.
     assert!(!is_doomed(&core, needed + micros(1_000)) && is_doomed(&core, needed + micros(1_000) - NEXT));
-    core.add(task_of(1, 2, now, SOON));
-    core.add(task_of(1, 3, now, SOON));
+    core.add(task_of(1, 2, now, SOON), now);
+    core.add(task_of(1, 3, now, SOON), now);
     assert!(!is_doomed(&core, 2 * needed) && is_doomed(&core, 2 * needed - NEXT));
     // Others of its own function come after it.
-    core.add(task_of(0, 4, now, SOON));
+    core.add(task_of(0, 4, now, SOON), now);
     assert!(!is_doomed(&core, 2 * needed) && is_doomed(&core, 2 * needed - NEXT));
 }
 

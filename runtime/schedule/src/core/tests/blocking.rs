@@ -55,7 +55,7 @@ fn a_blocked_task_is_over_at_its_deadline() {
             let mut other = Played::new(Policy::RoundRobin);
             let task = Task { arrived: start, deadline: start + micros(5_000), ..task(&mut other) };
             played.tasks.push(Guest { name: "waits", left: micros(100), task });
-            assert!(played.core.may_run_at_once(task));
+            assert!(played.core.may_run_at_once(task, played.now));
         }
         let until = until.map(|until| start + until);
         played.core.note(Event::Blocked { ran: micros(10), until }, start);

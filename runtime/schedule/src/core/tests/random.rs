@@ -68,10 +68,22 @@ fn whatever_happens_nothing_is_lost_and_nothing_waits_in_vain() {
                 let deadline = now + micros(random(&mut state, 60_000));
                 let cpu_max = if random(&mut state, 4) == 0 { micros(random(&mut state, 4_000)) } else { Duration::MAX };
                 let (arrived, tenant) = (now, TenantId(tenant));
-                let task =
-                    Task { id, tenant, function, age, arrived, deadline, cpu_max, cpu, started: false, level: 0, weight: 1 };
+                let task = Task {
+                    id,
+                    tenant,
+                    function,
+                    age,
+                    arrived,
+                    deadline,
+                    cpu_max,
+                    cpu,
+                    started: false,
+                    level: 0,
+                    class: 0,
+                    weight: 1,
+                };
                 tasks.push((task, Stand::Waits));
-                if random(&mut state, 4) == 0 && core.may_run_at_once(task) {
+                if random(&mut state, 4) == 0 && core.may_run_at_once(task, now) {
                     core.note(Event::Ended { ran: micros(30) }, now);
                     tasks[id.0 as usize].1 = Stand::Over;
                 } else {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sledge_schedule::{FunctionId, Gate, Task, TaskId, TenantId};
+use sledge_schedule::{FunctionId, Gate, Microtask, Task, TaskId, TenantId};
 
 use super::side::Job;
 use super::{Due, Invocation, Pool};
@@ -106,11 +106,13 @@ impl Pool<'_> {
             cpu: Duration::ZERO,
             started: false,
             level: 0,
+            class: 0,
             weight: self.plan.functions[invocation.function].weight,
         };
         let job = Job {
             index,
             task,
+            microtask: Microtask::default(),
             runs: false,
             closed: Rc::clone(&invocation.closed),
             limits: Rc::clone(&invocation.gate),

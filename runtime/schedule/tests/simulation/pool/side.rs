@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use sledge_schedule::gate::Entrant;
-use sledge_schedule::{Phase, Requests, Shared, Task, TaskId, Work};
+use sledge_schedule::{Microtask, Phase, Requests, Shared, Task, TaskId, Work};
 
 use super::gates::Limits;
 use crate::model::Model;
@@ -13,6 +13,8 @@ use crate::model::Model;
 pub(crate) struct Job {
     pub(crate) index: usize,
     pub(super) task: Task,
+    /// What it does when it goes on.
+    pub(super) microtask: Microtask,
     pub(super) runs: bool,
     pub(super) closed: Rc<Cell<bool>>,
     pub(super) limits: Rc<Limits>,
@@ -41,6 +43,10 @@ impl Drop for Job {
 impl Work for Job {
     fn task(&self, id: TaskId) -> Task {
         Task { id, ..self.task }
+    }
+
+    fn microtask(&self) -> Microtask {
+        self.microtask
     }
 }
 
