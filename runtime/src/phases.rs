@@ -2,7 +2,7 @@
 //!
 //! The annotation of *Microtasks* (III-B): a function's author measures what its parts need and declares that, here in the configuration;
 //! `sledge:note`'s `phase(id)` says where a part begins. What is declared is [`Phases`], where an invocation is and how long it was in each
-//! phase is its [`PhaseClock`]. Nothing is scheduled by them yet; all that a scheduler would need is known here.
+//! phase is its [`PhaseClock`]. Where microtasks have classes, what a phase declares is a first guess at [how long](Phase::burst) it computes at a time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schedule::classes::BOUNDS;
 
 /// What a phase is called in which a request begins, where that is not declared. Its id is 0.
 pub const BEGIN: &str = "begin";
@@ -48,6 +50,18 @@ pub struct Phase {
     pub cpu_us: Option<u64>,
     /// The part of a core that it uses while it lasts, waiting included.
     pub cpu_percent: u32,
+}
+
+/// From so many percent of a core on, a phase is taken to compute without a wait.
+const COMPUTES_PERCENT: u32 = 50;
+
+impl Phase {
+    /// For how long it computes at a time, if that can be told: one that hardly waits, for all of its time; one that mostly waits, for as long as the shortest class at most.
+    #[must_use]
+    pub fn burst(&self) -> Option<Duration> {
+        let cpu = Duration::from_micros(self.cpu_us?);
+        Some(if self.cpu_percent >= COMPUTES_PERCENT { cpu } else { cpu.min(BOUNDS[0]) })
+    }
 }
 
 /// The phases that a function declares; the first one is that in which a request begins.
@@ -155,6 +169,15 @@ mod tests {
         assert_eq!(names(&phases), [(0, "begin".to_owned()), (3, "read".to_owned()), (7, "write".to_owned())]);
         let phases = Phases::new(&[declared(7, "write"), declared(0, "read")]).unwrap();
         assert_eq!(names(&phases), [(0, "read".to_owned()), (7, "write".to_owned())]);
+    }
+
+    #[test]
+    fn a_phase_that_mostly_waits_computes_a_little_at_a_time() {
+        let burst = |cpu_us, cpu_percent| Phase { id: 1, name: String::new(), cpu_us, cpu_percent }.burst();
+        assert_eq!(burst(None, 100), None);
+        assert_eq!(burst(Some(7_000), 50), Some(Duration::from_millis(7)));
+        assert_eq!(burst(Some(7_000), 49), Some(BOUNDS[0]));
+        assert_eq!(burst(Some(20), 1), Some(Duration::from_micros(20)));
     }
 
     #[test]

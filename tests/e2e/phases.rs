@@ -6,6 +6,7 @@ use sledge_tests::http::Reply;
 use sledge_tests::programs::{self, sledge_command};
 use sledge_tests::server::Server;
 use sledge_tests::{http::TIME_MAX, process};
+use std::time::{Duration, Instant};
 
 const NAMES: [&str; 4] = ["begin", "read", "work", "write"];
 
@@ -72,6 +73,40 @@ fn a_request_knows_how_long_it_ran_in_each_phase() {
     assert_eq!(expected, [None, Some(0.0005), Some(0.04), Some(0.001)]);
     assert_eq!(NAMES.map(|phase| of("phase_expected_core_ratios", phase)), [Some(1.0), Some(0.2), Some(1.0), Some(0.05)]);
     server.stop();
+}
+
+/// With classes an invocation waits for its turn where it begins a phase. It says and gets what it did without, whatever runs beside it, and each of its microtasks is counted once.
+#[test]
+fn a_phase_begins_with_a_turn_where_microtasks_have_classes() {
+    const REQUESTS: u32 = 16;
+    for classes in ["inferred", "declared"] {
+        let functions = json!([entry_with("phases", "phases.c", &json!({ "phases": declared() }))]);
+        let server = Server::start(json!({ "workers": 1, "classes": classes, "functions": functions }));
+        // The phase that is not declared is none, and no turn.
+        let text = "phase 1\nsleep 5\nphase 2\nspin 20\nphase 9\nphase 3\nsleep 5\nphase 1";
+        std::thread::scope(|scope| {
+            for _ in 0..REQUESTS {
+                scope.spawn(|| assert_eq!(post(&server, "/phases", text).text(), "0\n0\n-28\n0\n0\n", "{classes}"));
+            }
+        });
+        let of_classes = || {
+            let sample = |class| sample(&server, &format!("sledge_microtasks_total{{class=\"{class}\"}}"));
+            [0, 1, 2, 3].map(|class| sample(class).unwrap_or(0.0))
+        };
+        // Four phases, two waits and the end. The worker counts them after its turn.
+        let (all, start) = (f64::from(7 * REQUESTS), Instant::now());
+        while of_classes().iter().sum::<f64>() < all && start.elapsed() < TIME_MAX {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let counted = of_classes();
+        assert_eq!(counted.iter().sum::<f64>(), all, "{classes}: {counted:?}");
+        assert!(counted[0] > 0.0 && counted[1..].iter().sum::<f64>() >= f64::from(REQUESTS), "{classes}: {counted:?}");
+        for name in ["ready", "running"] {
+            let seconds = sample(&server, &format!("sledge_{name}_seconds_total{{function=\"phases\",tenant=\"default\"}}"));
+            assert!(seconds > Some(0.0), "{name}: {seconds:?}");
+        }
+        server.stop();
+    }
 }
 
 #[test]

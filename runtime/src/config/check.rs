@@ -14,11 +14,13 @@ use super::{
     ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, application,
 };
 use super::{
-    BODY_BYTES_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig, FUNCTIONS_MAX,
-    FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
+    BODY_BYTES_MAX, CLASS_SHARE_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig,
+    FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX,
+    PHASES_MAX, Problem, ROUTES_MAX,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
+use crate::schedule::Policy;
 use crate::secret::Variable;
 use crate::telemetry;
 use crate::upstream::{Allowed, Origin, SocketPolicy};
@@ -149,6 +151,17 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     }
     if let Some(quantum_us) = config.quantum_us {
         problems.range("quantum_us", quantum_us, QUANTUM_US_MIN, QUANTUM_US_MAX);
+    }
+    if config.classes != MicrotaskClasses::Off && config.policy != Policy::RoundRobin {
+        problems.push("classes", "classes need `policy = \"round-robin\"`: choose that policy, or leave `classes` out");
+    }
+    if let Some(shares) = config.class_shares {
+        if config.classes == MicrotaskClasses::Off {
+            problems.push("class_shares", "there are no classes to share between: set `classes` to \"inferred\" or \"declared\"");
+        }
+        for share in shares {
+            problems.range("class_shares", share.into(), 1, CLASS_SHARE_MAX);
+        }
     }
     problems.range("body_bytes_max", config.body_bytes_max, 1, BODY_BYTES_MAX);
     problems.range("reply_bytes_max", config.reply_bytes_max, 1, BODY_BYTES_MAX);
@@ -482,6 +495,21 @@ mod tests {
         });
         assert_eq!(found.len(), 8, "{found:#?}");
         assert!(found.iter().all(|line| line.contains("0 is out of range; give ")), "{found:#?}");
+    }
+
+    #[test]
+    fn classes_need_the_order_that_has_them_and_shares_need_classes() {
+        assert_eq!(problems(|config| config.classes = MicrotaskClasses::Inferred), [""; 0]);
+        let found = problems(|config| {
+            config.policy = Policy::Fifo;
+            config.classes = MicrotaskClasses::Declared;
+        });
+        let hint = "classes need `policy = \"round-robin\"`: choose that policy, or leave `classes` out";
+        assert_eq!(found, [format!("s.toml: classes: {hint}")]);
+        let found = problems(|config| config.class_shares = Some([6, 10, 0, 1]));
+        let hint = "there are no classes to share between: set `classes` to \"inferred\" or \"declared\"";
+        let range = "s.toml: class_shares: 0 is out of range; give 1 to 1000";
+        assert_eq!(found, [format!("s.toml: class_shares: {hint}"), range.to_owned()]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::compile::{OPT_LEVEL_MAX, Target};
 use crate::kv::KvLimits;
 use crate::phases::PhaseConfig;
-use crate::schedule::Policy;
+use crate::schedule::{CLASSES, Classes, Policy, Shares};
 use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
@@ -46,6 +46,8 @@ pub const QUANTUM_US_DEFAULT: u64 = 500;
 pub const QUANTUM_US_MIN: u64 = 20;
 /// The longest quantum.
 pub const QUANTUM_US_MAX: u64 = 1_000_000;
+/// The largest share of a class.
+pub const CLASS_SHARE_MAX: u64 = 1_000;
 /// Worker threads of one server.
 pub const WORKERS_MAX: usize = 1_024;
 /// Functions of one server.
@@ -95,6 +97,11 @@ pub struct Config {
     pub listeners: Listeners,
     /// The order in which requests run.
     pub policy: Policy,
+    /// Whether what functions compute between two waits is divided into classes by its length, each with a queue and a share of its tenant's time. For `policy = "round-robin"`.
+    pub classes: MicrotaskClasses,
+    /// Fixed shares of the four classes, from the shortest to the longest. Default: they follow what waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_shares: Option<[u32; CLASSES]>,
     /// Which requests the server admits.
     pub admission: Admission,
     /// The largest request body, in bytes. A larger one gets 413.
@@ -188,6 +195,28 @@ pub enum Listeners {
     PerCore,
     /// One core accepts connections; the workers on the other cores run requests.
     Dedicated,
+}
+
+/// Classes of microtasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MicrotaskClasses {
+    /// None.
+    #[default]
+    Off,
+    /// By what was measured.
+    Inferred,
+    /// By what `phases` declare, until enough was measured.
+    Declared,
+}
+
+impl MicrotaskClasses {
+    /// As the scheduler is told.
+    #[must_use]
+    pub fn settings(self, shares: Option<[u32; CLASSES]>) -> Option<Classes> {
+        let shares = shares.map_or(Shares::Dynamic, Shares::Static);
+        (self != MicrotaskClasses::Off).then_some(Classes { shares, believes: self == MicrotaskClasses::Declared, limits: true })
+    }
 }
 
 /// Which requests the server admits.
@@ -454,6 +483,8 @@ impl Default for Config {
             quantum_us: None,
             listeners: Listeners::default(),
             policy: Policy::default(),
+            classes: MicrotaskClasses::default(),
+            class_shares: None,
             admission: Admission::default(),
             body_bytes_max: 8 << 20,
             reply_bytes_max: 8 << 20,

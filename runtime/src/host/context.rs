@@ -20,7 +20,7 @@ use super::wasi::Grant;
 use super::wasi3::Ends;
 use crate::kv::Space;
 use crate::outcome::Failure;
-use crate::phases::{PhaseClock, Phases};
+use crate::phases::{Phase, PhaseClock, Phases};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::{SocketPolicy, Upstream};
@@ -98,6 +98,17 @@ pub struct Process {
     pub phases: Option<Arc<Phases>>,
 }
 
+/// Whether the invocation waits for its turn where it begins a phase, and how far the host call is with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PhaseTurns {
+    /// It does not.
+    None,
+    /// It does.
+    Each,
+    /// It is in the new phase, and its worker is to learn of that.
+    Due,
+}
+
 /// The host's side of an invocation: its [ports](Ports), the host call under way, and what is known of it.
 #[derive(Debug)]
 pub struct Context {
@@ -123,6 +134,7 @@ pub struct Context {
     pub(super) host_calls: u32,
     pub(super) phase: u32,
     pub(super) phases: Option<Box<PhaseClock>>,
+    turns: PhaseTurns,
     pub(super) watch: Option<Box<Watch>>,
 }
 
@@ -147,6 +159,7 @@ impl Context {
             host_calls: 0,
             phase: 0,
             phases,
+            turns: PhaseTurns::None,
             watch: None,
         }
     }
@@ -173,6 +186,31 @@ impl Context {
     pub const fn until(mut self, deadline: Instant) -> Context {
         self.deadline = Some(deadline);
         self
+    }
+
+    /// With a turn for each phase, where microtasks have classes.
+    #[inline]
+    #[must_use]
+    pub const fn with_phase_turns(mut self, has_turns: bool) -> Context {
+        self.turns = if has_turns { PhaseTurns::Each } else { PhaseTurns::None };
+        self
+    }
+
+    /// A phase begins, or the host call that began one is made again. Whether it is to be made again, so that the worker learns of it.
+    pub(super) const fn begin_turn(&mut self) -> bool {
+        let (turns, is_due) = match self.turns {
+            PhaseTurns::None => (PhaseTurns::None, false),
+            PhaseTurns::Each => (PhaseTurns::Due, true),
+            PhaseTurns::Due => (PhaseTurns::Each, false),
+        };
+        self.turns = turns;
+        is_due
+    }
+
+    /// Whether it has just begun a phase, and is to wait for its turn. The host call that said so is made again.
+    #[must_use]
+    pub fn is_turn_due(&self) -> bool {
+        self.turns == PhaseTurns::Due
     }
 
     /// When it must be over, if that is known.
@@ -220,6 +258,12 @@ impl Context {
     #[must_use]
     pub const fn phase(&self) -> u32 {
         self.phase
+    }
+
+    /// What its function declares of the phase in which it is.
+    #[must_use]
+    pub fn declared(&self) -> Option<&Phase> {
+        self.phases.as_ref().map(|phases| phases.current())
     }
 
     /// How long it was in which phase, if it declares any.

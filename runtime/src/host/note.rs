@@ -46,11 +46,19 @@ pub(super) fn say(context: &mut Context, level: Level, message: &[u8]) -> Result
 /// `phase(id) -> 0`: from here on the function is in that part of its work. One that declares its phases may not name another.
 fn phase(call: &mut Call<'_>) -> Result<i32, Stop> {
     let id = call.args.u32(0);
-    if enter(call, id) { Ok(0) } else { Err(Errno::INVAL.into()) }
+    if enter(call, id)? { Ok(0) } else { Err(Errno::INVAL.into()) }
 }
 
-/// Enters a phase; whether the function may.
-pub(super) fn enter(call: &mut Call<'_>, id: u32) -> bool {
+/// Enters a phase; whether the function may. [`Stop::Again`] where the invocation is to wait for its turn first.
+pub(super) fn enter(call: &mut Call<'_>, id: u32) -> Result<bool, Stop> {
+    // Made again, it is in the phase already.
+    if !call.context.is_turn_due() && !change(call, id) {
+        return Ok(false);
+    }
+    if call.context.begin_turn() { Err(Stop::Again) } else { Ok(true) }
+}
+
+fn change(call: &mut Call<'_>, id: u32) -> bool {
     if call.context.phases.as_mut().is_some_and(|phases| !phases.enter(id)) {
         return false;
     }

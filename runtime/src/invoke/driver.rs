@@ -18,8 +18,9 @@ use crate::host::{
 };
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
-use crate::phases::PhaseClock;
+use crate::phases::{Phase, PhaseClock};
 use crate::reply::{self, Content, Fields, Pipe, ReplyHead, Stream};
+use crate::schedule::{Microtask, Site};
 
 const _: () = assert!(STACKS_MAX as usize <= limits::FIBERS_MAX, "the glue of a component says it first");
 
@@ -188,6 +189,16 @@ impl Driver {
         if let Some(phases) = self.context.phases_mut() {
             phases.count(now);
         }
+    }
+
+    /// What it does when it goes on: it begins where it called the host, in its phase.
+    #[must_use]
+    pub fn microtask(&self) -> Microtask {
+        let (instance, import) = self.call.map_or((0, 0), |call| (call.instance.index() as u32, call.import));
+        // Numbers are small; that some places share one does no harm.
+        let site =
+            [import, instance, self.context.phase()].iter().fold(1, |site: u32, part| site.wrapping_mul(0x0100_0193) ^ part);
+        Microtask { site: Site(site), declared: self.context.declared().and_then(Phase::burst) }
     }
 
     /// For how long it ran in each phase, if its function declares any.

@@ -7,8 +7,9 @@ use super::caller::Caller;
 use super::driver::{Driver, Remains};
 use super::invocation::Invocation;
 use crate::host::Pending;
+use crate::phases::Phase;
 use crate::reply::Content;
-use crate::schedule::{self, Task, TaskId};
+use crate::schedule::{self, Microtask, Site, Task, TaskId};
 
 /// An invocation whose sandbox has run.
 #[derive(Debug)]
@@ -78,6 +79,17 @@ impl schedule::Work for Work {
         match self {
             Work::Job(invocation) => invocation.task(id, false),
             Work::Started(started) => started.invocation.task(id, true),
+        }
+    }
+
+    fn microtask(&self) -> Microtask {
+        match self {
+            Work::Job(invocation) => {
+                // That in which it begins is the first.
+                let first = invocation.function.process.phases.as_ref().and_then(|phases| phases.as_slice().first());
+                Microtask { site: Site::ENTRY, declared: first.and_then(Phase::burst) }
+            }
+            Work::Started(started) => started.driver.microtask(),
         }
     }
 }

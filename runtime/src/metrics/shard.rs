@@ -15,7 +15,7 @@ use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
 use crate::phases::PhaseClock;
-use crate::schedule::FunctionId;
+use crate::schedule::{CLASSES, FunctionId};
 
 /// How requests end: success, and every [code](Failure::code) of a failure.
 pub const OUTCOMES: [&str; Failure::CODES.len() + 1] = {
@@ -46,6 +46,10 @@ pub struct Counters {
     pub reset: Histogram,
     /// How often its quantum was over before it was.
     pub preemptions: Count,
+    /// For how long requests could have run and did not, and for how long they ran, in nanoseconds.
+    pub ready: Count,
+    /// See there.
+    pub running: Count,
     /// Running in each of the phases that it declares.
     phases: Box<[Histogram]>,
 }
@@ -62,6 +66,8 @@ pub struct Thread {
     pub closed: Count,
     /// Requests, begun or not, that it took over from other workers.
     pub stolen: Count,
+    /// Microtasks by their class, where they have classes: how many have ended, and the processor time that they used, in nanoseconds.
+    pub classes: [[Count; 2]; CLASSES],
     /// Those of the functions, in the order in which they came.
     rows: Mutex<Vec<Arc<Counters>>>,
 }
@@ -98,6 +104,10 @@ pub struct Totals {
     pub reset: Sum,
     /// As of a [`Counters`].
     pub preemptions: u64,
+    /// As of a [`Counters`].
+    pub ready: u64,
+    /// As of a [`Counters`].
+    pub running: u64,
     /// The same, by the phase's name.
     pub phases: BTreeMap<String, Sum>,
 }
@@ -213,6 +223,8 @@ impl Thread {
             run: Histogram::default(),
             reset: Histogram::default(),
             preemptions: Count::default(),
+            ready: Count::default(),
+            running: Count::default(),
             phases: (0..phases).map(|_| Histogram::default()).collect(),
         });
         rows.push(Arc::clone(&row));
@@ -248,6 +260,8 @@ impl Metrics {
                 totals.run.add(&row.run);
                 totals.reset.add(&row.reset);
                 totals.preemptions += row.preemptions.get();
+                totals.ready += row.ready.get();
+                totals.running += row.running.get();
                 for (name, histogram) in row.phases() {
                     totals.phases.entry(name.to_owned()).or_default().add(histogram);
                 }
@@ -262,7 +276,13 @@ impl Metrics {
         lock(&self.threads).iter().map(|thread| (thread.name.clone(), count(thread).get())).collect()
     }
 
-    /// The same, added up.
+    /// Microtasks of all threads, by their class: how many have ended, and the processor time that they used, in nanoseconds.
+    #[must_use]
+    pub fn classes(&self) -> [[u64; 2]; CLASSES] {
+        std::array::from_fn(|class| std::array::from_fn(|what| self.sum(|thread| &thread.classes[class][what])))
+    }
+
+    /// A count of all threads, added up.
     #[must_use]
     pub fn sum(&self, count: impl Fn(&Thread) -> &Count) -> u64 {
         lock(&self.threads).iter().map(|thread| count(thread).get()).sum()

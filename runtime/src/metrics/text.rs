@@ -12,6 +12,7 @@ use super::process;
 use super::shard::{Metrics, OUTCOMES, Totals};
 use crate::counters::{Count, Sum};
 use crate::grpc::STATUSES;
+use crate::schedule::CLASSES;
 
 /// What comes from elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,8 @@ pub struct Gauges {
 pub fn encode(text: &mut String, metrics: &Metrics, gauges: &Gauges) -> fmt::Result {
     // The registry wants to own what it asks; everything here is asked once.
     let mut registry = prometheus_client::registry::Registry::with_prefix("sledge");
-    let collector = Collected { functions: metrics.functions(), threads: threads(metrics), gauges: gauges.clone() };
+    let (functions, threads, classes) = (metrics.functions(), threads(metrics), metrics.classes());
+    let collector = Collected { functions, threads, classes, gauges: gauges.clone() };
     registry.register_collector(Box::new(collector));
     prometheus_client::encoding::text::encode(text, &registry)?;
     Ok(())
@@ -90,6 +92,7 @@ fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
 struct Collected {
     functions: std::collections::BTreeMap<Function, Totals>,
     threads: Vec<ThreadCounts>,
+    classes: [[u64; 2]; CLASSES],
     gauges: Gauges,
 }
 
@@ -107,6 +110,7 @@ impl prometheus_client::collector::Collector for Collected {
                 counters(&mut encoder, name, help, labelled)?;
             }
         }
+        self.classes(&mut encoder)?;
         self.server(&mut encoder)
     }
 }
@@ -146,7 +150,25 @@ impl Collected {
         self.phases(encoder)?;
         let of =
             |count: fn(&Totals) -> u64| self.functions.iter().map(move |(function, totals)| (labels(function), count(totals)));
-        counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))
+        counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))?;
+        let of = |time: fn(&Totals) -> u64| {
+            self.functions.iter().map(move |(function, totals)| (labels(function), seconds(time(totals))))
+        };
+        let ready = "For how long requests could have run and did not";
+        seconds_counters(encoder, "ready", ready, of(|totals| totals.ready))?;
+        seconds_counters(encoder, "running", "For how long requests ran", of(|totals| totals.running))
+    }
+
+    /// Of microtasks, where they have classes.
+    fn classes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        if self.classes.iter().all(|[ended, _]| *ended == 0) {
+            return Ok(());
+        }
+        let each = || (0..).zip(&self.classes).map(|(class, counts): (u32, _)| ([("class", class.to_string())], counts));
+        let ended = each().map(|(labels, [ended, _])| (labels, *ended));
+        counters(encoder, "microtasks", "Stretches between two waits of a request, by the class of their length", ended)?;
+        let cpu = each().map(|(labels, [_, cpu])| (labels, seconds(*cpu)));
+        seconds_counters(encoder, "class_cpu", "Processor time that was used in each class", cpu)
     }
 
     /// Of the functions that declare phases: how long they took, and what was expected.
@@ -266,6 +288,24 @@ fn counters(
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (labels, count) in counts {
         ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// Nanoseconds in seconds.
+fn seconds(nanos: u64) -> f64 {
+    std::time::Duration::from_nanos(nanos).as_secs_f64()
+}
+
+fn seconds_counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    times: impl Iterator<Item = (impl EncodeLabelSet, f64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Counter)?;
+    for (labels, time) in times {
+        ConstCounter::new(time).encode(metric.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -245,6 +245,7 @@ fn start(
         policy: config.policy,
         quantum: Duration::from_micros(config.quantum_us.unwrap_or(QUANTUM_US_DEFAULT)),
         tick_max: tick_max(config, &dispatcher, plan.workers),
+        classes: config.classes.settings(config.class_shares),
         reply_bytes_max: usize::try_from(config.reply_bytes_max).unwrap_or(usize::MAX),
         idle_memory: (config.idle_memory_ms > 0).then(|| Duration::from_millis(config.idle_memory_ms)),
     };

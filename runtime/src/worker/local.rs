@@ -47,7 +47,7 @@ use crate::invoke::{self, Dispatcher, Intake, Invocation, Times, WorkDeque};
 use crate::metrics::Shard;
 use crate::outcome::Failure;
 use crate::reply::{Answer, Buffers, Content, Record, Reply, ReplyBytes, ReplyTo};
-use crate::schedule::{Action, Event, Phase, Policy, Scheduler, TaskId, Why};
+use crate::schedule::{Action, Classes, Event, Phase, Policy, Scheduler, TaskId, Why};
 
 /// Sandboxes that are given back at a time, which takes about 20 us each.
 const TRIM_COUNT_MAX: usize = 16;
@@ -61,6 +61,8 @@ pub struct WorkerSettings {
     pub quantum: Duration,
     /// Between two ticks of a guest that runs alone; none if each quantum ends by one.
     pub tick_max: Option<Duration>,
+    /// Whether microtasks have classes, and how these are used.
+    pub classes: Option<Classes>,
     /// The largest reply.
     pub reply_bytes_max: usize,
     /// After how long memory that is not needed is given back to the system.
@@ -120,7 +122,7 @@ impl Local {
     ) -> io::Result<Rc<Local>> {
         let place = Place::new(Arc::clone(&dispatcher), index, deque);
         let worker = Worker {
-            scheduler: Scheduler::new(settings.policy, settings.quantum, place, Instant::now()),
+            scheduler: Scheduler::new(settings.policy, settings.quantum, place, Instant::now()).with_classes(settings.classes),
             dispatcher: Arc::clone(&dispatcher),
             index,
             waits: Waits::new(Arc::clone(&dispatcher), index),
@@ -280,6 +282,8 @@ enum Left {
     Over { ran: Duration, is_call: bool },
     /// With the quantum.
     Preempted { ran: Duration, started: Box<Started> },
+    /// With its microtask: it has said that the next one begins.
+    Phase { ran: Duration, started: Box<Started> },
     /// It has to wait, and does not yet.
     Waits { at: Instant, ran: Duration, started: Box<Started>, unwaited: Unwaited },
 }
@@ -333,6 +337,10 @@ impl Worker {
         let stolen = self.scheduler.take_stolen();
         if stolen > 0 {
             self.shard.thread().stolen.add(stolen);
+        }
+        if let Some(counts) = self.scheduler.take_class_counts() {
+            let sums = self.shard.thread().classes.iter().flatten();
+            sums.zip(counts.as_flattened()).for_each(|(sum, count)| sum.add(*count));
         }
         next
     }
@@ -419,7 +427,11 @@ impl Worker {
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&function.log), writer);
         let reply = ReplyBytes::new(self.buffers.clone());
         let streams = Streams::of_request(body, reply, self.settings.reply_bytes_max, log);
-        Context::new(process, streams).with_head(head).with_origin(request_id, trace.take()).until(*deadline)
+        Context::new(process, streams)
+            .with_head(head)
+            .with_origin(request_id, trace.take())
+            .until(*deadline)
+            .with_phase_turns(self.settings.classes.is_some())
     }
 
     /// A sandbox for a function, and when it was there. To take an idle one takes less time than a look at the clock, and so none.
@@ -485,6 +497,7 @@ impl Worker {
             Left::Over { ran, is_call: true } => Event::Returned { ran },
             Left::Over { ran, is_call: false } => Event::Ended { ran },
             Left::Preempted { ran, started } => Event::Preempted { ran, work: Work::Started(started) },
+            Left::Phase { ran, started } => Event::Phase { ran, work: Work::Started(started) },
             Left::Waits { at, ran, started, unwaited } => self.wait(id, started, at, ran, unwaited),
         }
     }
@@ -543,6 +556,11 @@ impl Worker {
                     self.thread.arm_after(rest_of_quantum(of_quantum, self.settings.quantum));
                     continue;
                 }
+                Progress::Yields if started.driver.context().is_turn_due() => {
+                    self.answer_later(&mut started);
+                    started.invocation.times.cpu += ran;
+                    return Left::Phase { ran, started };
+                }
                 // Its quantum is not over, and a tick that comes in a host call counts.
                 Progress::Yields if of_quantum < self.settings.quantum => {
                     if let (true, Some(id)) = (was_alone, id) {
@@ -597,6 +615,8 @@ impl Worker {
             row.queue.observe(queued);
             row.instantiate.observe(times.instantiated);
             row.run.observe(end.saturating_duration_since(times.ready));
+            row.ready.add(times.ready_until(end).as_nanos() as u64);
+            row.running.add(times.cpu.as_nanos() as u64);
             if counts {
                 row.ended(result.as_ref().err());
             }

@@ -37,6 +37,6 @@ fn log(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `phase(id: u32)`: an id that the function does not declare changes nothing.
 fn phase(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let id = call.args.u32(1);
-    note::enter(call, id);
+    note::enter(call, id)?;
     Ok(Flat::NONE)
 }

@@ -54,7 +54,7 @@ impl Intake for Within<'_> {
                 worker.end_early(started, Failure::CpuLimit, Instant::now());
                 (ran, None)
             }
-            Left::Preempted { ran, started } => (ran, Some(started)),
+            Left::Preempted { ran, started } | Left::Phase { ran, started } => (ran, Some(started)),
             Left::Waits { ran, mut started, unwaited, .. } => {
                 started.unwaited = Some(unwaited);
                 (ran, Some(started))
