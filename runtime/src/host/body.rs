@@ -331,6 +331,27 @@ mod tests {
     }
 
     #[test]
+    fn a_body_is_whole_when_its_end_has_come_and_it_is_no_larger_than_asked_for() {
+        let data = |text: &'static str| Some(Piece::Data(Bytes::from_static(text.as_bytes())));
+        let time = Duration::from_secs(10);
+        assert!(Body::default().is_whole(0) && Body::from(Bytes::from_static(b"abc")).is_whole(3));
+        assert!(!Body::from(Bytes::from_static(b"abc")).is_whole(2));
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x", "y".parse().unwrap());
+        let mut body = coming(vec![data("ab"), data("c"), Some(Piece::End(trailers))], time);
+        assert!(body.is_whole(3) && body.left() == 3 && body.trailers().flatten().is_some());
+        // What has not come is looked for again, and what is too large is not taken any further.
+        let mut body = coming(vec![data("ab"), None, Some(Piece::End(HeaderMap::new()))], time);
+        assert_eq!([body.is_whole(2), body.is_whole(2)], [false, true]);
+        let mut body = coming(vec![data("abc"), data("d"), Some(Piece::End(HeaderMap::new()))], time);
+        assert!(!body.is_whole(2) && body.left() == 3);
+        let mut body = coming(vec![data("a"), Some(Piece::Broken(BodyError::Broken))], time);
+        assert!(!body.is_whole(9) && !body.is_whole(9));
+        let mut into = [0; 4];
+        assert_eq!((body.read(&mut into), body.read(&mut into)), (Ok(1), Err(Stop::Body(BodyError::Broken))));
+    }
+
+    #[test]
     fn a_body_is_read_across_its_pieces() {
         let mut body = Body::default();
         for piece in ["ab", "", "cde", "f"] {
