@@ -14,7 +14,7 @@ use super::rpc::Begun;
 use super::wasi::Errno;
 use super::{Call, Effect, Flat, HostFunction, Stop, own};
 use crate::outcome::Failure;
-use crate::reply::{Answer, Content, Reply, Stream, join};
+use crate::reply::{Answer, Content, Reply, Stream};
 
 /// Module name of the imports.
 const MODULE: &str = "sledge:call";
@@ -233,7 +233,7 @@ pub(super) fn wait_for<R: Into<Flat>>(
 ) -> Stop {
     call.wait(answer.reply(), move |call, reply| match reply.and_then(|Reply { result, .. }| result) {
         Ok(Content::Whole(bytes)) => then(call, Ok(bytes)),
-        Ok(Content::Pieces(pieces)) => then(call, Ok(join(&pieces))),
+        Ok(Content::Pieces(pieces)) => then(call, Ok(pieces.join())),
         Ok(Content::Stream(stream)) => Err(collect(call, stream, then)),
         Err(failure) => then(call, Err(CallFailure::Failed(failure))),
     })

@@ -1,6 +1,5 @@
 //! What is answered.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::mem;
@@ -18,7 +17,7 @@ use super::router::Place;
 use super::streamed::Streamed;
 use crate::grpc::{GRPC_TYPE, Status};
 use crate::outcome::Failure;
-use crate::reply::{Content, Fields, Reply, ReplyHead, join};
+use crate::reply::{Content, Fields, Pieces, Reply, ReplyHead};
 
 /// A request with this header, of any value, is answered with how long it took, in `Server-Timing`.
 pub const TIMING_REQUEST: HeaderName = HeaderName::from_static("server-timing-request");
@@ -81,7 +80,7 @@ pub fn success(
     let mut response = Response::new(match content {
         Content::Whole(bytes) => Either::Left(Whole { bytes, more: None, trailers, is_chunked }),
         Content::Pieces(mut pieces) => {
-            let bytes = pieces.pop_front().unwrap_or_default();
+            let bytes = pieces.0.pop_front().unwrap_or_default();
             Either::Left(Whole { bytes, more: Some(pieces), trailers, is_chunked })
         }
         Content::Stream(mut stream) => {
@@ -112,7 +111,7 @@ pub struct Whole {
     /// Empty where there is no more.
     bytes: Bytes,
     /// Further pieces, none of which is empty.
-    more: Option<Box<VecDeque<Bytes>>>,
+    more: Option<Box<Pieces>>,
     trailers: Option<Box<Fields>>,
     /// Whether it has to come in chunks, for its trailers.
     is_chunked: bool,
@@ -122,9 +121,9 @@ impl Whole {
     /// Its bytes, as one piece, and what comes behind it.
     pub(super) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
         let bytes = match self.more {
-            Some(mut pieces) if !pieces.is_empty() => {
-                pieces.push_front(self.bytes);
-                join(&pieces)
+            Some(mut pieces) if !pieces.0.is_empty() => {
+                pieces.0.push_front(self.bytes);
+                pieces.join()
             }
             _ => self.bytes,
         };
@@ -140,7 +139,7 @@ impl Whole {
     /// Bytes of the body.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.bytes.len() + self.more.iter().flat_map(|pieces| pieces.iter()).map(Bytes::len).sum::<usize>()
+        self.bytes.len() + self.more.iter().flat_map(|pieces| &pieces.0).map(Bytes::len).sum::<usize>()
     }
 
     /// Whether it has none.
@@ -162,7 +161,7 @@ impl Body for Whole {
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = if !self.bytes.is_empty() {
-            let next = self.more.as_mut().and_then(|pieces| pieces.pop_front()).unwrap_or_default();
+            let next = self.more.as_mut().and_then(|pieces| pieces.0.pop_front()).unwrap_or_default();
             Some(Frame::data(mem::replace(&mut self.bytes, next)))
         } else {
             self.trailers.take().map(|trailers| Frame::trailers(trailers.into_map()))
@@ -257,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_body_in_pieces_is_sent_piece_by_piece_and_its_length_is_known() {
-        let pieces = || Content::Pieces(Box::new(["ab", "c", "def"].map(Bytes::from).into()));
+        let pieces = || Content::Pieces(Box::new(Pieces(["ab", "c", "def"].map(Bytes::from).into())));
         let text = HeaderValue::from_static("text/plain");
         let whole = |content| match success(content, None, (None, Trailing::Never), &text, HeaderMap::new()).into_body() {
             Either::Left(whole) => whole,

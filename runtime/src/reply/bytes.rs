@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use sledge_sandbox::Share;
 
-use super::Content;
+use super::{Content, Pieces};
 
 /// Replies below this size are allocated, and not worth counting either: a connection's own buffers are larger.
 pub const BUFFER_BYTES_MIN: usize = 4 << 10;
@@ -198,7 +198,7 @@ impl ReplyBytes {
         }
         // It is sent last.
         pieces.push_back(self.into_last(share));
-        Content::Pieces(Box::new(pieces))
+        Content::Pieces(Box::new(Pieces(pieces)))
     }
 
     /// The same as one piece.
@@ -344,7 +344,7 @@ mod tests {
             let share = budget.claim(reply.memory_bytes() as u64);
             let sent = match reply.into_content(share) {
                 Content::Whole(bytes) => vec![bytes],
-                Content::Pieces(pieces) => (*pieces).into(),
+                Content::Pieces(pieces) => pieces.0.into(),
                 Content::Stream(_) => unreachable!("it is whole"),
             };
             assert_eq!(sent.iter().map(Bytes::len).sum::<usize>(), bytes);

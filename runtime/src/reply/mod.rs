@@ -33,8 +33,8 @@ pub use stream::{Pipe, Refused, Stream, Unfinished, Writer};
 pub enum Content {
     /// All of it.
     Whole(Bytes),
-    /// The same of a long one, in pieces, none of which is empty.
-    Pieces(Box<VecDeque<Bytes>>),
+    /// The same of a long one.
+    Pieces(Box<Pieces>),
     /// What it writes from now on; it is not over.
     Stream(Stream),
 }
@@ -45,18 +45,24 @@ impl Content {
     pub fn into_bytes(self) -> Bytes {
         match self {
             Content::Whole(bytes) => bytes,
-            Content::Pieces(pieces) => join(&pieces),
+            Content::Pieces(pieces) => pieces.join(),
             Content::Stream(_) => Bytes::new(),
         }
     }
 }
 
-/// Several pieces as one.
-#[must_use]
-pub fn join(pieces: &VecDeque<Bytes>) -> Bytes {
-    let mut all = Vec::with_capacity(pieces.iter().map(Bytes::len).sum());
-    pieces.iter().for_each(|piece| all.extend_from_slice(piece));
-    Bytes::from(all)
+/// The pieces of a long reply, none of which is empty.
+#[derive(Debug)]
+pub struct Pieces(pub VecDeque<Bytes>);
+
+impl Pieces {
+    /// All of them as one.
+    #[must_use]
+    pub fn join(&self) -> Bytes {
+        let mut all = Vec::with_capacity(self.0.iter().map(Bytes::len).sum());
+        self.0.iter().for_each(|piece| all.extend_from_slice(piece));
+        Bytes::from(all)
+    }
 }
 
 /// How an invocation ended, or how its reply begins: the same for a client and for a function that called.

@@ -22,7 +22,7 @@ use super::remote::{self, Sent};
 use crate::grpc::{Code, GRPC_STATUS, Status, is_grpc};
 use crate::host::Stop;
 use crate::host::wasi::Errno;
-use crate::reply::{Answer, Content, Fields, Reply, Stream, Unfinished, Writer, join};
+use crate::reply::{Answer, Content, Fields, Reply, Stream, Unfinished, Writer};
 
 /// A call that was begun.
 #[derive(Debug)]
@@ -277,7 +277,7 @@ impl Exchange {
         }
         match content {
             Content::Whole(bytes) => self.replied_whole(headers, bytes, trailers),
-            Content::Pieces(pieces) => self.replied_whole(headers, join(&pieces), trailers),
+            Content::Pieces(pieces) => self.replied_whole(headers, pieces.join(), trailers),
             Content::Stream(stream) => self.begin(headers, State::Streams(stream)),
         }
     }
