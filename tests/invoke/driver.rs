@@ -379,7 +379,11 @@ fn an_instance_that_was_left_with_something_open_is_not_used_again() {
                  {close})"#
         );
         let change = |config: &mut FunctionConfig| {
-            config.dirs = vec![sledge::config::DirConfig { host: folder.path().to_owned(), guest: "/".to_owned(), write: sledge::config::DirWrite::No }];
+            config.dirs = vec![sledge::config::DirConfig {
+                host: folder.path().to_owned(),
+                guest: "/".to_owned(),
+                write: sledge::config::DirWrite::No,
+            }];
         };
         Function::new(guest::loaded(&fields, change).expect("a function"), Home::alone())
     };

@@ -90,7 +90,11 @@ fn what_cannot_be_copied_is_refused() {
         (drop (call $path_open (i32.const 3) (i32.const 0) (i32.const 256) (i32.const 1) (i32.const 2) (i64.const 0) (i64.const 0)
           (i32.const 0) (i32.const 512)))"#;
     let granted = |config: &mut FunctionConfig| {
-        config.dirs = vec![sledge::config::DirConfig { host: folder.path().to_owned(), guest: "/d".to_owned(), write: sledge::config::DirWrite::No }];
+        config.dirs = vec![sledge::config::DirConfig {
+            host: folder.path().to_owned(),
+            guest: "/d".to_owned(),
+            write: sledge::config::DirWrite::No,
+        }];
         config.snapshot = Snapshot::SharedSeed;
     };
     assert!(matches!(reactor(open, opens, granted), Err(InitError::Open)));
