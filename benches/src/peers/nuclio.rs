@@ -47,7 +47,7 @@ pub(crate) fn program() -> Result<PathBuf, String> {
     Err(match named {
         Some(named) => format!("not installed: {}, which {PROGRAM_VARIABLE} names, is not Nuclio's `processor`", named.display()),
         None => {
-            format!("not installed: Nuclio's `processor` is not in PATH, and {PROGRAM_VARIABLE} names none (https://nuclio.io)")
+            format!("not installed: Nuclio's `processor` is neither in PATH nor named by {PROGRAM_VARIABLE} (https://nuclio.io)")
         }
     })
 }
