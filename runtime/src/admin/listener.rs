@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{fs, io, net, thread};
 
@@ -126,21 +126,28 @@ impl Listener {
         Ok(Listener { socket, address, token })
     }
 
-    /// Serves in a thread of its own until the process ends.
+    /// Serves in a thread of its own until the process ends. When this returns, the thread has the descriptors that it needs, however many clients come then.
     ///
     /// # Errors
-    /// When the system has no thread.
+    /// When the system has no thread, or no descriptor for it.
     pub fn serve(self, api: Api) -> io::Result<SocketFile> {
         let file = if let Address::Unix(path) = &self.address { Some(path.clone()) } else { None };
+        let (started, has_started) = mpsc::channel();
         let run = move || {
             let mut builder = Builder::new_current_thread();
             let builder = builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("admin-change");
-            let served = builder.build_local(LocalOptions::default()).and_then(|runtime| runtime.block_on(accept(self, api)));
-            if let Err(error) = served {
+            let (runtime, is_built) = match builder.build_local(LocalOptions::default()) {
+                Ok(runtime) => (Some(runtime), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            // The caller waits for it.
+            let _ = started.send(is_built);
+            if let Some(Err(error)) = runtime.map(|runtime| runtime.block_on(accept(self, api))) {
                 tracing::error!(%error, "the admin API stopped");
             }
         };
         thread::Builder::new().name("admin".to_owned()).spawn(run)?;
+        has_started.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))?;
         Ok(SocketFile(file))
     }
 }
