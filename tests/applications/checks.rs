@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 use sledge_tests::sources::copy;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -22,11 +22,6 @@ fn done(command: &mut Command, time_max: Duration) -> Finished {
     let done = process::run(command, b"", time_max);
     assert!(done.status.success(), "{command:?}: {}{}", done.text(), done.stderr);
     done
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
 }
 
 /// An application of one function that calls itself: how it is configured, and where it listens.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sledge_tests::http::TIME_MAX;
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::{self, sledge_command};
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 use sledge_tests::sources::{copy, files, has_go, has_protoc};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -237,9 +237,7 @@ fn servers_become_functions_without_a_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let sources = example(folder.path());
     let before = files(&sources);
-    let address = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    let free = || std::net::TcpListener::bind(address(0)).and_then(|listener| listener.local_addr()).expect("a port");
-    let [near, far] = [free(), free()];
+    let [near, far] = [free_address(), free_address()];
     let write = |applications: Value| {
         let config = json!({ "listen": "127.0.0.1:0", "admin": "none", "workers": 1, "applications": applications });
         fs::write(folder.path().join("sledge.json"), config.to_string()).expect("write the configuration");
@@ -266,7 +264,7 @@ fn servers_become_functions_without_a_change() {
     assert_eq!(client.post("/prodcon.Consumer/Consume", "").status, 404);
     assert_eq!(server.client().post("/prodcon.Producer/Produce", "").status, 404);
     // Edges are changed without a build.
-    let nowhere = free();
+    let nowhere = free_address();
     write(json!([local, remote(&format!("http://{nowhere}"))]));
     server.signal(rustix::process::Signal::HUP);
     server.wait_for_log("replaced far.producer");
@@ -284,9 +282,7 @@ fn an_application_is_of_several_languages() {
     let folder = tempfile::tempdir().expect("a folder");
     let sources = example(folder.path());
     let before = files(&sources);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let address = free_address();
     let applications = json!([prodcon("mixed", &address.to_string(), "local")]);
     let config = json!({ "listen": "127.0.0.1:0", "admin": "none", "workers": 1, "applications": applications });
     fs::write(folder.path().join("sledge.json"), config.to_string()).expect("write the configuration");

@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use sledge_tests::http::{Client, Raw, TIME_MAX, post_bytes};
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -249,10 +249,7 @@ fn a_route_can_be_a_prefix_and_exact_ones_come_first() {
 #[test]
 fn a_function_may_have_an_address_of_its_own() {
     for listeners in crate::LISTENERS {
-        // Free a moment ago; both at once, so that they differ.
-        let free: Vec<_> = (0..2).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a socket")).collect();
-        let own: Vec<_> = free.iter().map(|socket| socket.local_addr().expect("an address")).collect();
-        drop(free);
+        let own = [(); 2].map(|()| free_address());
         let functions = json!([
             entry("echo", "echo.wat"),
             entry_with("own", "echo.wat", &json!({ "listen": own[0], "route": "/echo" })),

@@ -7,12 +7,16 @@ use crate::programs::sledge_command;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The first of the ports that tests choose from.
+const PORT_MIN: u16 = 12_000;
 
 /// From the start of the program to the line that says where it listens.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
@@ -348,4 +352,18 @@ fn follow(stream: impl Read + Send + 'static, log: Arc<Log>) -> Receiver<SocketA
         }
     });
     receiver
+}
+
+/// An address of this machine on which no process listens now, with a port that the system gives to none by itself: other tests that listen on port 0 do not
+/// get it before it is used.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("the range of ports");
+    let first: u16 = range.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a number");
+    let own = (PORT_MIN..first.max(PORT_MIN + 1000)).collect::<Vec<_>>();
+    // Each process begins elsewhere.
+    let begin = std::process::id() as usize * 97;
+    let ports = std::iter::repeat_with(|| own[(begin + usize::from(NEXT.fetch_add(1, Ordering::Relaxed))) % own.len()]);
+    let free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?.local_addr().ok();
+    ports.take(own.len()).find_map(free).expect("a free port")
 }

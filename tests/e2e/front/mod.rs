@@ -18,10 +18,10 @@ use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use sledge_tests::programs::{self, run_awsm, sledge_command};
-use sledge_tests::server::Server;
+use sledge_tests::server::{Server, free_address};
 use std::fs;
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpStream;
 
@@ -111,10 +111,6 @@ fn shop(more: &Value) -> Value {
 /// A configuration with applications.
 fn config(applications: &[Value]) -> Value {
     json!({ "listen": "127.0.0.1:0", "admin": "none", "workers": 1, "applications": applications })
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
 type Connection = SendRequest<Channel<Bytes>>;
