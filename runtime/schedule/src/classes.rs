@@ -1,4 +1,4 @@
-//! Classes of microtasks: who may run next, by how long it will run until it waits again.
+//! Classes of microtasks: which task may run next, by how long it will run until it waits again.
 //!
 //! A *microtask* is what an invocation computes between two blocking host calls, or up to where its guest says that another phase begins. Those of like length form a *class*;
 //! there are four, a factor of 8 apart. Of a tenant's time on a worker each class has a share, and none is idle while another has something to run (`sharing`). So a
