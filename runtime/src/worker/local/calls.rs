@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Left, Worker};
+use super::Worker;
+use super::turn::Left;
 use crate::host::{Body, CallFailure, CallId, Outgoing, RpcRequest, coming};
 use crate::invoke::function::Function;
 use crate::invoke::work::{Started, Work};
