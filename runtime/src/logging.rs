@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 
 use clap::ValueEnum;
 use tracing::Level;
+use tracing::subscriber::set_global_default;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::{self, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::confine;
 
@@ -83,9 +83,11 @@ fn init(level: Level, format: Format, writer: impl for<'a> MakeWriter<'a> + Send
     let targets = wanted.unwrap_or_else(|| Targets::new().with_default(level));
     let lines = fmt::layer().with_writer(writer);
     let registry = tracing_subscriber::registry().with(targets);
-    // Fails where a log is set up already; then that one is used.
+    // Fails where a log is set up already; then that one is used. Not `try_init`: with some features of tracing-subscriber it takes the lines of the crate `log`, too.
     let _ = match format {
-        Format::Text => registry.with(lines.with_ansi(io::stderr().is_terminal())).try_init(),
-        Format::Json => registry.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)).try_init(),
+        Format::Text => set_global_default(registry.with(lines.with_ansi(io::stderr().is_terminal()))),
+        Format::Json => {
+            set_global_default(registry.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)))
+        }
     };
 }
