@@ -67,8 +67,10 @@ test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or
 test-connect: build ## gRPC, gRPC-Web and Connect by connectrpc's conformance suite; needs Go; ARGUMENTS="--run PATTERN"
 	@TARGET=$(target) scripts/test-connect $(ARGUMENTS)
 
-test: build ## what continuous integration runs; AARCH64=yes for test-aarch64, too
-	@$(CARGO) test $(build_flags) --no-fail-fast
+# Programs and tests are built together: by themselves, programs have fewer features of some dependencies, and all that depends on these would be built twice.
+test: setup ## what continuous integration runs; AARCH64=yes for test-aarch64, too
+	@$(CARGO) build $(build_flags) --bins --tests
+	@PROGRAMS_BUILT=yes $(CARGO) test $(build_flags) --no-fail-fast
 	@for package in $(OUTSIDE); do \
 		echo "testing $$package"; \
 		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \

@@ -117,32 +117,42 @@ struct Programs {
     sledge: PathBuf,
 }
 
-/// Builds what is missing or stale, in the profile and target folder of the running test.
+/// Set where programs and tests were built together, as `make test` does.
+const BUILT: &str = "PROGRAMS_BUILT";
+
+/// The programs in the target folder of the running test, after a build of what is missing or stale.
 fn programs() -> &'static Programs {
     static PROGRAMS: LazyLock<Programs> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("path of the running test");
         // target/PROFILE/deps/test-HASH
         let deps = test.parent().filter(|deps| deps.ends_with("deps")).expect("the test lies in a folder `deps`");
         let folder = deps.parent().expect("deps lies in the profile's folder");
-        let profile = folder.file_name().and_then(|name| name.to_str()).expect("a profile's name");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut build = Command::new(cargo);
-        // The whole workspace, as `make test` builds it: with fewer packages, dependencies would be built again with fewer features.
-        build.args(["build", "--quiet", "--workspace", "--bins", "--profile"]);
-        build.arg(if profile == "debug" { "dev" } else { profile });
-        build.arg("--target-dir").arg(folder.parent().expect("the target folder")).current_dir(tests_folder());
-        // What cargo tells this test of its package would be another environment than that of `make build`: ring's build script asks for these, and all that
-        // depends on ring, the server included, would be compiled again.
-        let of_package = |name: &OsString| {
-            let name = name.to_string_lossy();
-            ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix)) || name == "OUT_DIR"
-        };
-        std::env::vars_os().map(|(name, _)| name).filter(of_package).for_each(|name| {
-            build.env_remove(name);
-        });
-        let built = process::run(&mut build, b"", BUILD_TIME_MAX);
-        assert!(built.status.success(), "{build:?}:\n{}", built.stderr);
+        if std::env::var_os(BUILT).is_none() {
+            build(folder);
+        }
         Programs { awsm: folder.join("awsm"), sledge: machine::counterpart(&folder.join("sledge")) }
     });
     &PROGRAMS
+}
+
+/// Builds what is missing or stale, in the profile and target folder of `folder`.
+fn build(folder: &Path) {
+    let profile = folder.file_name().and_then(|name| name.to_str()).expect("a profile's name");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    // The whole workspace, as `make build` builds it: with fewer packages, dependencies would be built again with fewer features.
+    build.args(["build", "--quiet", "--workspace", "--bins", "--profile"]);
+    build.arg(if profile == "debug" { "dev" } else { profile });
+    build.arg("--target-dir").arg(folder.parent().expect("the target folder")).current_dir(tests_folder());
+    // What cargo tells this test of its package would be another environment than that of `make build`: ring's build script asks for these, and all that
+    // depends on ring, the server included, would be compiled again.
+    let of_package = |name: &OsString| {
+        let name = name.to_string_lossy();
+        ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix)) || name == "OUT_DIR"
+    };
+    std::env::vars_os().map(|(name, _)| name).filter(of_package).for_each(|name| {
+        build.env_remove(name);
+    });
+    let built = process::run(&mut build, b"", BUILD_TIME_MAX);
+    assert!(built.status.success(), "{build:?}:\n{}", built.stderr);
 }
