@@ -16,6 +16,8 @@ mod bursts;
 mod sharing;
 
 #[cfg(test)]
+mod life;
+#[cfg(test)]
 mod tests;
 
 use std::time::{Duration, Instant};

@@ -2,6 +2,7 @@
 
 mod admission;
 mod blocking;
+mod classed;
 mod giving;
 mod levels;
 mod random;
