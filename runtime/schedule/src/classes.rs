@@ -164,7 +164,6 @@ impl Microtasks {
         let next = self.place(task.id).next;
         *self.place(task.id) = Place {
             current: next,
-            next,
             spot: Spot { site: next.site, times: 0 },
             has_begun: task.started,
             is_whole: !task.started,

@@ -52,3 +52,45 @@ fn what_is_called_within_a_request_that_runs_at_once_counts_like_the_request_its
     }
     assert!(!played.core.may_run_at_once(task, now), "connections have waited long enough");
 }
+
+#[test]
+fn with_classes_a_short_request_runs_at_once_beside_what_has_begun_if_its_class_is_next() {
+    let (mut played, _) = played_with_classes();
+    let mut now = played.now;
+    let short = Task { id: TaskId(1), function: FunctionId(1), ..played.tasks[0].task };
+    let mut run = |played: &mut Played| {
+        assert_eq!(played.core.step(Event::Turn, now), Action::Run(TaskId(0)));
+        now += QUANTUM;
+        assert_eq!(played.core.step(Event::Preempted { ran: QUANTUM }, now), Action::Io);
+        played.core.may_run_at_once(short, now)
+    };
+    // What has begun used its first quantum as one of the shortest class, and then one of the next.
+    played.core.group(short.function).ran_first(micros(60));
+    assert_eq!([run(&mut played), run(&mut played)], [false, true]);
+}
+
+#[test]
+fn with_classes_functions_have_equal_parts_of_what_their_class_has() {
+    let mut played = Played::new(Policy::RoundRobin);
+    played.core.set_classes(Some(Classes::default()));
+    let mut now = played.now;
+    for (id, function) in [(0, 4), (1, 5)] {
+        played.arrive("endless", 1_000_000, SOON);
+        let task = Task { id: TaskId(id), function: FunctionId(function), ..played.tasks[0].task };
+        played.core.announce(task.id, Microtask { site: Site(1), declared: Some(LONG) });
+        played.core.note(Event::Arrived(task), now);
+    }
+    played.core.note(Event::Turn, now);
+    let mut had = [0; 2];
+    while had.iter().sum::<u32>() < 100 {
+        match played.core.decide(now) {
+            Action::Run(id) => {
+                had[id.0 as usize] += 1;
+                now += QUANTUM;
+                played.core.note(Event::Preempted { ran: QUANTUM }, now);
+            }
+            _ => played.core.note(Event::Turn, now),
+        }
+    }
+    assert!(had.iter().all(|had| (40..=60).contains(had)), "{had:?}");
+}

@@ -1,8 +1,11 @@
 //! Workers' schedules, one step after the other: what they hand off to each other, what they take back, and the numbers of their tasks.
 
-#[path = "simulation/model.rs"]
+#[path = "../simulation/model.rs"]
 #[allow(dead_code)]
 mod model;
+
+mod asked;
+mod holding;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use model::Model;
 use sledge_schedule::{
-    Action, Event, FunctionId, IO_INTERVAL, Phase, Policy, Scheduler, Shared, Task, TaskId, TenantId, Why, Work,
+    Action, Classes, Event, FunctionId, IO_INTERVAL, Microtask, Phase, Policy, Scheduler, Shared, Task, TaskId, TenantId, Why,
+    Work,
 };
 
 const QUANTUM: Duration = Duration::from_micros(500);
@@ -20,11 +24,16 @@ const QUANTUM: Duration = Duration::from_micros(500);
 struct Job {
     name: u32,
     task: Task,
+    microtask: Microtask,
 }
 
 impl Work for Job {
     fn task(&self, id: TaskId) -> Task {
         Task { id, ..self.task }
+    }
+
+    fn microtask(&self) -> Microtask {
+        self.microtask
     }
 }
 
@@ -104,10 +113,15 @@ struct Pool {
 
 impl Pool {
     fn new(workers: usize) -> Pool {
+        Pool::with_classes(workers, None)
+    }
+
+    fn with_classes(workers: usize, classes: Option<Classes>) -> Pool {
         let (model, phase) = (RefCell::new(Model::new(workers)), Cell::new(Phase::Serving));
         let common = Rc::new(Common { model, phase, is_finished: Cell::new(false) });
         let now = Instant::now();
-        let worker = |index| Scheduler::new(Policy::RoundRobin, QUANTUM, Side(Rc::clone(&common), index), now);
+        let worker =
+            |index| Scheduler::new(Policy::RoundRobin, QUANTUM, Side(Rc::clone(&common), index), now).with_classes(classes);
         Pool { workers: (0..workers).map(worker).collect(), common, now, jobs: 0 }
     }
 
@@ -135,6 +149,7 @@ impl Pool {
                 level: 0,
                 class: 0,
             },
+            microtask: Microtask::default(),
         }
     }
 
