@@ -70,13 +70,12 @@ fn with_classes_a_short_request_runs_at_once_beside_what_has_begun_if_its_class_
 }
 
 #[test]
-fn with_classes_functions_have_equal_parts_of_what_their_class_has() {
-    let mut played = Played::new(Policy::RoundRobin);
-    played.core.set_classes(Some(Classes::default()));
+fn with_classes_functions_have_parts_by_weight_of_what_their_class_has() {
+    let (mut played, template) = played_with_classes();
     let mut now = played.now;
-    for (id, function) in [(0, 4), (1, 5)] {
-        played.arrive("endless", 1_000_000, SOON);
-        let task = Task { id: TaskId(id), function: FunctionId(function), ..played.tasks[0].task };
+    assert_eq!(played.core.drain(), Some(template.id));
+    for (id, function, weight) in [(0, 4, 1), (1, 5, 3)] {
+        let task = Task { id: TaskId(id), function: FunctionId(function), weight, ..template };
         played.core.announce(task.id, Microtask { site: Site(1), declared: Some(LONG) });
         played.core.note(Event::Arrived(task), now);
     }
@@ -92,5 +91,5 @@ fn with_classes_functions_have_equal_parts_of_what_their_class_has() {
             _ => played.core.note(Event::Turn, now),
         }
     }
-    assert!(had.iter().all(|had| (40..=60).contains(had)), "{had:?}");
+    assert_eq!(had, [25, 75]);
 }
