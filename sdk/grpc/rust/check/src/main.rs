@@ -19,6 +19,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 mod check {
     tonic::include_proto!("check");
 }
+mod short;
 
 struct Checks {
     client: CheckClient<Channel>,
@@ -129,6 +130,10 @@ impl Check for Checks {
         }
     }
 
+    async fn short(&self, _: Request<Text>) -> Result<Response<Text>, Status> {
+        Ok(Response::new(Text { text: short::said().await? }))
+    }
+
     async fn panic(&self, request: Request<Text>) -> Result<Response<Text>, Status> {
         panic!("{}", request.into_inner().text)
     }
@@ -157,6 +162,8 @@ async fn serve() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let listener = tokio::net::TcpListener::bind(&address).await?;
     let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
     let ended = async { drop(tokio::signal::ctrl_c().await) };
+    let plain = std::env::var("PLAIN_LISTEN").unwrap_or_else(|_| "127.0.0.1:50054".to_owned()).parse()?;
+    tokio::spawn(Server::builder().add_service(short::service()).serve(plain));
     Server::builder()
         .timeout(Duration::from_secs(30))
         .add_service(InterceptedService::new(service, seen))

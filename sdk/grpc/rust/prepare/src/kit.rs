@@ -35,9 +35,11 @@ const FILES: &[(&str, &str)] = files![
     "tonic/transport/channel/call.rs",
     "tonic/transport/channel/endpoint.rs",
     "tonic/transport/channel/mod.rs",
+    "tonic/transport/channel/unary.rs",
     "tonic/transport/mod.rs",
     "tonic/transport/server/answer.rs",
     "tonic/transport/server/connection.rs",
+    "tonic/transport/server/heads.rs",
     "tonic/transport/server/incoming.rs",
     "tonic/transport/server/mod.rs",
     "tonic/transport/service/mod.rs",
@@ -51,9 +53,15 @@ const FILES: &[(&str, &str)] = files![
     "tonic/compat/0.13.toml",
     "tonic/compat/0.14.rs",
     "tonic/compat/0.14.toml",
+    "tonic/compat/direct-none.rs",
     "tonic/compat/http02.rs",
     "tonic/compat/http1.rs",
     "tonic/compat/service-http02.rs",
+    "tonic/direct/client.rs",
+    "tonic/direct/message.rs",
+    "tonic/direct/mod.rs",
+    "tonic/direct/server.rs",
+    "tonic/direct/whole.rs",
 ];
 
 /// The text of one.

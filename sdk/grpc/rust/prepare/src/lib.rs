@@ -4,6 +4,8 @@
 //! another name with a few lines changed ([`tokio`]). One of tonic is the original with other files in its folder `transport` and without
 //! the packages that these needed ([`tonic`]). Nothing of the application is changed but, by cargo, its lock: so `package` has to be a copy.
 
+mod changes;
+mod direct;
 mod error;
 mod kit;
 mod manifest;

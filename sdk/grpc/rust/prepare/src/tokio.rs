@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::manifest::{is_for_development, Manifest};
 use crate::metadata::Original;
-use crate::{copy, kit, read, write as write_file, Error};
+use crate::{changes, copy, kit, read, write as write_file, Error};
 
 /// What is changed in the original: of a file, what stands there and what stands there then.
 const CHANGES: [(&str, &str, &str); 4] = [
@@ -72,15 +72,5 @@ fn changed(sources: &Path, path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Error
     if path == Path::new(PARK_FILE) {
         changes.push((PARK_FILE, PARK_BEFORE, &macro_use));
     }
-    if changes.is_empty() {
-        return Ok(bytes);
-    }
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    for (_, before, after) in changes {
-        if !text.contains(before) {
-            return Err(Error::Changed { file: sources.join(path), missing: before.trim() });
-        }
-        text = text.replace(before, after);
-    }
-    Ok(text.into_bytes())
+    changes::make(sources, path, bytes, changes.iter().map(|(_, before, after)| (*before, *after)))
 }

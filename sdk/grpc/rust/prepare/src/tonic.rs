@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::direct;
 use crate::manifest::{is_for_development, Manifest};
 use crate::metadata::Original;
 use crate::{copy, kit, read, write as write_file, Error};
@@ -12,14 +13,16 @@ struct Files {
     bodies: &'static str,
     version: &'static str,
     manifest: &'static str,
+    /// Whether it gets the short way of unary calls.
+    has_direct: bool,
 }
 
 const VERSIONS: [Files; 5] = [
-    Files { begin: "0.10.", bodies: HTTP02, version: "0.10", manifest: "0.10" },
-    Files { begin: "0.11.", bodies: HTTP02, version: "0.10", manifest: "0.11" },
-    Files { begin: "0.12.", bodies: "http1", version: "0.12", manifest: "0.12" },
-    Files { begin: "0.13.", bodies: "http1", version: "0.14", manifest: "0.13" },
-    Files { begin: "0.14.", bodies: "http1", version: "0.14", manifest: "0.14" },
+    Files { begin: "0.10.", bodies: HTTP02, version: "0.10", manifest: "0.10", has_direct: false },
+    Files { begin: "0.11.", bodies: HTTP02, version: "0.10", manifest: "0.11", has_direct: false },
+    Files { begin: "0.12.", bodies: "http1", version: "0.12", manifest: "0.12", has_direct: false },
+    Files { begin: "0.13.", bodies: "http1", version: "0.14", manifest: "0.13", has_direct: true },
+    Files { begin: "0.14.", bodies: "http1", version: "0.14", manifest: "0.14", has_direct: true },
 ];
 const SUPPORTED: &str = "0.10 to 0.14";
 const HTTP02: &str = "http02";
@@ -49,7 +52,9 @@ pub fn write(original: &Original, out: &Path) -> Result<PathBuf, Error> {
         // There the routes are a part of the transport.
         kept.push("transport/service/router.rs");
     }
-    copy(&original.folder.join("src"), &folder.join("src"), &|path, bytes| {
+    let sources = original.folder.join("src");
+    copy(&sources, &folder.join("src"), &|path, bytes| {
+        let bytes = if files.has_direct { direct::changed(&sources, path, bytes)? } else { bytes };
         Ok(if path == Path::new("request.rs") {
             Some(without_certificates(&String::from_utf8_lossy(&bytes)).into_bytes())
         } else if path.starts_with("transport") && !kept.iter().any(|kept| Path::new(kept) == path) {
@@ -64,6 +69,12 @@ pub fn write(original: &Original, out: &Path) -> Result<PathBuf, Error> {
     kit::write("tonic/transport", &transport, |text| if text == SERVICE { service.to_owned() } else { text.to_owned() })?;
     for (file, from) in [("compat", files.bodies), ("version", files.version)] {
         write_file(&transport.join(file).with_extension("rs"), kit::text(&format!("tonic/compat/{from}.rs")).as_bytes())?;
+    }
+
+    if files.has_direct {
+        kit::write("tonic/direct", &transport.join("direct"), str::to_owned)?;
+    } else {
+        write_file(&transport.join("direct/mod.rs"), kit::text("tonic/compat/direct-none.rs").as_bytes())?;
     }
 
     let left_out = |head: &str| {

@@ -24,12 +24,14 @@ pub struct Accepted {
 /// Most requests fit into so many bytes.
 const TEXT_BYTES: usize = 4 << 10;
 
-/// The request that is to be answered.
+/// The request that is to be answered. `room`: a buffer for its text, whose content has no meaning.
 ///
 /// # Errors
 /// When there is no request.
-pub fn accept() -> Result<Accepted, Errno> {
-    let mut text = Vec::with_capacity(TEXT_BYTES);
+pub fn accept(room: Vec<u8>) -> Result<Accepted, Errno> {
+    let mut text = room;
+    text.clear();
+    text.reserve_exact(TEXT_BYTES);
     let [target, headers, body] = sys::accept(&mut text)?;
     let body_at = (target + headers) as usize;
     Ok(Accepted { text, headers: target as usize, body: body_at, is_whole: body != sys::NOT_WHOLE })

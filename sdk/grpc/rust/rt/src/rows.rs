@@ -1,5 +1,11 @@
 //! Names and values as rows: of each its name's length (u32, little-endian), its name, its value's length, its value.
 
+/// What the head of a reply says by gRPC that says nothing of its own.
+pub const GRPC_HEAD: &[u8] = b"\x0c\0\0\0content-type\x10\0\0\0application/grpc";
+
+/// What its trailers say if it went well.
+pub const GRPC_OK: &[u8] = b"\x0b\0\0\0grpc-status\x01\0\0\x000";
+
 /// Adds a row.
 pub fn push(rows: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     for part in [name, value] {
@@ -43,6 +49,15 @@ mod tests {
         push(&mut rows, b"empty", b"");
         let all: Vec<_> = Rows(&rows).collect();
         assert_eq!(all, [(&b"content-type"[..], &b"application/grpc"[..]), (b"empty", b"")]);
+    }
+
+    #[test]
+    fn usual_rows_say_what_they_are_said_to_say() {
+        for (rows, name, value) in [(GRPC_HEAD, "content-type", "application/grpc"), (GRPC_OK, "grpc-status", "0")] {
+            let mut pushed = Vec::new();
+            push(&mut pushed, name.as_bytes(), value.as_bytes());
+            assert_eq!(rows, pushed);
+        }
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use bytes::Bytes;
 #[cfg(feature = "server")]
 use http::{Request, Response};
-#[cfg(feature = "server")]
-use tower::Service;
 
 #[cfg(feature = "server")]
 use crate::server::NamedService;
+#[cfg(feature = "server")]
+use crate::transport::direct::Service;
 use crate::Status;
 
 #[cfg(feature = "server")]
@@ -35,6 +35,11 @@ pub trait Routed {
     /// Its name.
     const SERVICE: &'static str;
 
+    /// It without a router, where there is a short way.
+    fn direct(&self) -> Option<Service> {
+        None
+    }
+
     /// Routes to it alone.
     fn alone(self) -> Routes;
 
@@ -45,7 +50,11 @@ pub trait Routed {
 #[cfg(feature = "server")]
 impl<S> Routed for S
 where
-    S: Service<Request<hyper::Body>, Response = Response<TonicBody>, Error = Infallible> + NamedService + Clone + Send + 'static,
+    S: tower::Service<Request<hyper::Body>, Response = Response<TonicBody>, Error = Infallible>
+        + NamedService
+        + Clone
+        + Send
+        + 'static,
     S::Future: Send + 'static,
 {
     const SERVICE: &'static str = S::NAME;

@@ -6,11 +6,11 @@ use std::convert::Infallible;
 use bytes::Bytes;
 #[cfg(feature = "server")]
 use http::{Request, Response};
-#[cfg(feature = "server")]
-use tower::Service;
 
 #[cfg(feature = "server")]
 use crate::server::NamedService;
+#[cfg(feature = "server")]
+use crate::transport::direct::Service;
 use crate::Status;
 
 #[cfg(feature = "server")]
@@ -35,6 +35,9 @@ pub trait Routed {
     /// Its name.
     const SERVICE: &'static str;
 
+    /// It without a router, where there is a short way.
+    fn direct(&self) -> Option<Service>;
+
     /// Routes to it alone.
     fn alone(self) -> Routes;
 
@@ -45,11 +48,15 @@ pub trait Routed {
 #[cfg(feature = "server")]
 impl<S> Routed for S
 where
-    S: Service<Request<TonicBody>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
+    S: tower::Service<Request<TonicBody>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
     S::Response: axum::response::IntoResponse,
     S::Future: Send + 'static,
 {
     const SERVICE: &'static str = S::NAME;
+
+    fn direct(&self) -> Option<Service> {
+        Some(Service::new(self.clone()))
+    }
 
     fn alone(self) -> Routes {
         Routes::new(self)

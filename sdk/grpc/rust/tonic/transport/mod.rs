@@ -3,6 +3,7 @@
 #[cfg(feature = "channel")]
 pub mod channel;
 mod compat;
+pub(crate) mod direct;
 mod error;
 #[cfg(feature = "server")]
 pub mod server;

@@ -107,6 +107,14 @@ async fn panics(mut client: Client) -> Result<(), Status> {
     expect(client.echo(text("after")).await?.into_inner(), text("after"))
 }
 
+async fn short(mut client: Client) -> Result<(), Status> {
+    let (found, wanted) = (client.short(text("")).await?.into_inner().text, include_str!("../short.txt").trim_end());
+    for (found, wanted) in found.lines().zip(wanted.lines()) {
+        expect(found, wanted)?;
+    }
+    expect(found.lines().count(), wanted.lines().count())
+}
+
 async fn compressed(client: Client) -> Result<(), Status> {
     let mut client = client.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip);
     let long = "a".repeat(100_000);
@@ -161,6 +169,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         streams_within,
         gives_up,
         panics,
+        short,
         compressed,
         large,
         unknown,

@@ -14,17 +14,17 @@ use sledge_grpc_rt::{Errno, E2BIG, ELOOP, EMFILE, ENOENT, ENOTSUP};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-use super::super::compat::{self, BoxError, CallBody, CallReplyBody, Piece};
+use super::super::compat::{self, BoxError, CallBody, CallReplyBody, Piece, Source};
 use super::super::service::rows;
 use super::body::{ReplyBody, WholeReply};
 use super::BoxFuture;
 use crate::Status;
 
 /// How much of a body is gathered before the call begins.
-const FIRST_BYTES_MAX: usize = 64 << 10;
+pub(super) const FIRST_BYTES_MAX: usize = 64 << 10;
 
 /// Replies with their heads and trailers up to that size are there with the call.
-const REPLY_BYTES: usize = 4 << 10;
+pub(super) const REPLY_BYTES: usize = 4 << 10;
 
 /// What calls, without timeouts of its own.
 #[derive(Clone)]
@@ -66,7 +66,34 @@ enum State {
     Waits(BoxFuture<'static, Option<OwnedSemaphorePermit>>, Option<Begin>),
     Begins(Begin),
     Runs(Arc<Call>),
+    Whole(WholeReply),
     Over,
+}
+
+/// Calls that the short way has made.
+impl Calling {
+    /// Of one whose message is sent in pieces.
+    pub(super) fn begins(head: http::request::Parts, message: Bytes) -> Self {
+        Self(
+            State::Begins(Begin { head, body: compat::call_reply_body(Nothing), timeout: None, first: First::One(message) }),
+            None,
+        )
+    }
+
+    /// Of one whose reply is to come.
+    pub(super) fn runs(call: Call) -> Self {
+        Self(State::Runs(Arc::new(call)), None)
+    }
+
+    /// Of one whose reply is there.
+    pub(super) fn whole(reply: WholeReply) -> Self {
+        Self(State::Whole(reply), None)
+    }
+
+    /// Of none.
+    pub(super) fn over() -> Self {
+        Self(State::Over, None)
+    }
 }
 
 /// A call that has not begun.
@@ -81,6 +108,15 @@ struct Begin {
 enum Reply {
     Whole(WholeReply),
     Comes(Arc<Call>),
+}
+
+/// What is behind a message that is all of a body.
+struct Nothing;
+
+impl Source for Nothing {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, Status>>> {
+        Poll::Ready(None)
+    }
 }
 
 /// The first bytes of its body.
@@ -186,10 +222,7 @@ impl Future for Calling {
                     return Poll::Pending;
                 }
                 State::Begins(begin) => match begin.begin(context) {
-                    Ok(Reply::Whole(reply)) => {
-                        let head = reply.head();
-                        return Poll::Ready(Ok(response(&head, ReplyBody::whole(reply, self.1.take()))));
-                    }
+                    Ok(Reply::Whole(reply)) => self.0 = State::Whole(reply),
                     Ok(Reply::Comes(call)) => self.0 = State::Runs(call),
                     Err(error) => return Poll::Ready(Err(error)),
                 },
@@ -206,6 +239,10 @@ impl Future for Calling {
                         return Poll::Ready(Err(broken(error).into()));
                     }
                 },
+                State::Whole(reply) => {
+                    let head = reply.head();
+                    return Poll::Ready(Ok(response(&head, ReplyBody::whole(reply, self.1.take()))));
+                }
                 State::Over => panic!("a call is polled when it is over"),
             }
         }
@@ -234,7 +271,7 @@ pub(super) fn broken(error: Errno) -> Status {
 }
 
 /// Why a call did not begin.
-fn refused(path: &str, error: Errno) -> BoxError {
+pub(super) fn refused(path: &str, error: Errno) -> BoxError {
     let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match error {
         // Where a client would not find a server.

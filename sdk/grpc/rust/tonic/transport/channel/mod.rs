@@ -3,6 +3,8 @@
 mod body;
 mod call;
 mod endpoint;
+#[allow(dead_code)]
+mod unary;
 
 use std::fmt;
 use std::future::Future;
@@ -27,6 +29,8 @@ use super::service::{grpc_timeout, GrpcTimeout};
 use super::tls::{self, without_meaning};
 
 pub use self::endpoint::Endpoint;
+#[allow(unused_imports)]
+pub(crate) use self::unary::{Made, Reply};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -46,6 +50,8 @@ pub enum Change<K, V> {
 pub struct Channel {
     timeout: Option<Duration>,
     caller: Caller,
+    /// The headers of calls without metadata, as rows.
+    agent_rows: Arc<[u8]>,
 }
 
 /// A call under way.
@@ -131,7 +137,8 @@ impl Channel {
 
     fn of(timeout: Option<Duration>, user_agent: HeaderValue, limit: Option<usize>) -> Self {
         let limit = limit.map(|limit| Arc::new(Semaphore::new(limit)));
-        Self { timeout, caller: Caller { user_agent, timeout, limit } }
+        let agent_rows = unary::agent_rows(&user_agent);
+        Self { timeout, caller: Caller { user_agent, timeout, limit }, agent_rows }
     }
 }
 

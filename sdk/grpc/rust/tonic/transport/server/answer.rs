@@ -1,29 +1,46 @@
 //! Answers the request of the host with a service: whole messages by `sledge:rpc`, others from standard input to standard output.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{pin, Pin};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response};
 use sledge_grpc_rt::exchange;
+use sledge_grpc_rt::rows::{GRPC_HEAD, GRPC_OK};
 use sledge_grpc_rt::{entry, Errno};
 use tower::util::BoxCloneService;
 use tower::Service;
 
 use super::super::compat::{self, BoxError, Piece, ReplyBody, ServerBody, Source};
+use super::super::direct;
 use super::super::service::rows;
-use super::connection::TcpConnectInfo;
+use super::heads::{self, Head};
 use crate::Status;
 
 type BoxService = BoxCloneService<Request<ServerBody>, Response<ReplyBody>, BoxError>;
 
+/// The services of a server.
+#[derive(Default)]
+pub(super) struct Names {
+    /// Nothing where any service may be in it.
+    pub(super) known: Option<Vec<&'static str>>,
+    /// Those that can be called without routes and layers.
+    pub(super) direct: Vec<(&'static str, Arc<direct::Service>)>,
+}
+
 struct Served {
     number: u64,
-    /// Nothing where any service may be in it.
-    names: Option<Vec<&'static str>>,
+    names: Names,
     service: BoxService,
+}
+
+thread_local! {
+    /// Room for a request, while there is none.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 static SERVED: Mutex<Vec<Served>> = Mutex::new(Vec::new());
@@ -42,7 +59,7 @@ const ROOM_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Serving(u64);
 
 /// Serves.
-pub(super) fn serve(names: Option<Vec<&'static str>>, service: BoxService) -> Serving {
+pub(super) fn serve(names: Names, service: BoxService) -> Serving {
     let mut served = SERVED.lock().unwrap();
     let number = served.last().map_or(0, |last| last.number + 1);
     served.push(Served { number, names, service });
@@ -58,17 +75,30 @@ impl Drop for Serving {
     }
 }
 
-/// The service for a path. A program may serve on several addresses: the one that has the service answers.
+/// The server for a path, and the name of the service in it. A program may serve on several addresses: the one that has the service answers.
+fn server_for<'a>(served: &'a [Served], path: &'a str) -> Option<(&'a Served, &'a str)> {
+    let (name, method) = path.strip_prefix('/').and_then(|rest| rest.split_once('/')).unwrap_or_default();
+    let found = if let [one] = served {
+        Some(one)
+    } else {
+        let has = |one: &&Served| one.names.known.as_ref().is_some_and(|names| names.contains(&name));
+        let may_have = |one: &&Served| one.names.known.is_none();
+        served.iter().find(has).or_else(|| served.iter().find(may_have)).or(served.first())
+    };
+    // No route has an empty method.
+    found.map(|found| (found, if method.is_empty() { "" } else { name }))
+}
+
+/// The service for a path.
 fn service_for(path: &str) -> Option<BoxService> {
+    server_for(&SERVED.lock().unwrap(), path).map(|(found, _)| found.service.clone())
+}
+
+/// The service for a path without what is around it, if that has no part in a request.
+fn direct_for(path: &str) -> Option<Arc<direct::Service>> {
     let served = SERVED.lock().unwrap();
-    if let [one] = &served[..] {
-        return Some(one.service.clone());
-    }
-    let name = path.strip_prefix('/').and_then(|rest| rest.split_once('/')).map_or("", |(name, _)| name);
-    let has = |one: &&Served| one.names.as_ref().is_some_and(|names| names.contains(&name));
-    let may_have = |one: &&Served| one.names.is_none();
-    let found = served.iter().find(has).or_else(|| served.iter().find(may_have)).or(served.first());
-    found.map(|one| one.service.clone())
+    let (found, name) = server_for(&served, path)?;
+    found.names.direct.iter().find(|(of, _)| *of == name).map(|(_, service)| Arc::clone(service))
 }
 
 async fn answer() -> i32 {
@@ -86,7 +116,19 @@ fn told(what: &'static str) -> impl Fn(Errno) -> BoxError {
 }
 
 async fn exchanged() -> Result<(), BoxError> {
-    let request = request()?;
+    let accepted = exchange::accept(ROOM.take()).map_err(told("the request"))?;
+    let (path_and_headers, body) = accepted.text.split_at(accepted.body);
+    let Head { request: head, is_plain } = heads::head(path_and_headers, accepted.headers)?;
+    if accepted.is_whole && is_plain {
+        if let Some(service) = direct_for(head.uri().path()) {
+            let mut head = Some(head);
+            let answering = poll_fn(|context| Poll::Ready(service.call(head.take().unwrap_or_default(), body, context))).await;
+            ROOM.set(accepted.text);
+            let Ok(response) = answering.await;
+            return answered(response).await;
+        }
+    }
+    let request = request(head, accepted);
     let Some(mut service) = service_for(request.uri().path()) else { return Err("no server serves any more".into()) };
     let response = match poll_fn(|context| service.poll_ready(context)).await {
         Ok(()) => service.call(request).await,
@@ -101,31 +143,41 @@ async fn exchanged() -> Result<(), BoxError> {
     reply(head, body).await
 }
 
-fn request() -> Result<Request<ServerBody>, BoxError> {
-    let exchange::Accepted { text, headers, body, is_whole } = exchange::accept().map_err(told("the request"))?;
-    let text = Bytes::from(text);
-    let fields = rows::headers(&text.slice(headers..body));
+/// Replies in one step where all is there.
+async fn answered(mut response: Response<ReplyBody>) -> Result<(), BoxError> {
+    let is_usual = response.status() == http::StatusCode::OK && !response.headers().contains_key(GRPC_STATUS);
+    let data = if is_usual { direct::take_reply(response.body_mut()) } else { None };
+    let Some(data) = data else {
+        let (head, body) = response.into_parts();
+        return reply(head, body).await;
+    };
+    let headers = response.headers();
+    let says_nothing = headers.len() == 1 && headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/grpc");
+    let rows = if says_nothing { None } else { Some(rows::of(headers)) };
+    exchange::answer(rows.as_deref().unwrap_or(GRPC_HEAD), &data, GRPC_OK).map_err(told("the reply"))
+}
+
+/// The request with what there is of its body.
+fn request(head: Request<()>, accepted: exchange::Accepted) -> Request<ServerBody> {
+    let exchange::Accepted { text, body, is_whole, .. } = accepted;
     let body = if is_whole {
-        RequestBody::Whole(text.slice(body..))
+        RequestBody::Whole(Bytes::from(text).slice(body..))
     } else {
-        let length = fields.get(http::header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let length = head.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         RequestBody::Comes { body: exchange::Body::new(length), buffer: Vec::new(), room: ROOM_BYTES }
     };
-    let mut request = Request::new(compat::server_body(body));
-    // Calls by gRPC have no other, and the server lets no other through.
-    *request.method_mut() = http::Method::POST;
-    *request.uri_mut() = http::Uri::from_maybe_shared(text.slice(..headers))?;
-    *request.version_mut() = http::Version::HTTP_2;
-    *request.headers_mut() = fields;
-    request.extensions_mut().insert(TcpConnectInfo { local_addr: None, remote_addr: None });
-    Ok(request)
+    head.map(|()| compat::server_body(body))
 }
 
 /// The request's body.
 enum RequestBody {
     /// What is left of one that was there at the beginning.
     Whole(Bytes),
-    Comes { body: exchange::Body, buffer: Vec<u8>, room: usize },
+    Comes {
+        body: exchange::Body,
+        buffer: Vec<u8>,
+        room: usize,
+    },
 }
 
 impl Source for RequestBody {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod connection;
+mod heads;
 mod incoming;
 
 use std::fmt;
@@ -16,9 +17,11 @@ use tokio_stream::Stream;
 use tower::layer::util::{Identity, Stack};
 use tower::layer::Layer;
 use tower::util::{BoxCloneService, ServiceExt};
-use tower::{Service, ServiceBuilder};
+use tower::ServiceBuilder;
 
+use self::answer::Names;
 use super::compat::{self, BoxError, ReplyBody, Routed, ServerBody};
+use super::direct::Service;
 use super::error::Error;
 use super::tls::{self, without_meaning};
 
@@ -36,6 +39,8 @@ pub struct Server<L = Identity> {
     concurrency_limit: Option<usize>,
     load_shed: bool,
     timeout: Option<Duration>,
+    /// Whether there are layers around the services.
+    has_layers: bool,
     service_builder: ServiceBuilder<L>,
 }
 
@@ -46,19 +51,22 @@ impl Default for Server<Identity> {
             concurrency_limit: None,
             load_shed: false,
             timeout: None,
+            has_layers: false,
             service_builder: ServiceBuilder::default(),
         }
     }
 }
 
 /// A server and its services.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Router<L = Identity> {
     server: Server<L>,
     routes: compat::Routes,
     /// Of the services; of no meaning where [`Router::unknown`] ones are among them.
     names: Vec<&'static str>,
     unknown: bool,
+    /// The services that can be called without the routes.
+    direct: Vec<(&'static str, Arc<Service>)>,
 }
 
 impl Server {
@@ -132,6 +140,7 @@ impl<L> Server<L> {
             concurrency_limit: self.concurrency_limit,
             load_shed: self.load_shed,
             timeout: self.timeout,
+            has_layers: true,
         }
     }
 
@@ -141,7 +150,8 @@ impl<L> Server<L> {
         S: Routed,
         L: Clone,
     {
-        Router { server: self.clone(), routes: svc.alone(), names: vec![S::SERVICE], unknown: false }
+        let direct = direct(&svc).into_iter().collect();
+        Router { server: self.clone(), routes: svc.alone(), names: vec![S::SERVICE], unknown: false, direct }
     }
 
     /// Adds a service, or none under its name.
@@ -150,8 +160,9 @@ impl<L> Server<L> {
         S: Routed,
         L: Clone,
     {
+        let direct = svc.as_ref().and_then(direct).into_iter().collect();
         let routes = svc.map(Routed::alone).unwrap_or_default();
-        Router { server: self.clone(), routes, names: vec![S::SERVICE], unknown: false }
+        Router { server: self.clone(), routes, names: vec![S::SERVICE], unknown: false, direct }
     }
 
     /// Takes what was routed before.
@@ -159,7 +170,7 @@ impl<L> Server<L> {
     where
         L: Clone,
     {
-        Router { server: self.clone(), routes, names: Vec::new(), unknown: true }
+        Router { server: self.clone(), routes, names: Vec::new(), unknown: true, direct: Vec::new() }
     }
 
     /// Serves one service.
@@ -169,13 +180,13 @@ impl<L> Server<L> {
     pub async fn serve<S, ResBody>(self, _: SocketAddr, svc: S) -> Result<(), Error>
     where
         L: Layer<S>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        self.serve_until(svc, None, pending()).await
+        self.serve_until(svc, Names::default(), pending()).await
     }
 
     /// Serves one service until the signal comes.
@@ -185,14 +196,14 @@ impl<L> Server<L> {
     pub async fn serve_with_shutdown<S, F, ResBody>(self, _: SocketAddr, svc: S, signal: F) -> Result<(), Error>
     where
         L: Layer<S>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
         F: Future<Output = ()>,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        self.serve_until(svc, None, signal).await
+        self.serve_until(svc, Names::default(), signal).await
     }
 
     /// Serves one service; the connections are not looked at.
@@ -203,14 +214,14 @@ impl<L> Server<L> {
     where
         L: Layer<S>,
         I: Stream<Item = Result<IO, IE>>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
         let _incoming = incoming;
-        self.serve_until(svc, None, pending()).await
+        self.serve_until(svc, Names::default(), pending()).await
     }
 
     /// Serves one service until the signal comes; the connections are not looked at.
@@ -222,30 +233,34 @@ impl<L> Server<L> {
         L: Layer<S>,
         I: Stream<Item = Result<IO, IE>>,
         F: Future<Output = ()>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send + 'static,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
         let _incoming = incoming;
-        self.serve_until(svc, None, signal).await
+        self.serve_until(svc, Names::default(), signal).await
     }
 
-    async fn serve_until<S, ResBody>(
-        self,
-        svc: S,
-        names: Option<Vec<&'static str>>,
-        signal: impl Future<Output = ()>,
-    ) -> Result<(), Error>
+    async fn serve_until<S, ResBody>(self, svc: S, names: Names, signal: impl Future<Output = ()>) -> Result<(), Error>
     where
         L: Layer<S>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
+        let mut names = names;
+        if self.has_layers
+            || self.load_shed
+            || self.concurrency_limit.is_some()
+            || self.timeout.is_some()
+            || self.trace_interceptor.is_some()
+        {
+            names.direct.clear();
+        }
         let inner = self.service_builder.service(svc).map_response(|response| response.map(compat::reply_body::<ResBody>));
         let service = compat::stack(inner, self.load_shed, self.concurrency_limit, self.timeout);
         let service: BoxCloneService<Request<ServerBody>, Response<ReplyBody>, BoxError> = match self.trace_interceptor {
@@ -258,6 +273,17 @@ impl<L> Server<L> {
     }
 }
 
+/// A service without a router, with its name.
+fn direct<S: Routed>(service: &S) -> Option<(&'static str, Arc<Service>)> {
+    service.direct().map(|service| (S::SERVICE, Arc::new(service)))
+}
+
+impl<L: fmt::Debug> fmt::Debug for Router<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").field("server", &self.server).field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
 impl<L> Router<L> {
     /// Adds a service.
     #[must_use]
@@ -265,6 +291,7 @@ impl<L> Router<L> {
     where
         S: Routed,
     {
+        self.direct.extend(direct(&svc));
         self.routes = svc.beside(self.routes);
         self.names.push(S::SERVICE);
         self
@@ -278,13 +305,14 @@ impl<L> Router<L> {
     {
         self.names.push(S::SERVICE);
         if let Some(svc) = svc {
+            self.direct.extend(direct(&svc));
             self.routes = svc.beside(self.routes);
         }
         self
     }
 
-    fn names(&self) -> Option<Vec<&'static str>> {
-        (!self.unknown).then(|| self.names.clone())
+    fn names(&self) -> Names {
+        Names { known: (!self.unknown).then(|| self.names.clone()), direct: self.direct.clone() }
     }
 
     /// Serves them.
@@ -294,9 +322,9 @@ impl<L> Router<L> {
     pub async fn serve<ResBody>(self, _: SocketAddr) -> Result<(), Error>
     where
         L: Layer<compat::Routes>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
@@ -311,9 +339,9 @@ impl<L> Router<L> {
     pub async fn serve_with_shutdown<F: Future<Output = ()>, ResBody>(self, _: SocketAddr, signal: F) -> Result<(), Error>
     where
         L: Layer<compat::Routes>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
@@ -329,9 +357,9 @@ impl<L> Router<L> {
     where
         I: Stream<Item = Result<IO, IE>>,
         L: Layer<compat::Routes>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
@@ -349,9 +377,9 @@ impl<L> Router<L> {
         I: Stream<Item = Result<IO, IE>>,
         F: Future<Output = ()>,
         L: Layer<compat::Routes>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
@@ -364,9 +392,9 @@ impl<L> Router<L> {
     pub fn into_service<ResBody>(self) -> L::Service
     where
         L: Layer<compat::Routes>,
-        L::Service: Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Future: Send + 'static,
-        <L::Service as Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
+        L::Service: tower::Service<Request<ServerBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Future: Send + 'static,
+        <L::Service as tower::Service<Request<ServerBody>>>::Error: Into<BoxError> + Send,
         ResBody: compat::HttpBody<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
