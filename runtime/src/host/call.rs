@@ -3,7 +3,7 @@
 //! A call goes out with a name and an input ([`Outgoing`]); the worker makes an invocation of it and says where its reply comes
 //! ([`Answer`]). What was called and not waited for ends with the caller, unless it was only sent.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use awsm_abi::types::ValType::I32;
@@ -38,7 +38,7 @@ pub enum CallFailure {
 #[derive(Debug)]
 pub struct Outgoing {
     /// The function's name.
-    pub name: String,
+    pub name: Arc<str>,
     /// What it gets as its body.
     pub input: Bytes,
     /// Which of the caller's host calls this is, from 1.
@@ -176,7 +176,7 @@ impl From<CallFailure> for Stop {
 ///
 /// # Errors
 /// `E2BIG` when there are too many.
-pub(super) fn begin(call: &mut Call<'_>, name: String, input: Bytes, id: Option<CallId>) -> Result<(), Stop> {
+pub(super) fn begin(call: &mut Call<'_>, name: Arc<str>, input: Bytes, id: Option<CallId>) -> Result<(), Stop> {
     let host_call = call.context.host_calls;
     let calls = call.context.ports.calls()?;
     if calls.is_full() {
@@ -189,7 +189,7 @@ pub(super) fn begin(call: &mut Call<'_>, name: String, input: Bytes, id: Option<
 /// The same of one whose reply is asked for later; its handle, none where there are as many as may be.
 pub(super) fn begin_started(
     call: &mut Call<'_>,
-    name: String,
+    name: Arc<str>,
     input: Bytes,
     owner: Option<Weak<()>>,
 ) -> Result<Option<usize>, Stop> {
@@ -215,13 +215,13 @@ pub(super) fn take_started(call: &mut Call<'_>, handle: usize) -> Result<Result<
 }
 
 /// Name and input of a call, as arguments 0 to 3 say.
-fn named(call: &Call<'_>) -> Result<(String, Bytes), Stop> {
+fn named(call: &Call<'_>) -> Result<(Arc<str>, Bytes), Stop> {
     let (name, name_bytes, input, input_bytes) = (call.args.address(0), call.args.u32(1), call.args.address(2), call.args.u32(3));
     if name_bytes > NAME_BYTES_MAX || input_bytes as usize > INPUT_BYTES_MAX {
         return Err(Errno::TOOBIG.into());
     }
     let memory = call.memory.as_ref().ok_or(Errno::FAULT)?;
-    let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.to_owned();
+    let name = std::str::from_utf8(memory.slice(name, name_bytes.into())?).map_err(|_| Errno::NOENT)?.into();
     Ok((name, Bytes::copy_from_slice(memory.slice(input, input_bytes.into())?)))
 }
 

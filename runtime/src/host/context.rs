@@ -358,9 +358,10 @@ impl Context {
         self.ports.calls.as_ref().is_some_and(|calls| !calls.outgoing.is_empty())
     }
 
-    /// The calls of other functions that are to be made.
-    pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        self.ports.calls.as_mut().map(|calls| std::mem::take(&mut calls.outgoing)).unwrap_or_default()
+    /// The first of the calls of other functions that are to be made. The room for it is kept for the next one.
+    pub fn next_outgoing(&mut self) -> Option<Outgoing> {
+        let outgoing = &mut self.ports.calls.as_mut()?.outgoing;
+        if outgoing.is_empty() { None } else { Some(outgoing.remove(0)) }
     }
 
     /// A call was made, and its reply comes there; or it was not.

@@ -216,9 +216,9 @@ impl Driver {
         self.context.take_watch()
     }
 
-    /// The calls of other functions that it has made since that was last asked.
-    pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
-        self.context.take_outgoing()
+    /// The first of the calls of other functions that it has made and that were not taken yet.
+    pub fn next_outgoing(&mut self) -> Option<Outgoing> {
+        self.context.next_outgoing()
     }
 
     /// A call was made, and its reply comes there; or it was not.
@@ -228,8 +228,10 @@ impl Driver {
 
     /// Says of all calls of other functions that there are no such functions.
     pub fn refuse_calls(&mut self) {
-        for id in self.take_outgoing().into_iter().filter_map(|call| call.id) {
-            self.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+        while let Some(call) = self.next_outgoing() {
+            if let Some(id) = call.id {
+                self.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+            }
         }
     }
 

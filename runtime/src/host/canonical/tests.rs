@@ -110,8 +110,10 @@ impl World {
 
     /// Answers calls of other functions, which a worker makes, with that there are none.
     fn refuse_calls(&mut self) {
-        for id in self.context.take_outgoing().into_iter().filter_map(|call| call.id) {
-            self.context.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+        while let Some(call) = self.context.next_outgoing() {
+            if let Some(id) = call.id {
+                self.context.called(id, Err(CallFailure::Failed(Failure::NotFound)));
+            }
         }
     }
 

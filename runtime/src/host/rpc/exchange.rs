@@ -31,13 +31,13 @@ pub(in crate::host) struct Exchange {
     callee: Option<Arc<str>>,
     state: State,
     /// What was said before the body, when it is known.
-    head: Option<HeaderMap>,
+    head: Option<Fields>,
     /// Whether that has just come, and its guest was not told yet.
     is_head_new: bool,
     /// What has come of the body and was not read.
     rest: Bytes,
     /// What came behind the body, when it is over.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Fields>,
     /// Where more of the request goes; none when it has ended.
     request: Option<Writer>,
     /// When it is given up, where no worker sees to that.
@@ -199,7 +199,7 @@ impl Exchange {
     }
 
     /// Headers, body and trailers, where all of that is there and the body has at most so many bytes. Then nothing is left here.
-    pub(super) fn take_whole(&mut self, bytes_max: usize) -> Option<(HeaderMap, Bytes, HeaderMap)> {
+    pub(super) fn take_whole(&mut self, bytes_max: usize) -> Option<(Fields, Bytes, Fields)> {
         self.look_now();
         if !matches!(self.state, State::Over) || self.rest.len() > bytes_max || self.trailers.is_none() {
             return None;
@@ -208,19 +208,19 @@ impl Exchange {
     }
 
     /// Puts back what was [taken](Exchange::take_whole).
-    pub(super) fn give_back(&mut self, head: HeaderMap, body: Bytes, trailers: HeaderMap) {
+    pub(super) fn give_back(&mut self, head: Fields, body: Bytes, trailers: Fields) {
         (self.head, self.rest, self.trailers) = (Some(head), body, Some(trailers));
     }
 
     /// What was said before the body; none as long as that is not known.
-    pub(super) fn head(&mut self) -> Option<&HeaderMap> {
+    pub(super) fn head(&mut self) -> Option<&Fields> {
         self.look_now();
         self.is_head_new = false;
         self.head.as_ref()
     }
 
     /// What came behind the body; none as long as there is something to read.
-    pub(super) fn trailers(&mut self) -> Option<&HeaderMap> {
+    pub(super) fn trailers(&mut self) -> Option<&Fields> {
         self.look_now();
         if self.rest.is_empty() { self.trailers.as_ref() } else { None }
     }
@@ -237,7 +237,7 @@ impl Exchange {
                 Poll::Ready(Some(Ok(bytes))) => self.rest = bytes,
                 Poll::Ready(Some(Err(failure))) => self.fail(&Status::of(&failure, self.callee.as_deref())),
                 Poll::Ready(None) => {
-                    let trailers = stream.take_trailers().map(|trailers| trailers.into_map());
+                    let trailers = stream.take_trailers().map(|trailers| *trailers);
                     self.end(trailers);
                 }
                 Poll::Pending => return Poll::Pending,
@@ -253,7 +253,7 @@ impl Exchange {
             State::Comes(body) => match Pin::new(body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.rest = data,
-                    Err(frame) => self.end(frame.into_trailers().ok()),
+                    Err(frame) => self.end(frame.into_trailers().ok().map(Fields::from)),
                 },
                 Poll::Ready(Some(Err(error))) => self.fail(&remote::broken(&error)),
                 Poll::Ready(None) => self.end(None),
@@ -271,8 +271,8 @@ impl Exchange {
             Ok(content) => content,
             Err(failure) => return self.fail(&Status::of(&failure, self.callee.as_deref())),
         };
-        let (status, headers) = head.map_or_else(Default::default, |head| (head.status, head.headers.into_map()));
-        if status != StatusCode::OK && !headers.contains_key(GRPC_STATUS) {
+        let (status, headers) = head.map_or_else(Default::default, |head| (head.status, head.headers));
+        if status != StatusCode::OK && headers.get(&GRPC_STATUS).is_none() {
             return self.fail(&Status::of_http(status));
         }
         match content {
@@ -283,9 +283,9 @@ impl Exchange {
     }
 
     /// All of a reply is there.
-    fn replied_whole(&mut self, headers: HeaderMap, bytes: Bytes, trailers: Option<Box<Fields>>) {
+    fn replied_whole(&mut self, headers: Fields, bytes: Bytes, trailers: Option<Box<Fields>>) {
         self.rest = bytes;
-        let trailers = trailers.map(|trailers| trailers.into_map());
+        let trailers = trailers.map(|trailers| *trailers);
         if self.rest.is_empty() && trailers.is_none() {
             return self.end(Some(headers));
         }
@@ -298,7 +298,7 @@ impl Exchange {
     fn answered(&mut self, status: StatusCode, headers: HeaderMap, body: Incoming) {
         if headers.contains_key(GRPC_STATUS) {
             // Trailers are all that there is.
-            return self.end(Some(headers));
+            return self.end(Some(headers.into()));
         }
         if status != StatusCode::OK {
             return self.fail(&Status::of_http(status));
@@ -306,33 +306,35 @@ impl Exchange {
         if !is_grpc(&headers) {
             return self.fail(&Status::new(Code::Unknown, "what the server answers is not application/grpc"));
         }
-        self.begin(headers, State::Comes(body));
+        self.begin(headers.into(), State::Comes(body));
     }
 
     /// The head has come.
-    fn begin(&mut self, headers: HeaderMap, state: State) {
+    fn begin(&mut self, headers: Fields, state: State) {
         self.head = Some(headers);
         self.is_head_new = true;
         self.state = state;
     }
 
     /// The reply is over, and has those trailers.
-    fn end(&mut self, trailers: Option<HeaderMap>) {
-        let mut trailers = trailers.unwrap_or_default();
-        if !trailers.contains_key(GRPC_STATUS) {
-            Status::new(Code::Internal, "the reply has ended without a grpc-status").put(&mut trailers);
+    fn end(&mut self, trailers: Option<Fields>) {
+        let trailers = trailers.unwrap_or_default();
+        if trailers.get(&GRPC_STATUS).is_some() {
+            return self.close(trailers);
         }
-        self.close(trailers);
+        let mut trailers = trailers.into_map();
+        Status::new(Code::Internal, "the reply has ended without a grpc-status").put(&mut trailers);
+        self.close(trailers.into());
     }
 
     /// There is no reply, or no more of it.
     fn fail(&mut self, status: &Status) {
         let mut trailers = HeaderMap::new();
         status.put(&mut trailers);
-        self.close(trailers);
+        self.close(trailers.into());
     }
 
-    fn close(&mut self, trailers: HeaderMap) {
+    fn close(&mut self, trailers: Fields) {
         self.head.get_or_insert_default();
         self.trailers = Some(trailers);
         self.state = State::Over;

@@ -30,7 +30,7 @@ use super::http::RequestHead;
 use super::wasi::Errno;
 use super::{Call, HostFunction, Stop, own};
 use crate::grpc::{Code, GRPC_TIMEOUT, GRPC_TYPE, Status, timeout_value};
-use crate::reply::{self, ReplyBytes, Writer};
+use crate::reply::{self, Fields, ReplyBytes, Writer};
 use crate::upstream::RequestBody;
 
 use edges::Edge;
@@ -142,7 +142,7 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
     let given = u64::try_from(call.args.u64(6).cast_signed()).ok().map(Duration::from_nanos);
     let left = || call.context.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let timeout = given.map(|given| left().map_or(given, |left| given.min(left)));
-    let mut headers = metadata(call, timeout)?;
+    let headers = metadata(call, timeout)?;
     let message = Bytes::copy_from_slice(piece(call, 4, MESSAGE_BYTES_MAX)?);
     let (request, more) = if flags & FLAG_ENDS == 0 {
         let mut writer = Writer::new(ReplyBytes::default(), usize::MAX, None, false, false);
@@ -153,6 +153,7 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
     };
     match edge {
         Edge::Function(callee) => {
+            let mut headers = headers;
             if more.is_none() {
                 // The callee need not look whether more comes.
                 headers.insert(CONTENT_LENGTH, message.len().into());
@@ -161,7 +162,7 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
             let rpc = RpcRequest { head: Box::new(head), more, timeout };
             let host_call = call.context.host_calls;
             let calls = call.context.ports.calls()?;
-            let name = (**callee).to_owned();
+            let name = Arc::clone(callee);
             calls.outgoing.push(Outgoing { name, input: message, host_call, id: Some(CallId::Now), rpc: Some(rpc) });
             calls.begun = Some(Box::new(Begun { callee: Arc::clone(callee), request }));
             // The worker takes it from there before this is called again.
@@ -206,13 +207,13 @@ fn open(call: &mut Call<'_>, exchange: Exchange) -> Result<i32, Stop> {
 
 /// Writes as much of some fields as fits to the address and length that are arguments 1 and 2: of each its name's length (u32), its name, its value's length (u32),
 /// its value. The answer is the length of all of it.
-fn put_fields(call: &mut Call<'_>, fields: impl FnOnce(&mut Exchange) -> Option<&HeaderMap>) -> Result<i32, Stop> {
+fn put_fields(call: &mut Call<'_>, fields: impl FnOnce(&mut Exchange) -> Option<&Fields>) -> Result<i32, Stop> {
     let (fd, at, room) = (call.args.u32(0), call.args.address(1), call.args.u32(2));
     let (memory, context) = call.split()?;
     memory.slice(at, room.into())?;
     let mut rows = Vec::with_capacity(ROWS_BYTES);
     context.ports.descriptors_mut()?.with_rpc(fd, |exchange| -> Result<(), Stop> {
-        whole::push_rows(&mut rows, fields(exchange).ok_or(Errno::AGAIN)?);
+        whole::push_rows(&mut rows, fields(exchange).ok_or(Errno::AGAIN)?.iter());
         Ok(())
     })?;
     memory.write(at, &rows[..rows.len().min(room as usize)])?;

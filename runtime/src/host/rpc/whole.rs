@@ -1,7 +1,7 @@
 //! Whole messages: a unary call, and what answers one, in one host call each. What has to wait, streams, or is larger than its room goes on as everything does, behind a descriptor
 //! and with standard input and output.
 
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 
 use super::{FLAG_ENDS, begin_with, open};
@@ -20,7 +20,7 @@ const SIZES_BYTES: u64 = 12;
 const NOT_WHOLE: u32 = u32::MAX;
 
 /// Adds fields as rows: of each its name's length (u32), its name, its value's length (u32), its value.
-pub(super) fn push_rows(rows: &mut Vec<u8>, fields: &HeaderMap) {
+pub(super) fn push_rows<'a>(rows: &mut Vec<u8>, fields: impl IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>) {
     for (name, value) in fields {
         for text in [name.as_str().as_bytes(), value.as_bytes()] {
             rows.extend_from_slice(&(text.len() as u32).to_le_bytes());
@@ -48,9 +48,9 @@ pub(super) fn call(call: &mut Call<'_>) -> Result<i32, Stop> {
     let mut exchange = begin_with(call, FLAG_ENDS)?;
     let Some((head, body, trailers)) = exchange.take_whole(room as usize) else { return open(call, exchange) };
     let mut text = Vec::with_capacity(super::ROWS_BYTES);
-    push_rows(&mut text, &head);
+    push_rows(&mut text, head.iter());
     let head_bytes = text.len();
-    push_rows(&mut text, &trailers);
+    push_rows(&mut text, trailers.iter());
     if text.len() + body.len() > room as usize {
         exchange.give_back(head, body, trailers);
         return open(call, exchange);

@@ -65,14 +65,14 @@ impl Typed for Pending {
 }
 
 /// Name and input of a call, as arguments 1 to 4 say.
-fn named(call: &Call<'_>) -> Result<Result<(String, Bytes), Error>, Stop> {
+fn named(call: &Call<'_>) -> Result<Result<(Arc<str>, Bytes), Error>, Stop> {
     // No function has a longer name.
     let Some(name) = call.text_within(1, NAME_BYTES_MAX.into())? else { return Ok(Err(Error::NotFound)) };
     let input = call.bytes(3)?;
     if input.len() > INPUT_BYTES_MAX {
         return Ok(Err(Error::TooLarge));
     }
-    Ok(Ok((name.into_owned(), Bytes::copy_from_slice(input))))
+    Ok(Ok((name.into(), Bytes::copy_from_slice(input))))
 }
 
 /// Puts a call among those to be made; its reply is for `id`, if it is wanted.

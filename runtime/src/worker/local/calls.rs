@@ -76,7 +76,7 @@ impl Worker {
     /// Takes in the calls of other functions that a guest has made: in a quantum, what it waits for runs at once.
     pub(super) fn call(&mut self, started: &mut Started, quantum_began: Option<Instant>) -> Called {
         let mut called = Called::default();
-        for Outgoing { name, input, host_call, id, rpc } in started.driver.take_outgoing() {
+        while let Some(Outgoing { name, input, host_call, id, rpc }) = started.driver.next_outgoing() {
             let trace = started.driver.context().trace().map(|trace| trace.call());
             let answer = match self.callee(started, &name, input, host_call, rpc) {
                 Ok(mut callee) => {
@@ -105,7 +105,7 @@ impl Worker {
                 }
                 Err(failure) => {
                     let caller = started.invocation.function.name();
-                    tracing::debug!(caller, callee = name, ?failure, "a call was refused");
+                    tracing::debug!(caller, callee = &*name, ?failure, "a call was refused");
                     if let Some(trace) = &trace {
                         spans::tell_refused(trace, &name, &failure);
                     }
