@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TE};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Uri};
 
@@ -153,11 +153,6 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
     };
     match edge {
         Edge::Function(callee) => {
-            let mut headers = headers;
-            if more.is_none() {
-                // The callee need not look whether more comes.
-                headers.insert(CONTENT_LENGTH, message.len().into());
-            }
             let head = RequestHead { method: Method::POST, target: Uri::from(path), headers, is_secure: false };
             let rpc = RpcRequest { head: Box::new(head), more, timeout };
             let host_call = call.context.host_calls;
