@@ -36,6 +36,7 @@ pub(crate) use self::decision::{Action, Event};
 use crate::blocked::Blocked;
 use crate::classes::{CLASSES, Microtasks, Sharing};
 use crate::group::Group;
+use crate::in_flight::PER_WORKER_MAX;
 use crate::policy::Policy;
 use crate::run_queue::RunQueue;
 use crate::task::{FunctionId, Task, TaskId, TenantId};
@@ -47,6 +48,7 @@ pub const IO_INTERVAL: Duration = Duration::from_micros(100);
 pub const STARTED_MAX: usize = 1_024;
 /// Those that are blocked; likewise.
 pub(crate) const BLOCKED_MAX: usize = 16_384;
+const _: () = assert!(BLOCKED_MAX == PER_WORKER_MAX, "a function may have as many in flight as wait");
 /// The most that is given to another worker at a time.
 pub(crate) const GIVEN_MAX: usize = 32;
 

@@ -2,11 +2,15 @@
 //!
 //! A request is taken (or refused, with 429) before its body is read. When it is complete it may run, or waits here until another of the
 //! function is over. So what the workers' queues hold may all run.
+//!
+//! How many run is a number, or [follows](InFlight) what those do that ran. Then it may fall below what runs: these go on, and none that waits follows them until enough are
+//! over. When it rises, those that wait are let in by the next that is over.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::in_flight::{InFlight, Used};
 use crate::percentile::follow;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,10 +31,12 @@ pub trait Entrant {
 
 /// A function's limits, and what runs and waits; `T` is a request.
 pub struct Gate<T> {
-    /// Requests that run at the same time; none for no limit.
-    concurrency_max: Option<usize>,
-    /// Requests taken and not over; none for no limit.
-    taken_max: Option<usize>,
+    /// Requests that run at the same time; `usize::MAX` for no limit. It changes under the queue's lock only, and only where it follows.
+    running_max: AtomicUsize,
+    /// Whether it follows.
+    follows: bool,
+    /// Requests taken that need not run yet; none for no limit.
+    queue_max: Option<usize>,
     taken: AtomicUsize,
     queue: Mutex<Queue<T>>,
     expected_ns: AtomicU64,
@@ -42,15 +48,21 @@ struct Queue<T> {
     waiting: VecDeque<T>,
     /// When it was last looked which of their clients have gone.
     looked: Option<Instant>,
+    /// How many may run, where that follows.
+    in_flight: Option<InFlight>,
 }
+
+/// The number where there is no limit.
+const UNLIMITED: usize = usize::MAX;
 
 impl<T> fmt::Debug for Gate<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Gate { concurrency_max, taken_max, taken, .. } = self;
+        let Gate { running_max, follows, queue_max, taken, .. } = self;
         let mut debug = f.debug_struct("Gate");
         debug
-            .field("concurrency_max", concurrency_max)
-            .field("taken_max", taken_max)
+            .field("running_max", running_max)
+            .field("follows", follows)
+            .field("queue_max", queue_max)
             .field("taken", taken)
             .finish_non_exhaustive()
     }
@@ -60,21 +72,50 @@ impl<T: Entrant> Gate<T> {
     /// A gate for so many at the same time, and so many more that wait; none for no limit.
     #[must_use]
     pub fn new(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Gate<T> {
-        let taken_max = concurrency_max.zip(queue_max).map(|(running, waiting)| running.saturating_add(waiting));
-        let queue = Mutex::new(Queue { running: 0, waiting: VecDeque::new(), looked: None });
-        let taken = AtomicUsize::new(0);
-        Gate { concurrency_max, taken_max, taken, queue, expected_ns: AtomicU64::new(0) }
+        // Those that wait are limited only where those that run are.
+        let queue_max = concurrency_max.and(queue_max);
+        Gate::with(concurrency_max.unwrap_or(UNLIMITED), None, queue_max)
+    }
+
+    /// A gate for as many at the same time as is right for what they do, and so many more that wait; none for no limit.
+    #[must_use]
+    pub fn following(in_flight: InFlight, queue_max: Option<usize>) -> Gate<T> {
+        Gate::with(in_flight.max(), Some(in_flight), queue_max)
+    }
+
+    fn with(running_max: usize, in_flight: Option<InFlight>, queue_max: Option<usize>) -> Gate<T> {
+        let queue = Mutex::new(Queue { running: 0, waiting: VecDeque::new(), looked: None, in_flight });
+        let (running_max, taken) = (AtomicUsize::new(running_max), AtomicUsize::new(0));
+        Gate { running_max, follows: in_flight.is_some(), queue_max, taken, queue, expected_ns: AtomicU64::new(0) }
     }
 
     /// Whether there is any limit to keep.
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        self.concurrency_max.is_some()
+        self.running_max() != UNLIMITED
+    }
+
+    /// How many may run now; none for no limit.
+    #[must_use]
+    pub fn limit(&self) -> Option<usize> {
+        Some(self.running_max()).filter(|max| *max != UNLIMITED)
+    }
+
+    /// What is known of those that ran, where it is a matter of that how many may; for a gate in the place of this one.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<InFlight> {
+        if self.follows { self.queue().in_flight } else { None }
+    }
+
+    fn running_max(&self) -> usize {
+        // Relaxed: a number to compare with another; what it limits is counted under the lock.
+        self.running_max.load(Ordering::Relaxed)
     }
 
     /// Takes one more request, if there is room; what it says it took has to be given back with [`Gate::leave`]. `now` is asked for the time where there is none.
     pub fn take(&self, now: impl FnOnce() -> Instant) -> bool {
-        let Some(taken_max) = self.taken_max else { return true };
+        let Some(queue_max) = self.queue_max else { return true };
+        let taken_max = self.running_max().saturating_add(queue_max);
         // Relaxed, here and below: a number to compare with a limit; it orders nothing else.
         if self.taken.fetch_add(1, Ordering::Relaxed) < taken_max {
             return true;
@@ -92,9 +133,10 @@ impl<T: Entrant> Gate<T> {
 
     /// Lets a complete request run, or keeps it until it may.
     pub fn enter(&self, mut request: T) -> Option<T> {
-        if let Some(concurrency_max) = self.concurrency_max {
+        if self.is_limited() {
             let mut queue = self.queue();
-            if queue.running >= concurrency_max {
+            // Where the limit has just risen, those that wait come first.
+            if queue.running >= self.running_max() || !queue.waiting.is_empty() {
                 queue.waiting.push_back(request);
                 return None;
             }
@@ -104,24 +146,48 @@ impl<T: Entrant> Gate<T> {
         Some(request)
     }
 
-    /// A request is over; `ran` says whether it was let in. The next one that may run now, if there is one.
+    /// A request is over; `ran` says whether it was let in. The next one that may run now, if there is one. Then there may be [more](Gate::next).
     pub fn leave(&self, ran: bool) -> Option<T> {
-        if self.taken_max.is_some() {
+        if self.queue_max.is_some() {
             self.taken.fetch_sub(1, Ordering::Relaxed);
         }
         if !ran {
             return None;
         }
         let mut queue = self.queue();
-        match queue.waiting.pop_front() {
-            Some(mut request) => {
-                request.let_in();
-                Some(request)
-            }
-            None => {
-                queue.running -= 1;
-                None
-            }
+        queue.running -= 1;
+        self.let_next_in(&mut queue)
+    }
+
+    /// One more that may run now, after one has left: the limit has risen.
+    pub fn next(&self) -> Option<T> {
+        if self.follows { self.let_next_in(&mut self.queue()) } else { None }
+    }
+
+    fn let_next_in(&self, queue: &mut Queue<T>) -> Option<T> {
+        // It may have fallen below what runs.
+        if queue.running >= self.running_max() {
+            return None;
+        }
+        let mut request = queue.waiting.pop_front()?;
+        queue.running += 1;
+        request.let_in();
+        Some(request)
+    }
+
+    /// Whether it is asked what requests [use](Gate::learn).
+    #[must_use]
+    pub const fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// A request that ran is over, and [leaves](Gate::leave) next: those that may run by what it used are let in then.
+    pub fn learn(&self, used: Used, now: Instant) {
+        let mut queue = self.queue();
+        if let Some(in_flight) = queue.in_flight {
+            let in_flight = in_flight.step(used, now);
+            queue.in_flight = Some(in_flight);
+            self.running_max.store(in_flight.max(), Ordering::Relaxed);
         }
     }
 

@@ -12,7 +12,7 @@
 //!   `blocked`: what is blocked, by time; [`percentile`]: what is to be expected; [`policy`]: the orders on offer;
 //! * [`shared`]: what a worker needs of the others; [`exchange`]: the real one: queues, idle workers, wake-ups; [`wakeups`]: blocked tasks that may go on;
 //!   [`requests`]: how many there are, and the server's end;
-//!   [`gate`]: limits of one function.
+//!   [`gate`]: limits of one function; [`in_flight`]: one of them that follows what its invocations do.
 //!
 //! This crate knows neither functions nor sandboxes, and reads no clock: a task is a number with what the order needs to know of it, and the caller passes
 //! the time in. So tests play any schedule to it (`tests/simulation`), and what is truly concurrent is tried in every interleaving (`tests/interleavings`).
@@ -25,6 +25,7 @@ mod core;
 pub mod exchange;
 pub mod gate;
 mod group;
+pub mod in_flight;
 pub mod percentile;
 pub mod policy;
 pub mod requests;
@@ -40,6 +41,7 @@ pub use classes::{CLASSES, Classes, Microtask, Shares, Site};
 pub use core::{IO_INTERVAL, STARTED_MAX, Why};
 pub use exchange::Exchange;
 pub use gate::Gate;
+pub use in_flight::{InFlight, Used};
 pub use policy::Policy;
 pub use requests::Requests;
 pub use scheduler::{Action, Event, Scheduler, Work};

@@ -15,6 +15,9 @@ mod exchange;
 #[path = "../../src/gate.rs"]
 #[allow(dead_code)]
 mod gate;
+#[path = "../../src/in_flight.rs"]
+#[allow(dead_code)]
+mod in_flight;
 #[path = "../simulation/model.rs"]
 #[allow(dead_code)]
 mod model;
