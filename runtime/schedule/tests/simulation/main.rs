@@ -25,7 +25,7 @@ const SEEDS: u64 = 10_000;
 /// Every seed has at least so many events.
 const EVENTS_MIN: usize = 2_000;
 /// Kinds of faults, each of which comes in at least one of a hundred seeds.
-const FAULTS: [&str; 15] = [
+const FAULTS: [&str; 17] = [
     "after the end",
     "callee of what ended",
     "client gone",
@@ -36,6 +36,8 @@ const FAULTS: [&str; 15] = [
     "gone at the gate",
     "killed at the end",
     "late",
+    "limit falls below what runs",
+    "limit rises",
     "no memory",
     "overload",
     "processor time",

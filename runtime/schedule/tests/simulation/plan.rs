@@ -73,6 +73,9 @@ pub(crate) struct Function {
     pub(crate) cpu_max: u64,
     pub(crate) concurrency_max: Option<usize>,
     pub(crate) queue_max: Option<usize>,
+    /// Its concurrency follows what its invocations do, whatever `concurrency_max` says.
+    #[serde(default)]
+    pub(crate) follows: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -94,7 +97,13 @@ pub(crate) enum What {
         no_memory: bool,
     },
     /// The function gets a new version, with these limits of concurrency.
-    Deploy { function: usize, concurrency_max: Option<usize>, queue_max: Option<usize> },
+    Deploy {
+        function: usize,
+        concurrency_max: Option<usize>,
+        queue_max: Option<usize>,
+        #[serde(default)]
+        follows: bool,
+    },
     /// A worker is woken for nothing.
     Wake { worker: usize },
     /// The server takes no more requests.
@@ -165,6 +174,7 @@ impl Plan {
         plan.steps.extend([drain, kill]);
         plan.steps.sort_by_key(|step| step.at);
         plan.add_classes();
+        plan.add_following();
         plan
     }
 
@@ -183,12 +193,29 @@ impl Plan {
         }
     }
 
+    /// Lets the concurrency of some functions and later versions follow what they do; the rest of a plan does not depend on that.
+    fn add_following(&mut self) {
+        let mut random = Random(self.seed ^ 0x0f0_110e5);
+        self.functions.iter_mut().for_each(|function| function.follows = random.once_in(3));
+        let steps = self.steps.len();
+        for (index, step) in self.steps.iter_mut().enumerate() {
+            match &mut step.what {
+                What::Deploy { follows, .. } => *follows = random.once_in(3),
+                // They wait for long at first, and less later, so that fewer may run.
+                What::Request { function, script, .. } if index < steps / 2 && self.functions[*function].follows => {
+                    script.insert(0, Part::Pend(random.below(20_000_000)));
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn what(&self, random: &mut Random, costs: &[u64]) -> What {
         let function = random.below(costs.len() as u64) as usize;
         match random.below(40) {
             0 => {
                 let (concurrency_max, queue_max) = limits(random);
-                What::Deploy { function, concurrency_max, queue_max }
+                What::Deploy { function, concurrency_max, queue_max, follows: false }
             }
             1 => What::Wake { worker: random.below(self.workers as u64) as usize },
             _ => What::Request {
@@ -212,6 +239,7 @@ impl Function {
             cpu_max: random.pick(&[1_000_000, 5_000_000, 1_000_000_000, 1_000_000_000]),
             concurrency_max,
             queue_max,
+            follows: false,
         }
     }
 }

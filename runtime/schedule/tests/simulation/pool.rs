@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use sledge_schedule::{Action, Event, Microtask, Phase, Requests, Scheduler, Shared as _, Site, TaskId, Work as _};
 
-use self::gates::{Limits, limits};
+use self::gates::{Limits, Wanted};
 use self::side::{Job, Side};
 pub(crate) use self::side::{Place, World};
 use crate::check::Checks;
@@ -47,7 +47,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn fault(&mut self, name: &'static str) {
+    pub(crate) fn fault(&mut self, name: &'static str) {
         match self.faults.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => self.faults.push((name, 1)),
@@ -62,6 +62,8 @@ pub(crate) struct Invocation {
     pub(crate) age: u64,
     pub(crate) deadline: u64,
     pub(crate) cpu: u64,
+    /// For how long it was blocked.
+    waited: u64,
     /// When it could have been run first.
     pub(crate) entered: u64,
     pub(crate) is_over: bool,
@@ -76,6 +78,9 @@ pub(crate) struct Invocation {
     callees: Vec<usize>,
     /// Its worker and number there, while it is blocked.
     blocked: Option<(usize, TaskId)>,
+    /// Since when; until when, if it goes on without more.
+    blocked_since: u64,
+    blocked_until: Option<u64>,
     /// Whether it is blocked in a host call.
     pends: bool,
     /// Which of its waits this is, and whether it is done.
@@ -167,6 +172,13 @@ pub(crate) struct Pool<'a> {
     seen: Seen,
 }
 
+impl Invocation {
+    /// It is blocked no longer.
+    fn end_wait(&mut self, now: u64) {
+        self.waited += self.blocked_until.map_or(now, |until| until.min(now)).saturating_sub(self.blocked_since);
+    }
+}
+
 impl Worker {
     /// Whether it sleeps, and no wake-up is under way to it.
     pub(crate) fn sleeps(&self) -> bool {
@@ -234,7 +246,10 @@ impl<'a> Pool<'a> {
             waits: 0,
             to_answer: 0,
         };
-        let gate = |function: &crate::plan::Function| limits(function.concurrency_max, function.queue_max);
+        let gate = |function: &crate::plan::Function| {
+            let crate::plan::Function { follows, concurrency_max, queue_max, .. } = *function;
+            Limits::new(Wanted { follows, concurrency_max, queue_max }, plan.workers, None)
+        };
         let mut pool = Pool {
             plan,
             random: Random(plan.seed ^ 0xabcd),
@@ -331,16 +346,13 @@ impl<'a> Pool<'a> {
                     }
                 }
             }
-            What::Deploy { function, concurrency_max, queue_max } => {
+            &What::Deploy { function, concurrency_max, queue_max, follows } => {
                 self.seen.fault("deployed");
-                let function = *function % self.gates.len();
+                let function = function % self.gates.len();
                 // What runs of the version before keeps that one's gate; a version of the same limits shares it.
-                let is_same = {
-                    let (old, new) = (&self.gates[function], limits(*concurrency_max, *queue_max));
-                    (old.concurrency_max, old.taken_max) == (new.concurrency_max, new.taken_max)
-                };
-                if !is_same {
-                    self.gates[function] = limits(*concurrency_max, *queue_max);
+                let wanted = Wanted { follows, concurrency_max, queue_max };
+                if self.gates[function].wanted != wanted {
+                    self.gates[function] = Limits::new(wanted, plan.workers, Some(&self.gates[function]));
                 }
             }
             What::Wake { worker } => {
@@ -540,6 +552,7 @@ impl<'a> Pool<'a> {
             let invocation = &mut self.invocations[job.index];
             if invocation.blocked == Some((worker, id)) && (invocation.wait_is_done || invocation.closed.get()) {
                 invocation.blocked = None;
+                invocation.end_wait(self.now);
                 let (index, tenant) = (job.index, invocation.tenant);
                 self.checks.moved(index, tenant, Place::Worker(worker));
                 self.workers[worker].scheduler.step(Event::Ready(id), now);
@@ -560,6 +573,7 @@ impl<'a> Pool<'a> {
         }
         // A sleep is over when its time has come, and nothing else says so.
         if invocation.blocked.take().is_some() {
+            invocation.end_wait(now);
             self.checks.moved(index, invocation.tenant, Place::Worker(worker));
         }
         if now >= invocation.deadline {
@@ -660,6 +674,7 @@ impl<'a> Pool<'a> {
             }
         }
         let is_answered = self.invocations[index].caller.is_none();
+        let mut sleeps_until = None;
         let until = match end {
             End::Returns => {
                 self.over(worker, job)?;
@@ -672,7 +687,10 @@ impl<'a> Pool<'a> {
                 return Ok(Event::Phase { ran: time, work: job });
             }
             End::Preempted => return Ok(Event::Preempted { ran: time, work: job }),
-            End::Sleeps(sleeps) => Some(self.time(self.now + sleeps)),
+            End::Sleeps(sleeps) => {
+                sleeps_until = Some(self.now + sleeps);
+                Some(self.time(self.now + sleeps))
+            }
             End::Pends(takes) => {
                 self.at(self.now + takes, Due::Done(index, wait));
                 None
@@ -684,6 +702,7 @@ impl<'a> Pool<'a> {
             return Ok(Event::Preempted { ran: time, work: job });
         }
         invocation.blocked = Some((worker, id));
+        (invocation.blocked_since, invocation.blocked_until) = (self.now, sleeps_until);
         invocation.pends = until.is_none();
         self.checks.left(worker, index, invocation.tenant);
         Ok(Event::Blocked { ran: time, until, work: job })

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sledge_schedule::{Phase, Why};
 
+use super::gates::Wanted;
 use super::side::Job;
 use super::{IO, Pool, Seen, Thread, Violation, WAKE_MAX};
 use crate::plan::HOST_MAX;
@@ -14,7 +15,9 @@ impl Pool<'_> {
         let index = job.index;
         let (slack, longest_run) = (self.slack(), self.longest_run());
         let invocation = &mut self.invocations[index];
-        invocation.blocked = None;
+        if invocation.blocked.take().is_some() {
+            invocation.end_wait(self.now);
+        }
         let (now, deadline) = (self.now, invocation.deadline);
         match why {
             Why::Deadline => {
@@ -75,8 +78,15 @@ impl Pool<'_> {
         }
         self.checks.left(worker, index, invocation.tenant);
         let gate = Rc::clone(&invocation.gate);
-        self.checks.gate(index, gate.running.get(), gate.concurrency_max)?;
-        self.checks.gate(index, gate.taken.get(), gate.taken_max)?;
+        if !gate.wanted.follows {
+            let Wanted { concurrency_max, queue_max, .. } = gate.wanted;
+            let taken_max = concurrency_max.zip(queue_max).map(|(running, waiting)| running + waiting);
+            self.checks.gate(index, gate.running.get(), concurrency_max.unwrap_or(usize::MAX))?;
+            self.checks.gate(index, gate.taken.get(), taken_max.unwrap_or(usize::MAX))?;
+        }
+        if self.invocations[index].started {
+            self.learn(index);
+        }
         let _ = self.world.borrow().requests.leave();
         self.leave(&gate, runs);
         self.ended(index);

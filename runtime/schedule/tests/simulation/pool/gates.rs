@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sledge_schedule::{FunctionId, Gate, Microtask, Task, TaskId, TenantId};
+use sledge_schedule::{FunctionId, Gate, InFlight, Microtask, Task, TaskId, TenantId, Used};
 
 use super::side::Job;
 use super::{Due, Invocation, Pool};
@@ -13,10 +13,34 @@ use crate::plan::Part;
 /// A function's gate, and what the simulation counts itself.
 pub(super) struct Limits {
     pub(super) gate: Gate<Job>,
-    pub(super) concurrency_max: usize,
-    pub(super) taken_max: usize,
+    pub(super) wanted: Wanted,
     pub(super) running: Cell<usize>,
     pub(super) taken: Cell<usize>,
+}
+
+/// What is said of a function's gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) follows: bool,
+    pub(super) concurrency_max: Option<usize>,
+    pub(super) queue_max: Option<usize>,
+}
+
+impl Limits {
+    /// The gate of a function, or of its next version in the place of the one before: what that one has learned is kept.
+    pub(super) fn new(wanted: Wanted, workers: usize, before: Option<&Limits>) -> Rc<Limits> {
+        let Wanted { follows, concurrency_max, queue_max } = wanted;
+        let learned = before.and_then(|before| before.gate.in_flight()).unwrap_or_else(|| InFlight::new(workers));
+        let gate = if follows { Gate::following(learned, queue_max) } else { Gate::new(concurrency_max, queue_max) };
+        Rc::new(Limits { gate, wanted, running: Cell::new(0), taken: Cell::new(0) })
+    }
+
+    /// The most that may run, as the gate says it of itself where it follows.
+    fn running_max(&self) -> usize {
+        let Wanted { follows, concurrency_max, .. } = self.wanted;
+        let limit = if follows { self.gate.limit() } else { concurrency_max };
+        limit.unwrap_or(usize::MAX)
+    }
 }
 
 impl Pool<'_> {
@@ -61,6 +85,9 @@ impl Pool<'_> {
             return None;
         }
         limits.taken.set(limits.taken.get() + 1);
+        // As any panic, one here is a violation.
+        let taken_max = limits.wanted.queue_max.map_or(usize::MAX, |queue_max| limits.running_max().saturating_add(queue_max));
+        assert!(limits.taken.get() <= taken_max, "{} are taken in place of {taken_max}", limits.taken.get());
         let has_room = self.world.borrow().requests.enter();
         if !has_room {
             let _ = self.world.borrow().requests.leave();
@@ -75,6 +102,7 @@ impl Pool<'_> {
             age: self.seen.admitted as u64,
             deadline,
             cpu: 0,
+            waited: 0,
             entered: 0,
             is_over: false,
             started: false,
@@ -85,6 +113,8 @@ impl Pool<'_> {
             caller,
             callees: Vec::new(),
             blocked: None,
+            blocked_since: 0,
+            blocked_until: None,
             pends: false,
             wait: 0,
             wait_is_done: false,
@@ -129,7 +159,10 @@ impl Pool<'_> {
         let invocation = &mut self.invocations[job.index];
         invocation.entered = now;
         if job.runs {
-            invocation.gate.running.set(invocation.gate.running.get() + 1);
+            let gate = &invocation.gate;
+            gate.running.set(gate.running.get() + 1);
+            let (running, running_max) = (gate.running.get(), gate.running_max());
+            assert!(running <= running_max, "invocation {} is let in: {running} run in place of {running_max}", job.index);
         }
     }
 
@@ -137,26 +170,35 @@ impl Pool<'_> {
     pub(super) fn leave(&mut self, limits: &Rc<Limits>, ran: bool) {
         limits.taken.set(limits.taken.get() - 1);
         limits.running.set(limits.running.get() - usize::from(ran));
-        let next = limits.gate.leave(ran);
-        if let Some(job) = next {
+        let mut next = limits.gate.leave(ran);
+        while let Some(job) = next {
             self.entered(&job);
             self.inject(job);
+            next = limits.gate.next();
+        }
+    }
+
+    /// An invocation that ran is over: its gate takes note of what it used.
+    pub(super) fn learn(&mut self, index: usize) {
+        let Invocation { cpu, waited, ref gate, .. } = self.invocations[index];
+        if !gate.gate.follows() {
+            return;
+        }
+        let before = gate.running_max();
+        let used = Used { busy: Duration::from_nanos(cpu), idle: Duration::from_nanos(waited) };
+        gate.gate.learn(used, self.time(self.now));
+        let max = gate.running_max();
+        assert!(max >= self.plan.workers, "{max} may run on {} workers", self.plan.workers);
+        if max > before {
+            self.seen.fault("limit rises");
+        }
+        // It is still one of those that run.
+        if max < before && gate.running.get() > max + 1 {
+            self.seen.fault("limit falls below what runs");
         }
     }
 
     pub(super) fn inject(&mut self, job: Job) {
         self.world.borrow_mut().model.inject(job);
     }
-}
-
-/// A function's gate.
-pub(super) fn limits(concurrency_max: Option<usize>, queue_max: Option<usize>) -> Rc<Limits> {
-    let taken_max = concurrency_max.zip(queue_max).map_or(usize::MAX, |(running, waiting)| running + waiting);
-    Rc::new(Limits {
-        gate: Gate::new(concurrency_max, queue_max),
-        concurrency_max: concurrency_max.unwrap_or(usize::MAX),
-        taken_max,
-        running: Cell::new(0),
-        taken: Cell::new(0),
-    })
 }
