@@ -111,6 +111,15 @@ fn wrong_values_are_named() {
     assert_refused("name.json", &with(&|config| config["functions"][1]["name"] = "a".into()), &["functions[1].name"]);
     assert_refused("type.json", &with(&|config| config["workers"] = "two".into()), &["workers"]);
     assert_refused("range.json", &with(&|config| config["quantum_us"] = 1.into()), &["quantum_us", "20"]);
+    for (value, shown) in [(json!("often"), "\"often\""), (json!(0), "0"), (json!(-3), "-3"), (json!(1.5), "1.5")] {
+        let config = with(&|config| config["functions"][1]["concurrency_max"] = value.clone());
+        assert_refused("concurrency.json", &config, &["functions[1].concurrency_max", shown, "1"]);
+    }
+    let often = with(&|config| config["functions"][1]["concurrency_max"] = "often".into());
+    assert_refused("auto.json", &often, &["expected a whole number from 1, or \"auto\""]);
+    let alone = json!({ "instance": "application", "concurrency_max": "auto" });
+    let alone = json!({ "functions": [crate::entry_with("a", "counts.wat", &alone)] }).to_string();
+    assert_refused("alone.json", &alone, &["functions[0].concurrency_max: must be 1 or left out"]);
     assert_refused("method.json", &with(&|config| config["functions"][0]["methods"] = json!(["FETCH"])), &["methods", "FETCH"]);
     assert_refused("listen.json", &with(&|config| config["listen"] = "nowhere".into()), &["listen", "nowhere"]);
     let missing = with(&|config| config["functions"][0]["path"] = "/nonexistent/f.so".into());

@@ -14,9 +14,9 @@ use super::{
     ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, application,
 };
 use super::{
-    BODY_BYTES_MAX, CLASS_SHARE_MAX, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX, EdgeConfig,
-    FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX,
-    PHASES_MAX, Problem, ROUTES_MAX,
+    BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
+    EdgeConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
+    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -339,8 +339,10 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
     problems.range(key("weight"), function.weight.into(), 1, 1_000);
     if let Some(concurrency_max) = function.concurrency_max {
-        problems.range(key("concurrency_max"), concurrency_max as u64, 1, u64::from(u32::MAX));
-        if function.instance == Instance::Application && concurrency_max > 1 {
+        if let Concurrency::Max(max) = concurrency_max {
+            problems.range(key("concurrency_max"), max as u64, 1, u64::from(u32::MAX));
+        }
+        if function.instance == Instance::Application && !matches!(concurrency_max, Concurrency::Max(0 | 1)) {
             problems.push(
                 key("concurrency_max"),
                 "must be 1 or left out: `instance = \"application\"` has one instance, which runs one call at a time",

@@ -5,6 +5,7 @@
 
 mod application;
 mod check;
+mod concurrency;
 mod dir;
 mod edge;
 mod error;
@@ -14,6 +15,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::thread;
 
 use awsm_abi::types;
 use clap::ValueEnum;
@@ -29,6 +31,7 @@ use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
+pub use concurrency::Concurrency;
 pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
@@ -318,10 +321,10 @@ pub struct FunctionConfig {
     #[serde(default = "tenant_default")]
     #[schemars(length(min = 1, max = 200))]
     pub tenant: String,
-    /// Requests of this function that run at the same time. Further requests wait. Default: only `requests_max` applies.
+    /// Requests of this function that run at the same time. Further requests wait. "auto": as many as keep all workers busy while others of them wait; the number follows how long
+    /// recent requests computed and waited. Default: only `requests_max` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub concurrency_max: Option<usize>,
+    pub concurrency_max: Option<Concurrency>,
     /// Requests that wait while `concurrency_max` run. Further requests get 429. Default: only `requests_max` applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_max: Option<usize>,
@@ -535,6 +538,15 @@ impl Config {
         self.functions.get(index).and_then(of_application).unwrap_or_else(|| format!("functions[{index}]"))
     }
 
+    /// Worker threads: as many as it says, or one for every core that this process may use, but for that of the thread that accepts connections if there is one.
+    #[must_use]
+    pub fn worker_count(&self) -> usize {
+        // Besides the affinity mask this knows a control group's quota.
+        let usable = thread::available_parallelism().map_or(1, usize::from);
+        let free = if self.listeners == Listeners::Dedicated { usable.saturating_sub(1) } else { usable };
+        self.workers.unwrap_or(free.max(1))
+    }
+
     /// How much there may be in the key-value store.
     #[must_use]
     pub const fn kv_limits(&self) -> KvLimits {
@@ -545,8 +557,8 @@ impl Config {
 impl FunctionConfig {
     /// The calls that run at the same time, if that is limited.
     #[must_use]
-    pub fn concurrency(&self) -> Option<usize> {
-        if self.instance == Instance::Application { Some(1) } else { self.concurrency_max }
+    pub fn concurrency(&self) -> Option<Concurrency> {
+        if self.instance == Instance::Application { Some(Concurrency::Max(1)) } else { self.concurrency_max }
     }
 
     /// A function with defaults for everything but its name and file.

@@ -84,7 +84,7 @@ mod tests {
             change("route", json!("/x"), json!("/f")),
         ];
         assert_eq!(differences(&before, &after), expected);
-        assert_eq!((after.tenant.as_str(), after.concurrency_max), ("a", Some(2)));
+        assert_eq!((after.tenant.as_str(), after.concurrency_max), ("a", Some(config::Concurrency::Max(2))));
         // One route, several, and one again.
         let several = function(merged(&before, json!({ "routes": ["/y", "/z"] })));
         assert_eq!((several.routes(), several.route.is_none()), (vec!["/y".to_owned(), "/z".to_owned()], true));

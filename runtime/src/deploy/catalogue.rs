@@ -155,6 +155,7 @@ impl Entry {
         let has_same_log = self.config.log_lines_per_s_max == config.log_lines_per_s_max;
         Before {
             gate: (limits(&self.config) == limits(config)).then(|| Arc::clone(&function.gate)),
+            in_flight: function.gate.in_flight(),
             log: has_same_log.then(|| Arc::clone(&function.log)),
             labels: (*function.labels == next.labels).then(|| Arc::clone(&function.labels)),
         }
@@ -171,6 +172,7 @@ pub struct Catalogue {
     /// Numbers for the scheduler; kept by those that were removed, so that one of the same name finds its own again.
     functions: Numbers,
     tenants: Numbers,
+    workers: usize,
     budget: Arc<Budget>,
     kv: Option<Store>,
     roots: Arc<Roots>,
@@ -201,10 +203,16 @@ pub struct Candidate {
 }
 
 impl Catalogue {
-    /// Without functions; all share `budget`, those of a tenant what it has in `kv`, and some may have one of these addresses to themselves; `roots` are
-    /// for the servers that they ask.
+    /// Without functions; so many workers run them, all share `budget`, those of a tenant what it has in `kv`, and some may have one of these addresses to themselves;
+    /// `roots` are for the servers that they ask.
     #[must_use]
-    pub fn new(budget: Arc<Budget>, kv: Option<Store>, roots: Arc<Roots>, addresses: BTreeSet<SocketAddr>) -> Catalogue {
+    pub fn new(
+        workers: usize,
+        budget: Arc<Budget>,
+        kv: Option<Store>,
+        roots: Arc<Roots>,
+        addresses: BTreeSet<SocketAddr>,
+    ) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
         Catalogue {
             entries: BTreeMap::new(),
@@ -212,6 +220,7 @@ impl Catalogue {
             quarantine: Quarantine::default(),
             functions,
             tenants,
+            workers,
             budget,
             kv,
             roots,
@@ -337,6 +346,7 @@ impl Catalogue {
             tenant,
             number,
             version: self.version,
+            workers: self.workers,
             neighbours: Arc::clone(neighbours),
             budget: Some(Arc::clone(&self.budget)),
             kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
@@ -541,6 +551,16 @@ impl Catalogue {
             (names, phase.cpu_us.map(|cpu_us| cpu_us as f64 / 1e6), f64::from(phase.cpu_percent) / 100.0)
         };
         self.functions().flat_map(|function| phases_of(function).iter().map(move |phase| named(function, phase))).collect()
+    }
+
+    /// How many requests of functions may run at the same time, where that is limited: function, tenant and number.
+    #[must_use]
+    pub fn concurrency_limits(&self) -> Vec<([String; 2], u64)> {
+        let limit = |function: &Arc<Function>| {
+            let limit = function.gate.limit()?;
+            Some(([function.name().to_owned(), function.labels.tenant.clone()], limit as u64))
+        };
+        self.functions().filter_map(limit).collect()
     }
 
     /// Versions that were replaced or removed and still have requests.

@@ -156,7 +156,7 @@ impl Deployer {
         let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits(), &health)).transpose()?;
         let roots = upstream::roots(config.http_ca_file.as_deref())?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
-        let mut catalogue = Catalogue::new(budget, kv, roots, addresses);
+        let mut catalogue = Catalogue::new(config.worker_count(), budget, kv, roots, addresses);
         for function in functions(&compiler) {
             match function {
                 Ok(candidate) => drop(catalogue.put(candidate, Origin::Config)),
@@ -255,6 +255,7 @@ impl Deployer {
             compilations,
             compile,
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
+            concurrency_limits: catalogue.concurrency_limits(),
             phases: catalogue.phases(),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),

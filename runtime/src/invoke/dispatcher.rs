@@ -13,11 +13,11 @@ use sledge_sandbox::Pools;
 
 use super::Gate;
 use super::function::Function;
-use super::invocation::Invocation;
+use super::invocation::{Invocation, Times};
 use super::work::Work;
 use crate::outcome::Failure;
 use crate::reply::{Answer, ReplyTo};
-use crate::schedule::{Exchange, Phase, Requests};
+use crate::schedule::{Exchange, Phase, Requests, Used};
 use crate::watch::Watcher;
 
 /// Admits requests and hands them to workers.
@@ -272,11 +272,24 @@ pub struct Admission {
     pub(crate) sequence: u64,
 }
 
+impl Admission {
+    /// It is over, and used that: its gate takes note of it where it follows that.
+    pub(crate) fn learn(&self, times: &Times, now: Instant) {
+        if let Some(gate) = self.gate.as_ref().filter(|gate| gate.follows()) {
+            gate.learn(Used { busy: times.cpu, idle: times.blocked }, now);
+        }
+    }
+}
+
 impl Drop for Admission {
     fn drop(&mut self) {
         let dispatcher = &self.dispatcher;
-        if let Some(next) = self.gate.as_ref().and_then(|gate| gate.leave(self.runs)) {
-            dispatcher.inject(next);
+        if let Some(gate) = &self.gate {
+            let mut next = gate.leave(self.runs);
+            while let Some(invocation) = next {
+                dispatcher.inject(invocation);
+                next = gate.next();
+            }
         }
         if self.load != 0 {
             dispatcher.load.fetch_sub(self.load, Ordering::Relaxed);

@@ -14,11 +14,11 @@ use super::caller::CYCLES_MAX;
 use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
-use crate::config::Instance;
+use crate::config::{Concurrency, Instance};
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::outcome::Failure;
-use crate::schedule::{FunctionId, TenantId};
+use crate::schedule::{FunctionId, InFlight, TenantId};
 use crate::upstream::Roots;
 
 /// The functions of one tenant, by name; those that are quarantined lead nowhere.
@@ -77,6 +77,8 @@ pub struct Home {
     pub number: FunctionId,
     /// Its number among all versions of all functions that the server has had.
     pub version: u64,
+    /// The server's workers.
+    pub workers: usize,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// What its sandboxes may use together with others'; none for all that there is.
@@ -94,6 +96,8 @@ pub struct Home {
 pub struct Before {
     /// The gate, if the limits are the same: so both together keep them.
     pub gate: Option<Arc<Gate>>,
+    /// What is known of its requests, where as many run as is right for what they do: another gate goes on with that.
+    pub in_flight: Option<InFlight>,
     /// The log, if as many lines go into it.
     pub log: Option<Arc<FunctionLog>>,
     /// By what its numbers are known, if nothing of that has changed.
@@ -108,6 +112,7 @@ impl Home {
             tenant: TenantId(0),
             number: FunctionId(0),
             version: 0,
+            workers: 1,
             neighbours: Arc::default(),
             budget: None,
             kv: None,
@@ -178,7 +183,7 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, neighbours, budget, kv, roots, before } = home;
+        let Home { tenant, number, version, workers, neighbours, budget, kv, roots, before } = home;
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
@@ -203,7 +208,7 @@ impl Function {
             neighbours,
             number,
             version,
-            gate: before.gate.unwrap_or_else(|| Arc::new(Gate::new(loaded.concurrency_max, loaded.queue_max))),
+            gate: before.gate.unwrap_or_else(|| Arc::new(gate(loaded.concurrency, loaded.queue_max, workers, before.in_flight))),
             labels: before.labels.unwrap_or_else(|| Arc::new(labels)),
             log: before.log.unwrap_or_else(|| Arc::new(FunctionLog::new(loaded.log_lines_per_s_max))),
             retired: AtomicBool::new(false),
@@ -221,5 +226,14 @@ impl Function {
         self.program.prefetch();
         prefetch(&*self.process);
         prefetch(&*self.log);
+    }
+}
+
+/// A gate for those limits, which goes on with what is known already where it follows that.
+fn gate(concurrency: Option<Concurrency>, queue_max: Option<usize>, workers: usize, known: Option<InFlight>) -> Gate {
+    match concurrency {
+        None => Gate::new(None, None),
+        Some(Concurrency::Max(max)) => Gate::new(Some(max), queue_max),
+        Some(Concurrency::Auto) => Gate::following(known.unwrap_or_else(|| InFlight::new(workers)), queue_max),
     }
 }

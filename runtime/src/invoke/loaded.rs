@@ -16,7 +16,7 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, DirWrite, EdgeConfig, FunctionConfig, Instance, Snapshot};
+use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Snapshot};
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::phases::Phases;
@@ -121,7 +121,7 @@ pub struct Loaded {
     pub(super) instance: Instance,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
-    pub(super) concurrency_max: Option<usize>,
+    pub(super) concurrency: Option<Concurrency>,
     /// Its share among the functions of its tenant.
     pub(super) weight: u32,
     pub(super) queue_max: Option<usize>,
@@ -197,7 +197,7 @@ impl Loaded {
             instance: config.instance,
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
-            concurrency_max: config.concurrency(),
+            concurrency: config.concurrency(),
             weight: config.weight,
             queue_max: config.queue_max,
             log_lines_per_s_max: config.log_lines_per_s_max,

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use sledge_sandbox::prefetch;
 
+use super::readiness::Readiness;
 use crate::counters::{Count, Histogram, Sum};
 use crate::grpc::STATUSES;
 use crate::invoke::function::Function;
@@ -46,10 +47,12 @@ pub struct Counters {
     pub reset: Histogram,
     /// How often its quantum was over before it was.
     pub preemptions: Count,
-    /// For how long requests could have run and did not, and for how long they ran, in nanoseconds.
+    /// For how long requests could have run and did not, for how long they ran, and for how long they waited for something else, in nanoseconds.
     pub ready: Count,
     /// See there.
     pub running: Count,
+    /// See there.
+    pub blocked: Count,
     /// Running in each of the phases that it declares.
     phases: Box<[Histogram]>,
 }
@@ -85,6 +88,7 @@ pub struct Shard {
 #[derive(Debug, Default)]
 pub struct Metrics {
     threads: Mutex<Vec<Arc<Thread>>>,
+    readiness: Mutex<Readiness>,
 }
 
 /// A function's rows, added up.
@@ -108,6 +112,8 @@ pub struct Totals {
     pub ready: u64,
     /// As of a [`Counters`].
     pub running: u64,
+    /// As of a [`Counters`].
+    pub blocked: u64,
     /// The same, by the phase's name.
     pub phases: BTreeMap<String, Sum>,
 }
@@ -225,6 +231,7 @@ impl Thread {
             preemptions: Count::default(),
             ready: Count::default(),
             running: Count::default(),
+            blocked: Count::default(),
             phases: (0..phases).map(|_| Histogram::default()).collect(),
         });
         rows.push(Arc::clone(&row));
@@ -262,12 +269,24 @@ impl Metrics {
                 totals.preemptions += row.preemptions.get();
                 totals.ready += row.ready.get();
                 totals.running += row.running.get();
+                totals.blocked += row.blocked.get();
                 for (name, histogram) in row.phases() {
                     totals.phases.entry(name.to_owned()).or_default().add(histogram);
                 }
             }
         }
         all
+    }
+
+    /// Of each of these functions the time for which requests were ready and did not run, as a part of their execution, as it was lately.
+    #[must_use]
+    pub fn readiness(&self, functions: &BTreeMap<(String, String), Totals>, now: Instant) -> Vec<((String, String), f64)> {
+        let mut readiness = lock(&self.readiness);
+        let ratio = |(function, totals): (&(String, String), &Totals)| {
+            let executed = totals.running + totals.blocked;
+            Some((function.clone(), readiness.ratio(function, totals.ready, executed, now)?))
+        };
+        functions.iter().filter_map(ratio).collect()
     }
 
     /// A count of each thread, by the thread's name.
@@ -290,6 +309,6 @@ impl Metrics {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is done under these locks is a push or a look.
+    // What is done under these locks is a push, an insertion or a look.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
 //! All of it in the OpenMetrics format, which Prometheus reads.
 
 use std::fmt;
+use std::time::Instant;
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -49,6 +50,8 @@ pub struct Gauges {
     pub spans: Option<[(&'static str, u64); 3]>,
     /// Lines of functions' standard error that were dropped, by function.
     pub log_lines_dropped: Vec<(String, u64)>,
+    /// How many requests of functions may run at the same time, where that is limited: function, tenant and number.
+    pub concurrency_limits: Vec<([String; 2], u64)>,
     /// What functions declare of their phases: function, tenant and phase, processor time expected (none where nothing is), part of a core.
     pub phases: Vec<([String; 3], Option<f64>, f64)>,
 }
@@ -61,7 +64,8 @@ pub fn encode(text: &mut String, metrics: &Metrics, gauges: &Gauges) -> fmt::Res
     // The registry wants to own what it asks; everything here is asked once.
     let mut registry = prometheus_client::registry::Registry::with_prefix("sledge");
     let (functions, threads, classes) = (metrics.functions(), threads(metrics), metrics.classes());
-    let collector = Collected { functions, threads, classes, gauges: gauges.clone() };
+    let readiness = metrics.readiness(&functions, Instant::now());
+    let collector = Collected { functions, readiness, threads, classes, gauges: gauges.clone() };
     registry.register_collector(Box::new(collector));
     prometheus_client::encoding::text::encode(text, &registry)?;
     Ok(())
@@ -91,6 +95,7 @@ fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
 #[derive(Debug)]
 struct Collected {
     functions: std::collections::BTreeMap<Function, Totals>,
+    readiness: Vec<(Function, f64)>,
     threads: Vec<ThreadCounts>,
     classes: [[u64; 2]; CLASSES],
     gauges: Gauges,
@@ -156,7 +161,18 @@ impl Collected {
         };
         let ready = "For how long requests could have run and did not";
         seconds_counters(encoder, "ready", ready, of(|totals| totals.ready))?;
-        seconds_counters(encoder, "running", "For how long requests ran", of(|totals| totals.running))
+        seconds_counters(encoder, "running", "For how long requests ran", of(|totals| totals.running))?;
+        let blocked = "For how long requests waited for something else than their turn";
+        seconds_counters(encoder, "blocked", blocked, of(|totals| totals.blocked))?;
+        let help = "For how long requests could have run and did not, by the time for which they ran or waited for something else, lately";
+        let mut metric = encoder.encode_descriptor("ready", help, Some(&Unit::Ratios), MetricType::Gauge)?;
+        for (function, ratio) in &self.readiness {
+            ConstGauge::new(*ratio).encode(metric.encode_family(&labels(function))?)?;
+        }
+        let limits = self.gauges.concurrency_limits.iter();
+        let limits =
+            limits.map(|([function, tenant], limit)| ([("function", function.as_str()), ("tenant", tenant.as_str())], *limit));
+        gauges(encoder, "concurrency_limit", "Requests of a function that may run at the same time, now", limits)
     }
 
     /// Of microtasks, where they have classes.
@@ -216,6 +232,7 @@ impl Collected {
             server_log_lines_dropped,
             spans,
             log_lines_dropped,
+            concurrency_limits: _,
             phases: _,
             problems,
             kv_commits,

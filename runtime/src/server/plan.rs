@@ -1,7 +1,5 @@
 //! Which threads a server has, and where they run.
 
-use std::thread;
-
 use super::error::{ServerError, thread_error};
 use crate::config::{Config, Listeners};
 use crate::kernel::Need;
@@ -20,10 +18,7 @@ impl Plan {
     pub(crate) fn new(config: &Config) -> Result<Plan, ServerError> {
         let cores = sledge_sandbox::affinity().map_err(|error| thread_error("the workers", error))?;
         let dedicated = config.listeners == Listeners::Dedicated;
-        // Besides the affinity mask this knows a control group's quota.
-        let usable = thread::available_parallelism().map_or(1, usize::from);
-        let free = if dedicated { usable.saturating_sub(1) } else { usable };
-        Ok(Plan { cores, workers: config.workers.unwrap_or(free.max(1)), dedicated })
+        Ok(Plan { cores, workers: config.worker_count(), dedicated })
     }
 
     /// What the kernel has to allow.

@@ -461,6 +461,7 @@ impl Worker {
             row.run.observe(end.saturating_duration_since(times.ready));
             row.ready.add(times.ready_until(end).as_nanos() as u64);
             row.running.add(times.cpu.as_nanos() as u64);
+            row.blocked.add(times.blocked.as_nanos() as u64);
             if counts {
                 row.ended(result.as_ref().err());
             }
@@ -468,6 +469,7 @@ impl Worker {
         if self.dispatcher.keeps_promises() {
             function.gate.observe(times.cpu);
         }
+        invocation.admission.learn(&times, end);
         if let Err(failure) = &result {
             log_failure(function, driver, failure);
             // Whatever is not an end in good order is never reused.

@@ -12,13 +12,14 @@ use crate::http::Site;
 use crate::invoke::by_hand;
 use crate::kv::{Embedded, KvLimits};
 use crate::outcome::Failure;
+use crate::schedule::Used;
 
 fn catalogue() -> Catalogue {
     catalogue_at([])
 }
 
 fn catalogue_at(addresses: impl IntoIterator<Item = SocketAddr>) -> Catalogue {
-    Catalogue::new(Budget::new(u64::MAX), None, Arc::default(), addresses.into_iter().collect())
+    Catalogue::new(2, Budget::new(u64::MAX), None, Arc::default(), addresses.into_iter().collect())
 }
 
 fn config(name: &str, settings: Value) -> FunctionConfig {
@@ -117,6 +118,29 @@ fn both_versions_of_a_function_together_keep_its_limits() {
         catalogue.serve(config("f", limits.clone()), Origin::Config);
         assert!(!Arc::ptr_eq(&catalogue.function("f").gate, &before.gate), "{limits}");
     }
+}
+
+#[test]
+fn a_version_with_other_limits_goes_on_with_what_was_learned() {
+    let auto = |queue_max: usize| config("f", json!({ "concurrency_max": "auto", "queue_max": queue_max }));
+    let mut catalogue = catalogue();
+    catalogue.serve(auto(1), Origin::Config);
+    let first = catalogue.function("f");
+    let limits = |catalogue: &Catalogue| catalogue.concurrency_limits();
+    let limit = |number: u64| vec![(["f".to_owned(), "default".to_owned()], number)];
+    assert_eq!(limits(&catalogue), limit(3), "two workers and 1.4");
+    let used = Used { busy: Duration::from_millis(1), idle: Duration::from_millis(9) };
+    first.gate.learn(used, Instant::now());
+    assert_eq!(limits(&catalogue), limit(28));
+    catalogue.serve(auto(1), Origin::Config);
+    assert!(Arc::ptr_eq(&first.gate, &catalogue.function("f").gate));
+    catalogue.serve(auto(2), Origin::Config);
+    assert!(!Arc::ptr_eq(&first.gate, &catalogue.function("f").gate));
+    assert_eq!(limits(&catalogue), limit(28));
+    catalogue.serve(config("f", json!({ "concurrency_max": 5 })), Origin::Config);
+    assert_eq!(limits(&catalogue), limit(5));
+    catalogue.serve(config("f", json!({})), Origin::Config);
+    assert_eq!(limits(&catalogue), []);
 }
 
 #[test]
@@ -503,7 +527,7 @@ fn secrets_that_have_changed_are_seen() {
 fn functions_share_what_the_server_has() {
     let store = Store::Embedded(Embedded::in_memory(KvLimits::default()).unwrap());
     let budget = Budget::new(1 << 30);
-    let mut catalogue = Catalogue::new(Arc::clone(&budget), Some(store), Arc::default(), BTreeSet::new());
+    let mut catalogue = Catalogue::new(2, Arc::clone(&budget), Some(store), Arc::default(), BTreeSet::new());
     assert!(catalogue.kv().is_some() && Arc::ptr_eq(catalogue.budget(), &budget));
     catalogue.serve(plain("f"), Origin::Config);
     let function = catalogue.function("f");
