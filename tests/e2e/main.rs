@@ -54,6 +54,7 @@ mod operations;
 mod packaging;
 mod pending;
 mod phases;
+mod profiles;
 mod projects;
 mod protocol;
 mod quarantine;

@@ -7,6 +7,7 @@
 //! | `PUT /functions/NAME` | deploys the body, a `.wasm`. The header `Sledge-Settings` (a JSON object) says which settings change; null is the default. The others stay as they are, or with `?reset=true` become the defaults |
 //! | `DELETE /functions/NAME` | serves it no longer |
 //! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
+//! | `GET /functions/NAME/phases?seconds=N` | what its phases need, measured for so long while requests run |
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
@@ -54,6 +55,10 @@ const FOLLOWERS_MAX: usize = 32;
 
 /// How long the next piece of a module may take to arrive.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For how long phases are measured, in seconds, and for how long where that is not said. Clients wait no longer than a minute for an answer.
+const PROFILE_SECONDS: std::ops::RangeInclusive<u64> = 1..=50;
+const PROFILE_SECONDS_DEFAULT: u64 = 5;
 
 /// How often the server looks whether a client that follows a log is still there.
 const FOLLOWER_LOOK: Duration = Duration::from_secs(30);
@@ -112,13 +117,15 @@ impl Api {
         let path = request.uri().path().to_owned();
         let below = path.strip_prefix("/functions/");
         let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
-        let logs = below.and_then(|rest| rest.strip_suffix("/logs")).filter(|name| !name.contains('/'));
+        let part = |of: &str| below.and_then(|rest| rest.strip_suffix(of)).filter(|name| !name.contains('/'));
+        let (logs, phases) = (part("/logs"), part("/phases"));
         let result = match (path.as_str(), function, request.method()) {
             ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
             ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
             ("/metrics", _, &Method::GET) => Ok(self.metrics()),
             ("/drain", _, &Method::POST) => drain(),
             (_, None, &Method::GET) if logs.is_some() => self.logs(logs.unwrap_or_default(), request.uri().query()),
+            (_, None, &Method::GET) if phases.is_some() => self.phases(phases.unwrap_or_default(), request.uri().query()).await,
             (_, Some(name), &Method::GET) => self.function(name),
             (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
             (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
@@ -185,11 +192,7 @@ impl Api {
     }
 
     fn logs(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
-        let none = || match self.deployer.info(name).and_then(|info| info.problem) {
-            Some(problem) => Refusal(StatusCode::CONFLICT, format!("`{name}` is quarantined: {problem}")),
-            None => DeployError::from(CatalogueError::Unknown(name.to_owned())).into(),
-        };
-        let log = self.deployer.log(name).ok_or_else(none)?;
+        let log = self.deployer.log(name).ok_or_else(|| self.not_served(name))?;
         let lines = match option(query, "lines").map(str::parse) {
             None => usize::MAX,
             Some(Ok(lines)) => lines,
@@ -223,6 +226,41 @@ impl Api {
         let mut response = Response::new(Either::Right(body));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Ok(response)
+    }
+
+    /// Why a function is not served.
+    fn not_served(&self, name: &str) -> Refusal {
+        match self.deployer.info(name).and_then(|info| info.problem) {
+            Some(problem) => Refusal(StatusCode::CONFLICT, format!("`{name}` is quarantined: {problem}")),
+            None => DeployError::from(CatalogueError::Unknown(name.to_owned())).into(),
+        }
+    }
+
+    /// Measures what the phases of a function need. A client that goes ends that.
+    async fn phases(&self, name: &str, query: Option<&str>) -> Result<Answer, Refusal> {
+        let seconds = option(query, "seconds").map_or(Ok(PROFILE_SECONDS_DEFAULT), str::parse);
+        let Some(seconds) = seconds.ok().filter(|seconds| PROFILE_SECONDS.contains(seconds)) else {
+            let (first, last) = PROFILE_SECONDS.into_inner();
+            return Err(Refusal(StatusCode::BAD_REQUEST, format!("seconds: give a number from {first} to {last}")));
+        };
+        let process = self.deployer.process(name).ok_or_else(|| self.not_served(name))?;
+        let Ok(_place) = self.followers.try_acquire() else {
+            let why = format!("{FOLLOWERS_MAX} clients follow logs or measure phases already; try again");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
+        let Some(profiling) = process.profiler.begin() else {
+            let why = format!("the phases of `{name}` are being measured for another client; try again in a few seconds");
+            return Err(Refusal(StatusCode::CONFLICT, why));
+        };
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let measured = profiling.measured(process.phases.as_deref());
+        if measured.requests == 0 {
+            let why = format!(
+                "nothing was measured: no request of `{name}` began and ended well within {seconds} s; send requests meanwhile, or measure for longer (--seconds)"
+            );
+            return Err(Refusal(StatusCode::CONFLICT, why));
+        }
+        Ok(answer(StatusCode::OK, &measured))
     }
 
     fn function(&self, name: &str) -> Result<Answer, Refusal> {

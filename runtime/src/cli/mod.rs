@@ -9,6 +9,7 @@ mod made;
 mod network;
 mod new;
 mod operate;
+mod phases;
 mod run;
 mod serve;
 mod watch;
@@ -69,6 +70,8 @@ enum Command {
     Status(operate::StatusArgs),
     /// Show the log of a function: its standard error
     Logs(operate::LogsArgs),
+    /// Show the phases that a function declares, or measure them
+    Phases(phases::PhasesArgs),
     /// Finish running requests, then stop the server
     Drain(operate::AskArgs),
     /// Check, copy or salvage a key-value store's file while no server uses it
@@ -124,6 +127,7 @@ pub fn main() -> ExitCode {
         Command::List(args) => operate::list(&args),
         Command::Status(args) => operate::status(&args),
         Command::Logs(args) => operate::logs(&args),
+        Command::Phases(args) => phases::phases(&args),
         Command::Drain(args) => operate::drain(&args),
         Command::Kv(command) => kv::kv(&command),
         Command::Config(ConfigCommand::Schema) => schema(),

@@ -1,4 +1,4 @@
-//! `sledge deploy`, `remove`, `list`, `status`, `logs`, `drain`: asking a running server at its admin API.
+//! `sledge deploy`, `remove`, `list`, `status`, `logs`, `drain`: asking a running server at its admin API. `phases` has a file of its own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -175,7 +175,8 @@ pub(super) fn logs(args: &LogsArgs) -> ExitCode {
     }
 }
 
-fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -> Result<Value, ClientError> {
+/// Asks, and waits for the whole answer.
+pub(super) fn ask(door: &Door, request: Result<Request<Full<Bytes>>, hyper::http::Error>) -> Result<Value, ClientError> {
     client(door)?.ask(request?)
 }
 

@@ -21,7 +21,7 @@ use super::store::{Contents, Store, StoreError};
 use crate::compile::{Compiler, MODULE_MAGIC};
 use crate::config::{self, Config, ConfigError, FunctionConfig, SettingChange};
 use crate::health::{Health, Subject};
-use crate::host::FunctionLog;
+use crate::host::{FunctionLog, Process};
 use crate::invoke::function::Function;
 use crate::kv::{self, Store as KvStore};
 use crate::load::{self, OpenError};
@@ -239,6 +239,12 @@ impl Deployer {
     #[must_use]
     pub fn log(&self, name: &str) -> Option<Arc<FunctionLog>> {
         self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.log))
+    }
+
+    /// What the invocations of a function begin with.
+    #[must_use]
+    pub fn process(&self, name: &str) -> Option<Arc<Process>> {
+        self.catalogue().functions().find(|function| function.name() == name).map(|function| Arc::clone(&function.process))
     }
 
     /// What is known here for [the metrics](crate::metrics).

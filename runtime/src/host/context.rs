@@ -20,7 +20,7 @@ use super::wasi::Grant;
 use super::wasi3::Ends;
 use crate::kv::Space;
 use crate::outcome::Failure;
-use crate::phases::{Phase, PhaseClock, Phases};
+use crate::phases::{Phase, PhaseClock, Phases, Profiler};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
 use crate::upstream::{SocketPolicy, Upstream};
@@ -96,6 +96,8 @@ pub struct Process {
     pub sockets: Option<Arc<SocketPolicy>>,
     /// The phases that it declares.
     pub phases: Option<Arc<Phases>>,
+    /// Whether it is measured what its phases need.
+    pub profiler: Profiler,
 }
 
 /// Whether the invocation waits for its turn where it begins a phase, and how far the host call is with that.
@@ -143,7 +145,7 @@ impl Context {
     #[inline]
     #[must_use]
     pub fn new(process: Arc<Process>, streams: Streams) -> Context {
-        let phases = process.phases.as_ref().map(|phases| Box::new(PhaseClock::new(phases)));
+        let phases = PhaseClock::new(process.phases.as_ref(), process.profiler.profile());
         Context {
             ports: Ports::new(process, streams),
             progress: None,
@@ -263,10 +265,10 @@ impl Context {
     /// What its function declares of the phase in which it is.
     #[must_use]
     pub fn declared(&self) -> Option<&Phase> {
-        self.phases.as_ref().map(|phases| phases.current())
+        self.phases.as_ref().and_then(|phases| phases.current())
     }
 
-    /// How long it was in which phase, if it declares any.
+    /// How long it was in which phase, if its function declares any or is profiled.
     pub const fn phases_mut(&mut self) -> &mut Option<Box<PhaseClock>> {
         &mut self.phases
     }

@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use awsm_abi::component::{STACK, STACKS_MAX, Violation};
 use bytes::Bytes;
@@ -191,6 +191,13 @@ impl Driver {
         }
     }
 
+    /// For so long it waited for something else than its turn.
+    pub fn count_wait(&mut self, time: Duration) {
+        if let Some(phases) = self.context.phases_mut() {
+            phases.wait(time);
+        }
+    }
+
     /// What it does when it goes on: it begins where it called the host, in its phase.
     #[must_use]
     pub fn microtask(&self) -> Microtask {
@@ -201,7 +208,7 @@ impl Driver {
         Microtask { site: Site(site), declared: self.context.declared().and_then(Phase::burst) }
     }
 
-    /// For how long it ran in each phase, if its function declares any.
+    /// For how long it ran in each phase, if its function declares any or is profiled.
     pub const fn take_phases(&mut self) -> Option<Box<PhaseClock>> {
         self.context.phases_mut().take()
     }

@@ -19,7 +19,7 @@ use super::snapshot::{self, InitError};
 use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Snapshot};
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
-use crate::phases::Phases;
+use crate::phases::{Phases, Profiler};
 use crate::secret::{self, SecretError};
 use crate::upstream::{AllowError, Allowed, Origin, OriginError, PolicyError, SocketPolicy, Upstream};
 
@@ -176,7 +176,18 @@ impl Loaded {
             .map(Arc::new);
         let edges = edges(config)?;
         let phases = Phases::new(&config.phases);
-        let process = Process { name: config.name.clone(), args, env, grants, kv: None, upstream, edges, sockets, phases };
+        let process = Process {
+            name: config.name.clone(),
+            args,
+            env,
+            grants,
+            kv: None,
+            upstream,
+            edges,
+            sockets,
+            phases,
+            profiler: Profiler::default(),
+        };
         let content_type = content_type(&config.content_type)?;
         let mut template = Template::new(artifact, &limits)?;
         let mut program = Program::new(imports, init);

@@ -1,7 +1,7 @@
 //! What a worker has to do, and may give to another: invocations that wait for a sandbox, and those that have one.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::caller::Caller;
 use super::driver::{Driver, Remains};
@@ -47,8 +47,14 @@ impl Started {
     /// It is blocked no longer. Whether it was.
     pub(crate) fn end_wait(&mut self, now: Instant) -> bool {
         let Some(Wait { since, until }) = self.wait.take() else { return false };
-        self.invocation.times.blocked += until.map_or(now, |until| until.min(now)).saturating_duration_since(since);
+        self.waited(until.map_or(now, |until| until.min(now)).saturating_duration_since(since));
         true
+    }
+
+    /// For so long it waited for something else than its turn.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.invocation.times.blocked += time;
+        self.driver.count_wait(time);
     }
 
     /// Takes one apart that is over; what its callees know of it comes too. The rest is dropped where it is, which costs less than to move it.
@@ -96,8 +102,6 @@ impl schedule::Work for Work {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::config::FunctionConfig;
     use crate::host::{Body, Context, LogLines, ReplyBytes, Streams, Writer};

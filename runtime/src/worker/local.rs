@@ -448,7 +448,7 @@ impl Worker {
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
         let Started { invocation, driver, .. } = &mut *started;
-        let phases = driver.take_phases();
+        let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();
         // What a connection answers is counted there.
         let counts = invocation.reply.end(&result, &mut trailers) || invocation.identity.is_call();

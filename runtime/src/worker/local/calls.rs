@@ -93,7 +93,7 @@ impl Worker {
                             let answer = dispatcher.begin(callee, Within { worker: self, quantum_began, called: &mut called });
                             let ran = called.ran - before;
                             started.driver.start_clock(began + ran);
-                            started.invocation.times.blocked += ran;
+                            started.waited(ran);
                             Ok(answer)
                         }
                         (Some(_), _) => Ok(dispatcher.begin(callee, &mut *self)),

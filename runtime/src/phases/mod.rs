@@ -2,16 +2,21 @@
 //!
 //! The annotation of *Microtasks* (III-B): a function's author measures what its parts need and declares that, here in the configuration;
 //! `sledge:note`'s `phase(id)` says where a part begins. What is declared is [`Phases`], where an invocation is and how long it was in each
-//! phase is its [`PhaseClock`]. Where microtasks have classes, what a phase declares is a first guess at [how long](Phase::burst) it computes at a time.
+//! phase is its [`PhaseClock`]. What phases really need is measured by a [`Profiler`], while that is asked for. Where microtasks have classes, what a phase declares is a first guess at [how long](Phase::burst) it computes at a time.
 
-use std::fmt;
+mod clock;
+mod profile;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::classes::BOUNDS;
+
+pub use clock::PhaseClock;
+pub use profile::{Measured, Profiler, Profiling};
 
 /// What a phase is called in which a request begins, where that is not declared. Its id is 0.
 pub const BEGIN: &str = "begin";
@@ -92,64 +97,10 @@ impl Phases {
     pub fn as_slice(&self) -> &[Phase] {
         &self.0
     }
-}
 
-/// In which phase an invocation is, and for how long it ran in each.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PhaseClock {
-    phases: Arc<Phases>,
-    current: usize,
-    /// Until when its time is counted.
-    counted: Instant,
-    /// As the phases; none of those that it was not in.
-    times: Box<[Option<Duration>]>,
-}
-
-impl PhaseClock {
-    /// Of an invocation that begins.
-    #[must_use]
-    pub fn new(phases: &Arc<Phases>) -> PhaseClock {
-        let mut times = vec![None; phases.0.len()].into_boxed_slice();
-        times[0] = Some(Duration::ZERO);
-        PhaseClock { phases: Arc::clone(phases), current: 0, counted: Instant::now(), times }
-    }
-
-    /// The phase in which it is.
-    #[must_use]
-    pub fn current(&self) -> &Phase {
-        &self.phases.0[self.current]
-    }
-
-    /// The invocation runs from that time on.
-    pub const fn start(&mut self, now: Instant) {
-        self.counted = now;
-    }
-
-    /// Until that time it ran.
-    pub fn count(&mut self, now: Instant) {
-        *self.times[self.current].get_or_insert_default() += now.saturating_duration_since(self.counted);
-        self.counted = now;
-    }
-
-    /// From now on it is in another phase; false, and it is not, where that is none.
-    pub fn enter(&mut self, id: u32) -> bool {
-        let Ok(next) = self.phases.0.binary_search_by_key(&id, |phase| phase.id) else { return false };
-        self.count(Instant::now());
-        self.current = next;
-        self.times[next].get_or_insert_default();
-        true
-    }
-
-    /// The phases in which it was, each with its place among all and the time for which it ran in it.
-    pub fn times(&self) -> impl Iterator<Item = (usize, &Phase, Duration)> {
-        let times = self.phases.0.iter().zip(&self.times).enumerate();
-        times.filter_map(|(index, (phase, time))| Some((index, phase, (*time)?)))
-    }
-}
-
-impl fmt::Debug for PhaseClock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.times().map(|(_, phase, time)| (&phase.name, time))).finish()
+    /// The place of the one with that id.
+    fn index(&self, id: u32) -> Option<usize> {
+        self.0.binary_search_by_key(&id, |phase| phase.id).ok()
     }
 }
 
@@ -178,27 +129,5 @@ mod tests {
         assert_eq!(burst(Some(7_000), 50), Some(Duration::from_millis(7)));
         assert_eq!(burst(Some(7_000), 49), Some(BOUNDS[0]));
         assert_eq!(burst(Some(20), 1), Some(Duration::from_micros(20)));
-    }
-
-    #[test]
-    fn time_belongs_to_the_phase_in_which_it_ran() {
-        let phases = Phases::new(&[declared(1, "read"), declared(2, "work"), declared(3, "never")]).unwrap();
-        let mut clock = PhaseClock::new(&phases);
-        let begin = Instant::now();
-        clock.start(begin);
-        clock.count(begin + Duration::from_millis(2));
-        assert!(clock.enter(1) && clock.enter(2) && clock.enter(1), "declared");
-        assert!(!clock.enter(4), "not declared");
-        assert_eq!(clock.current().name, "read");
-        // Time that passes while it does not run belongs to no phase.
-        clock.start(begin + Duration::from_secs(10));
-        clock.count(begin + Duration::from_secs(15));
-        let times: Vec<_> = clock.times().map(|(index, phase, time)| (index, phase.name.as_str(), time)).collect();
-        assert_eq!(
-            times.iter().map(|(index, name, _)| (*index, *name)).collect::<Vec<_>>(),
-            [(0, "begin"), (1, "read"), (2, "work")]
-        );
-        assert_eq!(times[0].2, Duration::from_millis(2), "the clock never goes back");
-        assert!(times[1].2 >= Duration::from_secs(5) && times[2].2 < Duration::from_secs(1), "{times:?}");
     }
 }
