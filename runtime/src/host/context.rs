@@ -400,7 +400,7 @@ impl Context {
         let reply = match output {
             Output::Reply { bytes, .. } => {
                 let share = counted(bytes.memory_bytes());
-                std::mem::take(bytes).into_content(share)
+                bytes.take_content(share)
             }
             // It goes, or has gone, where it was asked for.
             Output::Stream(writer) => {

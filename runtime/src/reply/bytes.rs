@@ -184,11 +184,11 @@ impl ReplyBytes {
         (!bytes.is_empty()).then(|| ReplyPiece { bytes, buffers: self.buffers.clone() })
     }
 
-    /// What is to be sent; when that is done, `share` is given back, and so are the buffers.
+    /// What is to be sent, leaving nothing of it; when that is done, `share` is given back, and so are the buffers.
     #[must_use]
-    pub fn into_content(mut self, share: Option<Share>) -> Content {
+    pub fn take_content(&mut self, share: Option<Share>) -> Content {
         if self.full.is_none() {
-            return Content::Whole(self.into_last(share));
+            return Content::Whole(self.take_last(share));
         }
         let mut pieces = VecDeque::new();
         while self.full.is_some()
@@ -197,7 +197,7 @@ impl ReplyBytes {
             pieces.push_back(Bytes::from_owner(piece));
         }
         // It is sent last.
-        pieces.push_back(self.into_last(share));
+        pieces.push_back(self.take_last(share));
         Content::Pieces(Box::new(Pieces(pieces)))
     }
 
@@ -205,21 +205,22 @@ impl ReplyBytes {
     #[must_use]
     pub fn into_bytes(mut self, share: Option<Share>) -> Bytes {
         if self.full.is_none() {
-            return self.into_last(share);
+            return self.take_last(share);
         }
         let mut all = Vec::with_capacity(self.len());
         while let Some(piece) = self.take_piece() {
             all.extend_from_slice(piece.as_ref());
         }
-        ReplyBytes { bytes: all, full: None, buffers: Buffers::default() }.into_last(share)
+        ReplyBytes { bytes: all, full: None, buffers: Buffers::default() }.take_last(share)
     }
 
     /// The last piece.
-    fn into_last(self, share: Option<Share>) -> Bytes {
-        if self.bytes.capacity() < BUFFER_BYTES_MIN {
-            return Bytes::from(self.bytes);
+    fn take_last(&mut self, share: Option<Share>) -> Bytes {
+        let bytes = mem::take(&mut self.bytes);
+        if bytes.capacity() < BUFFER_BYTES_MIN {
+            return Bytes::from(bytes);
         }
-        Bytes::from_owner(Sending { piece: ReplyPiece { bytes: self.bytes, buffers: self.buffers }, _share: share })
+        Bytes::from_owner(Sending { piece: ReplyPiece { bytes, buffers: self.buffers.clone() }, _share: share })
     }
 }
 
@@ -340,9 +341,9 @@ mod tests {
         let buffers = Buffers::default();
         let budget = sledge_sandbox::Budget::new(10 << 20);
         for bytes in [100_000, 1_000_000] {
-            let reply = written(&buffers, bytes, 64 << 10);
+            let mut reply = written(&buffers, bytes, 64 << 10);
             let share = budget.claim(reply.memory_bytes() as u64);
-            let sent = match reply.into_content(share) {
+            let sent = match reply.take_content(share) {
                 Content::Whole(bytes) => vec![bytes],
                 Content::Pieces(pieces) => pieces.0.into(),
                 Content::Stream(_) => unreachable!("it is whole"),
