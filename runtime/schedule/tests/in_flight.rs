@@ -69,6 +69,28 @@ fn it_follows_a_change_within_a_few_periods_up_and_down() {
 }
 
 /// Not more often than once in a period, however much and however fast comes; and a single one that is quite different is one of many.
+/// What was known counts as much as sixteen invocations, however many of them there were.
+#[test]
+fn it_remembers_what_was_before() {
+    let (mut in_flight, mut now) = (InFlight::new(2).step(used(1_000, 9_000), Instant::now()), Instant::now());
+    for (count, idle_us, expected) in [(100, 9_000, 28), (16, 99_000, 154)] {
+        for _ in 0..count {
+            now += PERIOD / count;
+            in_flight = in_flight.step(used(1_000, idle_us), now);
+        }
+        assert_eq!(in_flight.max(), expected);
+    }
+}
+
+#[test]
+fn a_gate_that_follows_says_what_it_knows() {
+    let gate = Gate::<Invocation>::following(InFlight::new(2), None);
+    gate.learn(used(1_000, 9_000), Instant::now());
+    assert_eq!((gate.follows(), gate.limit(), gate.in_flight().map(|known| known.max())), (true, Some(28), Some(28)));
+    let gate = Gate::<Invocation>::new(Some(3), None);
+    assert_eq!((gate.follows(), gate.limit(), gate.in_flight()), (false, Some(3), None));
+}
+
 #[test]
 fn it_changes_once_in_a_period_at_most() {
     let now = Instant::now();
