@@ -8,7 +8,8 @@ use std::{env, fs, io};
 const NOT_FOR_USERS: [&str; 5] = ["testdata", "target", "tests", "compare", "rust"];
 
 fn main() -> io::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/grpc");
+    // Where the package is now: a target folder, and with it this program, may have been made for another checkout.
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../sdk/grpc");
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     collect(&root, &mut files)?;
