@@ -1,8 +1,9 @@
 //! References and exceptions at the border with the host, and modules that do not go together.
 
 use awsm::{CompileOptions, OptLevel, Program};
+use awsm_abi::types::{FuncType, HeapType, RefType, ValType};
 use sledge_sandbox::{
-    Artifact, Event, Extern, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread,
+    Artifact, CallError, Event, Extern, InstantiateError, LoadPolicy, Sandbox, SandboxLimits, TrapCode, Value, WorkerThread,
 };
 use std::time::Duration;
 
@@ -72,5 +73,52 @@ fn values_from_the_host_are_of_the_types_that_are_wanted() {
         (none, vec![Value::ExnRef { null: true }], false),
     ] {
         assert_eq!(sandbox.prepare(function, &arguments).is_ok(), fits, "{arguments:?}");
+    }
+}
+
+/// Numbers are what nearly every host call answers with, so they have a way of their own that looks at nothing but the result's type.
+#[test]
+fn a_number_from_the_host_answers_a_call_that_wants_one_and_no_other() {
+    let text = "(module
+      (import \"h\" \"i\" (func $i (result i32))) (import \"h\" \"l\" (func $l (result i64)))
+      (import \"h\" \"f\" (func $f (result f32))) (import \"h\" \"d\" (func $d (result f64)))
+      (import \"h\" \"none\" (func $none (param i32)))
+      (import \"h\" \"two\" (func $two (result i32 i32))) (import \"h\" \"any\" (func $any (result funcref)))
+      (func (export \"i\") (result i64) (i64.extend_i32_u (call $i)))
+      (func (export \"l\") (result i64) (call $l))
+      (func (export \"f\") (result i64) (i64.extend_i32_u (i32.reinterpret_f32 (call $f))))
+      (func (export \"d\") (result i64) (i64.reinterpret_f64 (call $d)))
+      (func (export \"none\") (result i64) (call $none (i32.const 7)) (i64.const 5))
+      (func (export \"two\") (result i64) (call $two) (drop) (i64.extend_i32_u))
+      (func (export \"any\") (result i64) (i64.extend_i32_u (ref.is_null (call $any)))))";
+    let _worker = WorkerThread::enter(Duration::from_millis(10)).unwrap();
+    let mut sandbox = sandbox();
+    let host = |params: &[ValType], results: &[ValType]| {
+        Extern::HostFunction(FuncType { params: params.into(), results: results.into() })
+    };
+    let any = ValType::Ref(RefType { nullable: true, heap: HeapType::Func });
+    let [i, l, f, d] = [ValType::I32, ValType::I64, ValType::F32, ValType::F64].map(|ty| host(&[], &[ty]));
+    let imports = [i, l, f, d, host(&[ValType::I32], &[]), host(&[], &[ValType::I32; 2]), host(&[], &[any])];
+    let instance = sandbox.instantiate(&artifact(text, false), 0, &imports).unwrap();
+    assert!(matches!(sandbox.host_number(1), Err(CallError::Busy { .. })), "no call");
+
+    const ALL: u64 = 0xfedc_ba98_8765_4321;
+    let answers = [("i", Some(ALL & 0xffff_ffff)), ("l", Some(ALL)), ("f", Some(ALL & 0xffff_ffff)), ("d", Some(ALL))];
+    for (name, answer) in answers.into_iter().chain([("none", Some(5)), ("two", None), ("any", None)]) {
+        let function = sandbox.export_function(instance, name).unwrap();
+        sandbox.prepare(function, &[]).unwrap();
+        assert!(matches!(sandbox.resume(), Event::HostCall(_)), "{name}");
+        let answered = sandbox.host_number(ALL);
+        let Some(answer) = answer else {
+            let wanted = sandbox.host_call_type().unwrap().clone();
+            assert_eq!(answered, Err(CallError::Types { wanted }), "{name}");
+            sandbox.finish();
+            continue;
+        };
+        assert_eq!(answered, Ok(()), "{name}");
+        // What the host was told is still there where no answer took its place.
+        assert_eq!(sandbox.host_args().len(), usize::from(name == "none"), "{name}");
+        assert!(matches!(sandbox.resume(), Event::Returned), "{name}");
+        assert_eq!(sandbox.results(), [Value::I64(answer.cast_signed())], "{name}");
     }
 }

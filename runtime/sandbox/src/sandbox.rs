@@ -427,7 +427,7 @@ impl Sandbox {
     /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
     #[must_use]
     pub fn host_args(&self) -> &[Slot] {
-        self.fiber.host_args(&self.store)
+        self.fiber.host_args()
     }
 
     /// As [`host_args`](Self::host_args), as values.
@@ -442,6 +442,15 @@ impl Sandbox {
     /// When there is no such call, or the values are not of the imported function's result types.
     pub fn host_results(&mut self, results: &[Value]) -> Result<(), CallError> {
         self.fiber.host_results(&self.store, results)
+    }
+
+    /// As [`host_results`](Self::host_results) for a function with at most one result, which is a number, given by its bits; those of an `i32` or an `f32`
+    /// are the low ones. Where there is no result, nothing is done.
+    ///
+    /// # Errors
+    /// When there is no such call, or the imported function has other results.
+    pub fn host_number(&mut self, bits: u64) -> Result<(), CallError> {
+        self.fiber.host_number(&self.store, bits)
     }
 
     /// Ends the call in good order at the host call in which the guest is suspended, because the guest asked to exit: the sandbox takes other

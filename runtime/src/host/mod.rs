@@ -35,7 +35,7 @@ mod worlds;
 use std::future::Future;
 
 use awsm_abi::types::ValType;
-use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot, Value};
+use sledge_sandbox::{GuestMemory, InstanceId, OutOfBounds, Sandbox, Slot};
 
 pub use crate::reply::{BUFFER_BYTES_MIN, Buffers, ReplyBytes};
 pub use body::{Body, BodyError, Piece, Source};
@@ -348,13 +348,16 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
         return Answer::Ended(Stop::Refused);
     }
     let mut call = Call::of(imported, &args, instance, sandbox, context);
-    let result = match imported.function.code {
-        Code::Wasi(function) => function(&mut call).map(Flat::from),
-        Code::Own(function) => function(&mut call).map(Flat::from),
-        Code::Canonical(function) => function(&mut call),
+    let (result, pending) = match imported.function.code {
+        Code::Wasi(function) => (function(&mut call).map(Flat::from), call.pending),
+        Code::Own(function) => (function(&mut call).map(Flat::from), call.pending),
+        Code::Canonical(function) => {
+            let result = function(&mut call);
+            let pending = call.pending.take();
+            // Only a component has operations.
+            call.or_operation((&args, imported.function.effect), result, pending)
+        }
     };
-    let pending = call.pending.take();
-    let (result, pending) = call.or_operation((&args, imported.function.effect), result, pending);
     answer(imported, sandbox, context, result, pending)
 }
 
@@ -393,14 +396,7 @@ fn answer(
         (Err(Stop::Waits), Some(pending)) => return Answer::Waits(pending),
         (Err(stop), _) => return Answer::Ended(stop),
     };
-    let result = match imported.function.results.first() {
-        Some(ValType::I64) => [Value::I64(value.cast_signed())],
-        Some(ValType::F64) => [Value::F64(value)],
-        Some(ValType::F32) => [Value::F32(value as u32)],
-        _ => [Value::I32((value as u32).cast_signed())],
-    };
-    let results = &result[..imported.function.results.len().min(1)];
-    if sandbox.host_results(results).is_err() {
+    if sandbox.host_number(value).is_err() {
         // The signature was checked at load, so the types match; a guest that is gone needs no answer either.
         tracing::error!(function = context.name(), import = imported.function.name, "a host call's result was refused");
         return Answer::Ended(Errno::INVAL.into());

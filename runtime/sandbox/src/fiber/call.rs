@@ -36,7 +36,7 @@ use crate::fiber::backtrace::{self, Backtrace, Place};
 use crate::fiber::record::{Context, RecordBox};
 use crate::fiber::stack::Stack;
 use crate::fiber::{preempt, worker};
-use crate::load::{Artifact, Entry, Loaded, Module};
+use crate::load::{Artifact, Entry, FunctionImport, Loaded, Module};
 use crate::store::instance::{Instance, Vmctx};
 use crate::store::writable::AddressRange;
 use crate::store::{self, Outcome, Store};
@@ -55,6 +55,8 @@ enum State {
     /// Suspended in a call of an imported function. Next: whatever `resume` leads to, Finished.
     HostCall {
         call: HostCall,
+        /// What is called, as it was looked up when the call came.
+        import: FunctionImport,
         /// Whether it may be resumed: the results are in place, or there are none.
         answered: bool,
     },
@@ -364,7 +366,7 @@ impl Fiber {
                 return Some(self.trapped_in_host_call(store, TrapCode::Internal));
             };
             let call = HostCall { instance, import: call };
-            self.call.state = State::HostCall { call, answered: import.results == 0 };
+            self.call.state = State::HostCall { call, import, answered: import.results == 0 };
             return Some(Event::HostCall(call));
         }
         let count =
@@ -561,14 +563,12 @@ impl Fiber {
     }
 
     /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
-    pub(crate) fn host_args(&self, store: &Store) -> &[Slot] {
+    #[inline]
+    pub(crate) fn host_args(&self) -> &[Slot] {
         match self.call.state {
             // The results stand where the arguments stood.
-            State::HostCall { answered, call } => {
-                let import = store.instances[call.instance.index()].function_import(call.import);
-                let params = import.map_or(0, |import| if answered && import.results > 0 { 0 } else { import.params });
-                self.guest_slots(params as usize)
-            }
+            State::HostCall { answered: true, import, .. } if import.results > 0 => &[],
+            State::HostCall { import, .. } => self.guest_slots(import.params as usize),
             _ => &[],
         }
     }
@@ -576,7 +576,7 @@ impl Fiber {
     /// As [`host_args`](Self::host_args), as values.
     pub(crate) fn host_values(&self, store: &Store) -> Vec<Value> {
         let Some(ty) = self.host_call_type(store) else { return Vec::new() };
-        self.host_args(store).iter().zip(&ty.params).map(|(&slot, &ty)| store.value(ty, slot)).collect()
+        self.host_args().iter().zip(&ty.params).map(|(&slot, &ty)| store.value(ty, slot)).collect()
     }
 
     /// Answers the host call in which the guest is suspended; then resume. Where there are no results, that may be done at once.
@@ -584,14 +584,13 @@ impl Fiber {
     /// # Errors
     /// When there is no such call, or the values are not of the imported function's result types.
     pub(crate) fn host_results(&mut self, store: &Store, results: &[Value]) -> Result<(), CallError> {
-        let State::HostCall { call, .. } = self.call.state else {
+        let State::HostCall { call, import, .. } = self.call.state else {
             return Err(CallError::Busy { state: self.state() });
         };
         if results.iter().any(|value| value.is_foreign(store.id())) {
             return Err(CallError::Foreign);
         }
         let instance = &store.instances[call.instance.index()];
-        let import = instance.function_import(call.import).expect("the call was checked when it came");
         let fits = match (results, import.result) {
             ([value], Some(result)) => value.matches(result),
             _ => {
@@ -600,13 +599,31 @@ impl Fiber {
             }
         };
         if !fits {
-            let wanted = instance.descriptor().types[import.ty as usize].ty.clone();
-            return Err(CallError::Types { wanted });
+            return Err(CallError::Types { wanted: wanted(store, call, import) });
         }
         for (slot, value) in self.guest_slots_mut(results.len()).iter_mut().zip(results) {
             *slot = value.to_slot();
         }
-        self.call.state = State::HostCall { call, answered: true };
+        self.call.state = State::HostCall { call, import, answered: true };
+        Ok(())
+    }
+
+    /// As [`host_results`](Self::host_results) for at most one result, which is a number, by its bits: nothing is looked up.
+    ///
+    /// # Errors
+    /// When there is no such call, or it has other results: a reference that the host made up would lead anywhere.
+    #[inline]
+    pub(crate) fn host_number(&mut self, store: &Store, bits: u64) -> Result<(), CallError> {
+        let State::HostCall { call, import, .. } = self.call.state else {
+            return Err(CallError::Busy { state: self.state() });
+        };
+        let bits = match import.result {
+            Some(ValType::I32 | ValType::F32) => bits & u64::from(u32::MAX),
+            Some(ValType::I64 | ValType::F64) => bits,
+            _ => return if import.results == 0 { Ok(()) } else { Err(CallError::Types { wanted: wanted(store, call, import) }) },
+        };
+        self.guest_slots_mut(1)[0] = Slot::from_bits(bits.into());
+        self.call.state = State::HostCall { call, import, answered: true };
         Ok(())
     }
 
@@ -624,6 +641,12 @@ impl Fiber {
     pub(crate) fn kill(&mut self) {
         self.call.state = State::Killed;
     }
+}
+
+/// The type of an imported function that an instance is calling.
+#[cold]
+fn wanted(store: &Store, call: HostCall, import: FunctionImport) -> FuncType {
+    store.instances[call.instance.index()].descriptor().types[import.ty as usize].ty.clone()
 }
 
 /// Whether these values, given by the host, are of these types of a module.

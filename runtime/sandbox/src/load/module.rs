@@ -39,7 +39,7 @@ pub(crate) struct FunctionCode {
 }
 
 /// An imported function. What each call of it needs stands here, in one place.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionImport {
     /// Index of its type in the module.
     pub(crate) ty: u32,
