@@ -290,20 +290,34 @@ impl Context {
     }
 
     /// Bytes that are kept in memory for this invocation: what is left of its body, its reply, what a call that waits holds, its private copies of files.
+    #[inline]
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
-        let ports = &self.ports;
-        let body = if let Input::Body(body) = &ports.streams.input { body.left() } else { 0 };
-        let reply = match &ports.streams.output {
+        let streams = &self.ports.streams;
+        let body = if let Input::Body(body) = &streams.input { body.left() } else { 0 };
+        let reply = match &streams.output {
             Output::Reply { bytes, .. } => bytes.memory_bytes(),
             Output::Stream(writer) => writer.memory_bytes(),
             Output::File(_) | Output::Log(_) => 0,
         };
+        // Asked after every host call, and most functions have nothing but their streams.
+        let beside = if self.has_more_than_streams() { self.bytes_beside_streams() } else { 0 };
+        body as u64 + reply as u64 + beside
+    }
+
+    /// Whether there is anything that [`bytes_beside_streams`](Self::bytes_beside_streams) counts. One condition without branches.
+    #[inline]
+    fn has_more_than_streams(&self) -> bool {
+        self.lowering.is_some() | self.operations.is_some() | (self.waiting_bytes != 0) | self.ports.has_more_than_streams()
+    }
+
+    #[cold]
+    fn bytes_beside_streams(&self) -> u64 {
+        let ports = &self.ports;
         let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
         let calls = ports.calls.as_ref().map_or(0, |calls| calls.bytes()) + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
-        let beside = self.waiting_bytes + calls + ports.fetches.bytes() + component + operations;
-        body as u64 + reply as u64 + beside as u64 + ports.scratch_bytes()
+        (self.waiting_bytes + calls + ports.fetches.bytes() + component + operations) as u64 + ports.scratch_bytes()
     }
 
     /// Whether its reply is a stream that the worker has not taken yet.

@@ -110,6 +110,11 @@ impl fmt::Debug for Fetch {
 }
 
 impl Fetches {
+    /// Whether there ever was one that keeps bytes.
+    pub(super) const fn has_places(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     /// Bytes that are kept for them.
     pub(super) fn bytes(&self) -> usize {
         let kept = |fetch: &Fetch| match &fetch.state {

@@ -141,6 +141,11 @@ impl Resources {
         self.places.iter().skip(self.standing as usize).any(|place| matches!(place, Slot::Held(_)))
     }
 
+    /// Whether there is room for any, which counts.
+    pub(in crate::host) const fn has_places(&self) -> bool {
+        self.places.capacity() != 0
+    }
+
     /// Bytes that they keep.
     pub(in crate::host) const fn memory_bytes(&self) -> usize {
         self.places.capacity() * size_of::<Slot>() + self.memory_bytes

@@ -226,6 +226,16 @@ impl Ports {
         self.open_files_share.get_or_insert_default()
     }
 
+    /// Whether anything beside the streams can keep bytes: what the methods below count, calls and fetches. One condition without branches.
+    #[inline]
+    pub(super) const fn has_more_than_streams(&self) -> bool {
+        self.resources.has_places()
+            | self.sockets.is_some()
+            | self.calls.is_some()
+            | self.fetches.has_places()
+            | self.descriptors.are_changed()
+    }
+
     /// Bytes that the resources of a component keep, and the kernel for its sockets.
     pub(super) fn resource_bytes(&self) -> usize {
         self.resources.memory_bytes() + self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())

@@ -262,6 +262,11 @@ impl Descriptors {
         self.0.as_ref()?.scratch.as_ref()?.get(grant)
     }
 
+    /// Whether they are, or ever were, others than [`STANDARD`]: only then do they keep bytes.
+    pub(in crate::host) const fn are_changed(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Bytes that it keeps of such folders.
     pub(in crate::host) fn scratch_bytes(&self) -> u64 {
         self.0.as_ref().and_then(|table| table.scratch.as_ref()).map_or(0, |scratch| scratch.bytes())
