@@ -41,6 +41,7 @@ use crate::load::OpenError;
 use crate::logging;
 use crate::metrics::text::Gauges;
 use crate::metrics::{self, Metrics};
+use crate::phases::{PROFILE_SECONDS, PROFILE_SECONDS_DEFAULT};
 use crate::schedule::Phase;
 use crate::telemetry::Tracer;
 
@@ -55,10 +56,6 @@ const FOLLOWERS_MAX: usize = 32;
 
 /// How long the next piece of a module may take to arrive.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// For how long phases are measured, in seconds, and for how long where that is not said. Clients wait no longer than a minute for an answer.
-const PROFILE_SECONDS: std::ops::RangeInclusive<u64> = 1..=50;
-const PROFILE_SECONDS_DEFAULT: u64 = 5;
 
 /// How often the server looks whether a client that follows a log is still there.
 const FOLLOWER_LOOK: Duration = Duration::from_secs(30);

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::operate::{Door, ask};
 use super::{fail, print_line};
 use crate::notice::{self, To};
+use crate::phases::{PROFILE_SECONDS, PROFILE_SECONDS_DEFAULT};
 
 /// Show the phases that a function declares, or measure what they need, as the configuration takes it.
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub(super) struct PhasesArgs {
     #[arg(long)]
     profile: bool,
     /// How long to measure, 1 to 50 seconds
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "profile", value_parser = clap::value_parser!(u64).range(1..=50))]
+    #[arg(long, value_name = "N", default_value_t = PROFILE_SECONDS_DEFAULT, requires = "profile", value_parser = clap::value_parser!(u64).range(PROFILE_SECONDS))]
     seconds: u64,
     /// Print the answer in JSON
     #[arg(long)]

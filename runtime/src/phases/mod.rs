@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::classes::BOUNDS;
 
 pub use clock::PhaseClock;
-pub use profile::{Measured, Profiler, Profiling};
+pub use profile::{Measured, PROFILE_SECONDS, PROFILE_SECONDS_DEFAULT, Profiler, Profiling};
 
 /// What a phase is called in which a request begins, where that is not declared. Its id is 0.
 pub const BEGIN: &str = "begin";

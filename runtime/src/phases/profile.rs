@@ -5,6 +5,7 @@
 //! [`Profile`].
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{BEGIN, PhaseConfig, Phases};
+
+/// For how long a function may be profiled, in seconds. Clients wait no longer than a minute for an answer.
+pub const PROFILE_SECONDS: RangeInclusive<u64> = 1..=50;
+/// For how long it is where that is not said.
+pub const PROFILE_SECONDS_DEFAULT: u64 = 5;
 
 /// Phases that are told apart; a function that declares none may name any number of them.
 const PHASES_MAX: usize = 32;
