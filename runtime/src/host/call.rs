@@ -3,6 +3,7 @@
 //! A call goes out with a name and an input ([`Outgoing`]); the worker makes an invocation of it and says where its reply comes
 //! ([`Answer`]). What was called and not waited for ends with the caller, unless it was only sent.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -90,7 +91,7 @@ enum Called {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// Those to be made.
-    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) outgoing: VecDeque<Outgoing>,
     /// A call by gRPC that is waited for to be made.
     pub(super) begun: Option<Box<Begun>>,
     /// Those that were made, by their handles.
@@ -127,7 +128,7 @@ impl Calls {
     }
 
     /// Whether as many are to be made as may be at a time.
-    pub(super) const fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.outgoing.len() >= CALLS_MAX
     }
 
@@ -182,7 +183,7 @@ pub(super) fn begin(call: &mut Call<'_>, name: Arc<str>, input: Bytes, id: Optio
     if calls.is_full() {
         return Err(Errno::TOOBIG.into());
     }
-    calls.outgoing.push(Outgoing { name, input, host_call, id, rpc: None });
+    calls.outgoing.push_back(Outgoing { name, input, host_call, id, rpc: None });
     Ok(())
 }
 

@@ -376,8 +376,7 @@ impl Context {
 
     /// The first of the calls of other functions that are to be made. The room for it is kept for the next one.
     pub fn next_outgoing(&mut self) -> Option<Outgoing> {
-        let outgoing = &mut self.ports.calls.as_mut()?.outgoing;
-        if outgoing.is_empty() { None } else { Some(outgoing.remove(0)) }
+        self.ports.calls.as_mut()?.outgoing.pop_front()
     }
 
     /// A call was made, and its reply comes there; or it was not.

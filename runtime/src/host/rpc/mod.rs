@@ -158,7 +158,7 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
             let host_call = call.context.host_calls;
             let calls = call.context.ports.calls()?;
             let name = Arc::clone(callee);
-            calls.outgoing.push(Outgoing { name, input: message, host_call, id: Some(CallId::Now), rpc: Some(rpc) });
+            calls.outgoing.push_back(Outgoing { name, input: message, host_call, id: Some(CallId::Now), rpc: Some(rpc) });
             calls.begun = Some(Box::new(Begun { callee: Arc::clone(callee), request }));
             // The worker takes it from there before this is called again.
             Err(Stop::Again)
