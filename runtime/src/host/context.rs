@@ -16,7 +16,7 @@ use super::http::RequestHead;
 use super::lines::Writer;
 use super::rpc::Edges;
 use super::stdio::{Input, Output};
-use super::wasi::Grant;
+use super::wasi::{BufferList, Grant};
 use super::wasi3::Ends;
 use crate::kv::Space;
 use crate::outcome::Failure;
@@ -118,7 +118,7 @@ pub struct Context {
     /// Bytes that the pending host call has moved, when it has begun and is to be called again.
     pub(super) progress: Option<u64>,
     /// Buffers of the pending host call: address and length. Kept, so that no call allocates.
-    pub(super) buffers: Vec<(u64, u64)>,
+    pub(super) buffers: BufferList,
     /// A component's result that needs memory of it.
     pub(super) lowering: Option<Box<Lowering>>,
     /// A component's calls that go on by themselves.
@@ -149,7 +149,7 @@ impl Context {
         Context {
             ports: Ports::new(process, streams),
             progress: None,
-            buffers: Vec::new(),
+            buffers: BufferList::new(),
             lowering: None,
             operations: None,
             ends: None,

@@ -8,7 +8,7 @@ use rustix::fs::Advice;
 use super::contents::Contents;
 use super::descriptors::{Descriptor, Folder, Kind};
 use super::disk::{begin, just_on_disk, on_disk};
-use super::streams::take_buffers;
+use super::streams::{BufferList, take_buffers};
 use super::{Errno, rights};
 use crate::host::{Call, Flat, Stop};
 
@@ -32,7 +32,7 @@ pub(super) fn retry<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T
 }
 
 /// The buffers that the guest lists, and their size, as far as one call goes.
-fn buffers(call: &mut Call<'_>, result: u64) -> Result<(Vec<(u64, u64)>, usize), Stop> {
+fn buffers(call: &mut Call<'_>, result: u64) -> Result<(BufferList, usize), Stop> {
     let (iovs, count) = (call.args.address(1), call.args.u32(2));
     let (memory, context) = call.split()?;
     take_buffers(memory, iovs, count, result, &mut context.buffers)?;
@@ -81,7 +81,7 @@ pub(in crate::host) enum To {
 }
 
 /// Hands what was read to the guest.
-fn scatter(call: &mut Call<'_>, buffers: Vec<(u64, u64)>, bytes: &[u8], result: u64) -> Result<(), Stop> {
+fn scatter(call: &mut Call<'_>, buffers: BufferList, bytes: &[u8], result: u64) -> Result<(), Stop> {
     let (memory, context) = call.split()?;
     let mut left = bytes;
     for &(address, size) in &buffers {

@@ -36,6 +36,7 @@ pub(in crate::host) use descriptors::Descriptors;
 pub use errno::Errno;
 pub use grants::{Access, Grant, GrantError};
 pub use scratch::Usage;
+pub(in crate::host) use streams::BufferList;
 
 /// Module name of the imports.
 pub const MODULE: &str = "wasi_snapshot_preview1";

@@ -1,6 +1,7 @@
 //! Reading and writing: the standard streams here, files in [`files`], and the lists of buffers that all of them have.
 
 use sledge_sandbox::GuestMemory;
+use smallvec::SmallVec;
 
 use super::descriptors::{Kind, Standard};
 use super::{Errno, files, rights};
@@ -13,6 +14,9 @@ pub(super) const BUFFERS_MAX: u32 = 1_024;
 pub(super) const STEP_BYTES: u64 = 1 << 20;
 /// Bytes that go through our own buffer to or from a file.
 const COPY_BYTES: usize = 64 << 10;
+
+/// Buffers that a guest lists: address and bytes of each. Two are what C libraries pass: what they have kept, and what is written now.
+pub(in crate::host) type BufferList = SmallVec<[(u64, u64); 2]>;
 
 /// `fd_read(fd, iovs: *iovec, count: size, read: *size)`
 pub(super) fn fd_read(call: &mut Call<'_>) -> Result<(), Stop> {
@@ -185,7 +189,7 @@ pub(super) fn take_buffers(
     iovs: u64,
     count: u32,
     result: u64,
-    into: &mut Vec<(u64, u64)>,
+    into: &mut BufferList,
 ) -> Result<(), Stop> {
     memory.slice(result, 4)?;
     memory.slice(iovs, u64::from(count) * 8)?;
