@@ -70,6 +70,7 @@ impl Warm {
     /// # Errors
     ///
     /// If there is no sandbox, or the function waits for something.
+    #[inline]
     pub fn request(&mut self, body: &Bytes) -> Result<Ended> {
         let sandbox = self.sandbox()?;
         let (ended, sandbox) = self.run(sandbox, body)?;
@@ -82,6 +83,7 @@ impl Warm {
     /// # Errors
     ///
     /// If there is no memory for one.
+    #[inline]
     pub fn sandbox(&mut self) -> Result<Box<Sandbox>> {
         Ok(self.pool.take(&self.function.template)?)
     }
@@ -91,6 +93,7 @@ impl Warm {
     /// # Errors
     ///
     /// If the function waits for something.
+    #[inline]
     pub fn run(&self, sandbox: Box<Sandbox>, body: &Bytes) -> Result<(Ended, Box<Sandbox>)> {
         let process = Arc::clone(&self.function.process);
         let log = LogLines::new(Arc::clone(&process), Arc::clone(&self.function.log), Writer::default());

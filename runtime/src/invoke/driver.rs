@@ -258,6 +258,7 @@ impl Driver {
     }
 
     /// Takes it apart.
+    #[inline]
     #[must_use]
     pub fn finish(mut self) -> Remains {
         let (reply, head) = self.take_reply();

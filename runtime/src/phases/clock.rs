@@ -31,15 +31,17 @@ impl PhaseClock {
     #[inline]
     #[must_use]
     pub fn new(phases: Option<&Arc<Phases>>, profile: Option<Arc<Profile>>) -> Option<Box<PhaseClock>> {
-        if phases.is_none() && profile.is_none() {
-            return None;
-        }
+        if phases.is_none() && profile.is_none() { None } else { Some(PhaseClock::counting(phases, profile)) }
+    }
+
+    #[cold]
+    fn counting(phases: Option<&Arc<Phases>>, profile: Option<Arc<Profile>>) -> Box<PhaseClock> {
         let declared = phases.map(|phases| {
             let mut times = vec![None; phases.0.len()].into_boxed_slice();
             times[0] = Some(Duration::ZERO);
             Declared { phases: Arc::clone(phases), current: 0, times }
         });
-        Some(Box::new(PhaseClock { declared, tally: profile.map(Tally::new), counted: Instant::now() }))
+        Box::new(PhaseClock { declared, tally: profile.map(Tally::new), counted: Instant::now() })
     }
 
     /// What its function declares of the phase in which it is.

@@ -129,7 +129,12 @@ impl Profiler {
     #[inline]
     #[must_use]
     pub fn profile(&self) -> Option<Arc<Profile>> {
-        if self.is_on.load(Ordering::Relaxed) { lock(&self.profile).clone() } else { None }
+        if self.is_on.load(Ordering::Relaxed) { self.begun() } else { None }
+    }
+
+    #[cold]
+    fn begun(&self) -> Option<Arc<Profile>> {
+        lock(&self.profile).clone()
     }
 }
 
