@@ -46,7 +46,9 @@ struct Cli {
     command: Command,
 }
 
+// Deferred: what a command takes is described only where that command is given. A server keeps the memory that this touches.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Run a function once, on standard input and output; the exit status is the function's
     Run(run::RunArgs),

@@ -1,7 +1,7 @@
 //! From a file to a [`Config`].
 //!
-//! Both formats become one tree of values; the tree's keys are compared with the JSON Schema, which is generated from the types, so that an
-//! unknown key can be answered with the nearest known one; then the tree is decoded, and an error says at which key.
+//! Both formats become one tree of values, which is decoded; an error says at which key. Where something is wrong, the tree's keys are compared with the JSON
+//! Schema, which is generated from the types, so that an unknown key can be answered with the nearest known one.
 
 use std::fs;
 use std::io::Read as _;
@@ -17,6 +17,8 @@ use crate::secret::Variable;
 
 /// The largest configuration file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// The key whose tables take keys that decoding does not check.
+const APPLICATIONS: &str = "applications";
 /// Keys that grant a function something of this machine or its network.
 const GRANTS: [&str; 4] = ["dirs", "http_hosts", "socket_hosts", "socket_listen"];
 /// How alike an unknown key must be to a known one to be taken for a slip of the pen (Jaro-Winkler, 0 to 1).
@@ -142,11 +144,17 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
         serde_json::to_value(table).map_err(|error| syntax("TOML", error.to_string()))?
     };
 
+    // Decoding finds each unknown key, but for settings of an application's function; the schema is for what is said about it. Where nothing is wrong, it is
+    // not even generated: a server keeps the memory that this touches, a megabyte of code.
+    let decoded = match serde_path_to_error::deserialize(&tree) {
+        Ok(config) if tree.get(APPLICATIONS).is_none() => return Ok(config),
+        decoded => decoded,
+    };
     let schema = schema();
     let mut problems = Vec::new();
     unknown_keys(&schema, &schema, &tree, &mut String::new(), &mut problems);
     if problems.is_empty() {
-        match serde_path_to_error::deserialize(&tree) {
+        match decoded {
             Ok(config) => return Ok(config),
             Err(error) => problems.push((key_of(&error), text::line(&error.inner().to_string()))),
         }
@@ -281,6 +289,32 @@ mod tests {
     fn what_does_not_parse_is_named_with_its_line() {
         assert!(error("s.toml", "listen = \n").starts_with("s.toml: not valid TOML: TOML parse error at line 1"));
         assert!(error("s.json", "{\n,").contains("line 2"));
+    }
+
+    /// What is decoded without an error is not compared with the schema.
+    #[test]
+    fn decoding_refuses_unknown_keys_of_every_table_outside_of_applications() {
+        let function = "functions = [{ name = 'f', path = 'f.so'";
+        let samples = [
+            ("Config", "KEY = 1".to_owned()),
+            ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
+            ("EdgeConfig", format!("{function}, edges = {{ \"a.B\" = {{ function = 'g', KEY = 1 }} }} }}]")),
+            ("FunctionConfig", format!("{function}, KEY = 1 }}]")),
+            ("PhaseConfig", format!("{function}, phases = [{{ id = 1, name = 'a', cpu_us = 1, cpu_percent = 1, KEY = 1 }}] }}]")),
+            ("Secret", format!("{function}, env = {{ A = {{ file = 'a', KEY = 1 }} }} }}]")),
+            ("TelemetryConfig", "telemetry = { endpoint = 'http://a', KEY = 1 }".to_owned()),
+        ];
+        for (table, text) in &samples {
+            let decode = |text: &str| toml::from_str::<Config>(text).map_err(|error| error.to_string());
+            assert_eq!(decode(&text.replace(", KEY = 1", "").replace("KEY = 1", "")).err(), None, "{table}");
+            assert!(decode(text).is_err(), "{table}: {text}");
+        }
+        let schema = schema();
+        let has_keys = |schema: &Value| schema.get("properties").is_some() || schema["oneOf"][0].get("properties").is_some();
+        let tables = schema["$defs"].as_object().unwrap().iter().filter(|(_, schema)| has_keys(schema)).map(|(name, _)| &**name);
+        let known = samples.iter().map(|(table, _)| *table).filter(|table| *table != "Config");
+        let tables: std::collections::BTreeSet<_> = tables.filter(|name| !name.starts_with("Application")).collect();
+        assert_eq!(tables, known.collect());
     }
 
     #[test]
