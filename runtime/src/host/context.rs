@@ -301,7 +301,9 @@ impl Context {
             Output::File(_) | Output::Log(_) => 0,
         };
         // Asked after every host call, and most functions have nothing but their streams.
-        let beside = if self.has_more_than_streams() { self.bytes_beside_streams() } else { 0 };
+        let has_more = self.has_more_than_streams();
+        debug_assert!(has_more || self.bytes_beside_streams() == 0, "not all of it is looked for");
+        let beside = if has_more { self.bytes_beside_streams() } else { 0 };
         body as u64 + reply as u64 + beside
     }
 

@@ -383,7 +383,18 @@ mod tests {
     use sledge_sandbox::{Sandbox, SandboxLimits};
 
     use super::*;
-    use crate::host::{Args, Call, Code, Context, HostFunction, Writer, offered};
+    use crate::host::canonical::Resource;
+    use crate::host::{Args, Call, Code, Context, HostFunction, Outgoing, Writer, offered};
+
+    /// A resource that keeps so many bytes.
+    #[derive(Debug)]
+    struct Kept(usize);
+
+    impl Resource for Kept {
+        fn memory_bytes(&self) -> usize {
+            self.0
+        }
+    }
 
     fn context() -> Context {
         let process = Arc::new(Process::default());
@@ -447,6 +458,26 @@ mod tests {
         assert!(context.ports.streams().is_ok());
         let _ = call(function("sched_yield"), &mut context);
         assert_eq!(context.ports.streams().err(), Some(Stop::Refused));
+    }
+
+    /// Each is looked for, also where it is all there is.
+    #[test]
+    fn what_is_kept_beside_the_streams_counts() {
+        let kept = |put: fn(&mut Context)| {
+            let mut context = context();
+            assert_eq!(context.kept_bytes(), 0);
+            put(&mut context);
+            context.kept_bytes()
+        };
+        assert_eq!(kept(|context| context.waiting_bytes = 7), 7);
+        let outgoing = |context: &mut Context| {
+            let call = Outgoing { name: "f".into(), input: vec![0; 8].into(), host_call: 1, id: None, rpc: None };
+            context.ports.calls.get_or_insert_default().outgoing.push_back(call);
+        };
+        assert_eq!(kept(outgoing), 8);
+        let resource = |context: &mut Context| _ = context.ports.resources_mut().insert(Box::new(Kept(9)), None).unwrap();
+        assert!(kept(resource) >= 9);
+        assert_eq!(kept(|context| std::mem::forget(context.operations.get_or_insert_default().take(10))), 10);
     }
 
     #[test]
