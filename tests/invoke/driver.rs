@@ -517,3 +517,43 @@ fn time_is_counted_by_phases_and_what_watches_is_given_back() {
         assert!(driver.take_watch().is_some() && driver.take_watch().is_none());
     });
 }
+
+#[test]
+fn what_is_profiled_is_told_how_long_it_waited() {
+    let function = command("");
+    let profiling = function.process.profiler.begin().expect("it is not profiled yet");
+    on_worker(|| {
+        let (mut driver, now) = (begun(&function), Instant::now());
+        driver.start_clock(now);
+        driver.count_time(now + Duration::from_millis(30));
+        driver.count_wait(Duration::from_millis(90));
+        assert_eq!(end(&mut driver, &function), Ok(()));
+        assert!(driver.take_phases().expect("a clock").end(true).is_none(), "it declares none");
+    });
+    let measured = profiling.measured(None);
+    let [phase] = &measured.phases[..] else { panic!("{measured:?}") };
+    assert_eq!((phase.config.cpu_us, phase.config.cpu_percent), (30_000, 25));
+}
+
+/// Bursts are learned by where they begin, so places must differ, and be the same each time.
+#[test]
+fn a_microtask_begins_where_the_host_was_called() {
+    let phase = PhaseConfig { id: 0, name: "one".to_owned(), cpu_us: 700, cpu_percent: 100 };
+    let fields = r#"(func (export "_start")
+        (call $say (i32.const 97))
+        (drop (call $act (i32.const 0) (i32.const 1)))
+        (call $say (i32.const 98)))"#;
+    let loaded = guest::loaded(fields, |config: &mut FunctionConfig| config.phases = vec![phase]).expect("a function");
+    let function = Function::new(loaded, Home::alone());
+    on_worker(|| {
+        let mut driver = begun(&function);
+        let mut begins = || {
+            assert!(matches!(driver.run_to_host_call(&function.program), Progress::Yields));
+            driver.microtask()
+        };
+        let [say, act, again] = [begins(), begins(), begins()];
+        assert_eq!(say, again);
+        assert_ne!(say.site, act.site);
+        assert_eq!(say.declared, Some(Duration::from_micros(700)));
+    });
+}

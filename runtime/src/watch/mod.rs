@@ -130,6 +130,21 @@ impl Watcher {
         (0..self.places.len()).for_each(|index| self.disturb(index));
     }
 
+    /// As if a guest ran without ticks on that worker, and nothing had come.
+    #[cfg(test)]
+    pub(crate) fn run_by_hand(&self, index: usize) {
+        let state = &self.places[index].state;
+        state.leave();
+        state.arm();
+        assert!(state.enter(), "nothing has come");
+    }
+
+    /// Whether something was made known since.
+    #[cfg(test)]
+    pub(crate) fn is_disturbed(&self, index: usize) -> bool {
+        self.places[index].state.has_fired()
+    }
+
     /// Sends the signal, now or as soon as the last one is long enough ago.
     fn ring(&self, place: &Place) {
         if !place.ring(self.now()) {

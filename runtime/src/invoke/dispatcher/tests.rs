@@ -13,8 +13,10 @@ use crate::invoke::by_hand;
 use crate::invoke::caller::Caller;
 use crate::invoke::function::Home;
 use crate::invoke::invocation::Input;
+use crate::invoke::invocation::Times;
 use crate::kv::{Embedded, KvLimits, Store};
-use crate::schedule::FunctionId;
+use crate::schedule::{self, FunctionId, Microtask, Site};
+use crate::watch::Watcher;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -268,4 +270,55 @@ fn a_client_that_has_gone_leaves_its_place_at_the_gate() {
     assert!(admitted.next().is_some());
     assert_eq!(dispatcher.requests(), 1);
     drop(running);
+}
+
+/// A guest that runs without ticks learns at once of what its worker is to do.
+#[test]
+fn what_comes_for_a_worker_interrupts_a_guest_that_runs_without_ticks() {
+    let (dispatcher, _deques) = Dispatcher::new(2, 1, 10, false);
+    let (wakes, watcher) = (wakes(&dispatcher), Watcher::start(2).unwrap());
+    // Without a watcher, workers are woken all the same.
+    dispatcher.rouse(1);
+    assert_eq!(wakes(), [0, 1]);
+    dispatcher.watch_with(Arc::clone(&watcher));
+    (0..2).for_each(|index| watcher.run_by_hand(index));
+    dispatcher.rouse(1);
+    assert_eq!((wakes(), [0, 1].map(|index| watcher.is_disturbed(index))), (vec![0, 1], [false, true]));
+
+    // What any worker can do is for one that waits, and interrupts a guest only where none does.
+    let function = function(json!({}));
+    let inject = || drop(dispatcher.begin(invocation(&dispatcher, &function, None, Instant::now()), &*dispatcher));
+    assert!(dispatcher.exchange().try_idle(1));
+    inject();
+    assert!(!watcher.is_disturbed(0));
+    dispatcher.exchange().busy(1);
+    inject();
+    assert!(watcher.is_disturbed(0));
+}
+
+#[test]
+fn a_limit_that_follows_learns_from_each_that_is_over() {
+    let dispatcher = dispatcher(10);
+    let now = Instant::now();
+    let used = Times { cpu: Duration::from_millis(1), blocked: Duration::from_millis(9), ..Times::new(now) };
+    let learned = |settings: Value| {
+        let function = function(settings);
+        let before = function.gate.in_flight();
+        dispatcher.admit(&function).unwrap().learn(&used, now);
+        (before.is_some(), function.gate.in_flight() != before)
+    };
+    assert_eq!(learned(json!({ "concurrency_max": "auto" })), (true, true));
+    assert_eq!(learned(json!({ "concurrency_max": 3 })), (false, false));
+}
+
+#[test]
+fn a_request_begins_with_a_microtask_of_its_functions_first_phase() {
+    let dispatcher = dispatcher(10);
+    let begins = |settings: Value| {
+        let function = function(settings);
+        schedule::Work::microtask(&Work::Job(invocation(&dispatcher, &function, None, Instant::now())))
+    };
+    let phases = json!({ "phases": [{ "id": 0, "name": "a", "cpu_us": 700, "cpu_percent": 100 }] });
+    assert_eq!(begins(phases), Microtask { site: Site::ENTRY, declared: Some(Duration::from_micros(700)) });
+    assert_eq!(begins(json!({})), Microtask { site: Site::ENTRY, declared: None });
 }
