@@ -219,6 +219,27 @@ fn who_was_refused_memory_has_failed_for_that() {
     assert_eq!(failure(&Function::new(guest::loaded(&fields, change).expect("a function"), home)), Failure::NoMemory);
 }
 
+/// A page of an image that all sandboxes share becomes its own with the first write. Where there is none for that, it has accessed nothing wrongly.
+#[test]
+fn who_was_refused_a_page_of_its_own_has_failed_for_that() {
+    let image = "x".repeat(4 << 20);
+    let fields = format!(
+        r#"(memory $big 64) (data (memory $big) (i32.const 0) "{image}")
+        (func (export "sledge_handle") (result i32) (local $at i32)
+          (loop $on
+            (i32.store $big (local.get $at) (i32.const 1))
+            (local.set $at (i32.add (local.get $at) (i32.const 4096)))
+            (br_if $on (i32.lt_u (local.get $at) (i32.const 0x400000))))
+          (i32.const 0))"#
+    );
+    // The image, what each sandbox takes, and that much beside.
+    let with = |bytes: u64| {
+        let home = Home { budget: Some(Budget::new((6 << 20) + bytes)), ..Home::alone() };
+        ended(&Function::new(guest::loaded(&fields, |_| {}).expect("a function"), home)).0
+    };
+    assert_eq!((with(6 << 20), with(1 << 20)), (Ok(()), Err(Failure::NoMemory)));
+}
+
 /// What the host keeps for it counts as its own: the body, and the reply.
 #[test]
 fn what_the_host_keeps_counts() {
