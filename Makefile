@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -44,9 +44,13 @@ setup: ## install what building and testing need, if it is missing
 	@scripts/setup
 
 build: setup ## awsm and sledge, in target/release
+	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p awsm -p sledge --bins
+
+# These two, and what measures and tests them: twice as much to compile.
+programs: setup
 	@$(CARGO) build $(build_flags) --bins
 
-demo: build ## compile the example functions, serve them, check and time their replies
+demo: programs ## compile the example functions, serve them, check and time their replies
 	@$(target)/release/demo
 
 install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
@@ -61,10 +65,10 @@ install: build ## programs and a systemd unit; PREFIX=/usr/local DESTDIR=
 	@test -e $(DESTDIR)/etc/sledge/sledge.toml || install -m 644 packaging/sledge.toml $(DESTDIR)/etc/sledge
 	@echo "installed in $(DESTDIR)$(PREFIX); configure $(DESTDIR)/etc/sledge/sledge.toml, then: systemctl enable --now sledge"
 
-test-h2spec: build ## HTTP/2 by its specification (h2spec, strict); needs Go, or h2spec in PATH
+test-h2spec: programs ## HTTP/2 by its specification (h2spec, strict); needs Go, or h2spec in PATH
 	@TARGET=$(target) scripts/test-h2spec
 
-test-connect: build ## gRPC, gRPC-Web and Connect by connectrpc's conformance suite; needs Go; ARGUMENTS="--run PATTERN"
+test-connect: programs ## gRPC, gRPC-Web and Connect by connectrpc's conformance suite; needs Go; ARGUMENTS="--run PATTERN"
 	@TARGET=$(target) scripts/test-connect $(ARGUMENTS)
 
 # Programs and tests are built together: by themselves, programs have fewer features of some dependencies, and all that depends on these would be built twice.
@@ -81,63 +85,63 @@ aarch64: ## sledge for AArch64, in target/aarch64-unknown-linux-gnu/release
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) scripts/aarch64 build
 
-test-aarch64: build ## the runtime for AArch64, in an emulator; ALL=1 for the whole specification suite
+test-aarch64: programs ## the runtime for AArch64, in an emulator; ALL=1 for the whole specification suite
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) ALL=$(ALL) scripts/aarch64 test
 
-test-projects: build ## new projects in Go, Python and JavaScript, four languages together, an application as it is developed; needs Go
+test-projects: programs ## new projects in Go, Python and JavaScript, four languages together, an application as it is developed; needs Go
 	@go version >/dev/null
 	@$(CARGO) test $(build_flags) --test e2e -- --ignored
 
 test-all: test test-aarch64 test-projects ## and what takes longer: AArch64 in an emulator, all kernels at a larger size, whole drives, benchmarks once
 	@CARGO=$(CARGO) TARGET=$(target) scripts/test-long
 
-test-spec-all: build ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
+test-spec-all: programs ## the specification suite in every bounds mode and level; SPEC_MODES="guard-O2" for some
 	@$(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test spec-all -- --nocapture
 
-test-components: build ## scripts of components from the folder DIR, in SPEC_MODES="guard-O0"
+test-components: programs ## scripts of components from the folder DIR, in SPEC_MODES="guard-O0"
 	@test -n "$(DIR)" || { echo "make test-components DIR=FOLDER; FOLDER holds the folder test of github.com/WebAssembly/component-model, tests/misc_testsuite/component-model of wasmtime, or both"; exit 1; }
 	@COMPONENT_SUITE="$(abspath $(DIR))" $(if $(SPEC_MODES),SPEC_MODES="$(SPEC_MODES)") $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test component-suite -- --nocapture
 
-test-wasi: build ## the official test suite of WASI preview 1 and 0.3, from the folder SUITE; WASI_FILTER=NAME,NAME
+test-wasi: programs ## the official test suite of WASI preview 1 and 0.3, from the folder SUITE; WASI_FILTER=NAME,NAME
 	@test -n "$(SUITE)" || { echo "make test-wasi SUITE=DIR; DIR is github.com/WebAssembly/wasi-testsuite, branch prod/testsuite-base"; exit 1; }
 	@WASI_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-suite -- --nocapture
 
-test-wasi-programs: build ## components of wasmtime's test programs, from the folder DIR; WASI_FILTER=NAME,NAME
+test-wasi-programs: programs ## components of wasmtime's test programs, from the folder DIR; WASI_FILTER=NAME,NAME
 	@test -n "$(DIR)" || { echo "make test-wasi-programs DIR=FOLDER; FOLDER holds the files NAME.component.wasm that wasmtime's build makes of crates/test-programs"; exit 1; }
 	@WASI_PROGRAMS="$(abspath $(DIR))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-programs -- --nocapture
 
-test-applications: build ## gRPC applications beside the servers that their sources are otherwise; needs Go and protoc
+test-applications: programs ## gRPC applications beside the servers that their sources are otherwise; needs Go and protoc
 	@go version >/dev/null && protoc --version >/dev/null
 	@$(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test applications -- --nocapture
 
-test-conformance: build ## every function of WASI 0.2 and 0.3 here and in wasmtime, compared; BLESS=1 keeps what wasmtime prints
+test-conformance: programs ## every function of WASI 0.2 and 0.3 here and in wasmtime, compared; BLESS=1 keeps what wasmtime prints
 	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p sledge-tests --no-default-features --features wasmtime --bin reference
 	@CONFORMANCE_REFERENCE="$(target)/release/reference" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test conformance
 
-bench: build ## everything that is measured, in less than 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
+bench: programs ## everything that is measured, in less than 20 minutes, beside the run before; BENCH=quick PARTS="load costs" FOLDER=DIR BEFORE=DIR
 	@$(CARGO) bench --workspace --locked $(if $(JOBS),-j $(JOBS)) $(addprefix --bench ,$(PHASES)) --no-run --quiet
 	@CARGO=$(CARGO) $(target)/release/bench run $(if $(filter quick,$(BENCH)),--quick) $(if $(FOLDER),--folder $(FOLDER)) \
 		$(if $(BEFORE),--before $(BEFORE)) $(PARTS)
 
-bench-peers: build ## functions behind sledge, hyper, processes, wasmtime, node...; PEERS="hyper node" FUNCTIONS="ping echo" TURNS=3 WASMTIME=no NUCLIO_PROCESSOR=FILE
+bench-peers: programs ## functions behind sledge, hyper, processes, wasmtime, node...; PEERS="hyper node" FUNCTIONS="ping echo" TURNS=3 WASMTIME=no NUCLIO_PROCESSOR=FILE
 	@$(if $(peers_wasmtime),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin peer-wasmtime --bin peer-component)
 	@$(if $(peers_wasmtime_serve),$(CARGO) install --locked --quiet $(if $(JOBS),-j $(JOBS)) --root $(CURDIR)/target/wasmtime-cli \
 		--target-dir $(CURDIR)/target/wasmtime-cli/build wasmtime-cli@$(wasmtime_version))
 	@$(target)/release/peers $(if $(PEERS),--peers "$(PEERS)") $(if $(FUNCTIONS),--functions "$(FUNCTIONS)") $(if $(TURNS),--turns $(TURNS))
 
-polybench: build ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3 WASMTIME=yes
+polybench: programs ## the kernels beside native code; SIZE=LARGE KERNELS="gemm lu" MODES="guard software" SOURCES="c simd" ROUNDS=3 WASMTIME=yes
 	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin polybench-wasmtime)
 	@$(target)/release/polybench $(if $(WASMTIME),--wasmtime) $(if $(SIZE),--size $(SIZE)) $(if $(KERNELS),--kernels "$(KERNELS)") \
 		$(if $(MODES),--modes "$(MODES)") $(if $(SOURCES),--sources "$(SOURCES)") $(if $(ROUNDS),--rounds $(ROUNDS))
 
-load: build ## load after the paper on sledge, native handlers and processes; SCENARIOS="ping echo-1m" TURNS=3 CSV=FILE JSON=FILE
+load: programs ## load after the paper on sledge, native handlers and processes; SCENARIOS="ping echo-1m" TURNS=3 CSV=FILE JSON=FILE
 	@$(target)/release/load scenarios $(SCENARIOS) $(if $(TURNS),--turns $(TURNS)) $(if $(CSV),--csv $(CSV)) $(if $(JSON),--json $(JSON))
 
-soak: build ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
+soak: programs ## everything at once for MINUTES=10, watching replies, memory and file descriptors; SEED=n
 	@$(target)/release/soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-workloads: build ## a distributed sort and an online game, as in the microtasks paper; MEGABYTES=400 REPEAT=10 CLASSES=inferred FOLDER=DIR for JSON and plots
+workloads: programs ## a distributed sort and an online game, as in the microtasks paper; MEGABYTES=400 REPEAT=10 CLASSES=inferred FOLDER=DIR for JSON and plots
 	@$(if $(FOLDER),mkdir -p $(FOLDER))
 	@$(target)/release/workload sort $(if $(MEGABYTES),--megabytes $(MEGABYTES)) $(if $(REPEAT),--repeat $(REPEAT)) $(if $(CLASSES),--classes $(CLASSES)) \
 		$(if $(FOLDER),--json $(FOLDER)/sort.json --plot $(FOLDER)/sort)
@@ -166,7 +170,7 @@ pairs: setup ## the in-process request beside that of a commit, in alternated pa
 mutants: setup ## change the code in small ways and see whether a test fails; PARTS="schedule invoke kv heads deploy pools"
 	@CARGO=$(CARGO) TARGET=$(target) $(if $(PARTS),PARTS="$(PARTS)") scripts/mutants
 
-promises: build ## every numeric target beside what was measured; GROUP=first-light for one group; WASMTIME=yes for those beside wasmtime
+promises: programs ## every numeric target beside what was measured; GROUP=first-light for one group; WASMTIME=yes for those beside wasmtime
 	@$(if $(WASMTIME),$(CARGO) build $(build_flags) --features sledge-benches/wasmtime --bin peer-wasmtime-http)
 	@$(target)/release/promises $(if $(GROUP),--group $(GROUP))
 
