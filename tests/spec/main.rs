@@ -1,6 +1,6 @@
 //! The specification suite: the official scripts and our own (`ours/*.wast`), each in a process of its own (`spec-runner`), in the modes that
-//! continuous integration has time for, some of them with a part of the official scripts; `all.rs` has every one and all. Fails with a list of all directives that did not do what they say; prints a
-//! table of what was run.
+//! continuous integration has time for, two of them with a part of the official scripts; `all.rs` has every mode with all scripts. Fails with a list of all
+//! directives that did not do what they say; prints a table of what was run.
 //!
 //! `SPEC_FILTER=text,text` runs the scripts only whose name contains one of the texts; `SPEC_FAILURES=file` appends the failures to a file as
 //! well; `TEST_MACHINE=aarch64` runs everything in an emulator, with modules compiled here (see `sledge_tests::machine`).

@@ -68,7 +68,6 @@ fn it_follows_a_change_within_a_few_periods_up_and_down() {
     assert!(down[999] <= 4 && changes(&down) <= 6, "{} after {} changes", down[999], changes(&down));
 }
 
-/// Not more often than once in a period, however much and however fast comes; and a single one that is quite different is one of many.
 /// What was known counts as much as sixteen invocations, however many of them there were.
 #[test]
 fn it_remembers_what_was_before() {
@@ -91,6 +90,7 @@ fn a_gate_that_follows_says_what_it_knows() {
     assert_eq!((gate.follows(), gate.limit(), gate.in_flight()), (false, Some(3), None));
 }
 
+/// Not more often than once in a period, however much and however fast comes; and a single one that is quite different is one of many.
 #[test]
 fn it_changes_once_in_a_period_at_most() {
     let now = Instant::now();
