@@ -46,7 +46,7 @@ setup: ## install what building and testing need, if it is missing
 build: setup ## awsm and sledge, in target/release
 	@$(CARGO) build --release --locked $(if $(JOBS),-j $(JOBS)) -p awsm -p sledge --bins
 
-# These two, and what measures and tests them: twice as much to compile.
+# These two, and what measures and tests them, which takes longer to compile.
 programs: setup
 	@$(CARGO) build $(build_flags) --bins
 

@@ -46,7 +46,7 @@ struct Cli {
     command: Command,
 }
 
-// Deferred: what a command takes is described only where that command is given. A server keeps the memory that this touches.
+// Deferred: what a command takes is described only where that command is given. Describing all of them is a part of every start.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {

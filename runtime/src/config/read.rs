@@ -145,7 +145,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     };
 
     // Decoding finds each unknown key, but for settings of an application's function; the schema is for what is said about it. Where nothing is wrong, it is
-    // not even generated: a server keeps the memory that this touches, a megabyte of code.
+    // not even generated, which was a part of every start.
     let decoded = match serde_path_to_error::deserialize(&tree) {
         Ok(config) if tree.get(APPLICATIONS).is_none() => return Ok(config),
         decoded => decoded,
