@@ -24,11 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     write_header(&out.join("shared.h"))?;
+    // One unit for all of them: what the compiler works on is LLVM's headers, and those it reads once then, in place of once a file.
+    let all = out.join("all.cpp");
+    fs::write(&all, sources.iter().map(|source| include(source)).collect::<String>())?;
     cc::Build::new()
         .cpp(true)
         .std("c++17")
-        .files(sources)
+        .file(all)
         .include(out)
+        .include(SOURCES)
         // LLVM's headers cause warnings. This build shows only those of our own files.
         .flag("-isystem")
         .flag(include_dir()?)
@@ -79,6 +83,11 @@ fn write_header(path: &Path) -> Result<(), Box<dyn Error>> {
     }
     text.push_str("\n} // namespace awsm\n");
     Ok(fs::write(path, text)?)
+}
+
+/// The directive that includes a file of `src/llvm`.
+fn include(source: &Path) -> String {
+    format!("#include \"{}\"\n", source.file_name().unwrap_or_default().display())
 }
 
 fn write_enum(text: &mut String, name: &str, variants: impl Iterator<Item = (String, u8)>) -> std::fmt::Result {

@@ -37,7 +37,7 @@ namespace {
 using Chain = SmallVector<Check, 8>;
 
 // Checks of a chain at the same index, by their places in it.
-struct Group {
+struct Cluster {
     size_t first, widest;
     uint64_t more; // bytes that the widest has more than the first
     SmallVector<size_t, 4> implied;
@@ -76,7 +76,7 @@ std::vector<Chain> chains(Function &function) {
     return found;
 }
 
-std::vector<Group> groups(const Chain &chain, ScalarEvolution &evolution) {
+std::vector<Cluster> clusters(const Chain &chain, ScalarEvolution &evolution) {
     struct Place {
         size_t at;
         uint64_t bytes;
@@ -86,7 +86,7 @@ std::vector<Group> groups(const Chain &chain, ScalarEvolution &evolution) {
         auto [index, bytes] = indexOf(check, evolution);
         places[{check.length->getPointerOperand(), index}].push_back({at, bytes});
     }
-    std::vector<Group> found;
+    std::vector<Cluster> found;
     for (auto &[key, members] : places) {
         Place first = members.front(), widest = first;
         size_t instructions = 0;
@@ -100,29 +100,29 @@ std::vector<Group> groups(const Chain &chain, ScalarEvolution &evolution) {
         }
         if (widest.bytes == first.bytes)
             continue;
-        Group group{first.at, widest.at, widest.bytes - first.bytes, {}};
+        Cluster cluster{first.at, widest.at, widest.bytes - first.bytes, {}};
         for (const Place &place : members)
             if (place.at > first.at && place.bytes <= widest.bytes)
-                group.implied.push_back(place.at);
-        found.push_back(std::move(group));
+                cluster.implied.push_back(place.at);
+        found.push_back(std::move(cluster));
     }
     return found;
 }
 
 // Copies what lies between the first check and the widest, with all of its checks; it ends where the widest fails.
-size_t copyCareful(const Chain &chain, Group &group) {
-    const Check &first = chain[group.first];
+size_t copyCareful(const Chain &chain, Cluster &cluster) {
+    const Check &first = chain[cluster.first];
     BasicBlock *block = first.branch->getParent(), *after = block;
     Function *function = block->getParent();
-    group.careful = BasicBlock::Create(block->getContext(), "careful", function);
-    group.careful->moveAfter(after);
-    after = group.careful;
+    cluster.careful = BasicBlock::Create(block->getContext(), "careful", function);
+    cluster.careful->moveAfter(after);
+    after = cluster.careful;
     auto *again = cast<BranchInst>(first.branch->clone());
-    again->insertInto(group.careful, group.careful->end());
+    again->insertInto(cluster.careful, cluster.careful->end());
     ValueToValueMapTy copies;
-    SmallVector<BasicBlock *> blocks{group.careful};
+    SmallVector<BasicBlock *> blocks{cluster.careful};
     size_t instructions = 0;
-    for (size_t at = group.first + 1; at <= group.widest; at++) {
+    for (size_t at = cluster.first + 1; at <= cluster.widest; at++) {
         BasicBlock *original = chain[at].branch->getParent();
         BasicBlock *copy = CloneBasicBlock(original, copies, ".careful", function);
         copies[original] = copy;
@@ -133,16 +133,16 @@ size_t copyCareful(const Chain &chain, Group &group) {
     }
     remapInstructionsInBlocks(blocks, copies);
     auto *last = cast<BranchInst>(blocks.back()->getTerminator());
-    auto *trap = BranchInst::Create(chain[group.widest].branch->getSuccessor(chain[group.widest].trapSuccessor), last->getIterator());
+    auto *trap = BranchInst::Create(chain[cluster.widest].branch->getSuccessor(chain[cluster.widest].trapSuccessor), last->getIterator());
     trap->setDebugLoc(last->getDebugLoc());
     last->eraseFromParent();
     return instructions;
 }
 
 // Makes the first check as wide as the widest.
-void widenFirst(const Check &first, const Group &group) {
+void widenFirst(const Check &first, const Cluster &cluster) {
     IRBuilder<> builder(first.branch);
-    uint64_t bytes = first.bytes + group.more;
+    uint64_t bytes = first.bytes + cluster.more;
     Value *outside;
     if (match(first.index, m_ZExt(m_Value())) || isa<ConstantInt>(first.index)) {
         outside = builder.CreateICmpUGT(builder.CreateNUWAdd(first.index, builder.getInt64(bytes)), first.lengthValue);
@@ -150,7 +150,7 @@ void widenFirst(const Check &first, const Group &group) {
         Value *end = builder.CreateBinaryIntrinsic(Intrinsic::usub_sat, first.lengthValue, builder.getInt64(bytes - 1));
         outside = builder.CreateICmpUGE(first.index, end);
     }
-    auto *branch = BranchInst::Create(group.careful, first.passed(), outside, first.branch->getIterator());
+    auto *branch = BranchInst::Create(cluster.careful, first.passed(), outside, first.branch->getIterator());
     branch->setDebugLoc(first.branch->getDebugLoc());
     branch->setMetadata(LLVMContext::MD_prof, MDBuilder(branch->getContext()).createUnlikelyBranchWeights());
     first.branch->eraseFromParent();
@@ -163,21 +163,21 @@ PreservedAnalyses NeighbourChecksPass::run(Function &function, FunctionAnalysisM
     if (found.empty())
         return PreservedAnalyses::all();
     auto &evolution = analyses.getResult<ScalarEvolutionAnalysis>(function);
-    std::vector<std::pair<Chain *, std::vector<Group>>> plans;
+    std::vector<std::pair<Chain *, std::vector<Cluster>>> plans;
     size_t copied = 0;
     // All copies are made of what was there before.
     for (Chain &chain : found) {
-        std::vector<Group> plan = groups(chain, evolution);
-        for (Group &group : plan)
+        std::vector<Cluster> plan = clusters(chain, evolution);
+        for (Cluster &cluster : plan)
             if (copied < FunctionCopiesMax)
-                copied += copyCareful(chain, group);
+                copied += copyCareful(chain, cluster);
         plans.push_back({&chain, std::move(plan)});
     }
     for (auto &[chain, plan] : plans)
-        for (const Group &group : plan)
-            if (group.careful) {
-                widenFirst((*chain)[group.first], group);
-                for (size_t at : group.implied)
+        for (const Cluster &cluster : plan)
+            if (cluster.careful) {
+                widenFirst((*chain)[cluster.first], cluster);
+                for (size_t at : cluster.implied)
                     (*chain)[at].remove();
             }
     return copied > 0 ? PreservedAnalyses::none() : PreservedAnalyses::all();

@@ -30,7 +30,7 @@ namespace {
 constexpr unsigned CopiesMax = 16;
 // Without stores there is nothing to count copies by, so that all numbers are tried.
 constexpr unsigned CopiesWithoutStoresMax = 8;
-constexpr unsigned InstructionsMax = 300;
+constexpr unsigned BlockInstructionsMax = 300;
 constexpr uint64_t IterationsMax = uint64_t(1) << 40;
 
 // A stepping value in the rolled loop, and others at constant distances.
@@ -239,7 +239,7 @@ void Roller::countIterations() {
 bool isSimple(Loop &loop) {
     BasicBlock &block = *loop.getHeader();
     if (loop.getNumBlocks() != 1 || !loop.isLoopSimplifyForm() || !isa<BranchInst>(block.getTerminator()) ||
-        block.size() > InstructionsMax)
+        block.size() > BlockInstructionsMax)
         return false;
     return all_of(block, [](Instruction &instruction) {
         if (auto *load = dyn_cast<LoadInst>(&instruction))
