@@ -242,6 +242,9 @@ fn a_trap_of_rust_names_its_line_while_it_is_developed() {
     let source = folder.join("src/lib.rs");
     replace(&source, "    Json(Answer {", "    assert!(ask.name.len() > 3, \"short\");\n    Json(Answer {");
     build(&folder);
+    // Projects may share a target folder (CARGO_TARGET_DIR), as they do here: of one that is built meanwhile the output has another name.
+    let output = programs::awsm().with_file_name("tests-projects/wasm32-wasip1/release/trapping_rust.wasm");
+    assert!(output.is_file(), "{}", output.display());
     let server = dev(&folder);
     assert_eq!(server.client().post("/trapping-rust", r#"{"name": "Ada"}"#).status, 500);
     wait_for_frame(&server, &format!("src/lib.rs:{}", line_of(&source, "short")));
