@@ -252,6 +252,8 @@ fn a_client_that_goes_in_the_middle_of_its_body_leaves_nothing() {
         let server =
             server(&json!({ "listeners": listeners, "idle_memory_ms": 0, "functions": [entry_with("body", "body.c", &limits)] }));
         assert_eq!(ask(&server, "count"), "0\n");
+        // It is put back after the reply has gone.
+        eventually("its sandbox is kept", || gauge(&server, "idle_sandboxes") == 1);
         let gauges = || ["idle_sandboxes", "memory_used_bytes", "requests_under_way"].map(|name| gauge(&server, name));
         let (before, files) = (gauges(), gauge(&server, "process_open_fds"));
         // In the length of a chunk, in a chunk, between two, in what comes behind the last one, before all; with a length that was said.
