@@ -34,7 +34,9 @@ pub(crate) fn built(name: &str) -> PathBuf {
     assert!(built.status.success(), "{cargo:?}: {}", built.stderr);
     let component = target.join(format!("wasm32-wasip2/release/component_{name}.wasm")).display().to_string();
     let artifact = programs::folder().join(format!("component-{name}.so"));
-    let compiled = programs::run_awsm(&["compile", &component, "-o", &artifact.display().to_string()]);
+    // One by default options. Of the others it matters what they do: optimising them takes longer than all else.
+    let level = if name == "http" { "3" } else { "0" };
+    let compiled = programs::run_awsm(&["compile", "-O", level, &component, "-o", &artifact.display().to_string()]);
     assert_eq!(compiled.code(), 0, "{}{}", compiled.text(), compiled.stderr);
     artifact
 }

@@ -16,14 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Compiles an example and has it judged, alone and among many requests of others.
 fn serve(example: &Example, options: &[&str]) {
-    let artifact = programs::folder().join(format!("{}{}.so", example.name, options.concat()));
-    let source = example.source();
-    let mut arguments =
-        vec!["compile", source.to_str().expect("a path in UTF-8"), "-o", artifact.to_str().expect("a path in UTF-8")];
-    arguments.extend(options);
-    let compiled = programs::run_awsm(&arguments);
-    assert_eq!(compiled.code(), 0, "{}", compiled.text());
-
+    let artifact = programs::compiled(&example.source(), options);
     let entry = json!({ "name": example.name, "path": artifact, "content_type": example.content_type });
     let server = Server::start(json!({ "functions": [entry] }));
     let body = example.input().expect("the example's input");
@@ -57,23 +50,15 @@ fn gps_ekf_answers_the_same_however_it_is_compiled() {
 }
 
 /// A server that offers one example.
-fn serving(example: &Example, file: &str) -> Server {
-    let artifact = programs::folder().join(file);
-    let source = example.source();
-    let compiled = programs::run_awsm(&[
-        "compile",
-        source.to_str().expect("a path in UTF-8"),
-        "-o",
-        artifact.to_str().expect("a path in UTF-8"),
-    ]);
-    assert_eq!(compiled.code(), 0, "{}", compiled.text());
+fn serving(example: &Example) -> Server {
+    let artifact = programs::compiled(&example.source(), &[]);
     Server::start(json!({ "functions": [{ "name": example.name, "path": artifact }] }))
 }
 
 /// Pages made for this test, in both fonts, three sizes and with dirt.
 #[test]
 fn ocr_reads_pages_that_it_never_saw() {
-    let server = serving(&OCR, "ocr-unseen.so");
+    let server = serving(&OCR);
     let client = server.client();
     let (mut shares, mut pages) = (0.0, 0.0);
     for (font, name) in FONTS.iter().enumerate() {
@@ -109,7 +94,7 @@ fn ocr_reads_pages_that_it_never_saw() {
 #[test]
 fn image_classify_knows_pictures_that_it_never_saw() {
     const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 40;
-    let server = serving(&IMAGE_CLASSIFY, "image-classify-unseen.so");
+    let server = serving(&IMAGE_CLASSIFY);
     let client = server.client();
     let (mut right, mut all) = (0, 0);
     for (class, name) in CLASSES.iter().enumerate() {
@@ -129,7 +114,7 @@ fn image_classify_knows_pictures_that_it_never_saw() {
 #[test]
 fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
     const SEEDS: std::ops::Range<u64> = 1 << 40..(1 << 40) + 100;
-    let server = serving(&PLATE_DETECT, "plate-detect-unseen.so");
+    let server = serving(&PLATE_DETECT);
     let client = server.client();
     let mut missed = Vec::new();
     for seed in SEEDS {
@@ -148,11 +133,7 @@ fn plate_detect_finds_plates_on_streets_that_it_never_saw() {
 
 /// How an example's folder is compiled and its input answered.
 fn answers_as_expected(folder: &str, source: &Path, options: &[&str]) -> Server {
-    let artifact = programs::folder().join(format!("{folder}.so"));
-    let compiled = programs::run_awsm(
-        &[&["compile", source.to_str().expect("UTF-8"), "-o", artifact.to_str().expect("UTF-8")], options].concat(),
-    );
-    assert_eq!(compiled.code(), 0, "{}", compiled.text());
+    let artifact = programs::compiled(source, options);
     let text = |file: &str| std::fs::read_to_string(example_folder(folder).join(file)).expect("a file");
     let server = Server::start(json!({ "workers": 1, "functions": [{ "name": folder, "path": artifact }] }));
     let reply = server.client().post(&format!("/{folder}"), text("input.txt"));
@@ -221,7 +202,8 @@ fn word_count_in_go_answers() {
     go(&["test", "./..."], &[]);
     let module = programs::folder().join("word-count.wasm");
     go(&["build", "-o", module.to_str().expect("UTF-8"), "."], &[("GOOS", "wasip1"), ("GOARCH", "wasm")]);
-    answers_as_expected("word-count", &module, &[]).stop();
+    // All of Go's runtime takes a minute of processor time at the default level, and five seconds at this one.
+    answers_as_expected("word-count", &module, &["-O", "0"]).stop();
 }
 
 /// The artifact of a cargo package, built with these options of cargo's.
