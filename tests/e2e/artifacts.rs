@@ -9,7 +9,7 @@ use sledge_tests::server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// A good artifact's bytes.
 fn good() -> Vec<u8> {

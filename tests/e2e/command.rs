@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use wit_component::StringEncoding;
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 fn run(file: &Path, stdin: &[u8], arguments: &[&str]) -> Finished {
     let mut command = sledge_command(&["run"]);

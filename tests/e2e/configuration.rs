@@ -8,7 +8,7 @@ use sledge_tests::server::Server;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 fn write(name: &str, text: &str) -> PathBuf {
     let path = programs::folder().join(name);

@@ -11,7 +11,7 @@ use sledge_tests::server::Server;
 
 use crate::eventually;
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_command_waits_for_several_things_at_once() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// What the operator says after its time, and that the sandbox was new.
 const TIMED_OUT: [u8; 8] = [2, 0, 0, 0, 1, 0, 0, 0];
 
-const TIME_MAX: Duration = Duration::from_secs(30);
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 fn nanoseconds(time: Duration) -> [u8; 8] {
     i64::try_from(time.as_nanos()).expect("a time").to_le_bytes()

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// For a whole exchange, when a test says nothing else.
-pub const TIME_MAX: Duration = Duration::from_secs(30);
+pub const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// A reply.
 #[derive(Clone, Debug)]

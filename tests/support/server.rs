@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const PORT_MIN: u16 = 12_000;
 
 /// From the start of the program to the line that says where it listens.
-const START_TIME_MAX: Duration = Duration::from_secs(30);
+const START_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// What stands before the address in that line.
 const LISTENING: &str = "listening on ";
