@@ -241,9 +241,11 @@ fn a_trap_of_rust_names_its_line_while_it_is_developed() {
     let folder = project("trapping-rust", "rust");
     let source = folder.join("src/lib.rs");
     replace(&source, "    Json(Answer {", "    assert!(ask.name.len() > 3, \"short\");\n    Json(Answer {");
-    build(&folder);
     // Projects may share a target folder (CARGO_TARGET_DIR), as they do here: of one that is built meanwhile the output has another name.
     let output = programs::awsm().with_file_name("tests-projects/wasm32-wasip1/release/trapping_rust.wasm");
+    // That of an earlier run.
+    let _ = fs::remove_file(&output);
+    build(&folder);
     assert!(output.is_file(), "{}", output.display());
     let server = dev(&folder);
     assert_eq!(server.client().post("/trapping-rust", r#"{"name": "Ada"}"#).status, 500);
