@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs demo install test test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -73,17 +73,25 @@ test-connect: programs ## gRPC, gRPC-Web and Connect by connectrpc's conformance
 
 # Programs and tests are built together: by themselves, programs have fewer features of some dependencies, and all that depends on these would be built twice.
 test: setup ## what continuous integration runs; AARCH64=yes for test-aarch64, too
-	@$(CARGO) build $(build_flags) --bins --tests
-	@PROGRAMS_BUILT=yes $(CARGO) test $(build_flags) --no-fail-fast
-	@for package in $(OUTSIDE); do \
-		echo "testing $$package"; \
-		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
-	done
+	@$(CARGO) build $(build_flags) --bins --tests --test e2e
+	@$(MAKE) --jobs=2 --keep-going test-end-to-end test-others
 	@$(if $(filter yes,$(AARCH64)),$(MAKE) test-aarch64)
 
 aarch64: ## sledge for AArch64, in target/aarch64-unknown-linux-gnu/release
 	@scripts/setup --aarch64
 	@CARGO=$(CARGO) TARGET=$(target) JOBS=$(JOBS) scripts/aarch64 build
+
+# Both at the same time: from end to end takes as long as all others together, and waits for servers and clocks for half of that. Tests run make, too, and it is not
+# this one's jobs that they share.
+test-end-to-end:
+	@env --unset=MAKEFLAGS PROGRAMS_BUILT=yes $(CARGO) test $(build_flags) --test e2e
+
+test-others:
+	@env --unset=MAKEFLAGS PROGRAMS_BUILT=yes $(CARGO) test $(build_flags) --no-fail-fast
+	@for package in $(OUTSIDE); do \
+		echo "testing $$package"; \
+		$(CARGO) test --manifest-path $$package/Cargo.toml $(outside_flags); \
+	done
 
 test-aarch64: programs ## the runtime for AArch64, in an emulator; ALL=1 for the whole specification suite
 	@scripts/setup --aarch64
