@@ -73,7 +73,7 @@ test-connect: programs ## gRPC, gRPC-Web and Connect by connectrpc's conformance
 
 # Programs and tests are built together: by themselves, programs have fewer features of some dependencies, and all that depends on these would be built twice.
 test: setup ## what continuous integration runs; AARCH64=yes for test-aarch64, too
-	@$(CARGO) build $(build_flags) --bins --tests --test e2e
+	@$(CARGO) test $(build_flags) --no-run --lib --bins --test '*'
 	@$(MAKE) --jobs=2 --keep-going test-end-to-end test-others
 	@$(if $(filter yes,$(AARCH64)),$(MAKE) test-aarch64)
 
