@@ -1,12 +1,13 @@
 //! Results: from values to the component's memory.
 //!
 //! A result is an area, whose address the component has given, and blocks of its lists and strings, which it has to allocate: [`Lowering`] is all of it as bytes,
-//! with the places of the addresses that are not known yet. It is written when all of them are, and only then.
+//! with the places of the addresses that are not known yet. It is written when all of them are, and only then. Most results are an area of a few bytes alone, and need
+//! nothing of the heap.
 
 use awsm_abi::component::RESUME_DONE;
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::strings::{Encoded, Encoding};
 use crate::component_trap::ComponentTrap;
@@ -39,11 +40,15 @@ pub(in crate::host) struct Own(pub(in crate::host) u32);
 /// A place in a result.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::host) struct Place {
+    /// Zero for the area; otherwise the block's number, of which the first is one.
     block: usize,
     at: usize,
 }
 
 impl Place {
+    /// The area's first byte.
+    const AREA: Place = Place { block: 0, at: 0 };
+
     /// So many bytes behind it.
     pub(in crate::host) const fn plus(self, bytes: u32) -> Place {
         Place { block: self.block, at: self.at + bytes as usize }
@@ -59,22 +64,25 @@ struct Block {
 
 #[derive(Debug)]
 enum Content {
-    /// Put together here. Most results are as small as that, so that they need nothing of the heap.
-    Built(SmallVec<[u8; AREA_BYTES]>),
+    /// Put together here.
+    Built(Built),
     /// A list of bytes, as it came.
     Given(Bytes),
 }
 
-impl Content {
-    /// Room for so many values.
-    fn room<T: Lower>(count: usize) -> Result<Content, Stop> {
-        let bytes = count.saturating_mul(T::SIZE as usize);
-        if bytes > RESULT_BYTES_MAX {
-            return Err(ComponentTrap::ResultTooLarge.into());
-        }
-        Ok(Content::Built(smallvec![0; bytes]))
-    }
+/// Bytes that are put together.
+type Built = SmallVec<[u8; AREA_BYTES]>;
 
+/// Room for so many values, all zero.
+fn room<T: Lower>(count: usize) -> Result<Built, Stop> {
+    let bytes = count.saturating_mul(T::SIZE as usize);
+    if bytes > RESULT_BYTES_MAX {
+        return Err(ComponentTrap::ResultTooLarge.into());
+    }
+    Ok(if bytes <= AREA_BYTES { SmallVec::from_buf_and_len([0; AREA_BYTES], bytes) } else { SmallVec::from_vec(vec![0; bytes]) })
+}
+
+impl Content {
     fn bytes(&self) -> &[u8] {
         match self {
             Content::Built(bytes) => bytes,
@@ -86,19 +94,25 @@ impl Content {
 /// A result on its way to the component.
 #[derive(Debug)]
 pub(in crate::host) struct Lowering {
-    /// The area, then what is to be allocated, in the order in which it is asked for.
-    blocks: SmallVec<[Block; 1]>,
-    /// Where addresses of blocks stand.
+    area: Built,
+    area_align: u32,
+    area_address: u32,
+    /// What is to be allocated, in the order in which it is asked for.
+    blocks: Vec<Block>,
+    /// Where addresses of blocks stand, by their numbers.
     pointers: Vec<(Place, usize)>,
     /// Of the blocks, as far as they are known.
-    addresses: SmallVec<[u32; 4]>,
+    addresses: Vec<u32>,
     /// How the component encodes strings.
     encoding: Encoding,
     /// Whether a block was asked for.
     is_asked: bool,
-    /// Bytes of the blocks, and what they take beside.
+    /// Bytes of the area and the blocks, and what they take beside.
     bytes: usize,
 }
+
+/// Bytes that a block takes beside its own.
+const BLOCK_BYTES: usize = size_of::<Block>() + size_of::<(Place, usize)>();
 
 impl Lowering {
     /// A value as bytes, of which the area is at that address.
@@ -106,24 +120,23 @@ impl Lowering {
     /// # Errors
     /// A trap, when it is too large.
     pub(super) fn new<T: Lower>(value: T, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address, encoding);
-        let block = lowering.block(Content::room::<T>(1)?, T::ALIGN)?;
-        value.lower(&mut lowering, Place { block, at: 0 })?;
+        let mut lowering = Lowering::at(room::<T>(1)?, T::ALIGN, address, encoding);
+        value.lower(&mut lowering, Place::AREA)?;
         Ok(lowering)
     }
 
     /// The same of values that stand one behind the other.
     fn each<T: Lower>(values: Vec<T>, address: u32, encoding: Encoding) -> Result<Lowering, Stop> {
-        let mut lowering = Lowering::at(address, encoding);
-        let block = lowering.block(Content::room::<T>(values.len())?, T::ALIGN)?;
-        lowering.put_each(block, values)?;
+        let mut lowering = Lowering::at(room::<T>(values.len())?, T::ALIGN, address, encoding);
+        lowering.put_each(Place::AREA, values)?;
         Ok(lowering)
     }
 
-    /// A result of which the area is at that address, and nothing else known.
-    fn at(address: u32, encoding: Encoding) -> Lowering {
-        let (blocks, pointers, addresses) = (SmallVec::new(), Vec::new(), smallvec![address]);
-        Lowering { blocks, pointers, addresses, encoding, is_asked: false, bytes: 0 }
+    /// A result of which only the area is known.
+    fn at(area: Built, area_align: u32, area_address: u32, encoding: Encoding) -> Lowering {
+        let bytes = area.len() + BLOCK_BYTES;
+        let (blocks, pointers, addresses) = (Vec::new(), Vec::new(), Vec::new());
+        Lowering { area, area_align, area_address, blocks, pointers, addresses, encoding, is_asked: false, bytes }
     }
 
     /// Bytes of the host's memory that it takes.
@@ -133,17 +146,22 @@ impl Lowering {
 
     /// Writes bytes to their place.
     fn put(&mut self, place: Place, bytes: &[u8]) {
-        if let Some(Block { content: Content::Built(built), .. }) = self.blocks.get_mut(place.block)
-            && let Some(to) = built.get_mut(place.at..place.at + bytes.len())
-        {
+        let built = match place.block.checked_sub(1) {
+            None => &mut self.area,
+            Some(index) => match self.blocks.get_mut(index) {
+                Some(Block { content: Content::Built(built), .. }) => built,
+                _ => return,
+            },
+        };
+        if let Some(to) = built.get_mut(place.at..place.at + bytes.len()) {
             to.copy_from_slice(bytes);
         }
     }
 
-    /// Puts values one behind the other to a block.
-    fn put_each<T: Lower>(&mut self, block: usize, values: Vec<T>) -> Result<(), Stop> {
+    /// Puts values one behind the other, from that place on.
+    fn put_each<T: Lower>(&mut self, place: Place, values: Vec<T>) -> Result<(), Stop> {
         for (index, value) in values.into_iter().enumerate() {
-            value.lower(self, Place { block, at: index * T::SIZE as usize })?;
+            value.lower(self, Place { block: place.block, at: place.at + index * T::SIZE as usize })?;
         }
         Ok(())
     }
@@ -153,26 +171,22 @@ impl Lowering {
         self.put(place, &[case]);
     }
 
-    fn block(&mut self, content: Content, align: u32) -> Result<usize, Stop> {
-        self.bytes = self.bytes.saturating_add(content.bytes().len() + size_of::<Block>() + size_of::<(Place, usize)>());
+    /// A list, whose address and length stand at that place; where its first value goes.
+    fn list(&mut self, place: Place, content: Content, align: u32, length: usize) -> Result<Place, Stop> {
+        self.bytes = self.bytes.saturating_add(content.bytes().len() + BLOCK_BYTES);
         if self.bytes > RESULT_BYTES_MAX {
             return Err(ComponentTrap::ResultTooLarge.into());
         }
         self.blocks.push(Block { align, content });
-        Ok(self.blocks.len() - 1)
-    }
-
-    /// A list, whose address and length stand at that place.
-    fn list(&mut self, place: Place, content: Content, align: u32, length: usize) -> Result<usize, Stop> {
-        let block = self.block(content, align)?;
+        let block = self.blocks.len();
         self.pointers.push((place, block));
         // Below the limit of a result.
         self.put(place.plus(4), &(length as u32).to_le_bytes());
-        Ok(block)
+        Ok(Place { block, at: 0 })
     }
 
     /// Whether all addresses are known.
-    fn is_placed(&self) -> bool {
+    const fn is_placed(&self) -> bool {
         self.addresses.len() == self.blocks.len()
     }
 
@@ -197,22 +211,32 @@ impl Lowering {
     /// # Errors
     /// A trap, when one is not; then nothing was written.
     pub(super) fn write(&self, memory: &mut GuestMemory<'_>) -> Result<(), Stop> {
+        let outside = |_| Stop::Trap(ComponentTrap::OutOfBounds);
         for (block, address) in self.blocks.iter().zip(&self.addresses) {
             if !address.is_multiple_of(block.align) {
                 return Err(ComponentTrap::Unaligned.into());
             }
-            let bytes = block.content.bytes().len() as u64;
-            memory.slice((*address).into(), bytes).map_err(|_| ComponentTrap::OutOfBounds)?;
+            memory.slice((*address).into(), block.content.bytes().len() as u64).map_err(outside)?;
         }
-        let outside = |_| Stop::Trap(ComponentTrap::OutOfBounds);
+        if !self.area_address.is_multiple_of(self.area_align) {
+            return Err(ComponentTrap::Unaligned.into());
+        }
+        // All of it or nothing; the blocks were looked at.
+        memory.write(self.area_address.into(), &self.area).map_err(outside)?;
         for (block, address) in self.blocks.iter().zip(&self.addresses) {
             memory.write((*address).into(), block.content.bytes()).map_err(outside)?;
         }
         for (place, block) in &self.pointers {
-            let at = u64::from(self.addresses[place.block]) + place.at as u64;
-            memory.write_u32(at, self.addresses[*block]).map_err(outside)?;
+            let at = u64::from(self.address(place.block)?) + place.at as u64;
+            memory.write_u32(at, self.address(*block)?).map_err(outside)?;
         }
         Ok(())
+    }
+
+    /// Where the area is, or the block of that number.
+    fn address(&self, block: usize) -> Result<u32, Stop> {
+        let address = block.checked_sub(1).map_or(Some(&self.area_address), |index| self.addresses.get(index));
+        address.copied().ok_or(Stop::Trap(ComponentTrap::OutOfBounds))
     }
 }
 
@@ -333,8 +357,8 @@ impl<T: Lower> Lower for Vec<T> {
     const ALIGN: u32 = 4;
 
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
-        let block = to.list(place, Content::room::<T>(self.len())?, T::ALIGN, self.len())?;
-        to.put_each(block, self)
+        let first = to.list(place, Content::Built(room::<T>(self.len())?), T::ALIGN, self.len())?;
+        to.put_each(first, self)
     }
 }
 
