@@ -10,6 +10,9 @@
 
 use std::future::poll_fn;
 use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -76,7 +79,39 @@ pub struct Stream {
 
 /// What both sides share.
 #[derive(Debug)]
-pub struct Pipe(Mutex<State>);
+pub struct Pipe {
+    state: Mutex<State>,
+    /// [Memory](State::memory_bytes) of what is under way when the lock was last released. It is asked for after every host call, most of which change nothing: so that
+    /// costs no lock.
+    memory_bytes: AtomicUsize,
+}
+
+/// The state, locked.
+struct Locked<'p> {
+    state: MutexGuard<'p, State>,
+    memory_bytes: &'p AtomicUsize,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Still under the lock. Relaxed: the writer sees what it has done itself, and may see later what the reader has taken.
+        self.memory_bytes.store(self.state.memory_bytes(), Relaxed);
+    }
+}
 
 #[derive(Debug)]
 struct State {
@@ -110,12 +145,21 @@ impl State {
     fn under_way_bytes(&self) -> usize {
         self.bytes.len() + self.taken_bytes
     }
+
+    /// Memory of what is under way.
+    fn memory_bytes(&self) -> usize {
+        self.bytes.memory_bytes() + self.taken_memory_bytes
+    }
 }
 
 impl Pipe {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn new(state: State) -> Pipe {
+        Pipe { memory_bytes: AtomicUsize::new(state.memory_bytes()), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> Locked<'_> {
         // Nothing that is done under the lock can panic half-way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), memory_bytes: &self.memory_bytes }
     }
 
     /// Whether the client wants no more.
@@ -255,7 +299,7 @@ impl Writer {
             reader: None,
             share: None,
         };
-        let pipe = Arc::new(Pipe(Mutex::new(state)));
+        let pipe = Arc::new(Pipe::new(state));
         Writer {
             pipe,
             written,
@@ -392,8 +436,7 @@ impl Writer {
     /// Memory of what is under way.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let state = self.pipe.state();
-        state.bytes.memory_bytes() + state.taken_memory_bytes
+        self.pipe.memory_bytes.load(Relaxed)
     }
 
     /// Why it is not whole, if it is not: less was written than the function has said, or the function gave it up.
