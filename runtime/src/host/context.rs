@@ -300,11 +300,11 @@ impl Context {
             Output::Stream(writer) => writer.memory_bytes(),
             Output::File(_) | Output::Log(_) => 0,
         };
-        // Asked after every host call, and most functions have nothing but their streams.
+        // Asked after every host call, and most functions have nothing but their streams and, as components, resources.
         let has_more = self.has_more_than_streams();
         debug_assert!(has_more || self.bytes_beside_streams() == 0, "not all of it is looked for");
         let beside = if has_more { self.bytes_beside_streams() } else { 0 };
-        body as u64 + reply as u64 + beside
+        (body + reply + self.ports.resource_bytes()) as u64 + beside
     }
 
     /// Whether there is anything that [`bytes_beside_streams`](Self::bytes_beside_streams) counts. One condition without branches.
@@ -316,7 +316,7 @@ impl Context {
     #[cold]
     fn bytes_beside_streams(&self) -> u64 {
         let ports = &self.ports;
-        let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.resource_bytes();
+        let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.socket_bytes();
         let calls = ports.calls.as_ref().map_or(0, |calls| calls.bytes()) + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
         (self.waiting_bytes + calls + ports.fetches.bytes() + component + operations) as u64 + ports.scratch_bytes()

@@ -259,8 +259,7 @@ impl<'a> Call<'a> {
     /// As for `owned`.
     pub(in crate::host) fn owned_of<T: Typed>(&mut self, handle: u32) -> Result<Box<T>, Stop> {
         let representation = self.handles()?.remove(handle, T::NUMBER)?;
-        self.context.ports.resource::<T>(representation)?;
-        self.context.ports.resources_mut().take(representation)
+        self.context.ports.take_resource(representation)
     }
 
     /// Gives a resource to the component; its handle.

@@ -189,7 +189,9 @@ impl Ports {
 
     /// What a component's handles stand for. Each is made by a host function whose effect opened what is behind it.
     pub(in crate::host) fn resources_mut(&mut self) -> &mut Resources {
-        self.resources.reserve(wasi2::standing(&self.process.grants));
+        if !self.resources.has_places() {
+            self.resources.reserve(wasi2::standing(&self.process.grants));
+        }
         &mut self.resources
     }
 
@@ -197,6 +199,12 @@ impl Ports {
     pub(in crate::host) fn resource<T: Typed>(&mut self, representation: u32) -> Result<&mut T, Stop> {
         self.stand(representation);
         self.resources.get(representation)
+    }
+
+    /// Takes away what a component's handle stands for.
+    pub(in crate::host) fn take_resource<T: Typed>(&mut self, representation: u32) -> Result<Box<T>, Stop> {
+        self.stand(representation);
+        self.resources.take(representation)
     }
 
     /// Makes what every invocation of the function has, if the representation stands for that.
@@ -226,19 +234,21 @@ impl Ports {
         self.open_files_share.get_or_insert_default()
     }
 
-    /// Whether anything beside the streams can keep bytes: what the methods below count, calls and fetches. One condition without branches.
+    /// Whether anything beside the streams and resources can keep bytes: what the methods below count, calls and fetches. One condition without branches.
     #[inline]
     pub(super) const fn has_more_than_streams(&self) -> bool {
-        self.resources.has_places()
-            | self.sockets.is_some()
-            | self.calls.is_some()
-            | self.fetches.has_places()
-            | self.descriptors.are_changed()
+        self.sockets.is_some() | self.calls.is_some() | self.fetches.has_places() | self.descriptors.are_changed()
     }
 
-    /// Bytes that the resources of a component keep, and the kernel for its sockets.
-    pub(super) fn resource_bytes(&self) -> usize {
-        self.resources.memory_bytes() + self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())
+    /// Bytes that the resources of a component keep.
+    #[inline]
+    pub(super) const fn resource_bytes(&self) -> usize {
+        self.resources.memory_bytes()
+    }
+
+    /// Bytes that the kernel keeps for sockets.
+    pub(super) fn socket_bytes(&self) -> usize {
+        self.sockets.as_ref().map_or(0, |reach| reach.memory_bytes())
     }
 
     /// Bytes that it keeps of folders that it may change for itself.
