@@ -306,6 +306,7 @@ impl Sandbox {
 
     /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
     /// than its limit or the budget allow; that counts as a [`refusal`](Self::refusal).
+    #[inline]
     #[must_use]
     pub fn set_host_bytes(&mut self, bytes: u64) -> bool {
         self.store.set_host_bytes(bytes)

@@ -147,15 +147,24 @@ pub struct Args {
 }
 
 impl Args {
+    /// No arguments.
+    const NONE: Args = Args { slots: [0; PARAMS_MAX] };
+
     /// Copies the arguments; those beyond [`PARAMS_MAX`] belong to no host function and are left out.
-    #[inline]
+    #[cfg(test)]
     #[must_use]
     pub fn new(slots: &[Slot]) -> Args {
-        let mut args = Args { slots: [0; PARAMS_MAX] };
-        for (arg, slot) in args.slots.iter_mut().zip(slots) {
+        let mut args = Args::NONE;
+        args.take(slots);
+        args
+    }
+
+    /// The same to where they are to be: what is returned would be copied once more, in larger pieces than it was just written in, for which the processor waits.
+    #[inline]
+    fn take(&mut self, slots: &[Slot]) {
+        for (arg, slot) in self.slots.iter_mut().zip(slots) {
             *arg = slot.u64();
         }
-        args
     }
 
     /// An `i32`, read as unsigned. Signatures were checked when the function was loaded.
@@ -331,20 +340,21 @@ pub enum Answer {
 #[cold]
 fn is_admitted(
     imported: &ImportedFunction,
-    args: Args,
+    args: &Args,
     instance: InstanceId,
     sandbox: &mut Sandbox,
     context: &mut Context,
 ) -> bool {
     let function = imported.function;
-    let effect = Call::of(imported, &args, instance, sandbox, context).effect(function);
-    context.watch.as_mut().is_none_or(|watch| watch.admits(function, effect, &args))
+    let effect = Call::of(imported, args, instance, sandbox, context).effect(function);
+    context.watch.as_mut().is_none_or(|watch| watch.admits(function, effect, args))
 }
 
 /// Carries out the pending host call of `sandbox`, which is one of `imported`, and hands its result to the guest.
 pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut Sandbox, context: &mut Context) -> Answer {
-    let args = Args::new(sandbox.host_args());
-    if context.watch.is_some() && !is_admitted(imported, args, instance, sandbox, context) {
+    let mut args = Args::NONE;
+    args.take(sandbox.host_args());
+    if context.watch.is_some() && !is_admitted(imported, &args, instance, sandbox, context) {
         return Answer::Ended(Stop::Refused);
     }
     let mut call = Call::of(imported, &args, instance, sandbox, context);
@@ -369,7 +379,8 @@ pub fn complete(
     context: &mut Context,
     completion: Completion,
 ) -> Answer {
-    let args = Args::new(sandbox.host_args());
+    let mut args = Args::NONE;
+    args.take(sandbox.host_args());
     let mut call = Call::of(imported, &args, instance, sandbox, context);
     let result = completion(&mut call);
     let pending = call.pending;

@@ -345,13 +345,20 @@ impl Store {
 
     /// Notes how many bytes the host keeps for what runs in this sandbox: a request's body, a reply. False, and nothing changed, when that is more
     /// than its limit or the budget allow; that counts as a [`refusal`](Self::refusal).
+    #[inline]
     pub(crate) fn set_host_bytes(&mut self, bytes: u64) -> bool {
-        if bytes > self.host_bytes && !self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes))) {
+        if bytes > self.host_bytes && !self.may_keep(bytes) {
             return false;
         }
         // Giving back what a later call asks for again is not worth an atomic operation; the reset does it.
         self.host_bytes = bytes;
         true
+    }
+
+    /// Whether the limits allow that the host keeps so many bytes. Not inline: that is asked seldom, where the host keeps more than before.
+    #[inline(never)]
+    fn may_keep(&mut self, bytes: u64) -> bool {
+        self.may_count(self.counted_with(self.table_bytes().saturating_add(bytes)))
     }
 
     /// Takes over what was reserved for what the host keeps, before that is [noted](Self::set_host_bytes).
