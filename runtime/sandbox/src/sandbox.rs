@@ -269,6 +269,7 @@ impl Sandbox {
     }
 
     /// The first memory of an instance, and its last where it has more than one.
+    #[inline]
     #[must_use]
     pub fn first_and_last_memory(&mut self, instance: InstanceId) -> Option<(GuestMemory<'_>, Option<GuestMemory<'_>>)> {
         self.store.first_and_last_memory(instance)
@@ -426,6 +427,7 @@ impl Sandbox {
     }
 
     /// Arguments of the host call in which the guest is suspended, typed by the imported function's parameters; empty otherwise.
+    #[inline]
     #[must_use]
     pub fn host_args(&self) -> &[Slot] {
         self.fiber.host_args()
@@ -450,6 +452,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// When there is no such call, or the imported function has other results.
+    #[inline]
     pub fn host_number(&mut self, bits: u64) -> Result<(), CallError> {
         self.fiber.host_number(&self.store, bits)
     }

@@ -325,6 +325,7 @@ impl Memory {
     }
 
     /// Some of its bytes, to be changed; none when they are not all its own, or the system has no room to make them writable.
+    #[inline]
     pub(crate) fn slice_mut(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         if range.start > range.end || range.end as u64 > self.length() {
             return None;

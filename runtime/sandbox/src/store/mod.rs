@@ -294,6 +294,7 @@ impl Store {
     }
 
     /// The first memory of an instance, and its last where that is another.
+    #[inline]
     pub(crate) fn first_and_last_memory(&mut self, instance: InstanceId) -> Option<(GuestMemory<'_>, Option<GuestMemory<'_>>)> {
         let memories = &self.instances.get(instance.index())?.memories;
         let (first, last) = (*memories.first()? as usize, *memories.last()? as usize);

@@ -51,6 +51,7 @@ impl Spans {
         spans
     }
 
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[Span] {
         &self.list[..self.count]
     }
@@ -63,6 +64,12 @@ impl Spans {
     /// What of them lies in `range`.
     pub(crate) fn within(&self, range: Span) -> impl Iterator<Item = Span> {
         self.as_slice().iter().filter_map(move |span| span.and(range))
+    }
+
+    /// Whether the first of them has all of `wanted`.
+    #[inline]
+    pub(crate) fn first_covers(&self, wanted: Span) -> bool {
+        self.as_slice().first().is_some_and(|first| first.start <= wanted.start && wanted.end <= first.end)
     }
 
     /// Whether one of them has all of `wanted`.
@@ -165,10 +172,17 @@ mod tests {
                 spans.gaps(BYTES, |gap| found[gap.start..gap.end].fill(true));
                 assert_eq!(found, [true; BYTES]);
                 assert!(spans.cover(span(start, end)));
+                assert!(
+                    spans.first_covers(spans.as_slice()[0])
+                        && spans.as_slice()[1..].iter().all(|other| !spans.first_covers(*other))
+                );
             }
             spans.truncate(BYTES / 2);
             assert!(spans.as_slice().iter().all(|span| span.start < span.end && span.end <= BYTES / 2));
             assert_eq!(spans.bytes(), model[..BYTES / 2].iter().filter(|&&there| there).count());
+            let first = spans.as_slice()[0];
+            spans.truncate(0);
+            assert!(!spans.first_covers(first), "it is gone");
         }
         assert!(joined > 1000, "only {joined} joined");
     }

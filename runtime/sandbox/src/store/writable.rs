@@ -214,8 +214,14 @@ impl Writable {
     }
 
     /// Makes `wanted` writable, if it is not: for the host. False when the system refuses.
+    #[inline]
     pub(crate) fn open(&mut self, wanted: Span) -> bool {
-        if !self.protected || wanted.end <= wanted.start || self.spans.cover(wanted) {
+        !self.protected || self.spans.first_covers(wanted) || self.open_elsewhere(wanted)
+    }
+
+    /// The same where the first span does not have it, which it has of most small memories.
+    fn open_elsewhere(&mut self, wanted: Span) -> bool {
+        if wanted.end <= wanted.start || self.spans.cover(wanted) {
             return true;
         }
         let page = page_bytes();
