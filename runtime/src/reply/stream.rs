@@ -410,6 +410,23 @@ impl Writer {
     /// # Errors
     /// For more than the length that was said, or than any reply may have.
     pub fn write(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
+        // What the client does not read is written nowhere; a client that reads no more ends the invocation soon.
+        Ok(self.put(bytes, false)?.unwrap_or_default())
+    }
+
+    /// The same; none where the client reads no more.
+    ///
+    /// # Errors
+    /// As for [`write`](Writer::write).
+    pub fn write_to_reader(&mut self, bytes: &[u8]) -> Result<Option<usize>, Refused> {
+        self.put(bytes, true)
+    }
+
+    fn put(&mut self, bytes: &[u8], wants_reader: bool) -> Result<Option<usize>, Refused> {
+        let mut state = self.pipe.state();
+        if wants_reader && state.is_closed {
+            return Ok(None);
+        }
         let left = self.length.map_or(u64::MAX, |length| length - self.written);
         if left == 0 && !bytes.is_empty() {
             return Err(Refused::Length);
@@ -418,8 +435,6 @@ impl Writer {
         if bytes.len() as u64 > self.bytes_max.saturating_sub(self.written) {
             return Err(Refused::Limit);
         }
-        let mut state = self.pipe.state();
-        // What the client does not read is written nowhere; a client that reads no more ends the invocation soon.
         let is_read = !self.is_bodiless && !state.is_closed;
         let room = if is_read { self.room_bytes_max.saturating_sub(state.under_way_bytes()) } else { bytes.len() };
         let count = bytes.len().min(room);
@@ -430,7 +445,7 @@ impl Writer {
             wake(reader);
         }
         self.written += count as u64;
-        Ok(count)
+        Ok(Some(count))
     }
 
     /// Memory of what is under way.

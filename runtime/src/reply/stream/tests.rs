@@ -40,6 +40,7 @@ fn what_is_taken_is_under_way_until_it_was_sent() {
     let context = Context::from_waker(&waker);
     assert_eq!(writer.write(&[1; 40_000]), Ok(40_000));
     let first = piece(&mut stream);
+    assert_eq!(writer.write_to_reader(b""), Ok(Some(0)));
     // Its buffer is larger than what is in it, which leaves no less room.
     assert_eq!(writer.write(&[2; 40_000]), Ok(BYTES_MAX - 40_000));
     assert!(!writer.has_room() && pipe.poll_room(&context).is_pending() && writer.memory_bytes() >= BYTES_MAX);
@@ -81,6 +82,7 @@ fn who_wants_no_more_is_noticed_unless_there_is_no_more() {
     assert!(gone.poll_closed(&Context::from_waker(Waker::noop())).is_pending());
     drop(stream);
     assert!(gone.is_closed() && writer.has_room() && writer.memory_bytes() == 0);
+    assert_eq!((writer.write_to_reader(b"a"), writer.write(b"a")), (Ok(None), Ok(1)));
     let (mut writer, head, mut stream) = pipe(Some(3), true);
     assert_eq!((stream.length(), next(&mut stream)), (Some(3), Poll::Ready(None)));
     drop(stream);

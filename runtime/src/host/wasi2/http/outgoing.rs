@@ -133,15 +133,14 @@ impl Outgoing {
         Err(state.size_error(refused))
     }
 
-    /// Takes as much of `bytes` as there is room for.
+    /// Takes as much of `bytes` as there is room for. Beside how much that was, the representation of what counts what is kept; none where the reply does.
     ///
     /// # Errors
     /// `EPIPE` when the reader is gone, or [`Stop::ReplyTooLarge`].
-    pub(in crate::host) fn write(&self, streams: &mut Streams, bytes: &[u8]) -> Result<usize, Stop> {
+    pub(in crate::host) fn write(&self, streams: &mut Streams, bytes: &[u8]) -> Result<(usize, Option<u32>), Stop> {
         let mut state = self.state();
         let count = match state.writer(streams) {
-            Some(writer) if writer.is_closed() => return Err(Errno::PIPE.into()),
-            Some(writer) => writer.write(bytes).map_err(|_| Stop::ReplyTooLarge)?,
+            Some(writer) => writer.write_to_reader(bytes).map_err(|_| Stop::ReplyTooLarge)?.ok_or(Stop::Errno(Errno::PIPE))?,
             None => match &mut streams.output {
                 // The kernel reads from our buffer, never from the guest's memory.
                 output @ Output::File(_) => {
@@ -152,7 +151,7 @@ impl Outgoing {
             },
         };
         state.written += count as u64;
-        Ok(count)
+        Ok((count, matches!(state.place, Place::Writer(_)).then_some(state.message)))
     }
 
     /// Begins the message: of a body that is complete it is the whole, otherwise the writer.
@@ -206,12 +205,6 @@ impl Outgoing {
     /// What has this representation counts what is kept from now on.
     pub(in crate::host) fn belong_to(&self, message: u32) {
         self.state().message = message;
-    }
-
-    /// The representation of what counts what is kept; none where the reply does.
-    pub(in crate::host) fn counted_by(&self) -> Option<u32> {
-        let state = self.state();
-        matches!(state.place, Place::Writer(_)).then_some(state.message)
     }
 
     /// Bytes that it keeps, unless it is the reply, which counts itself.

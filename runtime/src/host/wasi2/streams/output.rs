@@ -211,8 +211,8 @@ fn write_some(call: &mut Call<'_>, representation: u32, content: &Content, done:
         OutputStream::Errors => true,
         OutputStream::Body(outgoing) => {
             let outgoing = Arc::clone(outgoing);
-            let count = outgoing.write(ports.streams_mut()?, bytes)?;
-            if let Some(message) = outgoing.counted_by() {
+            let (count, message) = outgoing.write(ports.streams_mut()?, bytes)?;
+            if let Some(message) = message {
                 // The message may have gone.
                 let _ = ports.resources_mut().count(message);
             }
