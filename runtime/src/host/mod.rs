@@ -358,15 +358,22 @@ pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut San
         return Answer::Ended(Stop::Refused);
     }
     let mut call = Call::of(imported, &args, instance, sandbox, context);
-    let (result, pending) = match imported.function.code {
-        Code::Wasi(function) => (function(&mut call).map(Flat::from), call.pending),
-        Code::Own(function) => (function(&mut call).map(Flat::from), call.pending),
-        Code::Canonical(function) => {
-            let result = function(&mut call);
-            let pending = call.pending.take();
-            // Only a component has operations.
-            call.or_operation((&args, imported.function.effect), result, pending)
-        }
+    let (result, is_canonical) = match imported.function.code {
+        Code::Wasi(function) => (function(&mut call).map(Flat::from), false),
+        Code::Own(function) => (function(&mut call).map(Flat::from), false),
+        Code::Canonical(function) => (function(&mut call), true),
+    };
+    let stop = match result {
+        // Most calls are over at once.
+        Ok(value) => return hand_over(imported, sandbox, context, value),
+        Err(stop) => stop,
+    };
+    let pending = call.pending.take();
+    // Only a component has operations.
+    let (result, pending) = if is_canonical {
+        call.or_operation((&args, imported.function.effect), Err(stop), pending)
+    } else {
+        (Err(stop), pending)
     };
     answer(imported, sandbox, context, result, pending)
 }
@@ -387,7 +394,18 @@ pub fn complete(
     answer(imported, sandbox, context, result, pending)
 }
 
-/// Hands a host call's result to the guest, if it has one.
+/// Hands the result of a host call that is over to the guest, if it has one.
+#[inline]
+fn hand_over(imported: &ImportedFunction, sandbox: &mut Sandbox, context: &Context, Flat(value): Flat) -> Answer {
+    if sandbox.host_number(value).is_err() {
+        // The signature was checked at load, so the types match; a guest that is gone needs no answer either.
+        tracing::error!(function = context.name(), import = imported.function.name, "a host call's result was refused");
+        return Answer::Ended(Errno::INVAL.into());
+    }
+    Answer::Done
+}
+
+/// Answers a host call with what became of it.
 fn answer(
     imported: &ImportedFunction,
     sandbox: &mut Sandbox,
@@ -395,7 +413,7 @@ fn answer(
     result: Result<Flat, Stop>,
     pending: Option<Pending>,
 ) -> Answer {
-    let Flat(value) = match (result, pending) {
+    let value = match (result, pending) {
         (Ok(value), _) => value,
         (Err(stop @ Stop::Errno(errno)), _) => match imported.function.code {
             Code::Own(_) => Flat::from(-i32::from(errno.0)),
@@ -407,10 +425,5 @@ fn answer(
         (Err(Stop::Waits), Some(pending)) => return Answer::Waits(pending),
         (Err(stop), _) => return Answer::Ended(stop),
     };
-    if sandbox.host_number(value).is_err() {
-        // The signature was checked at load, so the types match; a guest that is gone needs no answer either.
-        tracing::error!(function = context.name(), import = imported.function.name, "a host call's result was refused");
-        return Answer::Ended(Errno::INVAL.into());
-    }
-    Answer::Done
+    hand_over(imported, sandbox, context, value)
 }
