@@ -355,6 +355,7 @@ fn piped(program: &Program) -> Result<(), String> {
         side("PRODUCER").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let pipe = producer.stdout.take().expect("it is piped");
     let consumer = side("CONSUMER").stdin(pipe).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-    ends_with(producer, "")?;
-    ends_with(consumer, "")
+    // Both, whatever becomes of the first: none is left running.
+    let (producer, consumer) = (ends_with(producer, ""), ends_with(consumer, ""));
+    producer.and(consumer)
 }
