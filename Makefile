@@ -192,6 +192,7 @@ fmt: ## format all code
 lint: setup ## rustfmt and clippy; warnings are errors
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy $(build_flags) --all-targets -- -D warnings
+	@$(CARGO) clippy $(build_flags) --test '*' -- -D warnings # those, too, that run only where they are named
 	@for package in $(OUTSIDE); do \
 		$(CARGO) fmt --manifest-path $$package/Cargo.toml --check; \
 		$(CARGO) clippy --manifest-path $$package/Cargo.toml $(outside_flags) --all-targets --all-features -- -D warnings; \
