@@ -1,6 +1,6 @@
 # Everything that is done with this repository, each with the set-up that it needs (scripts/setup).
 #
-# One profile, release, for what is shipped, shown, tested and measured: nothing is built twice.
+# One profile, release, for what is shipped, shown, tested and measured: nothing is built twice. Only tests' own code is not optimised (scripts/rustc).
 # CARGO, JOBS (parallel jobs of cargo) and GROUP (for promises) may be given on the command line.
 
 CARGO ?= cargo
