@@ -4,8 +4,8 @@ use crate::expected::Expected;
 use crate::summary::{self, Failure, Report, Total};
 use anyhow::{Context, bail};
 use sledge_tests::machine;
-use sledge_tests::spec::{Event, Mode, Script};
-use std::collections::VecDeque;
+use sledge_tests::spec::{ARTIFACTS, Event, Mode, Script};
+use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -26,16 +26,19 @@ pub(crate) fn run(mode: Mode, scripts: impl IntoIterator<Item = Script>, mut exp
     let filter = std::env::var("SPEC_FILTER").unwrap_or_default();
     let wanted = |script: &Script| filter.split(',').any(|part| script.name.contains(part));
     let mut scripts: Vec<Script> = scripts.into_iter().filter(wanted).collect();
-    // The longest first, so that no core waits at the end.
+    // The longest first, so that no core waits at the end; but other versions of a script behind it, which have most of their modules in common with it.
     scripts.sort_by_key(|script| std::cmp::Reverse(cost(script)));
-    let queue = Mutex::new(VecDeque::from(scripts));
+    let mut seen = HashSet::new();
+    let (firsts, others): (Vec<_>, Vec<_>) = scripts.into_iter().partition(|script| seen.insert(file_name(script)));
+    let queue = Mutex::new(firsts.into_iter().chain(others).collect::<VecDeque<_>>());
+    let artifacts = tempfile::tempdir()?;
     let reports = Mutex::new(Vec::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
                 while let Some(script) = { queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front() } {
-                    let report = run_script(&script, mode);
+                    let report = run_script(&script, mode, artifacts.path());
                     reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 }
             });
@@ -71,8 +74,13 @@ fn cost(script: &Script) -> usize {
     script.text.matches("(module").count() * 2_000 + script.text.len() / 10
 }
 
-/// Runs one script in a process of its own.
-fn run_script(script: &Script, mode: Mode) -> Report {
+/// The name of a script in its version or proposal.
+fn file_name(script: &Script) -> String {
+    script.name.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// Runs one script in a process of its own. Its artifacts are kept in that folder for the scripts after it.
+fn run_script(script: &Script, mode: Mode, artifacts: &Path) -> Report {
     let mut report = Report::new(&script.name);
     let runner = Path::new(env!("CARGO_BIN_EXE_spec-runner"));
     let mut command = machine::command(&machine::counterpart(runner));
@@ -83,6 +91,7 @@ fn run_script(script: &Script, mode: Mode) -> Report {
         .args([&mode.to_string(), &script.path])
         // Scripts of components are written in the older form, too.
         .env("WAST_STRICT_COMPONENT_INDICES", "0")
+        .env(ARTIFACTS, artifacts)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

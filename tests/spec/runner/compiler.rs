@@ -114,10 +114,18 @@ mod here {
     use super::{Failure, Mode, Script, read_bytes, write_bytes};
     use anyhow::Context;
     use awsm::{Arch, Bounds, CompileError, CompileOptions, Cpu, OptLevel, Program};
+    use sledge_tests::spec::ARTIFACTS;
+    use std::fs;
+    use std::hash::{DefaultHasher, Hash, Hasher};
     use std::io::{self, Write};
+    use std::path::{Path, PathBuf};
 
     /// `awsm`, with a mode's options.
-    pub(crate) struct Here(CompileOptions);
+    pub(crate) struct Here {
+        options: CompileOptions,
+        /// Where artifacts are kept for other scripts of this mode.
+        artifacts: Option<PathBuf>,
+    }
 
     impl Here {
         pub(super) fn new(mode: Mode, arch: Arch, script: &Script) -> anyhow::Result<Here> {
@@ -128,7 +136,7 @@ mod here {
                 _ => Bounds::None,
             };
             let opt_level = OptLevel::from_number(mode.opt_level).context("no such optimisation level")?;
-            Ok(Here(CompileOptions {
+            let options = CompileOptions {
                 bounds,
                 arch,
                 opt_level,
@@ -138,12 +146,37 @@ mod here {
                 // The modules of a script are linked with each other, and `spectest` with all.
                 foreign_exceptions: script.text.contains("(tag"),
                 ..CompileOptions::default()
-            }))
+            };
+            Ok(Here { options, artifacts: std::env::var_os(ARTIFACTS).map(PathBuf::from) })
         }
 
         pub(super) fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, Failure> {
-            Ok(awsm::compile(&Program::of(wasm), &self.0, &())?)
+            // All else is the same in all scripts of a mode.
+            let place = self.artifacts.as_ref().map(|folder| {
+                let mut hasher = DefaultHasher::new();
+                (wasm, self.options.legacy_exceptions, self.options.foreign_exceptions).hash(&mut hasher);
+                (folder, folder.join(format!("{:016x}", hasher.finish())))
+            });
+            if let Some((_, path)) = &place
+                && let Ok(artifact) = fs::read(path)
+            {
+                return Ok(artifact);
+            }
+            let artifact = awsm::compile(&Program::of(wasm), &self.options, &())?;
+            if let Some((folder, path)) = place {
+                // Without it, the next script compiles the module itself.
+                let _ = keep(folder, &path, &artifact);
+            }
+            Ok(artifact)
         }
+    }
+
+    /// Writes a file that others may look for at any time: it is there as a whole.
+    fn keep(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path)?;
+        Ok(())
     }
 
     /// The processor that `SPEC_CPU` names, as on `awsm`'s command line; without it, this one, or any of another architecture.
