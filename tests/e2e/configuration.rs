@@ -111,6 +111,7 @@ fn wrong_values_are_named() {
     assert_refused("name.json", &with(&|config| config["functions"][1]["name"] = "a".into()), &["functions[1].name"]);
     assert_refused("type.json", &with(&|config| config["workers"] = "two".into()), &["workers"]);
     assert_refused("range.json", &with(&|config| config["quantum_us"] = 1.into()), &["quantum_us", "20"]);
+    assert_refused("versions.json", &with(&|config| config["versions_max"] = 0.into()), &["versions_max", "1"]);
     for (value, shown) in [(json!("often"), "\"often\""), (json!(0), "0"), (json!(-3), "-3"), (json!(1.5), "1.5")] {
         let config = with(&|config| config["functions"][1]["concurrency_max"] = value.clone());
         assert_refused("concurrency.json", &config, &["functions[1].concurrency_max", shown, "1"]);

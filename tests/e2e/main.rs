@@ -75,6 +75,7 @@ mod telemetry;
 mod trailers;
 mod unknown;
 mod unread;
+mod versions;
 mod waiting;
 mod warm;
 

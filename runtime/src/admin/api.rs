@@ -6,6 +6,9 @@
 //! | `GET /functions/NAME` | one function, with its settings |
 //! | `PUT /functions/NAME` | deploys the body, a `.wasm`. The header `Sledge-Settings` (a JSON object) says which settings change; null is the default. The others stay as they are, or with `?reset=true` become the defaults |
 //! | `DELETE /functions/NAME` | serves it no longer |
+//! | `GET /functions/NAME/versions` | the versions of a deployed function, the oldest first and the present one last |
+//! | `GET /functions/NAME/diff?from=N&to=N` | what differs between two versions; the present one and that before it are the default |
+//! | `POST /functions/NAME/rollback?to=N` | serves that version again, code and settings, as the next one; the one before the present one is the default |
 //! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /functions/NAME/phases?seconds=N` | what its phases need, measured for so long while requests run |
 //! | `GET /status` | how the server is |
@@ -13,7 +16,7 @@
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
-//! Whatever is wrong is answered with `{"error": ...}`.
+//! Whatever is wrong is answered with `{"error": ...}`. The header `Sledge-Author` of a deployment or a rollback says which author is kept with the version.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -47,6 +50,12 @@ use crate::telemetry::Tracer;
 
 /// The header with a function's settings.
 pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
+
+/// The header that names the author of a version.
+pub const AUTHOR: HeaderName = HeaderName::from_static("sledge-author");
+
+/// The longest name of an author that is kept.
+const AUTHOR_CHARS_MAX: usize = 128;
 
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
@@ -116,6 +125,7 @@ impl Api {
         let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
         let part = |of: &str| below.and_then(|rest| rest.strip_suffix(of)).filter(|name| !name.contains('/'));
         let (logs, phases) = (part("/logs"), part("/phases"));
+        let (versions, diff, rollback) = (part("/versions"), part("/diff"), part("/rollback"));
         let result = match (path.as_str(), function, request.method()) {
             ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
             ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
@@ -123,12 +133,21 @@ impl Api {
             ("/drain", _, &Method::POST) => drain(),
             (_, None, &Method::GET) if logs.is_some() => self.logs(logs.unwrap_or_default(), request.uri().query()),
             (_, None, &Method::GET) if phases.is_some() => self.phases(phases.unwrap_or_default(), request.uri().query()).await,
+            (_, None, &Method::GET) if versions.is_some() => self.versions(versions.unwrap_or_default().to_owned()).await,
+            (_, None, &Method::GET) if diff.is_some() => {
+                self.diff(diff.unwrap_or_default().to_owned(), request.uri().query()).await
+            }
+            (_, None, &Method::POST) if rollback.is_some() => {
+                self.roll_back(rollback.unwrap_or_default().to_owned(), &request).await
+            }
             (_, Some(name), &Method::GET) => self.function(name),
             (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
             (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
             ("/functions" | "/status" | "/metrics", _, _) => return not_allowed("GET"),
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
+            (_, None, _) if [logs, phases, versions, diff].iter().any(Option::is_some) => return not_allowed("GET"),
+            (_, None, _) if rollback.is_some() => return not_allowed("POST"),
             _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
         };
         result.unwrap_or_else(|refused| refusal(&refused))
@@ -267,24 +286,45 @@ impl Api {
     }
 
     async fn deploy(&self, name: String, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else {
-            let why = format!("{DEPLOYMENTS_MAX} deployments are in progress; try again");
-            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why));
-        };
+        let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else { return Err(too_many_deployments()) };
         let settings = settings(request.headers())?;
         let reset = match option(request.uri().query(), "reset") {
             None | Some("false") => false,
             Some("true") => true,
             Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "reset: give true or false".to_owned())),
         };
+        let author = author(request.headers());
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         let deploy = move || {
             // Until the end, also when the client has gone.
             let _place = place;
-            deployer.deploy(&name, &settings, reset, &module)
+            deployer.deploy(&name, &settings, reset, &module, author)
         };
         changed(deploy).await
+    }
+
+    async fn versions(&self, name: String) -> Result<Answer, Refusal> {
+        let deployer = Arc::clone(&self.deployer);
+        aside(move || deployer.versions(&name)).await.map(|history| answer(StatusCode::OK, &history.versions()))
+    }
+
+    async fn diff(&self, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
+        let (from, to) = (number(query, "from")?, number(query, "to")?);
+        let deployer = Arc::clone(&self.deployer);
+        aside(move || deployer.difference(&name, from, to)).await.map(|difference| answer(StatusCode::OK, &difference))
+    }
+
+    async fn roll_back(&self, name: String, request: &Request<Incoming>) -> Result<Answer, Refusal> {
+        let Ok(place) = Arc::clone(&self.deployments).try_acquire_owned() else { return Err(too_many_deployments()) };
+        let (to, author) = (number(request.uri().query(), "to")?, author(request.headers()));
+        let deployer = Arc::clone(&self.deployer);
+        let roll_back = move || {
+            // As in a deployment.
+            let _place = place;
+            deployer.roll_back(&name, to, author)
+        };
+        changed(roll_back).await
     }
 
     async fn remove(&self, name: String) -> Result<Answer, Refusal> {
@@ -315,17 +355,40 @@ async fn received(body: Incoming) -> Result<Vec<u8>, Refusal> {
     }
 }
 
+fn too_many_deployments() -> Refusal {
+    Refusal(StatusCode::SERVICE_UNAVAILABLE, format!("{DEPLOYMENTS_MAX} deployments are in progress; try again"))
+}
+
 /// Makes a change in a thread that may wait.
 async fn changed(change: impl FnOnce() -> Result<Change, DeployError> + Send + 'static) -> Result<Answer, Refusal> {
-    match tokio::task::spawn_blocking(change).await {
-        Ok(Ok(change)) => Ok(answer(StatusCode::OK, &change)),
-        Ok(Err(error)) => {
+    let change = move || {
+        change().inspect_err(|error| {
             // As a string, so that it is one line whatever is in it.
             tracing::warn!(error = error.to_string(), "a change through the admin API was refused");
-            Err(error.into())
-        }
+        })
+    };
+    aside(change).await.map(|change| answer(StatusCode::OK, &change))
+}
+
+/// Does something in a thread that may wait.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, DeployError> + Send + 'static) -> Result<T, Refusal> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(Refusal::from),
         Err(_) => Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error; see the server's log".to_owned())),
     }
+}
+
+/// The author that a client names, on one line.
+fn author(headers: &HeaderMap) -> Option<String> {
+    let given = String::from_utf8_lossy(headers.get(AUTHOR)?.as_bytes());
+    let author: String = awsm_abi::text::line(&given).chars().take(AUTHOR_CHARS_MAX).collect();
+    (!author.is_empty()).then_some(author)
+}
+
+/// A number in a query, if it is there.
+fn number(query: Option<&str>, key: &str) -> Result<Option<u64>, Refusal> {
+    let wrong = |_| Refusal(StatusCode::BAD_REQUEST, format!("{key}: give the number of a version"));
+    option(query, key).map(|number| number.parse().map_err(wrong)).transpose()
 }
 
 fn settings(headers: &HeaderMap) -> Result<Value, Refusal> {
@@ -358,8 +421,13 @@ impl From<DeployError> for Refusal {
     fn from(error: DeployError) -> Refusal {
         let status = match &error {
             DeployError::Config(_) => StatusCode::BAD_REQUEST,
-            DeployError::Catalogue(CatalogueError::Unknown(_)) => StatusCode::NOT_FOUND,
-            DeployError::Catalogue(_) | DeployError::Changing(_) | DeployError::NoSettings { .. } => StatusCode::CONFLICT,
+            DeployError::Catalogue(CatalogueError::Unknown(_)) | DeployError::UnknownVersion { .. } => StatusCode::NOT_FOUND,
+            DeployError::Catalogue(_)
+            | DeployError::Changing(_)
+            | DeployError::NoSettings { .. }
+            | DeployError::NoVersions
+            | DeployError::First(_)
+            | DeployError::Present { .. } => StatusCode::CONFLICT,
             DeployError::Function { source: OpenError::NoModule, .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             DeployError::Function { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) | DeployError::Nothing(_) => {

@@ -12,6 +12,7 @@ mod operate;
 mod phases;
 mod run;
 mod serve;
+mod versions;
 mod watch;
 
 use std::io::{self, Write as _};
@@ -66,6 +67,12 @@ enum Command {
     Deploy(operate::DeployArgs),
     /// Remove a deployed function from a running server
     Remove(operate::RemoveArgs),
+    /// List the versions of a deployed function
+    Versions(versions::VersionsArgs),
+    /// Show what differs between two versions of a deployed function
+    Diff(versions::DiffArgs),
+    /// Serve an earlier version of a deployed function again
+    Rollback(versions::RollbackArgs),
     /// List the functions of a running server
     List(operate::AskArgs),
     /// Show the status of a running server, or of one function
@@ -126,6 +133,9 @@ pub fn main() -> ExitCode {
         Command::Invoke(args) => invoke::invoke(args),
         Command::Deploy(args) => operate::deploy(args),
         Command::Remove(args) => operate::remove(&args),
+        Command::Versions(args) => versions::versions(&args),
+        Command::Diff(args) => versions::diff(&args),
+        Command::Rollback(args) => versions::rollback(&args),
         Command::List(args) => operate::list(&args),
         Command::Status(args) => operate::status(&args),
         Command::Logs(args) => operate::logs(&args),

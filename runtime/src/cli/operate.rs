@@ -7,11 +7,13 @@ use awsm_abi::text;
 use bytes::Bytes;
 use clap::Args;
 use http_body_util::Full;
+use hyper::header::HeaderValue;
 use hyper::{Method, Request};
+use nix::unistd::{Uid, User};
 use serde_json::{Map, Value};
 
 use super::{fail, print_line, usage, written};
-use crate::admin::api::SETTINGS;
+use crate::admin::api::{AUTHOR, SETTINGS};
 use crate::admin::client::ClientError;
 use crate::admin::{Address, Client};
 use crate::config::{self, LISTEN_DEFAULT};
@@ -44,7 +46,27 @@ pub(super) struct DeployArgs {
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
+    author: Author,
+    #[command(flatten)]
     door: Door,
+}
+
+/// The name that is kept with a version.
+#[derive(Debug, Args)]
+pub(super) struct Author {
+    /// The author that `sledge versions` shows [default: your user name]
+    #[arg(long, value_name = "NAME", env = "SLEDGE_AUTHOR")]
+    author: Option<String>,
+}
+
+impl Author {
+    /// The name, as a header has it.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let said = || ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let known = || User::from_uid(Uid::current()).ok().flatten().map(|user| user.name);
+        let author = self.author.clone().or_else(said).or_else(known).filter(|author| !author.is_empty())?;
+        HeaderValue::from_str(&text::line(&author)).ok()
+    }
 }
 
 /// Remove a deployed function.
@@ -88,9 +110,9 @@ pub(super) struct StatusArgs {
 pub(super) struct AskArgs {
     /// Print the answer in JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    door: Door,
+    pub(super) door: Door,
 }
 
 pub(super) fn deploy(args: DeployArgs) -> ExitCode {
@@ -110,11 +132,14 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
     if let Err(error) = load::check_module(&args.file, &module) {
         return fail(error);
     }
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(Method::PUT)
         .uri(format!("/functions/{name}{}", if args.reset { "?reset=true" } else { "" }))
-        .header(SETTINGS, Value::Object(settings).to_string().into_bytes())
-        .body(Full::new(Bytes::from(module)));
+        .header(SETTINGS, Value::Object(settings).to_string().into_bytes());
+    if let Some(author) = args.author.header() {
+        request = request.header(AUTHOR, author);
+    }
+    let request = request.body(Full::new(Bytes::from(module)));
     let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(&args.door, request));
     done(answer.map(|change| changes(&change)))
 }
@@ -193,7 +218,7 @@ fn client(door: &Door) -> Result<Client, ClientError> {
     Client::new(addresses, token.as_deref())
 }
 
-fn done(answer: Result<String, ClientError>) -> ExitCode {
+pub(super) fn done(answer: Result<String, ClientError>) -> ExitCode {
     match answer {
         Ok(text) => print_line(&text),
         Err(error) => fail(error),
@@ -205,29 +230,40 @@ fn changes(change: &Value) -> String {
     let names = |key: &str| -> Vec<&str> { change[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect() };
     let parts = ["added", "replaced", "removed", "quarantined"].map(|what| (what, names(what)));
     let parts = parts.iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| format!("{what} {}", names.join(", ")));
-    let settings = change["settings"].as_array().into_iter().flatten();
+    [vec![parts.collect::<Vec<_>>().join("; ")], setting_changes(&change["settings"])].concat().join("\n")
+}
+
+/// Settings that changed, one a line.
+pub(super) fn setting_changes(changes: &Value) -> Vec<String> {
     let value = |value: &Value| if value.is_null() { "none".to_owned() } else { plain(value) };
-    let settings =
-        settings.map(|setting| format!("{}: {} -> {}", plain(&setting["key"]), value(&setting["old"]), value(&setting["new"])));
-    std::iter::once(parts.collect::<Vec<_>>().join("; ")).chain(settings).collect::<Vec<_>>().join("\n")
+    let line = |change: &Value| format!("{}: {} -> {}", plain(&change["key"]), value(&change["old"]), value(&change["new"]));
+    changes.as_array().into_iter().flatten().map(line).collect()
 }
 
 /// Functions, one a line, below their keys.
 fn table(functions: &[Value]) -> String {
     const KEYS: [&str; 7] = ["name", "route", "tenant", "origin", "state", "version", "retired"];
-    let cell = |value: &Value| if value.is_null() { "-".to_owned() } else { plain(value) };
     let row = |function: &Value| KEYS.map(|key| cell(&function[key]));
-    let rows: Vec<[String; KEYS.len()]> = std::iter::once(KEYS.map(str::to_owned)).chain(functions.iter().map(row)).collect();
+    rows_of(std::iter::once(KEYS.map(str::to_owned)).chain(functions.iter().map(row)).collect())
+}
+
+/// Rows whose columns stand below each other.
+pub(super) fn rows_of<const COLUMNS: usize>(rows: Vec<[String; COLUMNS]>) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..KEYS.len()).map(width).collect();
-    let line = |row: &[String; KEYS.len()]| {
+    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
+    let line = |row: &[String; COLUMNS]| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A value in a table.
+pub(super) fn cell(value: &Value) -> String {
+    if value.is_null() { "-".to_owned() } else { plain(value) }
+}
+
 /// A value on one line. Settings are words of the client that deployed the function.
-fn plain(value: &Value) -> String {
+pub(super) fn plain(value: &Value) -> String {
     text::line(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }

@@ -186,6 +186,7 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
         _ => {}
     }
     problems.range("drain_timeout_ms", config.drain_timeout_ms, 0, DEADLINE_MS_MAX);
+    problems.range("versions_max", config.versions_max as u64, 1, 1_000);
     problems.range("kv_bytes_max", config.kv_bytes_max, KV_BYTES_MIN, u64::MAX);
     problems.range("kv_tenant_bytes_max", config.kv_tenant_bytes_max, KV_BYTES_MIN, u64::MAX);
     problems.range("cache_bytes_max", config.cache_bytes_max, 1, u64::MAX);

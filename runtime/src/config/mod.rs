@@ -152,6 +152,9 @@ pub struct Config {
     pub ready_when_degraded: bool,
     /// Folder that keeps deployed functions for the next start of the server. Default: none; deployed functions are lost when the server ends.
     pub state_dir: Option<PathBuf>,
+    /// Versions of each deployed function that `state_dir` keeps, the present one included: what `sledge rollback` can return to.
+    #[schemars(range(min = 1, max = 1000))]
+    pub versions_max: usize,
     /// The key-value store of functions: a file, which is created if it does not exist; `memory`, which is lost when the server ends; or a Redis
     /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Default: none.
     pub kv: Option<PathBuf>,
@@ -505,6 +508,7 @@ impl Default for Config {
             admin_token: None,
             ready_when_degraded: true,
             state_dir: None,
+            versions_max: 10,
             confined: true,
             metrics: true,
             access_log: false,

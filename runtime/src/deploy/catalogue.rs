@@ -95,7 +95,7 @@ pub struct Info {
     /// What is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Counts the functions that this server has loaded: the larger, the later.
+    /// Counts the deployments of a function whose versions are kept, otherwise the functions that this server has loaded: the larger, the later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// BLAKE3 of the file it was made from.
@@ -198,6 +198,8 @@ pub struct Candidate {
     pub config: FunctionConfig,
     /// Hash of the file it was made from.
     pub digest: blake3::Hash,
+    /// Its number among the [versions](super::history) of its function, where they are kept.
+    pub version: Option<u64>,
     /// What it was made to.
     pub loaded: Loaded,
 }
@@ -337,15 +339,16 @@ impl Catalogue {
 
     /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
     pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
-        let Candidate { config, digest, loaded } = candidate;
+        let Candidate { config, digest, version, loaded } = candidate;
         self.release(&config.name, origin);
         self.version += 1;
+        let version = version.unwrap_or(self.version);
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
         let neighbours = self.neighbours.entry(config.tenant.clone()).or_default();
         let home = Home {
             tenant,
             number,
-            version: self.version,
+            version,
             workers: self.workers,
             neighbours: Arc::clone(neighbours),
             budget: Some(Arc::clone(&self.budget)),
@@ -358,7 +361,7 @@ impl Catalogue {
         let route = |path: &String| Arc::new(Route::new(path, &config.methods, Arc::clone(&function)));
         let routes = config.routes().iter().map(route).collect();
         let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
-        let entry = Entry { config, digest, origin, version: self.version, function, routes };
+        let entry = Entry { config, digest, origin, version, function, routes };
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(&entry));
         self.places.extend(places.into_iter().map(|place| (place, name.clone())));
         before

@@ -7,12 +7,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::Value;
 use sledge_sandbox::Budget;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Info, Origin};
+use super::history::{Deployed, History, Version};
 use super::loading::{self, Stored};
 use super::publish::{Publisher, Subscription};
 use super::quarantine::Unusable;
@@ -70,6 +72,32 @@ pub enum DeployError {
         /// Why not.
         why: String,
     },
+    /// No versions are kept.
+    #[error(
+        "versions of functions are kept in `state_dir`, and the server has none: set it in the configuration, or serve with --state-dir"
+    )]
+    NoVersions,
+    /// There is no such version of it.
+    #[error("`{name}` has no version {version}; it has {}", known.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))]
+    UnknownVersion {
+        /// The function.
+        name: String,
+        /// Which.
+        version: u64,
+        /// Those that there are.
+        known: Vec<u64>,
+    },
+    /// It has no version before the present one.
+    #[error("`{0}` has no version before the one that is served")]
+    First(String),
+    /// That version is the present one.
+    #[error("version {version} of `{name}` is the one that is served")]
+    Present {
+        /// The function.
+        name: String,
+        /// Which.
+        version: u64,
+    },
     /// Others change it all the time.
     #[error("other clients keep changing the settings of `{0}`; deploy it again")]
     Changing(String),
@@ -96,11 +124,28 @@ pub struct Change {
     /// What the new version of a function that was deployed is given other values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingChange>,
+    /// Number of the new version of a function that was deployed, where versions are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// The version of which the new one is a copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback_to: Option<u64>,
+}
+
+/// What differs between two versions of a function.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// The one.
+    pub from: Version,
+    /// The other.
+    pub to: Version,
+    /// Settings that differ.
+    pub changes: Vec<SettingChange>,
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { added, replaced, removed, quarantined, settings: _ } = self;
+        let Change { added, replaced, removed, quarantined, .. } = self;
         let parts = [("added", added), ("replaced", replaced), ("removed", removed), ("quarantined", quarantined)];
         let mut parts = parts.iter().filter(|(_, names)| !names.is_empty()).peekable();
         if parts.peek().is_none() {
@@ -150,7 +195,7 @@ impl Deployer {
         compiler: Compiler,
         functions: impl FnOnce(&Compiler) -> Vec<Result<Candidate, Box<Unusable>>>,
     ) -> Result<Deployer, DeployError> {
-        let store = config.state_dir.as_deref().map(Store::open).transpose()?;
+        let store = config.state_dir.as_deref().map(|folder| Store::open(folder, config.versions_max)).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let health = Arc::new(Health::default());
         let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits(), &health)).transpose()?;
@@ -283,11 +328,18 @@ impl Deployer {
     }
 
     /// Serves `module`, which must be WebAssembly in binary form, under `name`; instead of what was deployed under that name, if anything, and
-    /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults.
+    /// with the settings of that, but for those that are `given`. With `reset` those that are not given are the defaults. The author is kept with the version.
     ///
     /// # Errors
     /// When settings or module are wrong. Then nothing has changed.
-    pub fn deploy(&self, name: &str, given: &Value, reset: bool, module: &[u8]) -> Result<Change, DeployError> {
+    pub fn deploy(
+        &self,
+        name: &str,
+        given: &Value,
+        reset: bool,
+        module: &[u8],
+        author: Option<String>,
+    ) -> Result<Change, DeployError> {
         for _ in 0..PREPARATIONS_MAX {
             // Long before anything is compiled for nothing; what counts is the second look.
             let config = self.settled(name, given, reset)?;
@@ -301,7 +353,7 @@ impl Deployer {
             let mut change = self.change();
             self.check_running()?;
             if self.settled(name, given, reset)? == config {
-                return self.put(candidate, module, &mut change);
+                return self.put(candidate, module, Deployed { author, ..Deployed::default() }, &mut change);
             }
         }
         Err(DeployError::Changing(name.to_owned()))
@@ -316,9 +368,84 @@ impl Deployer {
         Ok(config)
     }
 
-    /// Serves what was prepared, and keeps it. Within a change.
-    fn put(&self, candidate: Candidate, module: &[u8], told: &mut Told<'_>) -> Result<Change, DeployError> {
+    /// The versions of a function that was deployed.
+    ///
+    /// # Errors
+    /// When they are not kept or cannot be read, or there is no such function.
+    pub fn versions(&self, name: &str) -> Result<History, DeployError> {
+        let _change = self.change();
+        self.history(name)
+    }
+
+    /// What differs between two versions of a function: the present one and that before it, where none is given.
+    ///
+    /// # Errors
+    /// As for [`Deployer::versions`], and where there is no such version.
+    pub fn difference(&self, name: &str, from: Option<u64>, to: Option<u64>) -> Result<Difference, DeployError> {
+        let history = self.versions(name)?;
+        let to = match to {
+            Some(to) => find(&history, name, to)?,
+            None => history.present().ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?,
+        };
+        let from = match from {
+            Some(from) => find(&history, name, from)?,
+            None => history.before().ok_or_else(|| DeployError::First(name.to_owned()))?,
+        };
+        let config = |version: &Version| {
+            let settings = Value::Object(version.what.settings.clone());
+            config::function("settings", name, Path::new(&format!("{name}.wasm")), settings)
+        };
+        let changes = config::differences(&config(from)?, &config(to)?);
+        Ok(Difference { from: from.clone(), to: to.clone(), changes })
+    }
+
+    /// Serves an earlier version of a deployed function again, code and settings, as its next version; without a number that before the present one. What functions have
+    /// stored is not changed.
+    ///
+    /// # Errors
+    /// As for [`Deployer::versions`]; when there is no such version, or it cannot be served. Then nothing has changed.
+    pub fn roll_back(&self, name: &str, to: Option<u64>, author: Option<String>) -> Result<Change, DeployError> {
+        let history = self.versions(name)?;
+        let version = match to {
+            Some(to) => find(&history, name, to)?,
+            None => history.before().ok_or_else(|| DeployError::First(name.to_owned()))?,
+        };
+        let number = version.version;
+        if history.present() == Some(version) {
+            return Err(DeployError::Present { name: name.to_owned(), version: number });
+        }
+        let store = self.store.as_ref().ok_or(DeployError::NoVersions)?;
+        let (config, module) = store.version(name, version)?;
+        self.catalogue().check_deployed(&config)?;
+        let candidate = loading::candidate(&config, &module, &self.compiler);
+        let candidate = candidate.map_err(|source| DeployError::Function { name: name.to_owned(), source })?;
+
+        let mut change = self.change();
+        self.check_running()?;
+        // It may have been removed meanwhile.
+        self.history(name)?;
+        let what = Deployed { author, rollback_to: Some(number), ..Deployed::default() };
+        self.put(candidate, &module, what, &mut change)
+    }
+
+    /// The versions of a function that was deployed. Within a change.
+    fn history(&self, name: &str) -> Result<History, DeployError> {
+        {
+            let catalogue = self.catalogue();
+            let is_deployed = catalogue.get(name).map(|entry| entry.origin == Origin::Deployed);
+            if is_deployed != Some(true) && catalogue.quarantined().get(name, Origin::Deployed).is_none() {
+                let name = name.to_owned();
+                let is_configured = is_deployed.is_some() || catalogue.quarantined().get(&name, Origin::Config).is_some();
+                return Err(if is_configured { CatalogueError::Configured(name) } else { CatalogueError::Unknown(name) }.into());
+            }
+        }
+        Ok(self.store.as_ref().ok_or(DeployError::NoVersions)?.versions(name)?)
+    }
+
+    /// Serves what was prepared, and keeps it as the next version, of which that is `what` beside. Within a change.
+    fn put(&self, mut candidate: Candidate, module: &[u8], what: Deployed, told: &mut Told<'_>) -> Result<Change, DeployError> {
         let config = candidate.config.clone();
+        let rollback_to = what.rollback_to;
         let present = {
             let catalogue = self.catalogue();
             catalogue.check_deployed(&config)?;
@@ -326,19 +453,26 @@ impl Deployer {
             deployed(&catalogue, &config.name).unwrap_or_default()
         };
         if let Some(store) = &self.store {
-            store.put(&config, module, &candidate.digest)?;
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "operators read it on their clocks; the order of versions is that of their numbers"
+            )]
+            let now = SystemTime::now();
+            let deployed_at = Some(humantime::format_rfc3339_seconds(now).to_string());
+            candidate.version = store.put(&config, module, &candidate.digest, Deployed { deployed_at, ..what })?;
         }
+        let version = candidate.version;
         let before = self.catalogue().put(candidate, Origin::Deployed);
         let settings = present.as_ref().map(|present| config::differences(present, &config)).unwrap_or_default();
         let names = vec![config.name];
         let change = match (&before, present) {
-            (None, None) => Change { added: names, ..Change::default() },
-            _ => Change { replaced: names, settings, ..Change::default() },
+            (None, None) => Change { added: names, version, rollback_to, ..Change::default() },
+            _ => Change { replaced: names, settings, version, rollback_to, ..Change::default() },
         };
         self.publish(before.into_iter().collect(), told);
         // Not what they are: a variable of its environment may be a secret.
         let keys = change.settings.iter().map(|setting| setting.key.as_str()).collect::<Vec<_>>().join(", ");
-        tracing::info!(%change, settings = keys, "deployed");
+        tracing::info!(%change, settings = keys, version, rollback_to, "deployed");
         Ok(change)
     }
 
@@ -475,6 +609,12 @@ impl Deployer {
         // What can panic under this lock would be a bug; what is served is then as it was, or as it was to be.
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The version of that number.
+fn find<'h>(history: &'h History, name: &str, version: u64) -> Result<&'h Version, DeployError> {
+    let known = || history.versions().iter().map(|known| known.version).collect();
+    history.get(version).ok_or_else(|| DeployError::UnknownVersion { name: name.to_owned(), version, known: known() })
 }
 
 /// The right to change something, and what was reported when it was last changed.

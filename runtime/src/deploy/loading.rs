@@ -52,7 +52,7 @@ pub(super) fn candidate(config: &FunctionConfig, bytes: &[u8], compiler: &Compil
     let began = Instant::now();
     let (loaded, cached) = load::function_of(bytes, config, compiler)?;
     tracing::info!(function = config.name, route = config.shown_routes(), cached, took = ?began.elapsed(), "loaded");
-    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), loaded })
+    Ok(Candidate { config: config.clone(), digest: blake3::hash(bytes), version: None, loaded })
 }
 
 /// A function of the configuration, which stands there under the key `at`.
@@ -72,7 +72,10 @@ pub(super) fn stored(store: &Store, name: &str, is_shadowed: bool, compiler: &Co
         if is_shadowed {
             Err(unusable(&config, &shadowed(name)))
         } else {
-            read(&config, compiler).map_err(|error| unusable(&config, &error))
+            // Versions that cannot be read are reported where they are asked for.
+            let version = store.versions(name).ok().and_then(|history| Some(history.present()?.version));
+            let candidate = read(&config, compiler).map_err(|error| unusable(&config, &error))?;
+            Ok(Candidate { version, ..candidate })
         }
     }))
 }

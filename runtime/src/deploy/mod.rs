@@ -11,13 +11,14 @@
 //! * [`publish`]: how threads come to use new routes; `taken`: and how it is known that all do;
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
-//! * [`store`]: deployed functions on disk.
+//! * [`store`]: deployed functions on disk; [`history`]: their versions.
 //!
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
 //! sandboxes are given back, and with its last request everything of it is unmapped.
 
 pub mod catalogue;
 pub mod deployer;
+pub mod history;
 mod loading;
 pub mod publish;
 pub mod quarantine;

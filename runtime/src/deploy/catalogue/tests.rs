@@ -36,7 +36,7 @@ fn address(port: u16) -> SocketAddr {
 }
 
 fn candidate(config: FunctionConfig) -> Candidate {
-    Candidate { digest: blake3::hash(config.name.as_bytes()), loaded: by_hand::loaded(&config), config }
+    Candidate { digest: blake3::hash(config.name.as_bytes()), version: None, loaded: by_hand::loaded(&config), config }
 }
 
 impl Catalogue {
