@@ -60,6 +60,7 @@ mod protocol;
 mod quarantine;
 mod replies;
 mod requests;
+mod rights;
 mod roots;
 mod scheduling;
 mod secrets;

@@ -16,6 +16,8 @@
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
+//! A client may do what its [`Rights`] say.
+//!
 //! Whatever is wrong is answered with `{"error": ...}`. The header `Sledge-Author` of a deployment or a rollback says which author is kept with the version.
 
 use std::fmt::Display;
@@ -47,6 +49,19 @@ use crate::metrics::{self, Metrics};
 use crate::phases::{PROFILE_SECONDS, PROFILE_SECONDS_DEFAULT};
 use crate::schedule::Phase;
 use crate::telemetry::Tracer;
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// Ask whether the server lives.
+    None,
+    /// And for metrics.
+    Metrics,
+    /// And for all else that changes nothing.
+    Read,
+    /// Everything.
+    All,
+}
 
 /// The header with a function's settings.
 pub const SETTINGS: HeaderName = HeaderName::from_static("sledge-settings");
@@ -107,18 +122,20 @@ impl Api {
         Api { deployer, dispatcher, metrics, tracer, listen, workers, ready_when_degraded, started, deployments, followers }
     }
 
-    /// Answers a request; `may_enter`: whether it carries the token, if there is one.
-    pub async fn answer(&self, request: Request<Incoming>, may_enter: bool) -> Answer {
+    /// Answers a request of a client with these rights.
+    pub async fn answer(&self, request: Request<Incoming>, rights: Rights) -> Answer {
         match (request.uri().path(), request.method()) {
             ("/healthz", &Method::GET | &Method::HEAD) => return text(StatusCode::OK, "text/plain", "ok\n"),
             ("/readyz", &Method::GET | &Method::HEAD) => return self.readiness(),
             _ => {}
         }
-        if !may_enter {
-            let mut response =
-                refusal(&Refusal(StatusCode::UNAUTHORIZED, "give the token: Authorization: Bearer TOKEN".to_owned()));
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            return response;
+        let needed = match (request.uri().path(), request.method()) {
+            ("/metrics", &Method::GET) => Rights::Metrics,
+            (_, &Method::GET) => Rights::Read,
+            _ => Rights::All,
+        };
+        if rights < needed {
+            return refused(rights);
         }
         let path = request.uri().path().to_owned();
         let below = path.strip_prefix("/functions/");
@@ -467,6 +484,20 @@ fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
     let mut json = serde_json::to_vec(body).unwrap_or_default();
     json.push(b'\n');
     text(status, "application/json", json)
+}
+
+/// Why a client's rights are not enough.
+fn refused(rights: Rights) -> Answer {
+    let (status, why) = match rights {
+        Rights::None => (StatusCode::UNAUTHORIZED, "give the token: Authorization: Bearer TOKEN"),
+        Rights::Metrics => (StatusCode::FORBIDDEN, "this address answers GET /metrics, /healthz and /readyz only"),
+        Rights::Read | Rights::All => (StatusCode::FORBIDDEN, "this token is for reading; changes need the one of `admin_token`"),
+    };
+    let mut response = refusal(&Refusal(status, why.to_owned()));
+    if rights == Rights::None {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 fn refusal(Refusal(status, why): &Refusal) -> Answer {

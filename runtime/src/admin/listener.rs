@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::api::Rights;
 use super::{Address, Api};
 use crate::secret::{Secret, SecretError};
 
@@ -34,8 +35,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Threads for what takes long: deploying.
 const BLOCKING_THREADS_MAX: usize = 8;
-/// The configuration's key that says where the token is.
-const TOKEN_KEY: &str = "admin_token";
 /// The shortest token.
 const TOKEN_BYTES_MIN: usize = 16;
 
@@ -44,8 +43,10 @@ const TOKEN_BYTES_MIN: usize = 16;
 #[non_exhaustive]
 pub enum ListenError {
     /// The address cannot be listened on.
-    #[error("admin: cannot listen on {address}: {source}")]
+    #[error("{key}: cannot listen on {address}: {source}")]
     Listen {
+        /// The configuration's key that names it.
+        key: &'static str,
         /// The address.
         address: Address,
         /// Why not.
@@ -58,16 +59,16 @@ pub enum ListenError {
 pub struct Token(blake3::Hash);
 
 impl Token {
-    /// Reads it.
+    /// Reads the one of that key of the configuration.
     ///
     /// # Errors
     /// When it cannot be read, could be read by others, or is too short.
-    pub fn read(place: &Secret) -> Result<Token, SecretError> {
-        let text = place.read(TOKEN_KEY)?;
+    pub fn read(key: &str, place: &Secret) -> Result<Token, SecretError> {
+        let text = place.read(key)?;
         let token = text.trim();
         if token.len() < TOKEN_BYTES_MIN {
             let why = format!("holds {} bytes; a token has at least {TOKEN_BYTES_MIN}", token.len());
-            return Err(SecretError { key: TOKEN_KEY.to_owned(), place: place.clone(), why });
+            return Err(SecretError { key: key.to_owned(), place: place.clone(), why });
         }
         Ok(Token(blake3::hash(token.as_bytes())))
     }
@@ -79,13 +80,39 @@ impl Token {
     }
 }
 
+/// What clients may do at a socket.
+#[derive(Debug)]
+pub enum Guard {
+    /// What their token allows; everything where there is none.
+    Tokens {
+        /// For all rights.
+        all: Option<Token>,
+        /// For reading.
+        read: Option<Token>,
+    },
+    /// Ask for metrics.
+    Metrics,
+}
+
+impl Guard {
+    fn rights(&self, headers: &HeaderMap) -> Rights {
+        match self {
+            Guard::Metrics => Rights::Metrics,
+            Guard::Tokens { all: None, .. } => Rights::All,
+            Guard::Tokens { all: Some(token), .. } if token.is_in(headers) => Rights::All,
+            Guard::Tokens { read: Some(token), .. } if token.is_in(headers) => Rights::Read,
+            Guard::Tokens { .. } => Rights::None,
+        }
+    }
+}
+
 /// A socket that listens; a Unix socket's file goes with it.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
     /// Where it listens.
     pub address: Address,
-    token: Option<Token>,
+    guard: Guard,
 }
 
 #[derive(Debug)]
@@ -112,8 +139,9 @@ impl Listener {
     ///
     /// # Errors
     /// When the address cannot be had, also because another server is there.
-    pub fn open(address: Address, token: Option<Token>) -> Result<Listener, ListenError> {
-        let failed = |source| ListenError::Listen { address: address.clone(), source };
+    pub fn open(address: Address, guard: Guard) -> Result<Listener, ListenError> {
+        let key = if matches!(guard, Guard::Metrics) { "metrics_listen" } else { "admin" };
+        let failed = |source| ListenError::Listen { key, address: address.clone(), source };
         let (socket, address) = match &address {
             Address::Unix(path) => (Socket::Unix(bind_unix(path).map_err(failed)?), address),
             Address::Tcp(tcp) => {
@@ -123,33 +151,49 @@ impl Listener {
                 (Socket::Tcp(listener), address)
             }
         };
-        Ok(Listener { socket, address, token })
+        Ok(Listener { socket, address, guard })
     }
 
-    /// Serves in a thread of its own until the process ends. When this returns, the thread has the descriptors that it needs, however many clients come then.
-    ///
-    /// # Errors
-    /// When the system has no thread, or no descriptor for it.
-    pub fn serve(self, api: Api) -> io::Result<SocketFile> {
-        let file = if let Address::Unix(path) = &self.address { Some(path.clone()) } else { None };
-        let (started, has_started) = mpsc::channel();
-        let run = move || {
-            let mut builder = Builder::new_current_thread();
-            let builder = builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("admin-change");
-            let (runtime, is_built) = match builder.build_local(LocalOptions::default()) {
-                Ok(runtime) => (Some(runtime), Ok(())),
-                Err(error) => (None, Err(error)),
-            };
-            // The caller waits for it.
-            let _ = started.send(is_built);
-            if let Some(Err(error)) = runtime.map(|runtime| runtime.block_on(accept(self, api))) {
-                tracing::error!(%error, "the admin API stopped");
-            }
-        };
-        thread::Builder::new().name("admin".to_owned()).spawn(run)?;
-        has_started.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))?;
-        Ok(SocketFile(file))
+    /// Whether what comes here gets metrics alone.
+    #[must_use]
+    pub const fn is_for_metrics(&self) -> bool {
+        matches!(self.guard, Guard::Metrics)
     }
+}
+
+/// Serves in a thread of its own until the process ends. When this returns, the thread has the descriptors that it needs, however many clients come then.
+///
+/// # Errors
+/// When the system has no thread, or no descriptor for it.
+pub fn serve(listeners: Vec<Listener>, api: Api) -> io::Result<SocketFile> {
+    let file = listeners.iter().find_map(|listener| match &listener.address {
+        Address::Unix(path) => Some(path.clone()),
+        Address::Tcp(_) => None,
+    });
+    let (started, has_started) = mpsc::channel();
+    let run = move || {
+        let mut builder = Builder::new_current_thread();
+        let builder = builder.enable_all().max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("admin-change");
+        let (runtime, is_built) = match builder.build_local(LocalOptions::default()) {
+            Ok(runtime) => (Some(runtime), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        // The caller waits for it.
+        let _ = started.send(is_built);
+        let Some(runtime) = runtime else { return };
+        let api = Rc::new(api);
+        runtime.block_on(async {
+            let accepting = listeners.into_iter().map(|listener| tokio::task::spawn_local(accept(listener, Rc::clone(&api))));
+            for accepting in accepting.collect::<Vec<_>>() {
+                if let Ok(Err(error)) = accepting.await {
+                    tracing::error!(%error, "the admin API stopped");
+                }
+            }
+        });
+    };
+    thread::Builder::new().name("admin".to_owned()).spawn(run)?;
+    has_started.recv().unwrap_or_else(|_| Err(io::Error::other("its thread has ended")))?;
+    Ok(SocketFile(file))
 }
 
 /// Listens on a path that only this user may open; what a server that was killed left there is removed.
@@ -174,8 +218,8 @@ fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
     Ok(listener)
 }
 
-async fn accept(listener: Listener, api: Api) -> io::Result<()> {
-    let shared = Rc::new((api, listener.token));
+async fn accept(listener: Listener, api: Rc<Api>) -> io::Result<()> {
+    let shared = Rc::new((api, listener.guard));
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (mut unix, mut tcp) = (None, None);
     match listener.socket {
@@ -203,7 +247,7 @@ async fn accept(listener: Listener, api: Api) -> io::Result<()> {
 
 fn serve_in_task(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    shared: &Rc<(Api, Option<Token>)>,
+    shared: &Rc<(Rc<Api>, Guard)>,
     place: OwnedSemaphorePermit,
 ) {
     let shared = Rc::clone(shared);
@@ -212,11 +256,11 @@ fn serve_in_task(
         let service = service_fn(|request: Request<Incoming>| {
             let shared = Rc::clone(&shared);
             async move {
-                let (api, token) = &*shared;
-                let may_enter = token.as_ref().is_none_or(|token| token.is_in(request.headers()));
-                let mut answer = api.answer(request, may_enter).await;
-                if !may_enter {
-                    // Places are for clients that have the token.
+                let (api, guard) = &*shared;
+                let rights = guard.rights(request.headers());
+                let mut answer = api.answer(request, rights).await;
+                if rights == Rights::None {
+                    // Places are for clients that have a token.
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(answer)

@@ -205,6 +205,15 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
 }
 
 fn admin(config: &Config, problems: &mut Problems<'_>) {
+    if let Some(listen) = &config.metrics_listen
+        && listen.parse::<SocketAddr>().is_err()
+    {
+        problems.push("metrics_listen", format!("`{listen}` is not an address, IP:PORT"));
+    }
+    if config.admin_read_token.is_some() && config.admin_token.is_none() {
+        let why = "needs `admin_token`: without that, any client that reaches the admin API has all rights";
+        problems.push("admin_read_token", why);
+    }
     let Some(admin) = &config.admin else { return };
     let is_address = admin.parse::<SocketAddr>().is_ok();
     if admin != ADMIN_NONE && !is_address && !admin.contains('/') {

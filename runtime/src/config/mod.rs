@@ -147,6 +147,11 @@ pub struct Config {
     pub admin: Option<String>,
     /// The token that the admin API requires (`Authorization: Bearer TOKEN`): `{ file = "PATH" }` or `{ env = "NAME" }`. Mandatory on TCP.
     pub admin_token: Option<Secret>,
+    /// A second token for the admin API, whose clients may only read: lists, settings, versions, logs, measurements and metrics. It takes effect with `admin_token`.
+    pub admin_read_token: Option<Secret>,
+    /// An address, `IP:PORT`, at which any client gets `/metrics`, `/healthz` and `/readyz` over HTTP, without a token and without any other right: for Prometheus.
+    /// Default: none.
+    pub metrics_listen: Option<String>,
     /// Whether `/readyz` answers 200 while a part of the server fails: a function is quarantined, the key-value store fails. Otherwise it answers
     /// 503. Both answers list the problems.
     pub ready_when_degraded: bool,
@@ -506,6 +511,8 @@ impl Default for Config {
             drain_timeout_ms: 10_000,
             admin: None,
             admin_token: None,
+            admin_read_token: None,
+            metrics_listen: None,
             ready_when_degraded: true,
             state_dir: None,
             versions_max: 10,

@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for path in [state_dir, cache_dir, tls_certificate_file, http_ca_file].into_iter().flatten() {
         *path = folder.join(&*path);
     }
-    for secret in [&mut config.admin_token, &mut config.tls_key].into_iter().flatten() {
+    for secret in [&mut config.admin_token, &mut config.admin_read_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
     }
     if let Some(telemetry) = &mut config.telemetry {
@@ -259,7 +259,10 @@ mod tests {
         assert_eq!(error("s.toml", text), "s.toml: unknown key `deadlin_ms` at functions[1]; did you mean `deadline_ms`?");
         assert_eq!(error("s.json", r#"{"lisen": ""}"#), "s.json: unknown key `lisen`; did you mean `listen`?");
         let far = error("s.toml", "xyzzy = 1");
-        assert!(far.starts_with("s.toml: unknown key `xyzzy`; known keys: access_log, admin, admin_token, admission, "), "{far}");
+        assert!(
+            far.starts_with("s.toml: unknown key `xyzzy`; known keys: access_log, admin, admin_read_token, admin_token, "),
+            "{far}"
+        );
     }
 
     #[test]

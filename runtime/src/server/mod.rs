@@ -30,7 +30,7 @@ use self::plan::Plan;
 use self::prepare::Prepared;
 use self::reload::Reloader;
 use crate::abort::{AbortOnPanic, vital};
-use crate::admin::listener::{ListenError, Listener, SocketFile, Token};
+use crate::admin::listener::{self as admin_listener, Guard, ListenError, Listener, SocketFile, Token};
 use crate::admin::{Address, Api};
 use crate::blocking;
 use crate::config::{Admission, Config, ConfigError, FunctionConfig, QUANTUM_US_DEFAULT};
@@ -71,7 +71,7 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServerError> {
     sledge_sandbox::bound_heap();
-    let Prepared { address, plan, tls, token, telemetry, deployer } = prepared;
+    let Prepared { address, plan, tls, tokens, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
     let certificate = tls.map(tls::Current::new).map(Arc::new);
     let (stop, stopped) = watch::channel(false);
@@ -99,7 +99,7 @@ pub fn serve(
         listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
     }
 
-    let door = admin_listener(config, address.port(), token)?;
+    let doors = admin_listeners(config, address.port(), tokens)?;
     if config.confined {
         confine::drop_privileges();
     }
@@ -123,7 +123,7 @@ pub fn serve(
         plan.workers,
         ready_when_degraded,
     );
-    let _socket_file = door.map(|door| serve_admin(door, api)).transpose()?;
+    let _socket_file = serve_admin(doors, api)?;
     if config.confined
         && let Err(error) = confine::filter_calls(config.functions.iter().any(FunctionConfig::has_sockets))
     {
@@ -182,22 +182,35 @@ fn connection_settings(
     }
 }
 
-/// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail.
-fn admin_listener(config: &Config, port: u16, token: Option<Token>) -> Result<Option<Listener>, ListenError> {
-    match &config.admin {
-        Some(admin) => Address::parse(admin).map(|address| Listener::open(address, token)).transpose(),
-        None => Ok(Address::default_for(port).and_then(|address| {
-            let opened = Listener::open(address, token);
+/// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail. Beside it, what answers for metrics alone.
+fn admin_listeners(config: &Config, port: u16, [all, read]: [Option<Token>; 2]) -> Result<Vec<Listener>, ListenError> {
+    let guard = Guard::Tokens { all, read };
+    let admin = match &config.admin {
+        Some(admin) => Address::parse(admin).map(|address| Listener::open(address, guard)).transpose()?,
+        None => Address::default_for(port).and_then(|address| {
+            let opened = Listener::open(address, guard);
             opened.map_err(|error| tracing::warn!(%error, "there is no admin API")).ok()
-        })),
-    }
+        }),
+    };
+    let metrics = config.metrics_listen.as_deref().and_then(Address::parse);
+    let metrics = metrics.map(|address| Listener::open(address, Guard::Metrics)).transpose()?;
+    Ok(admin.into_iter().chain(metrics).collect())
 }
 
-fn serve_admin(listener: Listener, api: Api) -> Result<SocketFile, ServerError> {
-    let address = listener.address.clone();
-    let file = listener.serve(api).map_err(|error| thread_error("the admin API", error))?;
-    tracing::info!(%address, "admin API");
-    Ok(file)
+fn serve_admin(listeners: Vec<Listener>, api: Api) -> Result<Option<SocketFile>, ServerError> {
+    if listeners.is_empty() {
+        return Ok(None);
+    }
+    let addresses: Vec<_> = listeners.iter().map(|listener| (listener.address.clone(), listener.is_for_metrics())).collect();
+    let file = admin_listener::serve(listeners, api).map_err(|error| thread_error("the admin API", error))?;
+    for (address, is_for_metrics) in addresses {
+        if is_for_metrics {
+            tracing::info!(%address, "metrics");
+        } else {
+            tracing::info!(%address, "admin API");
+        }
+    }
+    Ok(Some(file))
 }
 
 /// A server whose threads run.

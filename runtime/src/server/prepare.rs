@@ -23,7 +23,7 @@ pub struct Prepared {
     pub(crate) address: SocketAddr,
     pub(crate) plan: Plan,
     pub(crate) tls: Option<tls::Pair>,
-    pub(crate) token: Option<Token>,
+    pub(crate) tokens: [Option<Token>; 2],
     pub(crate) telemetry: Option<Settings>,
     pub(crate) deployer: Deployer,
 }
@@ -57,7 +57,9 @@ pub fn prepare(
     };
     let pair = config.tls_certificate_file.as_deref().zip(config.tls_key.as_ref());
     let tls = problems.each(pair.map(|(certificate, key)| tls::Pair::read(certificate, key)).transpose());
-    let token = problems.one(config.admin_token.as_ref().map(Token::read).transpose());
+    let tokens = [("admin_token", &config.admin_token), ("admin_read_token", &config.admin_read_token)];
+    let [all, read] = tokens.map(|(key, place)| problems.one(place.as_ref().map(|place| Token::read(key, place)).transpose()));
+    let tokens = all.zip(read).map(|(all, read)| [all, read]);
     let telemetry = problems
         .each(config.telemetry.as_ref().map(|telemetry| Settings::read(telemetry, config.http_ca_file.as_deref())).transpose());
     // Read once more with the functions; a file that cannot be read is told with all that is wrong.
@@ -74,9 +76,9 @@ pub fn prepare(
         problems.one(kernel::check(Path::new("/proc"), &plan.need(config)));
     }
     let deployer = load().map_err(|error| problems.of_deployer(config, &error)).ok();
-    match (address, plan, tls, token, telemetry, deployer) {
-        (Some(address), Some(plan), Some(tls), Some(token), Some(telemetry), Some(deployer)) if problems.list.is_empty() => {
-            Ok(Prepared { address, plan, tls, token, telemetry, deployer })
+    match (address, plan, tls, tokens, telemetry, deployer) {
+        (Some(address), Some(plan), Some(tls), Some(tokens), Some(telemetry), Some(deployer)) if problems.list.is_empty() => {
+            Ok(Prepared { address, plan, tls, tokens, telemetry, deployer })
         }
         _ => Err(ConfigError::Problems(problems.list)),
     }
