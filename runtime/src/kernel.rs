@@ -68,6 +68,19 @@ pub fn commit_bytes_max(proc: &Path) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
+/// Mappings that the kernel allows, and those with which no request has to be refused, where these are more.
+#[must_use]
+pub fn missing_mappings(proc: &Path, need: &Need) -> Option<(u64, u64)> {
+    let mappings_max = number(&proc.join("sys/vm/max_map_count"))?;
+    let recommended = mappings(need.sandboxes_max).max(mappings(need.workers.saturating_mul(SANDBOXES_MIN)));
+    (mappings_max < recommended).then_some((mappings_max, recommended))
+}
+
+/// Mappings of a process with so many sandboxes.
+const fn mappings(sandboxes: u64) -> u64 {
+    sandboxes.saturating_mul(SANDBOX_MAPPINGS).saturating_add(OTHER_MAPPINGS)
+}
+
 /// Checks the settings below `proc`. What cannot be read is taken to be as it should.
 ///
 /// # Errors
@@ -76,20 +89,16 @@ pub fn check(proc: &Path, need: &Need) -> Result<(), KernelError> {
     if let Some(commit_bytes_max) = commit_bytes_max(proc).filter(|max| *max < need.memory_bytes) {
         return Err(KernelError::Commit { commit_bytes_max, memory_bytes: need.memory_bytes });
     }
-    let Some(mappings_max) = number(&proc.join("sys/vm/max_map_count")) else { return Ok(()) };
-    let mappings = |sandboxes: u64| sandboxes.saturating_mul(SANDBOX_MAPPINGS).saturating_add(OTHER_MAPPINGS);
+    let Some((mappings_max, recommended)) = missing_mappings(proc, need) else { return Ok(()) };
     let needed = mappings(need.workers.saturating_mul(SANDBOXES_MIN));
-    let recommended = mappings(need.sandboxes_max).max(needed);
     if mappings_max < needed {
         return Err(KernelError::Mappings { mappings_max, workers: need.workers, needed, recommended });
     }
-    if mappings_max < recommended {
-        tracing::warn!(
-            mappings_max,
-            recommended,
-            "vm.max_map_count may be too small for `requests_max`: some would be answered with 503"
-        );
-    }
+    tracing::warn!(
+        mappings_max,
+        recommended,
+        "vm.max_map_count may be too small for `requests_max`: some would be answered with 503"
+    );
     Ok(())
 }
 

@@ -24,6 +24,7 @@ mod contained;
 mod deploy;
 mod developed;
 mod disk;
+mod doctor;
 mod effects;
 mod encoded;
 mod encodings;

@@ -3,6 +3,7 @@
 mod build;
 mod dev;
 mod dirs;
+mod doctor;
 mod invoke;
 mod kv;
 mod made;
@@ -83,6 +84,8 @@ enum Command {
     Phases(phases::PhasesArgs),
     /// Finish running requests, then stop the server
     Drain(operate::AskArgs),
+    /// Look for what keeps a server from working on this machine, and say what to do
+    Doctor(doctor::DoctorArgs),
     /// Check, copy or salvage a key-value store's file while no server uses it
     #[command(subcommand)]
     Kv(kv::KvCommand),
@@ -141,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Logs(args) => operate::logs(&args),
         Command::Phases(args) => phases::phases(&args),
         Command::Drain(args) => operate::drain(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Kv(command) => kv::kv(&command),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),

@@ -9,13 +9,13 @@ const CONNECTIONS_MAX: usize = 65_536;
 const FILES_RESERVED: u64 = 256;
 
 /// Connections at the same time of a process that may have so many open files.
-pub(super) fn connections_of(files_max: u64) -> usize {
+pub(crate) fn connections_of(files_max: u64) -> usize {
     let others = FILES_RESERVED + sealed_files_max(files_max);
     usize::try_from(files_max.saturating_sub(others).max(1)).unwrap_or(CONNECTIONS_MAX).min(CONNECTIONS_MAX)
 }
 
 /// Lets this process have as many open files as it is allowed to; how many that is.
-pub(super) fn raise_files_max() -> u64 {
+pub(crate) fn raise_files_max() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let Some(maximum) = limit.maximum else { return u64::MAX };
     match setrlimit(Resource::Nofile, Rlimit { current: Some(maximum), ..limit }) {

@@ -5,8 +5,8 @@
 //! * [`prepare`]: what it needs before it serves; `plan`: its threads; `files`: how many files it may open; `reload`: SIGHUP.
 
 mod error;
-mod files;
-mod plan;
+pub(crate) mod files;
+pub(crate) mod plan;
 pub mod prepare;
 mod reload;
 
