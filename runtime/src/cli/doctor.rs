@@ -3,27 +3,22 @@
 //! Each check looks at the thing itself where that is possible: a function is compiled, answers, and is interrupted while it computes.
 
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use http_body_util::Full;
 use hyper::Request;
 use serde_json::Value;
-use sledge_sandbox::WorkerThread;
 
 use super::operate::{Door, ask, plain};
-use super::{FAILURE, print_line};
+use super::{FAILURE, print_line, run};
 use crate::admin::client::ClientError;
-use crate::compile::{self, Cache, cache_folder_default};
+use crate::compile::{self, cache_folder_default};
 use crate::config::{self, Config, FunctionConfig, Snapshot};
-use crate::host::{Context, Streams, Waiter};
-use crate::invoke::alone;
-use crate::invoke::driver::Driver;
 use crate::invoke::function::{Function, Home};
 use crate::notice::To;
 use crate::outcome::Failure;
@@ -43,8 +38,6 @@ const LOOPS: &[u8] =
 /// How long that one may run, and how late it may be stopped.
 const LOOP_TIME: Duration = Duration::from_millis(20);
 const LOOP_TIME_MAX: Duration = Duration::from_secs(2);
-/// How often the time is looked at.
-const QUANTUM: Duration = Duration::from_millis(1);
 
 /// Look for what keeps a server from working on this machine.
 #[derive(Debug, Args)]
@@ -193,32 +186,33 @@ fn confinement(config: &Config) -> Finding {
 
 /// Where compiled modules are kept.
 fn cache(config: &Config) -> Finding {
-    let Some(folder) = config.cache_dir.clone().or_else(cache_folder_default) else {
-        return Finding::weak("cache", "there is no folder for compiled modules: set `cache_dir`, or HOME");
-    };
-    match Cache::open(&folder, config.cache_bytes_max).map_err(|error| error.to_string()).and_then(|_| writable(&folder)) {
-        Ok(()) => Finding::good("cache", folder.display()),
-        Err(error) => {
-            Finding::weak("cache", format_args!("{}: {error}: modules are compiled anew at every start", folder.display()))
-        }
+    match config.cache_dir.clone().or_else(cache_folder_default) {
+        None => Finding::weak("cache", "there is no folder for compiled modules: set `cache_dir`, or HOME"),
+        Some(folder) => match writable(&folder) {
+            Ok(text) => Finding::good("cache", text),
+            Err(error) => Finding::weak("cache", format_args!("{error}: modules are compiled anew at every start")),
+        },
     }
 }
 
 /// Where deployed functions are kept.
 fn state(config: &Config) -> Finding {
-    match &config.state_dir {
+    match config.state_dir.as_deref().map(writable) {
         None => Finding::good("state", "no `state_dir`: deployed functions go with the server"),
-        // The server makes it.
-        Some(folder) if !folder.exists() => Finding::good("state", format_args!("{}: not there yet", folder.display())),
-        Some(folder) => match writable(folder) {
-            Ok(()) => Finding::good("state", folder.display()),
-            Err(error) => Finding::bad("state", format_args!("{}: {error}", folder.display())),
-        },
+        Some(Ok(text)) => Finding::good("state", text),
+        Some(Err(error)) => Finding::bad("state", error),
     }
 }
 
-fn writable(folder: &Path) -> Result<(), String> {
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| error.to_string())
+/// Whether a folder can be written to, or made where it is not there: that is left to the server, which may run as another user.
+fn writable(folder: &Path) -> Result<String, String> {
+    let there = folder.ancestors().find(|place| place.exists()).unwrap_or(Path::new("."));
+    let shown = folder.display();
+    match tempfile::NamedTempFile::new_in(there) {
+        Ok(_) if there == folder => Ok(shown.to_string()),
+        Ok(_) => Ok(format!("{shown}: not there yet")),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
 }
 
 /// A function is compiled and answers; another is stopped.
@@ -242,10 +236,8 @@ fn trial(config: &Config) -> Vec<Finding> {
     };
     let compiler_text = format!("{}: a module in {} ms", program.display(), begin.elapsed().as_millis());
     let mut findings = vec![Finding::good("compiler", compiler_text)];
-    // The first pays for what is made once.
-    let runs = invoke(&returns, None).and_then(|_| invoke(&returns, None));
-    findings.push(match runs {
-        Ok((Ok(()), took)) => Finding::good("sandboxes", format_args!("a function ran in {} us", took.as_micros())),
+    findings.push(match invoke(&returns, None) {
+        Ok((Ok(()), _)) => Finding::good("sandboxes", "a function ran to its end"),
         Ok((Err(failure), _)) => Finding::bad("sandboxes", format_args!("a function that only returns failed: {failure}")),
         Err(error) => Finding::bad("sandboxes", format_args!("a function cannot run: {error}")),
     });
@@ -270,20 +262,9 @@ fn trial(config: &Config) -> Vec<Finding> {
 /// Runs a function without input and output; how it ended, and after which time.
 fn invoke(function: &Function, time_max: Option<Duration>) -> io::Result<(Result<(), Failure>, Duration)> {
     let null = || OpenOptions::new().read(true).write(true).open("/dev/null");
-    let [input, output, errors]: [File; 3] = [null()?, null()?, null()?];
-    let waiter = Waiter::started()?;
-    let thread = WorkerThread::enter(QUANTUM)?;
+    let streams = [null()?, null()?, null()?];
     let begin = Instant::now();
-    let deadline = time_max.map(|time_max| begin + time_max);
-    let context = Context::new(Arc::clone(&function.process), Streams::of_program(input, deadline, output, errors));
-    let sandbox = function.template.instantiate().map_err(io::Error::other)?;
-    let mut driver = Driver::new(Box::new(sandbox), context);
-    if deadline.is_some() {
-        thread.arm();
-    }
-    let result = alone::run(&mut driver, &function.program, deadline, waiter);
-    thread.disarm();
-    drop(driver);
+    let (result, _) = run::invoke(function, streams, time_max.map(|time_max| begin + time_max))?;
     Ok((result, begin.elapsed()))
 }
 

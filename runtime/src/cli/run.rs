@@ -120,17 +120,22 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) => return fail(error),
     };
     let deadline = args.timeout.map(|timeout| Instant::now() + timeout);
-    match invoke(&function, deadline) {
+    let file = |stream: &dyn Stream| stream.duplicate().map(File::from);
+    let streams = || Ok([file(&io::stdin())?, file(&io::stdout())?, file(&io::stderr())?]);
+    match streams().and_then(|streams| invoke(&function, streams, deadline)) {
         Ok((Ok(()), _)) => ExitCode::SUCCESS,
         Ok((Err(failure), backtrace)) => failed(&function, &failure, &backtrace),
         Err(error) => fail(format_args!("{}: {error}", args.file.display())),
     }
 }
 
-/// Runs it to its end; how it ended, and the backtrace if that says something.
-fn invoke(function: &Function, deadline: Option<Instant>) -> io::Result<(Result<(), Failure>, String)> {
-    let file = |stream: &dyn Stream| stream.duplicate().map(File::from);
-    let streams = Streams::of_program(file(&io::stdin())?, deadline, file(&io::stdout())?, file(&io::stderr())?);
+/// Runs a function to its end on these standard streams; how it ended, and the backtrace if that says something.
+pub(super) fn invoke(
+    function: &Function,
+    [input, output, errors]: [File; 3],
+    deadline: Option<Instant>,
+) -> io::Result<(Result<(), Failure>, String)> {
+    let streams = Streams::of_program(input, deadline, output, errors);
     let context = Context::new(Arc::clone(&function.process), streams);
 
     let waiter = Waiter::started()?;
