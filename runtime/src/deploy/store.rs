@@ -109,10 +109,9 @@ impl Store {
             (number, history)
         });
         let number = match versions {
-            Ok((number, history)) => {
-                let versions = serde_json::to_value(history.versions()).unwrap_or_default();
-                let file = json!({ "format": FORMAT, "digest": digest_of(&versions), "versions": versions });
-                self.write(&format!("{name}.history"), file.to_string().as_bytes())?;
+            Ok((number, mut history)) => {
+                let text = history_text(&mut history, HISTORY_BYTES_MAX);
+                self.write(&format!("{name}.history"), text.as_bytes())?;
                 Some(number)
             }
             Err(error) => {
@@ -362,6 +361,19 @@ fn whole_module(config: &FunctionConfig) -> Result<(), String> {
     Err(format!("state_dir: {}: damaged: the content does not match the file name", path.display()))
 }
 
+/// Versions as they are written. The oldest are left out where all would be more than is read.
+fn history_text(history: &mut History, bytes_max: u64) -> String {
+    loop {
+        let versions = serde_json::to_value(history.versions()).unwrap_or_default();
+        let text = json!({ "format": FORMAT, "digest": digest_of(&versions), "versions": versions }).to_string();
+        let count = history.versions().len();
+        if text.len() as u64 <= bytes_max || count <= 1 {
+            return text;
+        }
+        history.keep(count / 2);
+    }
+}
+
 /// A function's settings as they are written, without its name and its path.
 fn settings_of(config: &FunctionConfig) -> Map<String, Value> {
     let mut settings = match serde_json::to_value(config) {
@@ -446,6 +458,19 @@ mod tests {
         fs::write(folder.path().join("g.json"), "{").unwrap();
         store.remove("f").unwrap();
         assert_eq!(files(folder.path()), 1);
+    }
+
+    #[test]
+    fn versions_that_would_be_too_many_bytes_are_left_out() {
+        let mut history = History::default();
+        for number in 0..8 {
+            history.add(Deployed { digest: number.to_string().repeat(1_000), ..Deployed::default() });
+        }
+        assert!(history_text(&mut history.clone(), 10_000).len() > 8_000, "all fit");
+        assert!(history_text(&mut history, 4_500).len() <= 4_500);
+        assert_eq!(history.versions().iter().map(|version| version.version).collect::<Vec<_>>(), [5, 6, 7, 8]);
+        history_text(&mut history, 1);
+        assert_eq!(history.present().map(|version| version.version), Some(8), "the present one stays");
     }
 
     /// A server is killed after it has written a version and before it has deployed that; another server deploys that knows no versions.
