@@ -124,7 +124,7 @@ fn what_cannot_be_gone_back_to_is_said() {
     deploy(&server, folder.path(), "three", &[]);
     assert!(refused(&server, &["rollback", "f", "1"]).contains("`f` has no version 1; it has 2, 3"));
     assert!(refused(&server, &["diff", "f", "9"]).contains("`f` has no version 9; it has 2, 3"));
-    // The author is the user who runs the command, unless it is said.
+    // The author is the user of the command, unless it is said.
     let versions = server.admin().get("/functions/f/versions").json();
     assert!(versions[1]["author"].as_str().is_some_and(|author| !author.is_empty()), "{versions}");
     // Settings, versions, and two modules.
