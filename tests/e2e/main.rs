@@ -36,6 +36,7 @@ mod faults;
 mod fetch;
 mod front;
 mod go;
+mod gradual;
 mod grpc;
 mod heads;
 mod http;

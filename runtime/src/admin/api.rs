@@ -5,10 +5,12 @@
 //! | `GET /functions` | all functions |
 //! | `GET /functions/NAME` | one function, with its settings |
 //! | `PUT /functions/NAME` | deploys the body, a `.wasm`. The header `Sledge-Settings` (a JSON object) says which settings change; null is the default. The others stay as they are, or with `?reset=true` become the defaults |
+//! | `PUT /functions/NAME?percent=N&sticky=HEADER` | the same for so many of a hundred requests; the value of the header says which ones these are, else chance does |
+//! | `POST /functions/NAME/promote?percent=N` | from now on so many; without a number all, and that version is the one that is served |
 //! | `DELETE /functions/NAME` | serves it no longer |
 //! | `GET /functions/NAME/versions` | the versions of a deployed function, the oldest first and the present one last |
 //! | `GET /functions/NAME/diff?from=N&to=N` | what differs between two versions; the present one and that before it are the default |
-//! | `POST /functions/NAME/rollback?to=N` | serves that version again, code and settings, as the next one; the one before the present one is the default |
+//! | `POST /functions/NAME/rollback?to=N` | serves that version again, code and settings, as the next one; the one before the present one is the default. A version that only a part of the requests goes to is given up, without a number nothing else happens |
 //! | `GET /functions/NAME/logs?lines=N&follow=true&format=json` | what it wrote to its standard error, and what it writes from now on |
 //! | `GET /functions/NAME/phases?seconds=N` | what its phases need, measured for so long while requests run |
 //! | `GET /status` | how the server is |
@@ -22,6 +24,7 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +44,7 @@ use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
 use crate::host::wasi::Usage;
+use crate::http::canary::Share;
 use crate::invoke::Dispatcher;
 use crate::load::OpenError;
 use crate::logging;
@@ -71,6 +75,9 @@ pub const AUTHOR: HeaderName = HeaderName::from_static("sledge-author");
 
 /// The longest name of an author that is kept.
 const AUTHOR_CHARS_MAX: usize = 128;
+
+/// How many of a hundred requests a version may get that is deployed gradually.
+pub const PERCENT: RangeInclusive<u8> = 1..=99;
 
 /// Modules that are received, compiled and loaded at the same time; further ones are refused.
 const DEPLOYMENTS_MAX: usize = 4;
@@ -143,6 +150,7 @@ impl Api {
         let part = |of: &str| below.and_then(|rest| rest.strip_suffix(of)).filter(|name| !name.contains('/'));
         let (logs, phases) = (part("/logs"), part("/phases"));
         let (versions, diff, rollback) = (part("/versions"), part("/diff"), part("/rollback"));
+        let promote = part("/promote");
         let result = match (path.as_str(), function, request.method()) {
             ("/functions", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.deployer.list())),
             ("/status", _, &Method::GET) => Ok(answer(StatusCode::OK, &self.status())),
@@ -157,6 +165,9 @@ impl Api {
             (_, None, &Method::POST) if rollback.is_some() => {
                 self.roll_back(rollback.unwrap_or_default().to_owned(), &request).await
             }
+            (_, None, &Method::POST) if promote.is_some() => {
+                self.promote(promote.unwrap_or_default().to_owned(), request.uri().query()).await
+            }
             (_, Some(name), &Method::GET) => self.function(name),
             (_, Some(name), &Method::PUT) => self.deploy(name.to_owned(), request).await,
             (_, Some(name), &Method::DELETE) => self.remove(name.to_owned()).await,
@@ -164,7 +175,7 @@ impl Api {
             ("/drain", _, _) => return not_allowed("POST"),
             (_, Some(_), _) => return not_allowed("GET, PUT, DELETE"),
             (_, None, _) if [logs, phases, versions, diff].iter().any(Option::is_some) => return not_allowed("GET"),
-            (_, None, _) if rollback.is_some() => return not_allowed("POST"),
+            (_, None, _) if rollback.is_some() || promote.is_some() => return not_allowed("POST"),
             _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
         };
         result.unwrap_or_else(|refused| refusal(&refused))
@@ -310,13 +321,16 @@ impl Api {
             Some("true") => true,
             Some(_) => return Err(Refusal(StatusCode::BAD_REQUEST, "reset: give true or false".to_owned())),
         };
-        let author = author(request.headers());
+        let (author, share) = (author(request.headers()), share(request.uri().query())?);
         let module = received(request.into_body()).await?;
         let deployer = Arc::clone(&self.deployer);
         let deploy = move || {
             // Until the end, also when the client has gone.
             let _place = place;
-            deployer.deploy(&name, &settings, reset, &module, author)
+            match share {
+                None => deployer.deploy(&name, &settings, reset, &module, author),
+                Some(share) => deployer.deploy_gradually(&name, &settings, reset, &module, (share, author)),
+            }
         };
         changed(deploy).await
     }
@@ -342,6 +356,12 @@ impl Api {
             deployer.roll_back(&name, to, author)
         };
         changed(roll_back).await
+    }
+
+    async fn promote(&self, name: String, query: Option<&str>) -> Result<Answer, Refusal> {
+        let percent = percent(query)?;
+        let deployer = Arc::clone(&self.deployer);
+        changed(move || deployer.promote(&name, percent)).await
     }
 
     async fn remove(&self, name: String) -> Result<Answer, Refusal> {
@@ -408,6 +428,27 @@ fn number(query: Option<&str>, key: &str) -> Result<Option<u64>, Refusal> {
     option(query, key).map(|number| number.parse().map_err(wrong)).transpose()
 }
 
+/// How many of a hundred requests a query asks for.
+fn percent(query: Option<&str>) -> Result<Option<u8>, Refusal> {
+    let Some(percent) = option(query, "percent") else { return Ok(None) };
+    let known = percent.parse().ok().filter(|percent| PERCENT.contains(percent));
+    let wrong =
+        || Refusal(StatusCode::BAD_REQUEST, format!("percent: give a number from {} to {}", PERCENT.start(), PERCENT.end()));
+    known.map(Some).ok_or_else(wrong)
+}
+
+/// Which requests are to go to a version that is deployed gradually; none where all are.
+fn share(query: Option<&str>) -> Result<Option<Share>, Refusal> {
+    let wrong = |why: &str| Refusal(StatusCode::BAD_REQUEST, format!("sticky: {why}"));
+    let sticky = option(query, "sticky").map(|name| HeaderName::from_bytes(name.as_bytes()));
+    let sticky = sticky.transpose().map_err(|_| wrong("give the name of a header"))?;
+    match percent(query)? {
+        Some(percent) => Ok(Some(Share { percent, sticky })),
+        None if sticky.is_some() => Err(wrong("give percent, too")),
+        None => Ok(None),
+    }
+}
+
 fn settings(headers: &HeaderMap) -> Result<Value, Refusal> {
     let Some(given) = headers.get(SETTINGS) else { return Ok(json!({})) };
     serde_json::from_slice(given.as_bytes())
@@ -437,7 +478,7 @@ const fn phase(phase: Phase) -> &'static str {
 impl From<DeployError> for Refusal {
     fn from(error: DeployError) -> Refusal {
         let status = match &error {
-            DeployError::Config(_) => StatusCode::BAD_REQUEST,
+            DeployError::Config(_) | DeployError::Catalogue(CatalogueError::Elsewhere { .. }) => StatusCode::BAD_REQUEST,
             DeployError::Catalogue(CatalogueError::Unknown(_)) | DeployError::UnknownVersion { .. } => StatusCode::NOT_FOUND,
             DeployError::Catalogue(_)
             | DeployError::Changing(_)
@@ -450,7 +491,7 @@ impl From<DeployError> for Refusal {
             DeployError::Store(_) | DeployError::Kv(_) | DeployError::Roots(_) | DeployError::Nothing(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
-            DeployError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            DeployError::Thread(_) | DeployError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal(status, error.to_string())
     }

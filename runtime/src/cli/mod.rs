@@ -72,6 +72,8 @@ enum Command {
     Versions(versions::VersionsArgs),
     /// Show what differs between two versions of a deployed function
     Diff(versions::DiffArgs),
+    /// Serve the version whole that a part of a function's requests goes to
+    Promote(versions::PromoteArgs),
     /// Serve an earlier version of a deployed function again
     Rollback(versions::RollbackArgs),
     /// List the functions of a running server
@@ -138,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Remove(args) => operate::remove(&args),
         Command::Versions(args) => versions::versions(&args),
         Command::Diff(args) => versions::diff(&args),
+        Command::Promote(args) => versions::promote(&args),
         Command::Rollback(args) => versions::rollback(&args),
         Command::List(args) => operate::list(&args),
         Command::Status(args) => operate::status(&args),

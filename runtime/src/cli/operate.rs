@@ -5,15 +5,16 @@ use std::process::ExitCode;
 
 use awsm_abi::text;
 use bytes::Bytes;
-use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use clap::{Args, value_parser};
 use http_body_util::Full;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use nix::unistd::{Uid, User};
 use serde_json::{Map, Value};
 
 use super::{fail, print_line, usage, written};
-use crate::admin::api::{AUTHOR, SETTINGS};
+use crate::admin::api::{AUTHOR, PERCENT, SETTINGS};
 use crate::admin::client::ClientError;
 use crate::admin::{Address, Client};
 use crate::config::{self, LISTEN_DEFAULT};
@@ -46,9 +47,27 @@ pub(super) struct DeployArgs {
     #[arg(long)]
     reset: bool,
     #[command(flatten)]
+    gradual: Gradual,
+    #[command(flatten)]
     author: Author,
     #[command(flatten)]
     door: Door,
+}
+
+/// For which requests a version is deployed.
+#[derive(Debug, Args)]
+struct Gradual {
+    /// Let only so many of a hundred requests go to the new version, until it is promoted, rolled back, or fails too often
+    #[arg(long, value_name = "N", value_parser = percent())]
+    percent: Option<u8>,
+    /// Let requests with the same value of this header go to the same version
+    #[arg(long, value_name = "HEADER", requires = "percent")]
+    sticky: Option<HeaderName>,
+}
+
+/// A part of the requests, of a hundred.
+pub(super) fn percent() -> RangedI64ValueParser<u8> {
+    value_parser!(u8).range(i64::from(*PERCENT.start())..=i64::from(*PERCENT.end()))
 }
 
 /// The name that is kept with a version.
@@ -132,16 +151,35 @@ pub(super) fn deploy(args: DeployArgs) -> ExitCode {
     if let Err(error) = load::check_module(&args.file, &module) {
         return fail(error);
     }
+    let Gradual { percent, sticky } = &args.gradual;
+    let reset = args.reset.then(|| "reset=true".to_owned());
+    let (percent, sticky) = (percent.map(|n| format!("percent={n}")), sticky.as_ref().map(|name| format!("sticky={name}")));
+    let query: Vec<String> = [reset, percent, sticky].into_iter().flatten().collect();
     let mut request = Request::builder()
         .method(Method::PUT)
-        .uri(format!("/functions/{name}{}", if args.reset { "?reset=true" } else { "" }))
+        .uri(format!("/functions/{name}?{}", query.join("&")))
         .header(SETTINGS, Value::Object(settings).to_string().into_bytes());
     if let Some(author) = args.author.header() {
         request = request.header(AUTHOR, author);
     }
     let request = request.body(Full::new(Bytes::from(module)));
     let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(&args.door, request));
-    done(answer.map(|change| changes(&change)))
+    done(answer.map(|change| match &change["canary"] {
+        Value::Null => changes(&change),
+        canary => [vec![gradually(&name, canary)], setting_changes(&change["settings"])].concat().join("\n"),
+    }))
+}
+
+/// A gradual deployment, and what an operator can do.
+pub(super) fn gradually(name: &str, canary: &Value) -> String {
+    let [version, percent] = ["version", "percent"].map(|key| plain(&canary[key]));
+    let which = match &canary["sticky"] {
+        Value::Null => String::new(),
+        header => format!(", by `{}`", plain(header)),
+    };
+    format!(
+        "{percent} % of the requests of {name} go to version {version}{which}; `sledge promote {name}` serves it whole, `sledge rollback {name}` gives it up"
+    )
 }
 
 pub(super) fn remove(args: &RemoveArgs) -> ExitCode {
@@ -243,7 +281,14 @@ pub(super) fn setting_changes(changes: &Value) -> Vec<String> {
 /// Functions, one a line, below their keys.
 fn table(functions: &[Value]) -> String {
     const KEYS: [&str; 7] = ["name", "route", "tenant", "origin", "state", "version", "retired"];
-    let row = |function: &Value| KEYS.map(|key| cell(&function[key]));
+    let row = |function: &Value| {
+        KEYS.map(|key| match &function["canary"] {
+            canary @ Value::Object(_) if key == "version" => {
+                format!("{}, {} % {}", cell(&function[key]), plain(&canary["percent"]), plain(&canary["version"]))
+            }
+            _ => cell(&function[key]),
+        })
+    };
     rows_of(std::iter::once(KEYS.map(str::to_owned)).chain(functions.iter().map(row)).collect())
 }
 

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use hyper::Request;
 use serde_json::Value;
 
-use super::operate::{AskArgs, Author, Door, ask, cell, done, plain, rows_of, setting_changes};
+use super::operate::{AskArgs, Author, Door, ask, cell, done, gradually, percent, plain, rows_of, setting_changes};
 use crate::admin::api::AUTHOR;
 use crate::notice::{self, To};
 
@@ -36,7 +36,19 @@ pub(super) struct DiffArgs {
     ask: AskArgs,
 }
 
-/// Serve an earlier version of a deployed function again: its code and its settings, never its data.
+/// Serve the version whole that a part of the requests goes to (`sledge deploy --percent`), or let more or fewer go to it.
+#[derive(Debug, Args)]
+pub(super) struct PromoteArgs {
+    /// The function's name
+    name: String,
+    /// Let so many of a hundred requests go to it [default: all, and it is the version that is served]
+    #[arg(long, value_name = "N", value_parser = percent())]
+    percent: Option<u8>,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// Serve an earlier version of a deployed function again: its code and its settings, never its data. Or give a version up that only a part of the requests goes to.
 #[derive(Debug, Args)]
 pub(super) struct RollbackArgs {
     /// The function's name
@@ -66,6 +78,20 @@ pub(super) fn diff(args: &DiffArgs) -> ExitCode {
     done(answer.map(|difference| if *json { difference.to_string() } else { differences(&difference) }))
 }
 
+pub(super) fn promote(args: &PromoteArgs) -> ExitCode {
+    let PromoteArgs { name, percent, door } = args;
+    let query = percent.map(|percent| format!("?percent={percent}")).unwrap_or_default();
+    let answer = ask(door, Request::post(format!("/functions/{name}/promote{query}")).body(Full::default()));
+    done(answer.map(|change| match &change["canary"] {
+        Value::Null => {
+            let version = change["version"].as_u64().map(|version| format!(" as version {version}")).unwrap_or_default();
+            let first = format!("all requests of {name} go to its next version{version}");
+            [vec![first], setting_changes(&change["settings"])].concat().join("\n")
+        }
+        canary => gradually(name, canary),
+    }))
+}
+
 pub(super) fn rollback(args: &RollbackArgs) -> ExitCode {
     let RollbackArgs { name, version, author, door } = args;
     let query = version.map(|version| format!("?to={version}")).unwrap_or_default();
@@ -76,6 +102,12 @@ pub(super) fn rollback(args: &RollbackArgs) -> ExitCode {
     let request = request.body(Full::default());
     let answer = notice::during(To::Caller, || format!("the server compiles {name}"), || ask(door, request));
     done(answer.map(|change| {
+        if let canary @ Value::Object(_) = &change["given_up"] {
+            return format!(
+                "version {} of {name} was given up; all requests go to the version before it",
+                plain(&canary["version"])
+            );
+        }
         let number = |key: &str| plain(&change[key]);
         let first = match &change["version"] {
             Value::Null => format!("{name} is version {} again", number("rollback_to")),

@@ -13,11 +13,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sledge_sandbox::Budget;
 
+use super::canary::{self, Canary, Progress};
 use super::quarantine::{Quarantine, Quarantined, Unusable};
 use crate::config::{self, FUNCTIONS_MAX, FunctionConfig};
 use crate::grpc::Offer;
 use crate::health::Subject;
 use crate::host::Strings;
+use crate::http::canary::{Counts, Share};
 use crate::http::{Held, Place, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
@@ -44,6 +46,24 @@ pub enum CatalogueError {
     /// There is no such function.
     #[error("there is no function `{}`", text::name(.0))]
     Unknown(String),
+    /// It is to be deployed gradually, and no version of it is served.
+    #[error(
+        "no version of `{0}` is served that could answer the other requests: deploy it without --percent (admin API: `?percent=`)"
+    )]
+    Alone(String),
+    /// It is to be deployed gradually, and would answer other requests.
+    #[error(
+        "settings.{key}: a version that is deployed gradually answers the requests of the one that is served: deploy `{name}` without --percent to change `{key}`"
+    )]
+    Elsewhere {
+        /// The function.
+        name: String,
+        /// The setting that differs.
+        key: &'static str,
+    },
+    /// It is not being deployed gradually.
+    #[error("no version of `{0}` is being deployed gradually; `sledge deploy --percent` begins that")]
+    NoCanary(String),
     /// It is the configuration's.
     #[error("`{0}` is in the configuration: change it there and send SIGHUP")]
     Configured(String),
@@ -107,6 +127,12 @@ pub struct Info {
     /// The phases that it declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
+    /// Its gradual deployment, if one is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Progress>,
+    /// Why the last gradual deployment was given up, until the next deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
     /// Earlier versions that still have requests.
     pub retired: usize,
     /// Its [settings](config::settings), where they are asked for.
@@ -137,6 +163,10 @@ pub struct Entry {
     function: Arc<Function>,
     /// One for each path of its requests.
     routes: Vec<Arc<Route>>,
+    /// Its next version, while that is being deployed gradually.
+    canary: Option<Canary>,
+    /// Why the last one was given up.
+    given_up: Option<String>,
 }
 
 impl Entry {
@@ -337,10 +367,25 @@ impl Catalogue {
         (TenantId(tenant), FunctionId(own.unwrap_or(NUMBERS_MAX + tenant)))
     }
 
-    /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name, which it returns.
-    pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Option<Arc<Function>> {
-        let Candidate { config, digest, version, loaded } = candidate;
-        self.release(&config.name, origin);
+    /// Adds a function that was [checked](Catalogue::check), or puts it in the place of the one with its name. What is served no longer by that: the version before, and one
+    /// that was being deployed gradually.
+    pub fn put(&mut self, candidate: Candidate, origin: Origin) -> Vec<Arc<Function>> {
+        self.release(&candidate.config.name, origin);
+        let (config, digest, version) = (candidate.config.clone(), candidate.digest, candidate.version);
+        let function = self.running(candidate);
+        function.neighbours.put(&function);
+        let version = version.unwrap_or(self.version);
+        let routes = canary::routes(&config, &function, None);
+        let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
+        let entry = Entry { config, digest, origin, version, function, routes, canary: None, given_up: None };
+        let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(entry));
+        self.places.extend(places.into_iter().map(|place| (place, name.clone())));
+        before.unwrap_or_default()
+    }
+
+    /// Has a function run in this server, as the next version of the one with its name if there is one.
+    fn running(&mut self, candidate: Candidate) -> Arc<Function> {
+        let Candidate { config, version, loaded, .. } = candidate;
         self.version += 1;
         let version = version.unwrap_or(self.version);
         let (tenant, number) = self.numbers(&config.tenant, &config.name);
@@ -356,37 +401,120 @@ impl Catalogue {
             roots: Some(Arc::clone(&self.roots)),
             before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
         };
-        let function = Arc::new(Function::new(loaded, home));
-        function.neighbours.put(&function);
-        let route = |path: &String| Arc::new(Route::new(path, &config.methods, Arc::clone(&function)));
-        let routes = config.routes().iter().map(route).collect();
-        let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
-        let entry = Entry { config, digest, origin, version, function, routes };
-        let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(&entry));
-        self.places.extend(places.into_iter().map(|place| (place, name.clone())));
+        Arc::new(Function::new(loaded, home))
+    }
+
+    /// Lets a part of the requests of a deployed function go to its next version. What is served no longer by that: the one to which they went before.
+    ///
+    /// # Errors
+    /// When nothing of that name is served, it is the configuration's, or it would answer other requests.
+    pub fn try_out(
+        &mut self,
+        candidate: Candidate,
+        module: Arc<[u8]>,
+        author: Option<String>,
+        (share, counts): (Share, Arc<Counts>),
+    ) -> Result<Vec<Arc<Function>>, CatalogueError> {
+        let name = candidate.config.name.clone();
+        self.check_gradual(&candidate.config)?;
+        let (config, digest, version) = (candidate.config.clone(), candidate.digest, candidate.version);
+        let function = self.running(candidate);
+        let version = version.unwrap_or(self.version);
+        let canary = Canary { config, digest, module, author, version, function, share, counts };
+        let before = self.set_canary(&name, Some(canary));
+        Ok(before.map(|before| self.retire_function(&name, &before.function)).into_iter().collect())
+    }
+
+    /// Whether that can be deployed gradually.
+    ///
+    /// # Errors
+    /// As for [`try_out`](Catalogue::try_out).
+    pub fn check_gradual(&self, config: &FunctionConfig) -> Result<(), CatalogueError> {
+        let name = || config.name.clone();
+        let entry = self.entries.get(&config.name).ok_or_else(|| CatalogueError::Alone(name()))?;
+        if entry.origin != Origin::Deployed {
+            return Err(CatalogueError::Configured(name()));
+        }
+        Canary::differs_in(&entry.config, config).map_or(Ok(()), |key| Err(CatalogueError::Elsewhere { name: name(), key }))
+    }
+
+    /// What is being deployed gradually under that name.
+    ///
+    /// # Errors
+    /// When nothing is.
+    pub fn canary(&self, name: &str) -> Result<&Canary, CatalogueError> {
+        let entry = self.entries.get(name).ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
+        entry.canary.as_ref().ok_or_else(|| CatalogueError::NoCanary(name.to_owned()))
+    }
+
+    /// From now on so many of a hundred requests go to the canary. Its counts go on.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn set_percent(&mut self, name: &str, percent: u8) -> Result<(), CatalogueError> {
+        self.canary(name)?;
+        if let Some(mut canary) = self.set_canary(name, None) {
+            canary.share.percent = percent;
+            self.set_canary(name, Some(canary));
+        }
+        Ok(())
+    }
+
+    /// Serves the canary whole, by that number. What is served no longer by that.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn promote(&mut self, name: &str, version: Option<u64>) -> Result<Vec<Arc<Function>>, CatalogueError> {
+        self.canary(name)?;
+        let Some((canary, entry)) = self.set_canary(name, None).zip(self.entries.get_mut(name)) else { return Ok(Vec::new()) };
+        let before = std::mem::replace(&mut entry.function, canary.function);
+        entry.routes = canary::routes(&canary.config, &entry.function, None);
+        entry.version = version.unwrap_or(canary.version);
+        (entry.config, entry.digest) = (canary.config, canary.digest);
+        entry.function.neighbours.put(&entry.function);
+        Ok(vec![self.retire_function(name, &before)])
+    }
+
+    /// Gives a canary up, perhaps for a reason that operators are to see. What is served no longer by that.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn give_up(&mut self, name: &str, why: Option<String>) -> Result<Vec<Arc<Function>>, CatalogueError> {
+        self.canary(name)?;
+        let canary = self.set_canary(name, None);
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.given_up = why;
+        }
+        Ok(canary.map(|canary| self.retire_function(name, &canary.function)).into_iter().collect())
+    }
+
+    /// Exchanges what is being deployed gradually, with the routes; what it was.
+    fn set_canary(&mut self, name: &str, canary: Option<Canary>) -> Option<Canary> {
+        let entry = self.entries.get_mut(name)?;
+        let before = std::mem::replace(&mut entry.canary, canary);
+        entry.given_up = None;
+        entry.routes = canary::routes(&entry.config, &entry.function, entry.canary.as_ref());
         before
     }
 
-    /// Removes a function that `origin` says, and returns it.
+    /// Removes a function that `origin` says; what is served no longer by that.
     ///
     /// # Errors
     /// When there is none, or it is another's.
-    pub fn remove(&mut self, name: &str, origin: Origin) -> Result<Arc<Function>, CatalogueError> {
+    pub fn remove(&mut self, name: &str, origin: Origin) -> Result<Vec<Arc<Function>>, CatalogueError> {
         match self.entries.get(name) {
             None => return Err(CatalogueError::Unknown(name.to_owned())),
             Some(entry) if entry.origin != origin => return Err(not_yours(name, entry.origin)),
             Some(_) => {}
         }
         let entry = self.entries.remove(name).ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
-        Ok(self.retire(&entry))
+        Ok(self.retire(entry))
     }
 
-    fn retire(&mut self, entry: &Entry) -> Arc<Function> {
-        let function = &entry.function;
-        // Relaxed: threads learn of it by what is published afterwards.
-        function.retired.store(true, Ordering::Relaxed);
-        function.neighbours.remove(function);
-        let name = &entry.config.name;
+    fn retire(&mut self, entry: Entry) -> Vec<Arc<Function>> {
+        let (name, function) = (&entry.config.name, &entry.function);
+        let canary = entry.canary.as_ref().map(|canary| self.retire_function(name, &canary.function));
+        let retired = self.retire_function(name, function);
         let quarantined = [Origin::Config, Origin::Deployed].map(|origin| self.quarantine.get(name, origin));
         if quarantined.into_iter().flatten().any(|quarantined| quarantined.what.config.tenant == entry.config.tenant) {
             function.neighbours.quarantine(name);
@@ -398,19 +526,27 @@ impl Catalogue {
                 place.remove();
             }
         }
+        std::iter::once(retired).chain(canary).collect()
+    }
+
+    /// A version is served no longer.
+    fn retire_function(&mut self, name: &str, function: &Arc<Function>) -> Arc<Function> {
+        // Relaxed: threads learn of it by what is published afterwards.
+        function.retired.store(true, Ordering::Relaxed);
+        function.neighbours.remove(function);
         if self.retired.len() >= self.retired_max {
             self.retired.retain(|(_, function)| function.strong_count() > 0);
             self.retired_max = RETIRED_MIN.max(2 * self.retired.len());
         }
-        self.retired.push((entry.config.name.clone(), Arc::downgrade(function)));
+        self.retired.push((name.to_owned(), Arc::downgrade(function)));
         Arc::clone(function)
     }
 
     /// Quarantines a function, which is served no longer, if it was; unless that version is to be `kept`.
-    pub fn quarantine(&mut self, unusable: Unusable, origin: Origin, kept: bool) -> Option<Arc<Function>> {
+    pub fn quarantine(&mut self, unusable: Unusable, origin: Origin, kept: bool) -> Vec<Arc<Function>> {
         let FunctionConfig { name, tenant, .. } = unusable.config.clone();
         self.release(&name, origin);
-        let before = if kept { None } else { self.remove(&name, origin).ok() };
+        let before = if kept { Vec::new() } else { self.remove(&name, origin).unwrap_or_default() };
         let labels = Arc::new(Labels { function: name.clone(), tenant: tenant.clone(), phases: None });
         let (_, number) = self.numbers(&tenant, &name);
         let held = |path: String| Arc::new(Held { pattern: path.into(), number, labels: Arc::clone(&labels) });
@@ -460,7 +596,7 @@ impl Catalogue {
         self.addresses.remove(&address);
         let there = self.entries.values().filter(|entry| entry.config.site() == Some(address));
         let there: Vec<_> = there.map(|entry| (Unusable::new(&entry.config, reason), entry.origin)).collect();
-        there.into_iter().filter_map(|(unusable, origin)| self.quarantine(unusable, origin, false)).collect()
+        there.into_iter().flat_map(|(unusable, origin)| self.quarantine(unusable, origin, false)).collect()
     }
 
     /// Deployed functions that have the name or the route of that one.
@@ -530,6 +666,8 @@ impl Catalogue {
             digest: Some(entry.digest.to_hex().to_string()),
             code_bytes: Some(entry.function.template.artifact().code_bytes()),
             phases: phases_of(&entry.function).to_vec(),
+            canary: entry.canary.as_ref().map(Canary::progress),
+            given_up: entry.given_up.clone(),
             retired: retired.get(entry.config.name.as_str()).copied().unwrap_or(0),
             settings: Map::new(),
         };

@@ -9,6 +9,7 @@
 //! * [`catalogue`]: the functions by name, with their tenants, and the routes that they make;
 //! * [`quarantine`]: those of them that cannot be served, and why;
 //! * [`publish`]: how threads come to use new routes; `taken`: and how it is known that all do;
+//! * [`canary`]: the next version of a function, while only a part of its requests goes to it;
 //! * [`deployer`]: the changes, one after the other: each is complete or has not happened; `loading`: what may become a part of them;
 //!   `reconfigure`: what a new configuration changes;
 //! * [`store`]: deployed functions on disk; [`history`]: their versions.
@@ -16,6 +17,7 @@
 //! A request keeps the version to which it was routed. A version that has been replaced is *retired*: it ends what it began, its idle
 //! sandboxes are given back, and with its last request everything of it is unmapped.
 
+pub mod canary;
 pub mod catalogue;
 pub mod deployer;
 pub mod history;

@@ -61,6 +61,8 @@ impl Quarantined {
             digest: None,
             code_bytes: None,
             phases: Vec::new(),
+            canary: None,
+            given_up: None,
             retired: 0,
             settings: Map::new(),
         }

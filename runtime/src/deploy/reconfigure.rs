@@ -44,7 +44,7 @@ impl<'a> Reload<'a> {
         for name in gone {
             self.catalogue.release(&name, Origin::Config);
             if !names.contains(name.as_str()) {
-                self.retired.extend(self.catalogue.remove(&name, Origin::Config).ok());
+                self.retired.extend(self.catalogue.remove(&name, Origin::Config).unwrap_or_default());
                 self.change.removed.push(name);
             }
         }
@@ -62,7 +62,7 @@ impl<'a> Reload<'a> {
                     function = other.name,
                     "the configured function replaces the deployed one, which is lost without state_dir"
                 );
-                self.retired.extend(self.catalogue.remove(&other.name, Origin::Deployed).ok());
+                self.retired.extend(self.catalogue.remove(&other.name, Origin::Deployed).unwrap_or_default());
             }
             match (has_name, self.is_lasting) {
                 (true, _) => {
@@ -78,7 +78,7 @@ impl<'a> Reload<'a> {
     pub(super) fn put(&mut self, candidate: Candidate) {
         let name = candidate.config.name.clone();
         let before = self.catalogue.put(candidate, Origin::Config);
-        let is_new = before.is_none() && !self.displaced.contains(&name);
+        let is_new = before.is_empty() && !self.displaced.contains(&name);
         self.retired.extend(before);
         if is_new { self.change.added.push(name) } else { self.change.replaced.push(name) }
     }

@@ -7,7 +7,7 @@
 //! * [`listener`]: sockets that listen, one a core or one for all; the accept loop;
 //! * [`connection`]: one connection's life; [`tls`]: its secrecy; `connections`: how long each may be idle;
 //! * `framing`: what HTTP/1 says before hyper tells; `calm`: how much of HTTP/2 may say nothing; `linger`: where both are looked at;
-//! * `head`: what a request's head must not be; [`router`]: path and method to function;
+//! * `head`: what a request's head must not be; [`router`]: path and method to function; [`canary`]: to which of two versions of it;
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
@@ -18,6 +18,7 @@ pub mod body;
 mod bridge;
 mod called;
 mod calm;
+pub mod canary;
 pub mod connection;
 mod connections;
 mod framing;

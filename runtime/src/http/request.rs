@@ -18,6 +18,7 @@ use tokio::task::yield_now;
 use super::body::Inward;
 use super::bridge::{self, Bridge};
 use super::called::{self, Called};
+use super::canary::{self, Counting};
 use super::connections::{Activity, UnderWay};
 use super::framing::Refusal;
 use super::handled::{Handled, Manner};
@@ -218,7 +219,8 @@ fn handle(
         return Step::Now(Handled::failed(failure, None, manner));
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let mut found = service.router.borrow().find(site, head.uri.path(), &head.method);
+    let found = service.router.borrow().find(site, head.uri.path(), &head.method);
+    let mut found = found.map(|route| canary::choose(route, &head.headers));
     match (span, &found) {
         (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
         (Some(span), Err((_, Some(place)))) => span.routed(place.clone()),
@@ -242,6 +244,7 @@ fn handle(
         }
     };
     sledge_sandbox::prefetch(&*route.function);
+    let counting = Counting::of(&route);
     // What it cannot say needs no look.
     let trailing = match &bridge {
         // They become a part of the body.
@@ -256,7 +259,11 @@ fn handle(
         (None, emptied(head.headers))
     };
     let routed = Routed::new((service, activity), route, manner, (trailing, is_timed), bridge, room);
-    routed.run(Brought { head, incoming, inward, marks }, task)
+    let step = routed.run(Brought { head, incoming, inward, marks }, task);
+    match counting {
+        None => step,
+        Some(counting) => counting.watch(step),
+    }
 }
 
 /// What a request says beside its body, for its function.

@@ -8,6 +8,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use rustc_hash::FxHashMap;
 
+use super::canary::Split;
 use crate::grpc::Offer;
 use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
@@ -113,6 +114,8 @@ pub struct Route<F = Function> {
     /// The same with OPTIONS, which the server answers in its place.
     pub options: HeaderValue,
     methods: Vec<Method>,
+    /// Where the function is being deployed gradually, and this request is one of those that are counted.
+    pub(super) split: Option<Split<F>>,
 }
 
 impl<F> Route<F> {
@@ -132,7 +135,13 @@ impl<F> Route<F> {
         };
         let allow = list(&methods);
         let options = list(&[&methods[..], &[Method::OPTIONS]].concat());
-        Route { pattern: pattern.into(), function, allow, options, methods }
+        Route { pattern: pattern.into(), function, allow, options, methods, split: None }
+    }
+
+    /// The same during a gradual deployment.
+    #[must_use]
+    pub fn with_split(self, split: Split<F>) -> Route<F> {
+        Route { split: Some(split), ..self }
     }
 }
 

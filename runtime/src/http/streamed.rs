@@ -15,6 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderMap;
 
 use super::called::Called;
+use super::canary::Counting;
 use super::connections::UnderWay;
 use super::span::ServerSpan;
 use crate::grpc::Status;
@@ -56,6 +57,8 @@ pub struct Streamed {
     span: Option<(ServerSpan, StatusCode)>,
     /// Of a request by gRPC.
     called: Option<Box<Called>>,
+    /// Of a request of a gradual deployment.
+    counting: Option<Counting>,
 }
 
 impl Streamed {
@@ -73,6 +76,7 @@ impl Streamed {
             outward: None,
             span: None,
             called: None,
+            counting: None,
         }
     }
 
@@ -129,6 +133,11 @@ impl Streamed {
         self.called = Some(Box::new(called));
     }
 
+    /// Counts the request when this is over.
+    pub(super) fn count(&mut self, counting: Counting) {
+        self.counting = Some(counting);
+    }
+
     fn note_bytes(&mut self, bytes: usize) {
         if let Some(called) = &mut self.called {
             called.note_bytes(bytes);
@@ -137,6 +146,9 @@ impl Streamed {
 
     fn finish(&mut self, failure: Option<&Failure>, trailers: Option<&HeaderMap>) {
         self.is_over = true;
+        if let Some(counting) = self.counting.take() {
+            counting.note(failure);
+        }
         let grpc = self.called.take().map(|called| called.ended(trailers));
         if let Some((span, status)) = self.span.take() {
             span.end(status, failure, grpc);

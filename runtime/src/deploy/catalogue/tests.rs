@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use hyper::Method;
@@ -41,7 +42,9 @@ fn candidate(config: FunctionConfig) -> Candidate {
 
 impl Catalogue {
     fn serve(&mut self, config: FunctionConfig, origin: Origin) -> Option<Arc<Function>> {
-        self.put(candidate(config), origin)
+        let mut before = self.put(candidate(config), origin);
+        assert!(before.len() < 2, "none of these is deployed gradually");
+        before.pop()
     }
 
     fn function(&self, name: &str) -> Arc<Function> {
@@ -178,7 +181,7 @@ fn what_is_defined_in_one_place_is_changed_in_no_other() {
     assert!(matches!(catalogue.remove("d", Origin::Config), Err(CatalogueError::Deployed(_))));
     assert!(matches!(catalogue.remove("x", Origin::Config), Err(CatalogueError::Unknown(name)) if name == "x"));
     assert_eq!(catalogue.functions().map(|function| function.name()).collect::<Vec<_>>(), ["c", "d", "e"]);
-    let removed = catalogue.remove("d", Origin::Deployed).unwrap();
+    let removed = catalogue.remove("d", Origin::Deployed).unwrap().remove(0);
     assert!(removed.name() == "d" && removed.retired.load(Ordering::Relaxed) && catalogue.get("d").is_none());
     assert!(!catalogue.function("c").retired.load(Ordering::Relaxed));
 }
@@ -260,7 +263,16 @@ fn a_server_has_as_many_functions_as_it_may_and_no_more() {
     for number in 1..FUNCTIONS_MAX - 1 {
         let (config, function) = (FunctionConfig::new(number.to_string(), "f.wasm"), Arc::clone(&function));
         let (name, digest) = (config.name.clone(), blake3::hash(b""));
-        let entry = Entry { config, digest, origin: Origin::Config, version: 0, function, routes: Vec::new() };
+        let entry = Entry {
+            config,
+            digest,
+            origin: Origin::Config,
+            version: 0,
+            function,
+            routes: Vec::new(),
+            canary: None,
+            given_up: None,
+        };
         catalogue.entries.insert(name, entry);
     }
     assert!(catalogue.check(&plain("last"), Origin::Deployed).is_ok());
@@ -329,7 +341,7 @@ fn callers_of_a_function_whose_next_version_is_quarantined_learn_that_when_it_go
         catalogue.serve(of("caller", "a"), Origin::Deployed);
         catalogue.serve(of("f", "a"), Origin::Deployed);
         let caller = catalogue.function("caller");
-        assert!(catalogue.quarantine(Unusable::new(&of("f", tenant), "broken"), Origin::Deployed, true).is_none());
+        assert!(catalogue.quarantine(Unusable::new(&of("f", tenant), "broken"), Origin::Deployed, true).is_empty());
         assert!(caller.neighbours.find("f").is_ok(), "the version before is kept");
         catalogue.remove("f", Origin::Deployed).unwrap();
         assert_eq!(caller.neighbours.find("f").map(|_| ()), Err(expected), "of tenant {tenant}");
@@ -342,9 +354,9 @@ fn what_is_quarantined_is_not_served_unless_the_version_before_is_kept() {
     for name in ["f", "g", "h"] {
         catalogue.serve(plain(name), Origin::Config);
     }
-    let before = catalogue.quarantine(Unusable::new(&plain("f"), "it is\n  broken"), Origin::Config, false).unwrap();
+    let before = catalogue.quarantine(Unusable::new(&plain("f"), "it is\n  broken"), Origin::Config, false).remove(0);
     assert_eq!((before.name(), catalogue.len()), ("f", 2));
-    assert!(catalogue.quarantine(Unusable::new(&plain("g"), "too old"), Origin::Config, true).is_none());
+    assert!(catalogue.quarantine(Unusable::new(&plain("g"), "too old"), Origin::Config, true).is_empty());
     assert_eq!(catalogue.answers(None, "/f"), Err(Failure::Quarantined));
     assert_eq!([catalogue.answers(None, "/g"), catalogue.answers(None, "/h")], ["g", "h"].map(|name| Ok(name.to_owned())));
     let broken = (String::from("f"), Some(String::from("it is; broken")), State::Quarantined);
@@ -480,7 +492,7 @@ fn versions_count_as_retired_until_they_are_gone() {
     catalogue.serve(plain("g"), Origin::Config);
     assert_eq!(catalogue.retired(), 0);
     let mut running: Vec<_> = (0..20).filter_map(|_| catalogue.serve(plain("f"), Origin::Config)).collect();
-    running.push(catalogue.remove("g", Origin::Config).unwrap());
+    running.extend(catalogue.remove("g", Origin::Config).unwrap());
     let of = |catalogue: &Catalogue, name: &str| catalogue.info(name).map(|info| info.retired);
     assert_eq!((catalogue.retired(), of(&catalogue, "f"), of(&catalogue, "g")), (21, Some(20), None));
     running.truncate(3);
@@ -554,4 +566,41 @@ fn routes_come_with_what_applications_offer() {
     );
     catalogue.set_offers(vec![(None, offer("d.D"))]);
     assert_eq!((offered(&catalogue, None), offered(&catalogue, Some(address(1)))), (vec!["d.D".to_owned()], vec![]));
+}
+
+/// Calls of other functions, and what operators ask of the function, are about the version that is served.
+#[test]
+fn a_canary_gets_requests_only() {
+    let mut catalogue = catalogue();
+    catalogue.serve(plain("caller"), Origin::Deployed);
+    catalogue.serve(plain("f"), Origin::Deployed);
+    let (present, neighbours) = (catalogue.function("f"), Arc::clone(&catalogue.function("caller").neighbours));
+    let try_out = |catalogue: &mut Catalogue, config| {
+        let share = Share { percent: 100, sticky: None };
+        let part = (share, Arc::new(Counts::new(mpsc::channel().0)));
+        catalogue.try_out(candidate(config), Arc::new([]), None, part)
+    };
+    assert_eq!(try_out(&mut catalogue, plain("f")).unwrap().len(), 0);
+    let first = Arc::clone(&catalogue.canary("f").unwrap().function);
+    assert!(Arc::ptr_eq(&neighbours.find("f").unwrap(), &present) && Arc::ptr_eq(&catalogue.function("f"), &present));
+    assert!(Arc::ptr_eq(&first.gate, &present.gate) && Arc::ptr_eq(&first.log, &present.log));
+    // The next one takes its place.
+    let gone = try_out(&mut catalogue, plain("f")).unwrap();
+    assert!(gone.len() == 1 && Arc::ptr_eq(&gone[0], &first) && first.retired.load(Ordering::Relaxed));
+    let second = Arc::clone(&catalogue.canary("f").unwrap().function);
+    let gone = catalogue.promote("f", Some(7)).unwrap();
+    assert!(gone.len() == 1 && Arc::ptr_eq(&gone[0], &present) && present.retired.load(Ordering::Relaxed));
+    assert!(Arc::ptr_eq(&catalogue.function("f"), &second) && Arc::ptr_eq(&neighbours.find("f").unwrap(), &second));
+    assert!(catalogue.info("f").unwrap().version == Some(7) && !second.retired.load(Ordering::Relaxed));
+    assert!(matches!(catalogue.promote("f", None), Err(CatalogueError::NoCanary(_))));
+    // Whatever ends the function ends both.
+    try_out(&mut catalogue, plain("f")).unwrap();
+    assert_eq!(catalogue.put(candidate(plain("f")), Origin::Deployed).len(), 2);
+    try_out(&mut catalogue, plain("f")).unwrap();
+    assert_eq!(catalogue.give_up("f", Some("it was bad".to_owned())).unwrap().len(), 1);
+    assert_eq!(catalogue.info("f").unwrap().given_up.as_deref(), Some("it was bad"));
+    try_out(&mut catalogue, plain("f")).unwrap();
+    assert_eq!(catalogue.info("f").unwrap().given_up, None);
+    assert_eq!(catalogue.quarantine(Unusable::new(&plain("f"), "no"), Origin::Deployed, false).len(), 2);
+    assert!(matches!(try_out(&mut catalogue, plain("f")), Err(CatalogueError::Alone(_))));
 }
