@@ -133,6 +133,31 @@ fn wrong_values_are_named() {
 }
 
 #[test]
+fn redirects_that_lead_nowhere_are_named() {
+    let redirect = |more: Value| {
+        let mut redirect = json!({ "route": "/old/*", "to": "/new/*" });
+        more.as_object().expect("an object").iter().for_each(|(key, value)| redirect[key] = value.clone());
+        json!({ "functions": [entry("a", "echo.wat")], "redirects": [redirect] }).to_string()
+    };
+    let good = check("redirect.json", &redirect(json!({})));
+    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for (more, words) in [
+        (json!({ "to": "new" }), ["redirects[0].to: `new` is nowhere to go", "https://example.org/new"]),
+        (json!({ "to": "//other.example" }), ["redirects[0].to: `//other.example`", "/new"]),
+        (json!({ "to": "/n*w" }), ["redirects[0].to: `/n*w`", "only at the end"]),
+        (json!({ "to": "/old/*" }), ["redirects[0].to: `/old/*` is `route` itself", "again"]),
+        (json!({ "route": "/old" }), ["redirects[0].to: `/new/*`", "at the end of `route`"]),
+        (json!({ "status": 303 }), ["redirects[0].status: 303", "301, 302, 307 or 308"]),
+        (json!({ "route": "old" }), ["redirects[0].route: `old` is not a route", "/name"]),
+        (json!({ "route": "/a", "to": "/b" }), ["redirects[0].route: `/a` is also used by", "functions[0]"]),
+        (json!({ "listen": "127.0.0.1:1" }), ["redirects[0].listen: `127.0.0.1:1`", "not the address of a function"]),
+        (json!({ "rout": "/a" }), ["unknown key `rout` at redirects[0]", "did you mean `route`?"]),
+    ] {
+        assert_refused("redirect.json", &redirect(more), &words);
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let done = process::run(&mut sledge_command(&["serve", "--config", "/nonexistent/sledge.toml"]), b"", TIME_MAX);
     assert_eq!(done.code(), 1);
@@ -144,9 +169,17 @@ fn the_schema_describes_every_key() {
     let done = process::run(&mut sledge_command(&["config", "schema"]), b"", TIME_MAX);
     assert_eq!(done.code(), 0, "{}", done.stderr);
     let schema: Value = serde_json::from_slice(&done.stdout).expect("JSON");
-    for key in
-        ["listen", "workers", "quantum_us", "listeners", "body_bytes_max", "reply_bytes_max", "drain_timeout_ms", "functions"]
-    {
+    for key in [
+        "listen",
+        "workers",
+        "quantum_us",
+        "listeners",
+        "body_bytes_max",
+        "reply_bytes_max",
+        "drain_timeout_ms",
+        "functions",
+        "redirects",
+    ] {
         assert!(schema["properties"][key]["description"].is_string(), "{key}");
     }
 }

@@ -60,6 +60,7 @@ mod profiles;
 mod projects;
 mod protocol;
 mod quarantine;
+mod redirects;
 mod replies;
 mod requests;
 mod rights;

@@ -16,7 +16,7 @@ use super::{
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
-    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, ROUTES_MAX,
+    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, redirect,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -49,7 +49,8 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
         let address = function.listen.clone().unwrap_or_default();
         function.routes().iter().map(|route| format!("{address}{route}")).collect()
     };
-    unique(config, "route", place, &mut problems);
+    let places = unique(config, "route", place, &mut problems);
+    redirects(config, places, &mut problems);
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
@@ -201,6 +202,24 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     }
     if config.functions.len() > FUNCTIONS_MAX {
         problems.push("functions", format!("{} functions; a server has at most {FUNCTIONS_MAX}", config.functions.len()));
+    }
+}
+
+/// Checks the redirects; `places` are the routes of functions.
+fn redirects(config: &Config, places: HashMap<String, usize>, problems: &mut Problems<'_>) {
+    let Config { redirects, functions, .. } = config;
+    if redirects.len() > REDIRECTS_MAX {
+        problems.push("redirects", format!("{} redirects; a server has at most {REDIRECTS_MAX}", redirects.len()));
+    }
+    let listens = |address: &str| functions.iter().any(|function| function.listen.as_deref() == Some(address));
+    let mut places: HashMap<String, String> = places.into_iter().map(|(place, index)| (place, config.key(index))).collect();
+    for (index, redirect) in redirects.iter().enumerate() {
+        let at = format!("redirects[{index}]");
+        redirect::check(&at, redirect, listens, problems);
+        let place = format!("{}{}", redirect.listen.as_deref().unwrap_or_default(), redirect.route);
+        if let Some(other) = places.insert(place, at.clone()) {
+            problems.push(format!("{at}.route"), format!("`{}` is also used by {other}", redirect.route.escape_default()));
+        }
     }
 }
 
@@ -400,7 +419,8 @@ fn routes(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     }
 }
 
-fn route(key: String, route: &str, problems: &mut Problems<'_>) {
+/// Checks a path of requests.
+pub(super) fn route(key: String, route: &str, problems: &mut Problems<'_>) {
     let is_path =
         |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}');
     if !route.starts_with('/') || route.len() > NAME_BYTES_MAX || !route.chars().all(is_path) {
@@ -433,7 +453,13 @@ fn methods(key: &str, methods: &[String], problems: &mut Problems<'_>) {
 const KNOWN_METHODS: [Method; 7] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-fn unique(config: &Config, what: &str, values: impl Fn(&FunctionConfig) -> Vec<String>, problems: &mut Problems<'_>) {
+/// Reports values that several functions have. All values, with the function that has each first.
+fn unique(
+    config: &Config,
+    what: &str,
+    values: impl Fn(&FunctionConfig) -> Vec<String>,
+    problems: &mut Problems<'_>,
+) -> HashMap<String, usize> {
     let mut first = HashMap::new();
     for (index, function) in config.functions.iter().enumerate() {
         for value in values(function) {
@@ -445,6 +471,7 @@ fn unique(config: &Config, what: &str, values: impl Fn(&FunctionConfig) -> Vec<S
             }
         }
     }
+    first
 }
 
 /// Whether that may be the name of a function or an application.

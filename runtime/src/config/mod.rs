@@ -10,6 +10,7 @@ mod dir;
 mod edge;
 mod error;
 mod read;
+mod redirect;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 use read::nearest;
 pub use read::{function, read, schema};
+pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use settings::{SettingChange, differences, merged, settings};
 
 /// Where a server listens unless told otherwise.
@@ -195,6 +197,9 @@ pub struct Config {
     pub functions: Vec<FunctionConfig>,
     /// Applications to serve: functions that call each other over gRPC.
     pub applications: Vec<ApplicationConfig>,
+    /// Paths that have moved: the server sends clients on.
+    #[schemars(length(max = 10000))]
+    pub redirects: Vec<RedirectConfig>,
 }
 
 /// Which threads accept connections.
@@ -531,6 +536,7 @@ impl Default for Config {
             compile_memory_bytes_max: 8 << 30,
             functions: Vec::new(),
             applications: Vec::new(),
+            redirects: Vec::new(),
         }
     }
 }

@@ -303,6 +303,7 @@ mod tests {
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
             ("EdgeConfig", format!("{function}, edges = {{ \"a.B\" = {{ function = 'g', KEY = 1 }} }} }}]")),
             ("FunctionConfig", format!("{function}, KEY = 1 }}]")),
+            ("RedirectConfig", "redirects = [{ route = '/a', to = '/b', KEY = 1 }]".to_owned()),
             ("PhaseConfig", format!("{function}, phases = [{{ id = 1, name = 'a', cpu_us = 1, cpu_percent = 1, KEY = 1 }}] }}]")),
             ("Secret", format!("{function}, env = {{ A = {{ file = 'a', KEY = 1 }} }} }}]")),
             ("TelemetryConfig", "telemetry = { endpoint = 'http://a', KEY = 1 }".to_owned()),

@@ -20,7 +20,7 @@ use crate::grpc::Offer;
 use crate::health::Subject;
 use crate::host::Strings;
 use crate::http::canary::{Counts, Share};
-use crate::http::{Held, Place, Route, Router, Site};
+use crate::http::{Held, Place, Redirect, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
@@ -86,6 +86,9 @@ pub enum CatalogueError {
         /// Whose it is.
         other: String,
     },
+    /// Its route is a redirect.
+    #[error("route {0} is a redirect of the configuration: give the function another route, or remove the redirect there")]
+    Redirect(String),
     /// Its address is not there.
     #[error("the server does not listen on {0}: it opens addresses when it starts, for functions of the configuration")]
     Address(SocketAddr),
@@ -212,6 +215,8 @@ pub struct Catalogue {
     addresses: BTreeSet<SocketAddr>,
     /// What applications offer, and where.
     offers: Vec<(Site, Arc<Offer>)>,
+    /// Paths that have moved, and where.
+    redirects: Vec<(Site, Arc<Redirect>)>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -259,6 +264,7 @@ impl Catalogue {
             neighbours: HashMap::new(),
             addresses,
             offers: Vec::new(),
+            redirects: Vec::new(),
             version: 0,
             retired: Vec::new(),
             retired_max: RETIRED_MIN,
@@ -317,6 +323,9 @@ impl Catalogue {
             _ => {}
         }
         self.check_address(config)?;
+        if let Some(route) = self.moved(config) {
+            return Err(CatalogueError::Redirect(route));
+        }
         match self.other_at(config).next() {
             Some((route, other)) => Err(CatalogueError::Route { route, other: other.to_owned() }),
             None => Ok(()),
@@ -348,6 +357,14 @@ impl Catalogue {
             let other = self.places.get(&place).filter(|other| **other != config.name)?;
             Some((place.1, other.as_str()))
         })
+    }
+
+    /// A route of that function which is a redirect.
+    fn moved(&self, config: &FunctionConfig) -> Option<String> {
+        let is_moved = |(site, route): &(Site, String)| {
+            self.redirects.iter().any(|(other, redirect)| other == site && *redirect.pattern == **route)
+        };
+        places(config).find(is_moved).map(|(_, route)| route)
     }
 
     /// Whether the server listens where the function is to be answered.
@@ -609,6 +626,13 @@ impl Catalogue {
         others.filter(|entry| entry.origin == Origin::Deployed).map(|entry| entry.config.clone()).collect()
     }
 
+    /// Deployed functions that have a route which is a redirect, with that.
+    pub fn in_the_way_of_redirects(&self) -> Vec<(FunctionConfig, CatalogueError)> {
+        let deployed = self.entries.values().filter(|entry| entry.origin == Origin::Deployed);
+        let moved = |entry: &Entry| Some((entry.config.clone(), CatalogueError::Redirect(self.moved(&entry.config)?)));
+        deployed.filter_map(moved).collect()
+    }
+
     /// Whether another function, of the configuration, has the route of that one.
     #[must_use]
     pub fn has_configured_at(&self, config: &FunctionConfig) -> bool {
@@ -621,7 +645,14 @@ impl Catalogue {
         self.offers = offers;
     }
 
-    /// The routes to all functions.
+    /// Says which paths have moved from now on, in place of those that had before. Whether that is another thing.
+    pub fn set_redirects(&mut self, redirects: Vec<(Site, Arc<Redirect>)>) -> bool {
+        let is_new = self.redirects != redirects;
+        self.redirects = redirects;
+        is_new
+    }
+
+    /// The routes to all functions, and away from paths that have moved.
     #[must_use]
     pub fn router(&self) -> Router {
         let mut router = Router::default();
@@ -633,6 +664,8 @@ impl Catalogue {
                 router.add(entry.config.site(), &route.pattern, Place::Served(Arc::clone(route)));
             }
         }
+        // A path that is held for a function that is quarantined may have moved since.
+        self.redirects.iter().for_each(|(site, redirect)| router.redirect(*site, Arc::clone(redirect)));
         router
     }
 

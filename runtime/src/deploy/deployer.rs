@@ -129,6 +129,9 @@ pub struct Change {
     /// Functions of which there is no version that can be served, or no next one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<String>,
+    /// Whether other paths have moved, or elsewhere.
+    #[serde(skip)]
+    pub redirects: bool,
     /// What the new version of a function that was deployed is given other values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingChange>,
@@ -159,11 +162,14 @@ pub struct Difference {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { added, replaced, removed, quarantined, .. } = self;
+        let Change { added, replaced, removed, quarantined, redirects, .. } = self;
         let parts = [("added", added), ("replaced", replaced), ("removed", removed), ("quarantined", quarantined)];
         let mut parts = parts.iter().filter(|(_, names)| !names.is_empty()).peekable();
-        if parts.peek().is_none() {
+        if parts.peek().is_none() && !redirects {
             return f.write_str("nothing has changed");
+        }
+        if *redirects {
+            f.write_str(if parts.peek().is_none() { "redirects changed" } else { "redirects changed; " })?;
         }
         for (index, (what, names)) in parts.enumerate() {
             write!(f, "{}{what} {}", if index > 0 { "; " } else { "" }, names.join(", "))?;
@@ -222,6 +228,7 @@ impl Deployer {
                 Err(unusable) => drop(catalogue.quarantine(*unusable, Origin::Config, false)),
             }
         }
+        catalogue.set_redirects(loading::redirects(config));
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
         for name in &contents.functions {
             let is_shadowed = catalogue.get(name).is_some();
@@ -706,6 +713,7 @@ impl Deployer {
         }
         good.into_iter().flatten().for_each(|candidate| reload.put(candidate));
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
+        reload.redirect(loading::redirects(config));
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
         catalogue.set_offers(offers);

@@ -13,12 +13,17 @@ use super::store::Store;
 use crate::compile::Compiler;
 use crate::config::{self, ApplicationConfig, Config, FunctionConfig};
 use crate::grpc::{Descriptors, Offer};
-use crate::http::Site;
+use crate::http::{Redirect, Site};
 use crate::load::{self, OpenError};
 
 /// What the applications of a configuration offer to clients that speak gRPC, and where.
 pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
     config.applications.iter().map(|application| (application.site(), Arc::new(offer(application)))).collect()
+}
+
+/// Paths of a configuration that have moved.
+pub(super) fn redirects(config: &Config) -> Vec<(Site, Arc<Redirect>)> {
+    config.redirects.iter().map(|redirect| (redirect.site(), Arc::new(Redirect::new(redirect)))).collect()
 }
 
 fn offer(application: &ApplicationConfig) -> Offer {

@@ -9,6 +9,7 @@ use super::deployer::Change;
 use super::loading::{self, Stored};
 use super::quarantine::Unusable;
 use crate::config::FunctionConfig;
+use crate::http::{Redirect, Site};
 use crate::invoke::function::Function;
 
 /// A change that is being made.
@@ -70,6 +71,22 @@ impl<'a> Reload<'a> {
                 }
                 (false, true) => self.change.quarantined.push(other.name),
                 (false, false) => self.change.removed.push(other.name),
+            }
+        }
+    }
+
+    /// Paths that have moved. Deployed functions that have them are served no longer; they are there again when the configuration leaves them room.
+    pub(super) fn redirect(&mut self, redirects: Vec<(Site, Arc<Redirect>)>) {
+        self.change.redirects = self.catalogue.set_redirects(redirects);
+        for (function, error) in self.catalogue.in_the_way_of_redirects() {
+            if self.is_lasting {
+                let unusable = Unusable::new(&function, error);
+                self.retired.extend(self.catalogue.quarantine(unusable, Origin::Deployed, false));
+                self.change.quarantined.push(function.name);
+            } else {
+                tracing::warn!(function = function.name, "{error}; the deployed function is lost without state_dir");
+                self.retired.extend(self.catalogue.remove(&function.name, Origin::Deployed).unwrap_or_default());
+                self.change.removed.push(function.name);
             }
         }
     }

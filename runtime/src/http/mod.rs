@@ -10,6 +10,7 @@
 //! * `head`: what a request's head must not be; [`router`]: path and method to function; [`canary`]: to which of two versions of it;
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
+//! * `redirect`: what the server answers for paths that have moved;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
@@ -26,6 +27,7 @@ mod handled;
 mod head;
 mod linger;
 pub mod listener;
+mod redirect;
 pub mod request;
 pub mod response;
 mod routed;
@@ -52,7 +54,8 @@ use crate::tls;
 use crate::worker::Local;
 
 use connections::Connections;
-pub use router::{Held, Place, Route, Router, Site};
+pub use redirect::Redirect;
+pub use router::{Held, Place, Refused, Route, Router, Site};
 
 /// What all connections of one thread share.
 pub struct HttpService {

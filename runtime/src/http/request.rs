@@ -223,7 +223,7 @@ fn handle(
     let mut found = found.map(|route| canary::choose(route, &head.headers));
     match (span, &found) {
         (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
-        (Some(span), Err((_, Some(place)))) => span.routed(place.clone()),
+        (Some(span), Err(Refused::Failed(_, Some(place)))) => span.routed(place.clone()),
         _ => {}
     }
     let mut bridge = bridge(kind, service, site, &mut found, &mut head).map(Box::new);
@@ -232,15 +232,23 @@ fn handle(
         // It may be answered before its body was read, and as a request that went well.
         activity.linger();
         if bridge.is_refused() {
-            found = Err((Failure::BodyBroken, found.map_or_else(|(_, place)| place, |route| Some(Place::Served(route)))));
+            let place = match found {
+                Ok(route) => Some(Place::Served(route)),
+                Err(Refused::Failed(_, place)) => place,
+                Err(Refused::Moved(_)) => None,
+            };
+            found = Err(Refused::Failed(Failure::BodyBroken, place));
         }
     }
     let inward = bridge.as_mut().and_then(|bridge| bridge.inward());
     let route = match found {
         Ok(route) => route,
-        Err(refused) => {
-            let handled = refuse(service, site, &head, refused, (incoming, inward), manner);
-            return handled.over(bridge);
+        Err(Refused::Failed(failure, place)) => {
+            return refuse(service, site, &head, (failure, place), (incoming, inward), manner).over(bridge);
+        }
+        Err(Refused::Moved(redirect)) => {
+            service.shard.thread().redirected.add(1);
+            return Step::Now(redirect.answer(&head.uri, manner));
         }
     };
     sledge_sandbox::prefetch(&*route.function);
@@ -299,7 +307,7 @@ fn refuse(
     service: &Rc<HttpService>,
     site: Site,
     head: &Parts,
-    refused: Refused,
+    refused: (Failure, Option<Place>),
     body: (Incoming, Option<Box<dyn Inward>>),
     manner: Manner,
 ) -> Handled {
@@ -341,14 +349,16 @@ fn bridge(
     head: &mut Parts,
 ) -> Option<Bridge> {
     match (kind, &*found) {
-        (_, Err((Failure::MethodNotAllowed, Some(place @ Place::Served(route))))) if head.method == Method::GET => {
+        (_, Err(Refused::Failed(Failure::MethodNotAllowed, Some(place @ Place::Served(route)))))
+            if head.method == Method::GET =>
+        {
             let bridge = Bridge::of_get(service, site, place, head)?;
             *found = Ok(Arc::clone(route));
             Some(bridge)
         }
-        (Kind::Grpc | Kind::Other, _) => None,
+        (Kind::Grpc | Kind::Other, _) | (_, Err(Refused::Moved(_))) => None,
         _ if head.method != Method::POST => None,
         (kind, Ok(route)) => Bridge::of(kind, service, site, Some(&Place::Served(Arc::clone(route))), head),
-        (kind, Err((_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),
+        (kind, Err(Refused::Failed(_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),
     }
 }

@@ -9,6 +9,7 @@ use hyper::header::HeaderValue;
 use rustc_hash::FxHashMap;
 
 use super::canary::Split;
+use super::redirect::Redirect;
 use crate::grpc::Offer;
 use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
@@ -32,11 +33,18 @@ pub struct Router<F = Function> {
 #[derive(Debug)]
 struct Paths<F> {
     // What is looked for is the client's, but what is there is the operator's: nothing is gained by paths whose hashes are the same.
-    routes: FxHashMap<Box<str>, Place<F>>,
+    routes: FxHashMap<Box<str>, Owner<F>>,
     /// By the path up to and with the last slash.
-    prefixes: FxHashMap<Box<str>, Place<F>>,
+    prefixes: FxHashMap<Box<str>, Owner<F>>,
     /// What applications offer there.
     offers: Vec<Arc<Offer>>,
+}
+
+/// What a path belongs to.
+#[derive(Debug)]
+enum Owner<F> {
+    Function(Place<F>),
+    Redirect(Arc<Redirect>),
 }
 
 /// Whose a path is.
@@ -59,8 +67,14 @@ pub struct Held {
     pub labels: Arc<Labels>,
 }
 
-/// A failure, and whose path it was for, where it came so far.
-pub type Refused<F = Function> = (Failure, Option<Place<F>>);
+/// Why a request is not for a function.
+#[derive(Debug)]
+pub enum Refused<F = Function> {
+    /// Its path has moved.
+    Moved(Arc<Redirect>),
+    /// It failed, and whose path it was for, where it came so far.
+    Failed(Failure, Option<Place<F>>),
+}
 
 impl<F> Clone for Place<F> {
     fn clone(&self) -> Place<F> {
@@ -160,24 +174,30 @@ impl<F> Default for Paths<F> {
 impl<F> Router<F> {
     /// Gives a path to a function. A path that another function has becomes the new one's; configurations with such paths are refused earlier.
     pub fn add(&mut self, site: Site, path: &str, place: Place<F>) {
-        match site {
-            None => self.shared.add(path, place),
-            Some(address) => self.own.entry(address).or_default().add(path, place),
-        }
+        self.paths_mut(site).add(path, Owner::Function(place));
+    }
+
+    /// Has clients sent on that ask for a path, whatever it was before.
+    pub fn redirect(&mut self, site: Site, redirect: Arc<Redirect>) {
+        self.paths_mut(site).add(&Arc::clone(&redirect).pattern, Owner::Redirect(redirect));
     }
 
     /// Says what an application offers there to clients that speak gRPC.
     pub fn offer(&mut self, site: Site, offer: Arc<Offer>) {
-        match site {
-            None => self.shared.offers.push(offer),
-            Some(address) => self.own.entry(address).or_default().offers.push(offer),
-        }
+        self.paths_mut(site).offers.push(offer);
     }
 
     /// What applications offer at an address.
     #[must_use]
     pub fn offers(&self, site: Site) -> &[Arc<Offer>] {
         self.paths(site).map_or(&[], |paths| &paths.offers)
+    }
+
+    fn paths_mut(&mut self, site: Site) -> &mut Paths<F> {
+        match site {
+            None => &mut self.shared,
+            Some(address) => self.own.entry(address).or_default(),
+        }
     }
 
     fn paths(&self, site: Site) -> Option<&Paths<F>> {
@@ -190,29 +210,34 @@ impl<F> Router<F> {
     /// What answers a request that came to that address.
     ///
     /// # Errors
-    /// [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
+    /// [`Refused::Moved`]; or [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
     pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
         match self.paths(site).and_then(|paths| paths.at(path)) {
-            Some(Place::Served(route)) if route.methods.contains(method) => Ok(Arc::clone(route)),
-            Some(place @ Place::Served(_)) => Err((Failure::MethodNotAllowed, Some(place.clone()))),
-            Some(place @ Place::Quarantined(_)) => Err((Failure::Quarantined, Some(place.clone()))),
-            None => Err((Failure::NotFound, None)),
+            Some(Owner::Function(Place::Served(route))) if route.methods.contains(method) => Ok(Arc::clone(route)),
+            Some(Owner::Function(place @ Place::Served(_))) => {
+                Err(Refused::Failed(Failure::MethodNotAllowed, Some(place.clone())))
+            }
+            Some(Owner::Function(place @ Place::Quarantined(_))) => {
+                Err(Refused::Failed(Failure::Quarantined, Some(place.clone())))
+            }
+            Some(Owner::Redirect(redirect)) => Err(Refused::Moved(Arc::clone(redirect))),
+            None => Err(Refused::Failed(Failure::NotFound, None)),
         }
     }
 }
 
 impl<F> Paths<F> {
-    fn add(&mut self, path: &str, place: Place<F>) {
+    fn add(&mut self, path: &str, owner: Owner<F>) {
         match path.strip_suffix('*').filter(|prefix| prefix.ends_with('/')) {
-            Some(prefix) => self.prefixes.insert(prefix.into(), place),
-            None => self.routes.insert(path.into(), place),
+            Some(prefix) => self.prefixes.insert(prefix.into(), owner),
+            None => self.routes.insert(path.into(), owner),
         };
     }
 
     /// Whose a path is: one that has it as its own comes first, then the longest that it begins with.
-    fn at(&self, path: &str) -> Option<&Place<F>> {
-        if let Some(place) = self.routes.get(path) {
-            return Some(place);
+    fn at(&self, path: &str) -> Option<&Owner<F>> {
+        if let Some(owner) = self.routes.get(path) {
+            return Some(owner);
         }
         if self.prefixes.is_empty() {
             return None;
@@ -225,12 +250,20 @@ impl<F> Paths<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::FunctionConfig;
+    use crate::config::{FunctionConfig, RedirectConfig};
     use crate::invoke::by_hand;
     use crate::invoke::function::Home;
 
     fn served(route: Route<&'static str>) -> Place<&'static str> {
         Place::Served(Arc::new(route))
+    }
+
+    /// Why a request is not answered by a function.
+    fn failed<F>(router: &Router<F>, site: Site, path: &str, method: &Method) -> (Failure, Option<Place<F>>) {
+        match router.find(site, path, method) {
+            Err(Refused::Failed(failure, place)) => (failure, place),
+            _ => panic!("{method} {path} is answered"),
+        }
     }
 
     fn router() -> Router<&'static str> {
@@ -246,7 +279,7 @@ mod tests {
         assert_eq!(*router.find(None, "/a", &Method::POST).unwrap().function, "a");
         assert_eq!(*router.find(None, "/a/b", &Method::PUT).unwrap().function, "ab");
         for path in ["/", "", "/A", "/a/", "//a", "/a/b/c", "/%61", "a"] {
-            let (failure, route) = router.find(None, path, &Method::POST).unwrap_err();
+            let (failure, route) = failed(&router, None, path, &Method::POST);
             assert_eq!(failure, Failure::NotFound, "{path}");
             assert!(route.is_none());
         }
@@ -301,17 +334,33 @@ mod tests {
             router.add(None, pattern, Place::Quarantined(Arc::new(held)));
         }
         for (path, method) in [("/q", Method::GET), ("/q", Method::OPTIONS), ("/q/", Method::GET), ("/q/x/y", Method::PUT)] {
-            let (failure, place) = router.find(None, path, &method).unwrap_err();
+            let (failure, place) = failed(&router, None, path, &method);
             assert!(failure == Failure::Quarantined && place.is_some(), "{method} {path}");
         }
         assert_eq!(*router.find(None, "/qq", &Method::GET).unwrap().function, "all");
     }
 
     #[test]
+    fn a_path_that_has_moved_belongs_to_no_function() {
+        let redirect = |route: &str| RedirectConfig { route: route.to_owned(), to: "/to".to_owned(), status: 308, listen: None };
+        let mut router = router();
+        router.add(None, "/*", served(Route::new("/*", &["GET".to_owned()], Arc::new("all"))));
+        for path in ["/a", "/old", "/old/*"] {
+            router.redirect(None, Arc::new(Redirect::new(&redirect(path))));
+        }
+        for (path, expected) in [("/a", "/a"), ("/old", "/old"), ("/old/x", "/old/*"), ("/old/", "/old/*")] {
+            let Err(Refused::Moved(redirect)) = router.find(None, path, &Method::DELETE) else { panic!("{path} has not moved") };
+            assert_eq!(&*redirect.pattern, expected, "{path}");
+        }
+        assert_eq!(*router.find(None, "/older", &Method::GET).unwrap().function, "all");
+        assert!(failed(&router, Some(SocketAddr::from(([127, 0, 0, 1], 9))), "/old", &Method::GET).1.is_none());
+    }
+
+    #[test]
     fn another_method_is_answered_with_those_that_are_allowed() {
         let router = router();
         for method in [Method::DELETE, Method::POST, Method::OPTIONS, Method::from_bytes(b"get").unwrap()] {
-            let (failure, route) = router.find(None, "/a/b", &method).unwrap_err();
+            let (failure, route) = failed(&router, None, "/a/b", &method);
             assert_eq!(failure, Failure::MethodNotAllowed, "{method}");
             let Some(Place::Served(route)) = route else { panic!("{method}: {route:?}") };
             assert_eq!(
@@ -325,7 +374,7 @@ mod tests {
     fn whoever_answers_get_answers_head() {
         let router = router();
         assert_eq!(*router.find(None, "/a/b", &Method::HEAD).unwrap().function, "ab");
-        assert_eq!(router.find(None, "/a", &Method::HEAD).unwrap_err().0, Failure::MethodNotAllowed);
+        assert_eq!(failed(&router, None, "/a", &Method::HEAD).0, Failure::MethodNotAllowed);
         let both = Route::new("/c", &["HEAD".to_owned(), "GET".to_owned()], Arc::new("c"));
         assert_eq!(both.allow, "HEAD, GET");
     }
@@ -350,7 +399,7 @@ mod tests {
         router.add(None, "/f/*", Place::Served(Arc::new(Route::new("/f/*", &["GET".to_owned()], function))));
         router.add(None, "/g/*", Place::Quarantined(Arc::new(held)));
         for (path, pattern, number, name) in [("/f/x", "/f/*", 7, "f"), ("/g/x", "/g/*", 8, "g")] {
-            let (_, place) = router.find(None, path, &Method::PUT).unwrap_err();
+            let (_, place) = failed(&router, None, path, &Method::PUT);
             let place = place.unwrap();
             assert_eq!((place.pattern(), place.number(), &*place.labels().function), (pattern, FunctionId(number), name));
             assert_eq!(place.labels().tenant, "t");

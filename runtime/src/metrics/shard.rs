@@ -63,6 +63,8 @@ pub struct Thread {
     name: String,
     /// Requests for which there is no route.
     pub unrouted: Count,
+    /// Requests for paths that have moved.
+    pub redirected: Count,
     /// Connections accepted.
     pub accepted: Count,
     /// Connections that have ended.

@@ -86,6 +86,7 @@ fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
     let of = |name, help, count: fn(&super::shard::Thread) -> &Count| (name, help, metrics.threads(count));
     vec![
         of("unrouted_requests", "Requests for which there is no route", |thread| &thread.unrouted),
+        of("redirected_requests", "Requests for paths that have moved", |thread| &thread.redirected),
         of("connections", "Connections accepted", |thread| &thread.accepted),
         of("stolen", "Requests, begun or not, taken over from other workers", |thread| &thread.stolen),
         ("open_connections", "Connections that are open", open.collect()),

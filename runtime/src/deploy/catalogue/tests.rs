@@ -9,7 +9,8 @@ use hyper::Method;
 use serde_json::json;
 
 use super::*;
-use crate::http::Site;
+use crate::config::RedirectConfig;
+use crate::http::{Refused, Site};
 use crate::invoke::by_hand;
 use crate::kv::{Embedded, KvLimits};
 use crate::outcome::Failure;
@@ -53,8 +54,11 @@ impl Catalogue {
 
     /// The name of what answers there, or why nothing does.
     fn answers(&self, site: Site, path: &str) -> Result<String, Failure> {
-        let found = self.router().find(site, path, &Method::POST);
-        found.map(|route| route.function.name().to_owned()).map_err(|(failure, _)| failure)
+        match self.router().find(site, path, &Method::POST) {
+            Ok(route) => Ok(route.function.name().to_owned()),
+            Err(Refused::Failed(failure, _)) => Err(failure),
+            Err(Refused::Moved(redirect)) => Ok(format!("redirect {}", redirect.pattern)),
+        }
     }
 
     /// The name and problem of each, and whether it is served.
@@ -603,4 +607,32 @@ fn a_canary_gets_requests_only() {
     assert_eq!(catalogue.info("f").unwrap().given_up, None);
     assert_eq!(catalogue.quarantine(Unusable::new(&plain("f"), "no"), Origin::Deployed, false).len(), 2);
     assert!(matches!(try_out(&mut catalogue, plain("f")), Err(CatalogueError::Alone(_))));
+}
+
+#[test]
+fn paths_that_have_moved_belong_to_the_configuration() {
+    let mut catalogue = catalogue_at([address(1)]);
+    let redirects = |routes: &[(&str, Option<u8>)]| {
+        let redirect = |(route, at): &(&str, Option<u8>)| {
+            let listen = at.map(|at| address(at.into()).to_string());
+            RedirectConfig { route: (*route).to_owned(), to: "/to".to_owned(), status: 307, listen }
+        };
+        let redirects = routes.iter().map(redirect);
+        redirects.map(|redirect| (redirect.site(), Arc::new(Redirect::new(&redirect)))).collect::<Vec<_>>()
+    };
+    catalogue.serve(plain("f"), Origin::Deployed);
+    catalogue.serve(plain("g"), Origin::Config);
+    assert!(catalogue.set_redirects(redirects(&[("/f", Some(1)), ("/h", None)])));
+    assert!(!catalogue.set_redirects(redirects(&[("/f", Some(1)), ("/h", None)])), "it is the same");
+    // Those at another address are not in its way.
+    assert!(catalogue.in_the_way_of_redirects().is_empty());
+    let answers = |site, path| catalogue.answers(site, path).unwrap_or_default();
+    assert_eq!([answers(None, "/f"), answers(Some(address(1)), "/f"), answers(None, "/h")], ["f", "redirect /f", "redirect /h"]);
+    let at = |name: &str, routes: &[&str]| config(name, json!({ "routes": routes }));
+    let taken = catalogue.check_deployed(&at("h", &["/x", "/h"]));
+    assert!(matches!(taken, Err(CatalogueError::Redirect(route)) if route == "/h"));
+    assert!(catalogue.check_deployed(&at("h", &["/x", "/h/*"])).is_ok());
+    assert!(catalogue.set_redirects(redirects(&[("/f", None), ("/g", None)])));
+    let in_the_way = catalogue.in_the_way_of_redirects();
+    assert_eq!(in_the_way.iter().map(|(config, _)| config.name.as_str()).collect::<Vec<_>>(), ["f"]);
 }
