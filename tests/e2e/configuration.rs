@@ -158,6 +158,34 @@ fn redirects_that_lead_nowhere_are_named() {
 }
 
 #[test]
+fn cors_that_no_browser_would_follow_is_refused() {
+    let with = |cors: Value| json!({ "functions": [crate::entry_with("a", "echo.wat", &json!({ "cors": cors }))] }).to_string();
+    let good = json!({ "origins": ["https://a.example"], "methods": ["POST", "HEAD"], "headers": ["*"], "credentials": true });
+    let good = check("cors.json", &with(good));
+    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for (cors, words) in [
+        (json!({}), ["functions[0].cors", "missing field `origins`"]),
+        (json!({ "origins": [] }), ["functions[0].cors.origins: is empty", "https://shop.example"]),
+        (json!({ "origins": ["shop.example"] }), ["functions[0].cors.origins[0]: `shop.example` is not an origin", "https://"]),
+        (
+            json!({ "origins": ["*"], "credentials": true }),
+            ["functions[0].cors.origins[0]: `*` does not work", "list the origins"],
+        ),
+        (json!({ "origins": ["*", "https://a"] }), ["functions[0].cors.origins[0]", "leave the others out"]),
+        (json!({ "origins": ["*"], "methods": ["PUT"] }), ["functions[0].cors.methods[0]", "`PUT`; its `methods`: GET, POST"]),
+        (json!({ "origins": ["*"], "headers": ["a b"] }), ["functions[0].cors.headers[0]", "`a b` is not the name of a header"]),
+        (json!({ "origins": ["*"], "max_age_s": 86401 }), ["functions[0].cors.max_age_s: 86401", "0 to 86400"]),
+        (
+            json!({ "origins": ["https://a"], "exposed_headers": ["*"], "credentials": true }),
+            ["functions[0].cors.exposed_headers", "list them"],
+        ),
+        (json!({ "origin": ["*"] }), ["unknown key `origin` at functions[0].cors", "did you mean `origins`?"]),
+    ] {
+        assert_refused("cors.json", &with(cors), &words);
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let done = process::run(&mut sledge_command(&["serve", "--config", "/nonexistent/sledge.toml"]), b"", TIME_MAX);
     assert_eq!(done.code(), 1);

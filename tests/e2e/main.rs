@@ -21,6 +21,7 @@ mod concurrency;
 mod configuration;
 mod confined;
 mod contained;
+mod cors;
 mod deploy;
 mod developed;
 mod disk;

@@ -6,6 +6,7 @@
 mod application;
 mod check;
 mod concurrency;
+mod cors;
 mod dir;
 mod edge;
 mod error;
@@ -33,6 +34,7 @@ use crate::telemetry::TelemetryConfig;
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use concurrency::Concurrency;
+pub use cors::{ALL as CORS_ALL, CorsConfig};
 pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
@@ -306,6 +308,9 @@ pub struct FunctionConfig {
     /// The reply's content type.
     #[serde(default = "content_type_default")]
     pub content_type: String,
+    /// Which web pages of other origins may use the function (CORS). Default: what the function itself says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cors: Option<CorsConfig>,
     /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
     #[serde(default)]
     pub body: BodyMode,
@@ -598,6 +603,7 @@ impl FunctionConfig {
             socket_listen: Vec::new(),
             edges: BTreeMap::new(),
             content_type: content_type_default(),
+            cors: None,
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

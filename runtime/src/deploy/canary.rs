@@ -6,8 +6,8 @@ use hyper::header::HeaderName;
 use serde::Serialize;
 
 use crate::config::FunctionConfig;
-use crate::http::Route;
 use crate::http::canary::{Counts, Share, Split, Tally};
+use crate::http::{Policy, Route};
 use crate::invoke::function::Function;
 
 /// The next version of a function, which answers a part of its requests.
@@ -80,10 +80,15 @@ impl Canary {
 
 /// The routes of a function, of which a part of the requests goes to a canary if there is one.
 pub(super) fn routes(config: &FunctionConfig, function: &Arc<Function>, canary: Option<&Canary>) -> Vec<Arc<Route>> {
+    let plain = |path: &str, config: &FunctionConfig, function: &Arc<Function>| {
+        let mut route = Route::new(path, &config.methods, Arc::clone(function));
+        route.policy = Policy::of(config, &route.allow);
+        route
+    };
     let route = |path: &String| {
-        let route = Route::new(path, &config.methods, Arc::clone(function));
-        let Some(Canary { function, share, counts, .. }) = canary else { return Arc::new(route) };
-        let next = Route::new(path, &config.methods, Arc::clone(function)).with_split(Split::canary(Arc::clone(counts)));
+        let route = plain(path, config, function);
+        let Some(Canary { config, function, share, counts, .. }) = canary else { return Arc::new(route) };
+        let next = plain(path, config, function).with_split(Split::canary(Arc::clone(counts)));
         Arc::new(route.with_split(Split::present(Arc::clone(counts), share.clone(), Arc::new(next))))
     };
     config.routes().iter().map(route).collect()

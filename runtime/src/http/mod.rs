@@ -11,6 +11,7 @@
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
 //! * `redirect`: what the server answers for paths that have moved;
+//! * `policy`: what is done to replies whatever their function says; `cors`: which web pages may see them;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
@@ -22,11 +23,13 @@ mod calm;
 pub mod canary;
 pub mod connection;
 mod connections;
+mod cors;
 mod framing;
 mod handled;
 mod head;
 mod linger;
 pub mod listener;
+mod policy;
 mod redirect;
 pub mod request;
 pub mod response;
@@ -54,6 +57,7 @@ use crate::tls;
 use crate::worker::Local;
 
 use connections::Connections;
+pub use policy::Policy;
 pub use redirect::Redirect;
 pub use router::{Held, Place, Refused, Route, Router, Site};
 

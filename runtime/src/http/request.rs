@@ -226,6 +226,16 @@ fn handle(
         (Some(span), Err(Refused::Failed(_, Some(place)))) => span.routed(place.clone()),
         _ => {}
     }
+    let finish = match &found {
+        Ok(route) | Err(Refused::Failed(_, Some(Place::Served(route)))) => {
+            route.policy.as_ref().map(|policy| policy.finish(&head))
+        }
+        Err(_) => None,
+    };
+    if finish.as_ref().is_some_and(|finish| finish.is_preflight()) {
+        // The server answers it, also where the function wants to answer OPTIONS.
+        found = found.and_then(|route| Err(Refused::Failed(Failure::MethodNotAllowed, Some(Place::Served(route)))));
+    }
     let mut bridge = bridge(kind, service, site, &mut found, &mut head).map(Box::new);
     if let Some(bridge) = &bridge {
         manner = Manner::grpc(&head.headers);
@@ -244,7 +254,11 @@ fn handle(
     let route = match found {
         Ok(route) => route,
         Err(Refused::Failed(failure, place)) => {
-            return refuse(service, site, &head, (failure, place), (incoming, inward), manner).over(bridge);
+            let handled = refuse(service, site, &head, (failure, place), (incoming, inward), manner).over(bridge);
+            return match finish {
+                None => handled,
+                Some(finish) => finish.step(handled),
+            };
         }
         Err(Refused::Moved(redirect)) => {
             service.shard.thread().redirected.add(1);
@@ -268,9 +282,13 @@ fn handle(
     };
     let routed = Routed::new((service, activity), route, manner, (trailing, is_timed), bridge, room);
     let step = routed.run(Brought { head, incoming, inward, marks }, task);
-    match counting {
+    let step = match counting {
         None => step,
         Some(counting) => counting.watch(step),
+    };
+    match finish {
+        None => step,
+        Some(finish) => finish.step(step),
     }
 }
 

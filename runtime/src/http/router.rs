@@ -9,6 +9,7 @@ use hyper::header::HeaderValue;
 use rustc_hash::FxHashMap;
 
 use super::canary::Split;
+use super::policy::Policy;
 use super::redirect::Redirect;
 use crate::grpc::Offer;
 use crate::invoke::function::Function;
@@ -127,6 +128,8 @@ pub struct Route<F = Function> {
     pub allow: HeaderValue,
     /// The same with OPTIONS, which the server answers in its place.
     pub options: HeaderValue,
+    /// What is wanted of the replies, if it is something.
+    pub policy: Option<Arc<Policy>>,
     methods: Vec<Method>,
     /// Where the function is being deployed gradually, and this request is one of those that are counted.
     pub(super) split: Option<Split<F>>,
@@ -149,7 +152,7 @@ impl<F> Route<F> {
         };
         let allow = list(&methods);
         let options = list(&[&methods[..], &[Method::OPTIONS]].concat());
-        Route { pattern: pattern.into(), function, allow, options, methods, split: None }
+        Route { pattern: pattern.into(), function, allow, options, policy: None, methods, split: None }
     }
 
     /// The same during a gradual deployment.

@@ -6,6 +6,7 @@ use hyper::Uri;
 
 use super::{APPLICATIONS_MAX, ApplicationConfig, ApplicationFunction, Expose, LOCAL, ORIGINS_MAX, services_of};
 use crate::config::check::{Problems, is_name};
+use crate::config::cors::{is_origin, not_an_origin};
 use crate::config::{BODY_BYTES_MAX, Config, nearest};
 
 /// Bytes of the full name of a service.
@@ -46,8 +47,7 @@ fn one(at: &str, application: &ApplicationConfig, problems: &mut Problems<'_>) {
     }
     for (index, origin) in application.cors_origins.iter().enumerate() {
         if !is_origin(origin) {
-            let what = "is not an origin; give one such as https://shop.example, without a path, or `*`";
-            problems.push(format!("{at}.cors_origins[{index}]"), format!("`{}` {what}", origin.escape_default()));
+            problems.push(format!("{at}.cors_origins[{index}]"), not_an_origin(origin));
         }
     }
     // Before it is built nothing is known of its .proto files; then there is nothing to serve either.
@@ -156,15 +156,6 @@ pub(super) fn is_service(name: &str) -> bool {
     name.len() <= SERVICE_BYTES_MAX && name.split('.').all(is_word)
 }
 
-/// Whether that is an origin as browsers send it (RFC 6454, 6.2), or stands for all.
-fn is_origin(text: &str) -> bool {
-    let rest = ["https://", "http://"].into_iter().find_map(|scheme| text.strip_prefix(scheme));
-    let is_host = |rest: &str| {
-        !rest.is_empty() && !rest.contains(|c: char| !c.is_ascii_graphic() || c.is_ascii_uppercase() || "/?#@*".contains(c))
-    };
-    text == "*" || rest.is_some_and(is_host)
-}
-
 fn not_a_service(name: &str) -> String {
     format!("`{}` is not the full name of a service; give PACKAGE.SERVICE, such as shop.Cart", name.escape_default())
 }
@@ -189,27 +180,6 @@ pub(super) fn check_url(text: &str) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn origins_are_as_browsers_send_them() {
-        for good in ["*", "https://shop.example", "http://localhost:3000", "http://[::1]:1"] {
-            assert!(is_origin(good), "{good}");
-        }
-        for bad in [
-            "",
-            "null",
-            "shop.example",
-            "https://",
-            "https://a/",
-            "https://a/b",
-            "https://*.a",
-            "https://A",
-            "ftp://a",
-            "https://u@a",
-        ] {
-            assert!(!is_origin(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn services_and_addresses() {

@@ -30,9 +30,9 @@ pub const BUILT_FOLDER: &str = ".sledge";
 /// What stands for another function of the application in `calls`.
 const LOCAL: &str = "local";
 
-/// Settings that an application decides for its functions.
-const DECIDED: [&str; 12] =
-    ["name", "path", "build", "route", "routes", "listen", "methods", "content_type", "body", "init", "tenant", "edges"];
+/// Settings that an application decides for its functions, or does not have.
+const DECIDED: [&str; 13] =
+    ["name", "path", "build", "route", "routes", "listen", "methods", "content_type", "cors", "body", "init", "tenant", "edges"];
 
 /// Functions that call each other over gRPC, built from the sources of gRPC servers by `sledge build`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

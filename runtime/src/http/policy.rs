@@ -1,0 +1,72 @@
+//! What the configuration wants of all replies at a route, whatever its function says. Routes of most functions have none, and their requests pay for one look at that.
+
+use std::sync::Arc;
+
+use hyper::header::{HeaderMap, HeaderValue, VARY};
+use hyper::http::request::Parts;
+
+use super::cors::{Asker, Cors};
+use super::handled::Handled;
+use super::step::Step;
+use crate::config::FunctionConfig;
+
+/// What is wanted of the replies at a route.
+#[derive(Debug)]
+pub struct Policy {
+    cors: Option<Cors>,
+}
+
+/// What is wanted of the reply to one request, as far as the request says it.
+#[derive(Debug)]
+pub(super) struct Finish {
+    policy: Arc<Policy>,
+    asker: Option<Asker>,
+}
+
+impl Policy {
+    /// What a configuration that was checked says of a function, which answers these methods; none where it says nothing.
+    #[must_use]
+    pub fn of(config: &FunctionConfig, answered: &HeaderValue) -> Option<Arc<Policy>> {
+        let cors = config.cors.as_ref().map(|cors| Cors::new(cors, answered));
+        cors.is_some().then(|| Arc::new(Policy { cors }))
+    }
+
+    /// For the reply to a request.
+    pub(super) fn finish(self: &Arc<Policy>, head: &Parts) -> Box<Finish> {
+        let asker = self.cors.as_ref().map(|cors| cors.asker(head));
+        Box::new(Finish { policy: Arc::clone(self), asker })
+    }
+}
+
+impl Finish {
+    /// Whether the server has to answer, and no function.
+    pub(super) fn is_preflight(&self) -> bool {
+        self.asker.as_ref().is_some_and(Asker::is_preflight)
+    }
+
+    /// Makes a reply what is wanted, when it is there.
+    pub(super) fn step(self: Box<Finish>, step: Step<Handled>) -> Step<Handled> {
+        match step {
+            Step::Now(handled) => Step::Now(self.handled(handled)),
+            Step::Later(handled) => Step::later(async move { self.handled(handled.await) }),
+        }
+    }
+
+    fn handled(self, mut handled: Handled) -> Handled {
+        let Finish { policy, asker } = self;
+        if let Some((cors, asker)) = policy.cors.as_ref().zip(asker) {
+            cors.put(handled.response.headers_mut(), asker);
+        }
+        handled
+    }
+}
+
+/// Says that the reply depends on a header of the request, which is in lower case, unless it says so.
+pub(super) fn vary(headers: &mut HeaderMap, name: &'static str) {
+    let says = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|list| list.split(',').any(|item| item.trim().eq_ignore_ascii_case(name) || item.trim() == "*"))
+    };
+    if !headers.get_all(VARY).iter().any(says) {
+        headers.append(VARY, HeaderValue::from_static(name));
+    }
+}
