@@ -155,11 +155,11 @@ impl<F> Split<F> {
     }
 }
 
-/// The route that a request with these headers goes: the one that was found, or that of a canary.
-pub(super) fn choose<F>(found: Arc<Route<F>>, headers: &HeaderMap) -> Arc<Route<F>> {
-    match found.split.as_ref().and_then(|split| split.canary.as_ref()) {
-        Some((share, canary)) if share.takes(headers) => Arc::clone(canary),
-        _ => found,
+/// Has a request with these headers go to a canary in place of what was found, if it is one of those that do.
+pub(super) fn choose<F>(found: &mut Arc<Route<F>>, headers: &HeaderMap) {
+    let canary = found.split.as_ref().and_then(|split| split.canary.as_ref());
+    if let Some((_, canary)) = canary.filter(|(share, _)| share.takes(headers)) {
+        *found = Arc::clone(canary);
     }
 }
 

@@ -219,8 +219,10 @@ fn handle(
         return Step::Now(Handled::failed(failure, None, manner));
     }
     // From here on the request belongs to this version of the function, whatever is deployed meanwhile.
-    let found = service.router.borrow().find(site, head.uri.path(), &head.method);
-    let mut found = found.map(|route| canary::choose(route, &head.headers));
+    let mut found = service.router.borrow().find(site, head.uri.path(), &head.method);
+    if let Ok(route) = &mut found {
+        canary::choose(route, &head.headers);
+    }
     match (span, &found) {
         (Some(span), Ok(route)) => span.routed(Place::Served(Arc::clone(route))),
         (Some(span), Err(Refused::Failed(_, Some(place)))) => span.routed(place.clone()),
@@ -281,7 +283,12 @@ fn handle(
         (None, emptied(head.headers))
     };
     let routed = Routed::new((service, activity), route, manner, (trailing, is_timed), bridge, room);
-    let step = routed.run(Brought { head, incoming, inward, marks }, task);
+    let brought = Brought { head, incoming, inward, marks };
+    // What is handed on as it is need not be moved.
+    if counting.is_none() && finish.is_none() {
+        return routed.run(brought, task);
+    }
+    let step = routed.run(brought, task);
     let step = match counting {
         None => step,
         Some(counting) => counting.watch(step),
