@@ -76,7 +76,7 @@ struct Counter {
 
 impl Counter {
     fn tally(&self) -> Tally {
-        // Failures first: there are never more of them than requests then.
+        // Failures first, so that requests that end meanwhile seldom make them too many. Nothing relies on that.
         let failures = self.failures.load(Relaxed);
         Tally { requests: self.requests.load(Relaxed), failures }
     }
