@@ -41,7 +41,7 @@ pub use descriptor::{Descriptor, ModuleDescriptor};
 pub use trap::TrapCode;
 
 /// Version of everything in this crate. An artifact with another version is refused: compile it again.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// Name of the artifact's one exported symbol: the start of the section [`DESCRIPTOR_SECTION`].
 pub const DESCRIPTOR_SYMBOL: &str = "awsm_descriptor";

@@ -174,6 +174,11 @@ impl Context {
         self
     }
 
+    /// From now on it serves a request through `wasi:http`.
+    pub const fn serve_http(&mut self) {
+        self.ports.serve_http();
+    }
+
     /// With the request's id and its place in a trace, as far as there are any.
     #[inline]
     #[must_use]

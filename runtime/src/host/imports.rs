@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use awsm_abi::component::{CANONICAL, REQUEST, SERVED};
+use awsm_abi::component::{CANONICAL, REQUESTS, SERVED};
 use awsm_abi::descriptor::{Descriptor, Import, ImportSource, ImportType, ModuleDescriptor};
 use awsm_abi::importable;
 use awsm_abi::text;
@@ -130,7 +130,7 @@ impl Imports {
     /// Whether it is a component that serves requests through `wasi:http`.
     #[must_use]
     pub fn serve_http(&self) -> bool {
-        let is_request = |function: &HostFunction| function.module == CANONICAL && [REQUEST, SERVED].contains(&function.name);
+        let is_request = |function: &HostFunction| function.module == CANONICAL && [REQUESTS, SERVED].contains(&function.name);
         self.instances.iter().flatten().flatten().any(|imported| is_request(imported.function))
     }
 

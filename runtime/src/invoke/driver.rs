@@ -307,6 +307,9 @@ impl Driver {
                 return Some(Progress::Ended(Err(self.refused().unwrap_or(Failure::MemoryLimit))));
             }
         }
+        if program.serves_http(stage) {
+            self.context.serve_http();
+        }
         let callee = program.callee(self.stage, &self.sandbox);
         // Both were checked when the function was loaded.
         let prepared = callee.map(|callee| self.sandbox.prepare_callee(callee));

@@ -52,6 +52,8 @@ pub struct Program {
     pub imports: Imports,
     /// The calls, in their order.
     pub stages: Vec<Stage>,
+    /// Whether it serves requests through `wasi:http`.
+    serves_http: bool,
     /// What they call, found by the first driver.
     callees: OnceLock<Box<[Callee]>>,
 }
@@ -59,8 +61,13 @@ pub struct Program {
 impl Program {
     /// These calls, in a sandbox with these imports.
     #[must_use]
-    pub const fn new(imports: Imports, stages: Vec<Stage>) -> Program {
-        Program { imports, stages, callees: OnceLock::new() }
+    pub fn new(imports: Imports, stages: Vec<Stage>) -> Program {
+        Program { serves_http: imports.serve_http(), imports, stages, callees: OnceLock::new() }
+    }
+
+    /// Whether that call is the one that serves a request through `wasi:http`.
+    pub(crate) const fn serves_http(&self, stage: &Stage) -> bool {
+        self.serves_http && matches!(stage, Stage::Status(_))
     }
 
     /// Has the caches fetch it, while something else is done.

@@ -373,7 +373,7 @@ mod tests {
             ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
             ("wasi:sockets/types@0.3", "[static]tcp-socket.create"),
             ("wasi:sockets/types@0.3", "[method]tcp-socket.receive"),
-            ("sledge:canonical", "request"),
+            ("sledge:canonical", "requests"),
             ("wasi:http/types@0.2", "[method]outgoing-body.write"),
             ("sledge:http/exchange@0.1", "status"),
         ] {
@@ -433,7 +433,7 @@ mod tests {
             ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket"),
             ("wasi:sockets/types@0.3", "[static]tcp-socket.create"),
             ("sledge:note/notes@0.1", "phase"),
-            ("sledge:canonical", "request"),
+            ("sledge:canonical", "requests"),
         ] {
             assert_eq!(objects(module, name), Some(false), "{module} {name}");
         }
@@ -460,7 +460,7 @@ mod tests {
             ("wasi:sockets/tcp-create-socket@0.2", "create-tcp-socket", "asks another server"),
             ("wasi:filesystem/types@0.2", "[method]descriptor.unlink-file-at", "changes what lies outside"),
             ("wasi:filesystem/types@0.3", "[method]descriptor.read-via-stream", "begins a stream"),
-            ("sledge:canonical", "request", "belongs to a request"),
+            ("sledge:canonical", "requests", "belongs to a request"),
             ("sledge:http/exchange@0.1", "stream", "belongs to a request"),
         ] {
             let is_it = |function: &&HostFunction| function.module == module && function.name == name;

@@ -37,6 +37,9 @@ pub(in super::super) struct Returned {
 /// Functions of it that are called by number: those of a task, and what ends the invocation.
 pub(in super::super) const ENTRIES_PER_ROOT: u32 = 4;
 
+/// The interface of the resources that a request is and that its response goes to.
+const HTTP_TYPES: &str = "wasi:http/types@0.2";
+
 /// What it is.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum RootKind {
@@ -50,7 +53,14 @@ impl Glue {
     /// What the server calls for each request: the component gets it, and where the response goes. `has_operations`: as of [`Concurrency`](super::Concurrency).
     pub(in super::super) fn handler(&mut self, callee: &Source, post_return: Option<&Source>, table: u32, has_operations: bool) {
         let reserve = self.function(&Source::state("reserve"), &[I32], &[]);
-        let (request, response) = (self.canonical(abi::REQUEST), self.canonical(abi::RESPONSE));
+        let new = self.function(&Source::state("new"), &[I32; 3], &[I32]);
+        // To import it is all that there is to do.
+        self.canonical(abi::REQUESTS);
+        let handle_of = |resource, representation| {
+            let ty = abi::resource(HTTP_TYPES, resource).unwrap_or_default();
+            format!("(call {new} (i32.const {table}) (i32.const {ty}) (i32.const {representation}))")
+        };
+        let (request, response) = (handle_of("incoming-request", abi::REQUEST), handle_of("response-outparam", abi::RESPONSE));
         let may_block = self.global(&Source::state(MAY_BLOCK));
         let handle = self.function(callee, &[I32; 2], &[]);
         let after = post_return.map(|source| format!("(call {})", self.function(source, &[], &[])));
@@ -59,7 +69,7 @@ impl Glue {
         let body = format!(
             "(global.set {may_block} (i32.const 1))
              (call {reserve} (i32.const {table}))
-             (call {handle} (call {request} (i32.const {table})) (call {response} (i32.const {table})))
+             (call {handle} {request} {response})
              {after}
              {rest}
              (i32.const 0)"

@@ -40,10 +40,12 @@ pub const RESUME_DONE: i64 = -1;
 pub const TRAP: &str = "trap";
 /// There is no value to be told of.
 pub const NO_VALUE: i64 = 0;
-/// `request(table) -> handle`: the HTTP request that is being served, as an `incoming-request`.
-pub const REQUEST: &str = "request";
-/// `response(table) -> handle`: where its response goes, as a `response-outparam`.
-pub const RESPONSE: &str = "response";
+/// `requests()`: what answers HTTP requests as WASI 0.2 has it imports this, and never calls it. By that the host knows that handles of [`REQUEST`] and [`RESPONSE`] are good.
+pub const REQUESTS: &str = "requests";
+/// The representation of the HTTP request that is served, an `incoming-request`. Glue makes the handle itself: a call of the host costs as much as all else at a request's begin.
+pub const REQUEST: u32 = 1;
+/// The representation of where its response goes, a `response-outparam`.
+pub const RESPONSE: u32 = 2;
 /// `exit(result)`: how a command ended: zero for success, as a `result` is flat.
 pub const EXIT: &str = "exit";
 
@@ -89,8 +91,7 @@ pub const UNFINISHED: &str = "unfinished";
 pub const CANONICAL_FUNCTIONS: &[crate::imports::Function] = &[
     crate::imports::Function { name: RESUME, params: &[I32], results: &[I64] },
     crate::imports::Function { name: TRAP, params: &[I32, I64], results: &[] },
-    crate::imports::Function { name: REQUEST, params: &[I32], results: &[I32] },
-    crate::imports::Function { name: RESPONSE, params: &[I32], results: &[I32] },
+    crate::imports::Function { name: REQUESTS, params: &[], results: &[] },
     crate::imports::Function { name: DROP, params: &[I32], results: &[] },
     crate::imports::Function { name: EXIT, params: &[I32], results: &[] },
     crate::imports::Function { name: WAIT, params: &[], results: &[I32] },

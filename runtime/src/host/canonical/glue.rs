@@ -6,14 +6,13 @@ use awsm_abi::types::ValType::{I32, I64};
 use super::canonical;
 use crate::component_trap::ComponentTrap;
 use crate::host::Effect::{Head, Safe, Stream};
-use crate::host::{Call, Flat, HostFunction, Stop, wasi2};
+use crate::host::{Call, Flat, HostFunction, Stop};
 
 /// The interface.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, component::RESUME, &[I32], &[I64], Safe, resume),
     canonical(CANONICAL, component::TRAP, &[I32, I64], &[], Safe, trap),
-    canonical(CANONICAL, component::REQUEST, &[I32], &[I32], Head, request),
-    canonical(CANONICAL, component::RESPONSE, &[I32], &[I32], Head, response),
+    canonical(CANONICAL, component::REQUESTS, &[], &[], Head, requests),
     canonical(CANONICAL, component::DROP, &[I32], &[], Stream, drop),
     canonical(CANONICAL, component::EXIT, &[I32], &[], Stream, exit),
     canonical(CANONICAL, component::SWITCH, &[I32], &[], Safe, switch),
@@ -44,16 +43,9 @@ fn trap(call: &mut Call<'_>) -> Result<Flat, Stop> {
     .into())
 }
 
-/// `request(table) -> handle`: the request that is being served. From then on the standard streams are the log's.
-fn request(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    call.context.ports.serve_http();
-    call.give(wasi2::http::IncomingRequest::default()).map(|own| Flat::from(own.0))
-}
-
-/// `response(table) -> handle`: where its response goes.
-fn response(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    call.context.ports.serve_http();
-    call.give(wasi2::http::ResponseOutparam).map(|own| Flat::from(own.0))
+/// `requests()`: it is imported, and there is nothing to be done.
+fn requests(_: &mut Call<'_>) -> Result<Flat, Stop> {
+    Ok(Flat::NONE)
 }
 
 /// `drop(representation)`: an owned handle was dropped.

@@ -8,7 +8,7 @@ use sledge_sandbox::GuestMemory;
 
 use super::handles::Handles;
 use super::strings::Encoding;
-use super::{Resource, Typed};
+use super::Typed;
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Stop};
 
@@ -275,8 +275,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// A trap, when there are too many.
     pub(in crate::host) fn give_child<T: Typed>(&mut self, resource: T, parent: Option<u32>) -> Result<super::Own, Stop> {
-        let resource: Box<dyn Resource> = Box::new(resource);
-        let representation = self.context.ports.resources_mut().insert(resource, parent)?;
+        let representation = self.context.ports.insert_resource(Box::new(resource), parent)?;
         self.give_standing::<T>(representation)
     }
 

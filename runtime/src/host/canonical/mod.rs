@@ -33,7 +33,7 @@ pub(in crate::host) use lift::{Lift, Lifting};
 pub(in crate::host) use lower::{Lower, Lowering, Own, Place, enums, errors, variant};
 pub(in crate::host) use operations::{FUNCTIONS as OPERATIONS, Operations};
 pub(in crate::host) use readiness::{Look, Pollable, Subject};
-pub(in crate::host) use resources::{Resource, Resources, Typed, number};
+pub(in crate::host) use resources::{FIRST_LASTING, Resource, Resources, Typed, number};
 #[cfg(test)]
 pub(in crate::host) use tests::World;
 

@@ -1,12 +1,13 @@
 //! The host's resources of one invocation: what the representations in handle tables stand for.
 //!
-//! A representation is a place in a slab, from 1. The first places belong to what every invocation of a function has alike, its standard streams and granted
-//! folders: those are made when they are first asked for. So a handle of one of them may be part of a snapshot, and means in each invocation that one's.
+//! A representation is a place in a slab, from 1. The first places belong to what every invocation of a function has alike: its request and where the response goes, its
+//! standard streams, and granted folders. Those are made when they are first asked for. The streams and folders last as long as the invocation. So a handle of one of them may be
+//! part of a snapshot, and means in each invocation that one's.
 
 use std::any::Any;
 use std::fmt;
 
-use awsm_abi::component::{RESOURCES, Violation};
+use awsm_abi::component::{REQUEST, RESOURCES, RESPONSE, Violation};
 
 use super::Look;
 use crate::component_trap::ComponentTrap;
@@ -16,6 +17,11 @@ use crate::host::Stop;
 pub(super) const RESOURCES_MAX: usize = 1 << 16;
 /// Places that there is room for from the first: most invocations need no more.
 const PLACES: usize = 8;
+
+/// The first representation of what lasts as long as the invocation. Those of the request are below, and go as others do.
+pub(in crate::host) const FIRST_LASTING: u32 = RESPONSE + 1;
+
+const _: () = assert!(REQUEST == 1 && RESPONSE == 2, "these places are the first");
 
 /// What a handle of a component may stand for. Dropped with its handle or with the invocation.
 pub(in crate::host) trait Resource: Any + Send + fmt::Debug {
@@ -136,9 +142,15 @@ impl Resources {
         }
     }
 
-    /// Whether there is more than what every invocation has.
+    /// Whether that is a place of what lasts as long as the invocation.
+    const fn lasts(&self, representation: u32) -> bool {
+        FIRST_LASTING <= representation && representation <= self.standing
+    }
+
+    /// Whether there is more than what lasts as long as the invocation.
     pub(in crate::host) fn has_more(&self) -> bool {
-        self.places.iter().skip(self.standing as usize).any(|place| matches!(place, Slot::Held(_)))
+        let mut places = (1..).zip(&self.places);
+        places.any(|(representation, place)| matches!(place, Slot::Held(_)) && !self.lasts(representation))
     }
 
     /// Whether there is room for any, which counts.
@@ -171,7 +183,7 @@ impl Resources {
         if self.places.len() - self.vacant_count >= RESOURCES_MAX {
             return Err(ComponentTrap::TooMany { max: RESOURCES_MAX, what: "resources of the host" }.into());
         }
-        if let Some(parent) = parent.filter(|parent| *parent > self.standing) {
+        if let Some(parent) = parent.filter(|parent| !self.lasts(*parent)) {
             self.held(parent)?.children += 1;
         }
         let counted = resource.memory_bytes();
@@ -221,21 +233,44 @@ impl Resources {
         if self.held(representation)?.children > 0 {
             return Err(ComponentTrap::HasChildren.into());
         }
-        let index = representation as usize - 1;
-        let (vacated, is_standing) = (Slot::Vacant(self.vacant), representation <= self.standing);
-        let place = std::mem::replace(&mut self.places[index], if is_standing { Slot::Reserved } else { vacated });
-        let Slot::Held(held) = place else { return Err(unknown()) };
+        let Slot::Held(held) = self.vacate(representation) else { return Err(unknown()) };
         self.memory_bytes -= held.counted;
-        if held.parent > self.standing
+        if !self.lasts(held.parent)
             && let Ok(parent) = self.held(held.parent)
         {
             parent.children -= 1;
         }
-        if !is_standing {
+        Ok(held.resource)
+    }
+
+    /// Vacates a place; what was there.
+    fn vacate(&mut self, representation: u32) -> Slot {
+        let lasts = self.lasts(representation);
+        let after = if lasts { Slot::Reserved } else { Slot::Vacant(self.vacant) };
+        if !lasts {
             self.vacant = representation;
             self.vacant_count += 1;
         }
-        Ok(held.resource)
+        std::mem::replace(&mut self.places[representation as usize - 1], after)
+    }
+
+    /// A handle is dropped: takes away what it stands for. None where that lasts, or is a request's, if one is served, and was never made.
+    ///
+    /// # Errors
+    /// As for [`remove`](Resources::remove).
+    pub(in crate::host) fn drop_handle(
+        &mut self,
+        representation: u32,
+        is_served: bool,
+    ) -> Result<Option<Box<dyn Resource>>, Stop> {
+        if self.lasts(representation) {
+            return Ok(None);
+        }
+        if is_served && self.is_missing(representation) {
+            self.vacate(representation);
+            return Ok(None);
+        }
+        self.remove(representation).map(Some)
     }
 
     /// Takes a resource of that type away from its place.

@@ -14,6 +14,7 @@ use super::resources::RESOURCES_MAX;
 use super::strings::Encoding;
 use super::{FUNCTIONS, Lower, Own, Pollable, Resource, Subject, Typed, canonical};
 use crate::component_trap::ComponentTrap;
+use crate::host::wasi2::INPUT;
 use crate::host::{
     Args, Body, Call, CallFailure, Code, Context, Effect, Flat, HostFunction, LogLines, Output, Process, ReplyBytes, Stop,
     Streams, Waiter, Writer,
@@ -486,7 +487,8 @@ fn a_parent_is_not_dropped_before_its_children() {
     assert!(!world.context.has_opened());
     assert_eq!(world.glue("drop", parent), trap(ComponentTrap::Violation(Violation::UnknownHandle)));
     // What every invocation has is dropped with the invocation.
-    assert_eq!(world.glue("drop", 1), Ok(Flat::NONE));
+    assert_eq!(world.glue("drop", INPUT), Ok(Flat::NONE));
+    assert_eq!(world.glue("drop", INPUT), Ok(Flat::NONE));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::host::call::Calls;
-use crate::host::canonical::{Resources, Typed};
+use crate::host::canonical::{Resource, Resources, Typed};
 use crate::host::effect::{Effect, Effects};
 use crate::host::fetch::Fetches;
 use crate::host::rpc::Edges;
@@ -207,21 +207,30 @@ impl Ports {
         self.resources.take(representation)
     }
 
+    /// Keeps what a component's handle is to stand for; its representation. One that depends on `parent` has to be dropped before that.
+    pub(in crate::host) fn insert_resource(&mut self, resource: Box<dyn Resource>, parent: Option<u32>) -> Result<u32, Stop> {
+        if let Some(parent) = parent {
+            self.stand(parent);
+        }
+        self.resources_mut().insert(resource, parent)
+    }
+
     /// Makes what every invocation of the function has, if the representation stands for that.
     fn stand(&mut self, representation: u32) {
         if self.resources_mut().is_missing(representation)
-            && let Some(resource) = wasi2::stand(&self.process.grants, &self.descriptors, representation)
+            && let Some(resource) = wasi2::stand(&self.process.grants, &self.descriptors, self.streams.is_http, representation)
         {
             self.resources.stand(representation, resource);
         }
     }
 
-    /// A component's handle was dropped, and with it what it stands for, unless every invocation has that.
+    /// A component's handle was dropped, and with it what it stands for, unless that lasts.
     pub(in crate::host) fn drop_resource(&mut self, representation: u32) -> Result<(), Stop> {
-        if representation > 0 && representation <= wasi2::standing(&self.process.grants) {
-            return Ok(());
+        let is_served = self.streams.is_http;
+        if let Some(mut resource) = self.resources_mut().drop_handle(representation, is_served)? {
+            resource.dropped();
         }
-        self.resources_mut().remove(representation).map(|mut resource| resource.dropped())
+        Ok(())
     }
 
     /// What a component's handles stand for, beside the streams.
@@ -266,7 +275,7 @@ impl Ports {
         self.descriptors.rpc_bytes()
     }
 
-    /// A component serves the request through `wasi:http`.
+    /// A component serves the request through `wasi:http`. From then on its standard streams are the log's.
     pub(in crate::host) const fn serve_http(&mut self) {
         self.streams.is_http = true;
     }
@@ -393,7 +402,6 @@ mod tests {
     use sledge_sandbox::{Sandbox, SandboxLimits};
 
     use super::*;
-    use crate::host::canonical::Resource;
     use crate::host::{Args, Call, Code, Context, HostFunction, Outgoing, Writer, offered};
 
     /// A resource that keeps so many bytes.

@@ -21,7 +21,9 @@ pub(in crate::host) use sockets::Reach;
 #[cfg(test)]
 pub(in crate::host) use tests::{RESULT, with_folders};
 
-use super::canonical::Resource;
+use awsm_abi::component::{REQUEST, RESPONSE};
+
+use super::canonical::{FIRST_LASTING, Resource};
 use super::wasi::{Descriptors, Grant};
 use super::wasi3::Wasi3;
 use super::{Args, HostFunction};
@@ -58,13 +60,13 @@ pub fn only_reads_files(name: &str, args: &Args) -> bool {
 }
 
 /// Representation of standard input.
-pub(in crate::host) const INPUT: u32 = 1;
+pub(in crate::host) const INPUT: u32 = FIRST_LASTING;
 /// Representation of standard output.
-pub(in crate::host) const OUTPUT: u32 = 2;
+pub(in crate::host) const OUTPUT: u32 = INPUT + 1;
 /// Representation of standard error.
-pub(in crate::host) const ERRORS: u32 = 3;
+pub(in crate::host) const ERRORS: u32 = OUTPUT + 1;
 /// Representation of the first granted folder. All of them stand there in the form of WASI 0.2, and behind that in the form of WASI 0.3.
-const FOLDERS: u32 = 4;
+const FOLDERS: u32 = ERRORS + 1;
 /// Forms in which granted folders stand.
 const FORMS: u32 = 2;
 
@@ -74,9 +76,17 @@ pub(in crate::host) const fn standing(grants: &[Grant]) -> u32 {
     FOLDERS - 1 + FORMS * grants.len() as u32
 }
 
-/// One of them, by its representation.
-pub(in crate::host) fn stand(grants: &[Grant], descriptors: &Descriptors, representation: u32) -> Option<Box<dyn Resource>> {
+/// One of them, by its representation. Those of a request are there only where one is served.
+pub(in crate::host) fn stand(
+    grants: &[Grant],
+    descriptors: &Descriptors,
+    is_http: bool,
+    representation: u32,
+) -> Option<Box<dyn Resource>> {
     Some(match representation {
+        REQUEST | RESPONSE if !is_http => return None,
+        REQUEST => Box::new(http::IncomingRequest::default()),
+        RESPONSE => Box::new(http::ResponseOutparam),
         INPUT => Box::new(InputStream::Standard),
         OUTPUT => Box::new(OutputStream::Output),
         ERRORS => Box::new(OutputStream::Errors),

@@ -136,7 +136,7 @@ fn a_component_that_serves_http_has_no_standard_streams() {
     let mut world = world(b"body");
     let input = world.ok("wasi:cli/stdin@0.2", "get-stdin", &[]);
     let output = world.ok("wasi:cli/stdout@0.2", "get-stdout", &[]);
-    world.ok("sledge:canonical", "request", &[]);
+    world.context.serve_http();
     world.stream("input-stream.read", &[input, 5, RESULT]).unwrap();
     assert_eq!((world.u32(RESULT), world.u32(RESULT + 4)), (1, 1));
     let [at, length] = world.string(0x200, "abc");

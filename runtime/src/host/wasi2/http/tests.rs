@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use awsm_abi::component::{REQUEST, RESPONSE, Violation};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
 
 use super::error::{CASES, name};
+use super::{ErrorCode, IncomingRequest, ResponseOutparam};
 use crate::component_trap::ComponentTrap;
 use crate::host::canonical::Lower as _;
 use crate::host::canonical::World;
-use crate::host::wasi2::http::ErrorCode;
-use crate::host::{Body, Flat, LogLines, Process, ReplyBytes, RequestHead, Stop, Streams, Writer, wasi2};
+use crate::host::{Body, Effect, Flat, LogLines, Process, ReplyBytes, RequestHead, Stop, Streams, Writer, wasi2};
 use crate::outcome::Failure;
 use crate::reply::{Content, Stream};
 use crate::upstream::{Allowed, Upstream};
@@ -75,6 +76,15 @@ fn world() -> World {
     World::new(Body::default(), Process::default())
 }
 
+/// Handles of the request and of where the response goes, as glue makes them.
+fn served(world: &mut World) -> (u64, u64) {
+    world.context.serve_http();
+    let request = world.run(Effect::Head, &[64], |call| call.give_standing::<IncomingRequest>(REQUEST).map(|own| own.0.into()));
+    let response =
+        world.run(Effect::Head, &[64], |call| call.give_standing::<ResponseOutparam>(RESPONSE).map(|own| own.0.into()));
+    (request.unwrap().0, response.unwrap().0)
+}
+
 /// One that serves a request.
 fn serving(method: Method, body: Body) -> (World, u64, u64) {
     let mut world = World::new(body, Process::default());
@@ -84,9 +94,36 @@ fn serving(method: Method, body: Body) -> (World, u64, u64) {
     ]);
     let target = "/path?query".parse().unwrap();
     world.context.ports.set_head(Some(Box::new(RequestHead { method, target, headers, is_secure: false })));
-    let request = world.glue("request", 64).unwrap().0;
-    let response = world.glue("response", 64).unwrap().0;
+    let (request, response) = served(&mut world);
     (world, request, response)
+}
+
+/// Handles of them stand in the component's table before the host hears of anything.
+#[test]
+fn the_request_goes_once_and_not_before_what_depends_on_it() {
+    let unknown = Err(Stop::Trap(ComponentTrap::Violation(Violation::UnknownHandle)));
+    let (mut world, request, _) = serving(Method::GET, Body::default());
+    let headers = ask(&mut world, "[method]incoming-request.headers", &[request]);
+    assert_eq!(world.glue("drop", REQUEST), Err(Stop::Trap(ComponentTrap::HasChildren)));
+    let headers = world.representation(headers);
+    assert!(headers > RESPONSE);
+    world.glue("drop", headers).unwrap();
+    assert_eq!(world.glue("drop", REQUEST), Ok(Flat::NONE));
+    assert_eq!(world.glue("drop", REQUEST), unknown);
+    assert_eq!(call(&mut world, "[method]incoming-request.headers", &[request]).map(|_| Flat::NONE), unknown);
+    // No host function was called with these.
+    let (mut world, request, outparam) = serving(Method::GET, Body::default());
+    for (representation, handle) in [(REQUEST, request), (RESPONSE, outparam)] {
+        assert_eq!(world.glue("drop", representation), Ok(Flat::NONE));
+        assert_eq!(world.glue("drop", representation), unknown);
+        assert_eq!(world.representation(handle as u32), representation);
+    }
+    assert_eq!(call(&mut world, "[method]incoming-request.method", &[request, RESULT]).map(|_| Flat::NONE), unknown);
+    // Where no request is served there is none.
+    let mut world = super::tests::world();
+    for representation in [REQUEST, RESPONSE] {
+        assert_eq!(world.glue("drop", representation), unknown);
+    }
 }
 
 /// Makes a response with these headers and its body.
@@ -312,7 +349,7 @@ fn what_was_written_before_it_is_set_is_no_larger_than_a_reply_may_be() {
         let process = Arc::new(Process::default());
         let log = LogLines::new(Arc::clone(&process), Arc::default(), Writer::default());
         let mut world = World::with_streams(Streams::of_request(Body::default(), ReplyBytes::default(), 4, log), process);
-        let outparam = world.glue("response", 64).unwrap().0;
+        let (_, outparam) = served(&mut world);
         let (response, body) = response(&mut world, &[]);
         let output = stream(&mut world, body);
         assert_eq!(write(&mut world, output, "12345"), None);

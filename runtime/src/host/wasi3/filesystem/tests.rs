@@ -185,8 +185,8 @@ fn entries_of_a_folder_come_as_many_as_are_wanted() {
     let mut world = with_folders(write.path(), read.path());
     let [_, readable] = folders(&mut world, Wasi3::PREOPENS);
     let file = open(&mut world, readable, "file-7", 0, 1).unwrap();
-    let (opened, of_folder, of_file) = (world.representation(file as u32), 9, 10);
-    assert_eq!(opened, 8);
+    let (opened, of_folder, of_file) = (world.representation(file as u32), 11, 12);
+    assert_eq!(opened, 10);
     for (handle, number) in [(readable, 1), (file, 3)] {
         world.invoke(TYPES, "[method]descriptor.read-directory", &[handle, number, number + 1]).unwrap();
     }
@@ -224,11 +224,11 @@ fn a_descriptor_of_another_version_is_another_type() {
 
     // They stand for the same folders, and what each of them stands for stays when others are dropped.
     let representations = other.into_iter().chain(own).map(|handle| world.representation(handle as u32));
-    assert_eq!(representations.collect::<Vec<_>>(), [4, 5, 6, 7]);
+    assert_eq!(representations.collect::<Vec<_>>(), [6, 7, 8, 9]);
     assert!(open(&mut world, own[0], "f", 1, 3).is_ok());
     assert!(write.path().join("f").exists());
     assert_eq!(open(&mut world, own[1], "f", 1, 3), Err(30), "not-permitted");
-    for representation in 4..8 {
+    for representation in 6..10 {
         world.glue("drop", representation).unwrap();
     }
     method(&mut world, "get-type", &[own[1]], 4).unwrap();

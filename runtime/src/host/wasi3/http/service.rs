@@ -28,9 +28,8 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical("wasi:http/client@0.3", "send", &[I32, I32, I32], &[I32], External, send),
 ];
 
-/// `served(table) -> handle`: the request that is being served. From then on the standard streams are the log's.
+/// `served(table) -> handle`: the request that is being served.
 fn served(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    call.context.ports.serve_http();
     call.give(Request::served()).map(|own| Flat::from(own.0))
 }
 
