@@ -29,10 +29,15 @@ pub struct Fields {
 }
 
 /// Fields whose number and size are limited elsewhere.
+impl FromIterator<(HeaderName, HeaderValue)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (HeaderName, HeaderValue)>>(fields: I) -> Fields {
+        Fields { list: fields.into_iter().collect(), bytes: FIELDS_BYTES_MAX }
+    }
+}
+
 impl From<HeaderMap> for Fields {
     fn from(map: HeaderMap) -> Fields {
-        let list = map.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        Fields { list, bytes: FIELDS_BYTES_MAX }
+        map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 

@@ -6,9 +6,9 @@ use awsm_abi::component::strings;
 use bytes::Bytes;
 use sledge_sandbox::GuestMemory;
 
+use super::Typed;
 use super::handles::Handles;
 use super::strings::Encoding;
-use super::Typed;
 use crate::component_trap::ComponentTrap;
 use crate::host::{Call, Stop};
 
@@ -28,6 +28,9 @@ pub(in crate::host) struct Lifting<'c, 'a> {
     bytes_left: usize,
 }
 
+/// A name, and the bytes that belong to it.
+type Named<'m> = (Cow<'m, str>, &'m [u8]);
+
 /// A value that a component may have in its memory.
 pub(in crate::host) trait Lift: Sized {
     /// Its size in bytes.
@@ -42,7 +45,22 @@ pub(in crate::host) trait Lift: Sized {
     fn lift(from: &mut Lifting<'_, '_>, at: u64) -> Result<Self, Stop>;
 }
 
-impl Lifting<'_, '_> {
+impl<'c> Lifting<'c, '_> {
+    /// The bytes of the list of `u8` whose address and length stand at `at`.
+    fn bytes(&mut self, at: u64) -> Result<&'c [u8], Stop> {
+        let (address, length) = self.list(at, 1, 1)?;
+        self.memory.slice(address, length.into()).map_err(outside)
+    }
+
+    /// The string whose address and length stand at `at`.
+    fn text(&mut self, at: u64) -> Result<Cow<'c, str>, Stop> {
+        let (address, length) = (self.memory.read_u32(at).map_err(outside)?, self.memory.read_u32(at + 4).map_err(outside)?);
+        let text = self.encoding.decode(self.memory, address, length, self.bytes_left as u64)?;
+        let text = text.ok_or(ComponentTrap::OutOfBounds)?;
+        self.count(text.len())?;
+        Ok(text)
+    }
+
     /// The bytes of a list whose address and length stand at `at`, each element with that size and alignment.
     fn list(&mut self, at: u64, size: u32, align: u32) -> Result<(u64, u32), Stop> {
         let (address, length) = (self.memory.read_u32(at).map_err(outside)?, self.memory.read_u32(at + 4).map_err(outside)?);
@@ -92,8 +110,7 @@ impl Lift for Bytes {
     const ALIGN: u32 = 4;
 
     fn lift(from: &mut Lifting<'_, '_>, at: u64) -> Result<Bytes, Stop> {
-        let (address, length) = from.list(at, 1, 1)?;
-        Ok(Bytes::copy_from_slice(from.memory.slice(address, length.into()).map_err(outside)?))
+        from.bytes(at).map(Bytes::copy_from_slice)
     }
 }
 
@@ -102,11 +119,7 @@ impl Lift for String {
     const ALIGN: u32 = 4;
 
     fn lift(from: &mut Lifting<'_, '_>, at: u64) -> Result<String, Stop> {
-        let (address, length) = (from.memory.read_u32(at).map_err(outside)?, from.memory.read_u32(at + 4).map_err(outside)?);
-        let text = from.encoding.decode(from.memory, address, length, from.bytes_left as u64)?;
-        let text = text.ok_or(ComponentTrap::OutOfBounds)?;
-        from.count(text.len())?;
-        Ok(text.into_owned())
+        from.text(at).map(Cow::into_owned)
     }
 }
 
@@ -192,6 +205,26 @@ impl<'a> Call<'a> {
         let mut from = Lifting { memory, encoding: self.encoding()?, bytes_left: LIFTED_BYTES_MAX };
         from.count(length as usize * size_of::<T>())?;
         (0..u64::from(length)).map(|element| T::lift(&mut from, u64::from(address) + element * u64::from(T::SIZE))).collect()
+    }
+
+    /// How many elements the `list<tuple<string, list<u8>>>` has whose address and length are arguments `index` and `index + 1`, and each of them, of which nothing is copied.
+    ///
+    /// # Errors
+    /// As for [`list`](Call::list), for the list or the element.
+    pub(in crate::host) fn named_bytes(
+        &self,
+        index: usize,
+    ) -> Result<(usize, impl Iterator<Item = Result<Named<'_>, Stop>>), Stop> {
+        const BYTES: u32 = <(String, Bytes)>::SIZE;
+        let memory = self.component_memory()?;
+        let (address, length) = (self.args.u32(index), self.args.u32(index + 1));
+        check(memory, address, length, BYTES, <(String, Bytes)>::ALIGN)?;
+        let mut from = Lifting { memory, encoding: self.encoding()?, bytes_left: LIFTED_BYTES_MAX };
+        // Also where nothing is copied: the worker looks at each of them.
+        from.count(length as usize * size_of::<(String, Bytes)>())?;
+        let at = move |element: u32| u64::from(address) + u64::from(element) * u64::from(BYTES);
+        let each = move |element| Ok((from.text(at(element))?, from.bytes(at(element) + u64::from(String::SIZE))?));
+        Ok((length as usize, (0..length).map(each)))
     }
 
     /// A flag argument, of a `bool` or as the discriminant of an option.

@@ -249,20 +249,32 @@ pub(in crate::host) fn constructor<V: Version>(call: &mut Call<'_>) -> Result<Fl
     call.give(Fields::<V>::from(HeaderMap::new())).map(|own| Flat::from(own.0))
 }
 
-/// The fields that a list names.
-fn listed(entries: &[(String, Bytes)]) -> Result<HeaderMap, Refusal> {
-    check_count(entries.len())?;
-    let mut map = HeaderMap::new();
-    for (name, bytes) in entries {
-        map.append(settable(name)?, value(bytes)?);
+/// The fields that the list of argument 1 names.
+///
+/// # Errors
+/// A trap, where any of the list is none, also behind what is refused.
+fn listed(call: &Call<'_>) -> Result<Result<HeaderMap, Refusal>, Stop> {
+    let (count, entries) = call.named_bytes(1)?;
+    let mut listed = check_count(count).map(|()| HeaderMap::new());
+    for entry in entries {
+        let (name, bytes) = entry?;
+        if let Ok(map) = &mut listed
+            && let Err(refusal) = append_to(map, &name, bytes)
+        {
+            listed = Err(refusal);
+        }
     }
-    check(map.iter())?;
-    Ok(map)
+    Ok(listed.and_then(|map| check(map.iter()).map(|()| map)))
+}
+
+fn append_to(map: &mut HeaderMap, name: &str, bytes: &[u8]) -> Result<(), Refusal> {
+    map.append(settable(name)?, value(bytes)?);
+    Ok(())
 }
 
 /// `from-list(entries: list<tuple<field-name, field-value>>) -> result<fields, header-error>`
 pub(in crate::host) fn from_list<V: Version>(call: &mut Call<'_>) -> Result<Flat, Stop> {
-    let result = match listed(&call.list(1)?) {
+    let result = match listed(call)? {
         Ok(map) => Ok(call.give(Fields::<V>::from(map))?),
         Err(refusal) => Err(refusal),
     };

@@ -284,5 +284,5 @@ fn finish(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// Trailers: what may not come behind a body is left out.
 pub(in crate::host) fn trailing(map: &HeaderMap) -> Box<Fields> {
     let fields = map.iter().filter(|(name, _)| may_trail(name));
-    Box::new(Fields::from(fields.map(|(name, value)| (name.clone(), value.clone())).collect::<HeaderMap>()))
+    Box::new(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
 }

@@ -180,11 +180,10 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
     let is_bodiless = is_bodiless(call, status)?;
     // The length is known where the body is; what is no length says nothing.
     let length = content_length(&headers).unwrap_or_default();
-    let mut headers = Arc::unwrap_or_clone(headers);
-    headers.remove(CONTENT_LENGTH);
-    headers.remove(TE);
+    let fields = headers.iter().filter(|(name, _)| ![CONTENT_LENGTH, TE].contains(name));
+    let fields: Fields = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
     let streams = call.context.ports.streams_mut()?;
-    streams.reply_head = Some(Box::new(ReplyHead { status, headers: Fields::from(headers), says_type: true }));
+    streams.reply_head = Some(Box::new(ReplyHead { status, headers: fields, says_type: true }));
     // On a terminal, bodies go where standard output does.
     let Output::Reply { bytes, bytes_max } = &mut streams.output else {
         let bytes = match body.and_then(|body| body.begin()) {

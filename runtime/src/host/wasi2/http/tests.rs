@@ -126,6 +126,23 @@ fn the_request_goes_once_and_not_before_what_depends_on_it() {
     }
 }
 
+/// The worker looks at no more than a limit, however often the same bytes are named.
+#[test]
+fn a_list_of_headers_that_names_the_same_bytes_over_and_over_is_a_trap() {
+    let mut world = world();
+    let (entries, name, name_bytes) = (0x8000_u64, 0x1_0000_u64, 50_000_u64);
+    world.memory().write(name, &vec![b'a'; name_bytes as usize]).unwrap();
+    let mut from_list = |count: u64| {
+        for index in 0..count {
+            let entry = [name as u32, name_bytes as u32, 0, 0].map(u32::to_le_bytes).concat();
+            world.memory().write(entries + 16 * index, &entry).unwrap();
+        }
+        call(&mut world, "[static]fields.from-list", &[entries, count, RESULT])
+    };
+    assert!(from_list(1).is_ok());
+    assert_eq!(from_list(2_000), Err(Stop::Trap(ComponentTrap::OutOfBounds)));
+}
+
 /// Makes a response with these headers and its body.
 fn response(world: &mut World, headers: &[(&str, &str)]) -> (u64, u64) {
     let headers = fields(world, headers);
