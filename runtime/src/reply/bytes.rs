@@ -79,7 +79,8 @@ pub struct ReplyBytes {
     bytes: Vec<u8>,
     /// Those before it.
     full: Option<Box<Full>>,
-    buffers: Buffers,
+    /// Where its buffers come from and go to; none until it needs one, where it was given none.
+    buffers: Option<Buffers>,
 }
 
 /// The pieces of a reply that are written to no more.
@@ -95,7 +96,12 @@ impl ReplyBytes {
     /// An empty one, in whatever buffer there is when it needs one.
     #[must_use]
     pub const fn new(buffers: Buffers) -> ReplyBytes {
-        ReplyBytes { bytes: Vec::new(), full: None, buffers }
+        ReplyBytes { bytes: Vec::new(), full: None, buffers: Some(buffers) }
+    }
+
+    /// Has its buffers from where that one has them, from now on.
+    pub fn share_buffers(&mut self, with: &ReplyBytes) {
+        self.buffers.clone_from(&with.buffers);
     }
 
     /// Bytes that were written.
@@ -132,10 +138,11 @@ impl ReplyBytes {
             }
             self.bytes.extend_from_slice(more);
         } else if self.bytes.len() < MOVED_BYTES_MAX && after <= BUFFER_BYTES_MAX {
-            let mut larger = self.buffers.take(after.next_power_of_two());
+            let buffers = self.buffers.get_or_insert_default();
+            let mut larger = buffers.take(after.next_power_of_two());
             larger.extend_from_slice(&self.bytes);
             larger.extend_from_slice(more);
-            self.buffers.put(mem::replace(&mut self.bytes, larger));
+            buffers.put(mem::replace(&mut self.bytes, larger));
         } else {
             self.extend_in_pieces(more);
         }
@@ -149,7 +156,8 @@ impl ReplyBytes {
                 return;
             }
             more = rest;
-            let next = self.buffers.take(rest.len().next_power_of_two().clamp(PIECE_BYTES_MIN, BUFFER_BYTES_MAX));
+            let buffers = self.buffers.get_or_insert_default();
+            let next = buffers.take(rest.len().next_power_of_two().clamp(PIECE_BYTES_MIN, BUFFER_BYTES_MAX));
             let piece = mem::replace(&mut self.bytes, next);
             if !piece.is_empty() {
                 let full = self.full.get_or_insert_default();
@@ -211,7 +219,7 @@ impl ReplyBytes {
         while let Some(piece) = self.take_piece() {
             all.extend_from_slice(piece.as_ref());
         }
-        ReplyBytes { bytes: all, full: None, buffers: Buffers::default() }.take_last(share)
+        ReplyBytes { bytes: all, full: None, buffers: None }.take_last(share)
     }
 
     /// The last piece.
@@ -228,7 +236,7 @@ impl ReplyBytes {
 #[derive(Debug)]
 pub struct ReplyPiece {
     bytes: Vec<u8>,
-    buffers: Buffers,
+    buffers: Option<Buffers>,
 }
 
 impl ReplyPiece {
@@ -247,7 +255,9 @@ impl AsRef<[u8]> for ReplyPiece {
 
 impl Drop for ReplyPiece {
     fn drop(&mut self) {
-        self.buffers.put(mem::take(&mut self.bytes));
+        if let Some(buffers) = &self.buffers {
+            buffers.put(mem::take(&mut self.bytes));
+        }
     }
 }
 

@@ -319,6 +319,11 @@ impl Writer {
         Writer { room_bytes_max: HELD_BYTES_MAX, ..writer }
     }
 
+    /// It has its buffers from where that reply has them, from now on.
+    pub fn share_buffers(&self, with: &ReplyBytes) {
+        self.pipe.state().bytes.share_buffers(with);
+    }
+
     /// It goes out from now on, as a reply of at most so many bytes.
     pub const fn answer(&mut self, bytes_max: usize, is_bodiless: bool) {
         self.bytes_max = bytes_max as u64;

@@ -221,6 +221,7 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
             writer
         }
     };
+    writer.share_buffers(bytes);
     writer.answer(bytes_max, is_bodiless);
     if is_bodiless && is_empty(status) {
         writer.without_length();
