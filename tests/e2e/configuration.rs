@@ -186,6 +186,27 @@ fn cors_that_no_browser_would_follow_is_refused() {
 }
 
 #[test]
+fn compression_with_nothing_is_refused() {
+    let with = |compression: Value| {
+        json!({ "functions": [crate::entry_with("a", "echo.wat", &json!({ "compression": compression }))] }).to_string()
+    };
+    let good = check("compression.json", &with(json!({})));
+    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for (compression, words) in [
+        (json!({ "encodings": [] }), ["functions[0].compression.encodings: is empty", "leave `compression` out"]),
+        (json!({ "encodings": ["gzip", "gzip"] }), ["functions[0].compression.encodings[1]", "twice"]),
+        (
+            json!({ "encodings": ["lz4"] }),
+            ["functions[0].compression.encodings[0]: unknown variant `lz4`", "`zstd`, `br`, `gzip`"],
+        ),
+        (json!({ "bytes_min": 1_u64 << 31 }), ["functions[0].compression.bytes_min: 2147483648", "0 to 1073741824"]),
+        (json!({ "min_bytes": 1 }), ["unknown key `min_bytes` at functions[0].compression", "bytes_min"]),
+    ] {
+        assert_refused("compression.json", &with(compression), &words);
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let done = process::run(&mut sledge_command(&["serve", "--config", "/nonexistent/sledge.toml"]), b"", TIME_MAX);
     assert_eq!(done.code(), 1);

@@ -17,6 +17,7 @@ mod command;
 mod compile;
 mod components;
 mod compose;
+mod compression;
 mod concurrency;
 mod configuration;
 mod confined;

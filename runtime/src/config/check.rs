@@ -16,7 +16,7 @@ use super::{
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
-    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, cors, redirect,
+    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, redirect,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -338,6 +338,9 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     methods(&key("methods"), &function.methods, problems);
     if let Some(cors) = &function.cors {
         cors::check(&key("cors"), function, cors, problems);
+    }
+    if let Some(compression) = &function.compression {
+        compression::check(&key("compression"), compression, problems);
     }
     if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
         problems.push(key("content_type"), format!("`{}` is not a content type", function.content_type.escape_default()));

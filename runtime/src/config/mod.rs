@@ -5,6 +5,7 @@
 
 mod application;
 mod check;
+mod compression;
 mod concurrency;
 mod cors;
 mod dir;
@@ -33,6 +34,7 @@ use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
+pub use compression::{CompressionConfig, Encoding};
 pub use concurrency::Concurrency;
 pub use cors::{ALL as CORS_ALL, CorsConfig};
 pub use dir::DirWrite;
@@ -311,6 +313,9 @@ pub struct FunctionConfig {
     /// Which web pages of other origins may use the function (CORS). Default: what the function itself says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<CorsConfig>,
+    /// Which replies are compressed on their way out; `{}` for the defaults. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<CompressionConfig>,
     /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
     #[serde(default)]
     pub body: BodyMode,
@@ -604,6 +609,7 @@ impl FunctionConfig {
             edges: BTreeMap::new(),
             content_type: content_type_default(),
             cors: None,
+            compression: None,
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

@@ -300,6 +300,7 @@ mod tests {
         let function = "functions = [{ name = 'f', path = 'f.so'";
         let samples = [
             ("Config", "KEY = 1".to_owned()),
+            ("CompressionConfig", format!("{function}, compression = {{ KEY = 1 }} }}]")),
             ("CorsConfig", format!("{function}, cors = {{ origins = ['*'], KEY = 1 }} }}]")),
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
             ("EdgeConfig", format!("{function}, edges = {{ \"a.B\" = {{ function = 'g', KEY = 1 }} }} }}]")),

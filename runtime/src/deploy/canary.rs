@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use hyper::header::HeaderName;
 use serde::Serialize;
+use sledge_sandbox::Budget;
 
 use crate::config::FunctionConfig;
 use crate::http::canary::{Counts, Share, Split, Tally};
@@ -78,11 +79,16 @@ impl Canary {
     }
 }
 
-/// The routes of a function, of which a part of the requests goes to a canary if there is one.
-pub(super) fn routes(config: &FunctionConfig, function: &Arc<Function>, canary: Option<&Canary>) -> Vec<Arc<Route>> {
+/// The routes of a function, of which a part of the requests goes to a canary if there is one. Memory that replies need is claimed of `budget`.
+pub(super) fn routes(
+    config: &FunctionConfig,
+    function: &Arc<Function>,
+    canary: Option<&Canary>,
+    budget: &Arc<Budget>,
+) -> Vec<Arc<Route>> {
     let plain = |path: &str, config: &FunctionConfig, function: &Arc<Function>| {
         let mut route = Route::new(path, &config.methods, Arc::clone(function));
-        route.policy = Policy::of(config, &route.allow);
+        route.policy = Policy::of(config, &route.allow, budget);
         route
     };
     let route = |path: &String| {

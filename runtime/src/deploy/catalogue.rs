@@ -392,7 +392,7 @@ impl Catalogue {
         let function = self.running(candidate);
         function.neighbours.put(&function);
         let version = version.unwrap_or(self.version);
-        let routes = canary::routes(&config, &function, None);
+        let routes = canary::routes(&config, &function, None, &self.budget);
         let (places, name): (Vec<_>, _) = (places(&config).collect(), config.name.clone());
         let entry = Entry { config, digest, origin, version, function, routes, canary: None, given_up: None };
         let before = self.entries.insert(name.clone(), entry).map(|entry| self.retire(entry));
@@ -485,7 +485,7 @@ impl Catalogue {
         self.canary(name)?;
         let Some((canary, entry)) = self.set_canary(name, None).zip(self.entries.get_mut(name)) else { return Ok(Vec::new()) };
         let before = std::mem::replace(&mut entry.function, canary.function);
-        entry.routes = canary::routes(&canary.config, &entry.function, None);
+        entry.routes = canary::routes(&canary.config, &entry.function, None, &self.budget);
         entry.version = version.unwrap_or(canary.version);
         (entry.config, entry.digest) = (canary.config, canary.digest);
         entry.function.neighbours.put(&entry.function);
@@ -510,7 +510,7 @@ impl Catalogue {
         let entry = self.entries.get_mut(name)?;
         let before = std::mem::replace(&mut entry.canary, canary);
         entry.given_up = None;
-        entry.routes = canary::routes(&entry.config, &entry.function, entry.canary.as_ref());
+        entry.routes = canary::routes(&entry.config, &entry.function, entry.canary.as_ref(), &self.budget);
         before
     }
 

@@ -11,7 +11,7 @@
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
 //! * `redirect`: what the server answers for paths that have moved;
-//! * `policy`: what is done to replies whatever their function says; `cors`: which web pages may see them;
+//! * `policy`: what is done to replies whatever their function says; `cors`: which web pages may see them; `compression`: how they are compressed;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
 
@@ -21,6 +21,7 @@ mod bridge;
 mod called;
 mod calm;
 pub mod canary;
+mod compression;
 pub mod connection;
 mod connections;
 mod cors;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::http::request::Parts;
+use sledge_sandbox::Budget;
 
+use super::compression::{Compression, Wanted};
 use super::cors::{Asker, Cors};
 use super::handled::Handled;
 use super::step::Step;
@@ -14,6 +16,7 @@ use crate::config::FunctionConfig;
 #[derive(Debug)]
 pub struct Policy {
     cors: Option<Cors>,
+    compression: Option<Compression>,
 }
 
 /// What is wanted of the reply to one request, as far as the request says it.
@@ -21,20 +24,23 @@ pub struct Policy {
 pub(super) struct Finish {
     policy: Arc<Policy>,
     asker: Option<Asker>,
+    wanted: Option<Wanted>,
 }
 
 impl Policy {
-    /// What a configuration that was checked says of a function, which answers these methods; none where it says nothing.
+    /// What a configuration that was checked says of a function, which answers these methods; none where it says nothing. Memory is claimed of `budget`.
     #[must_use]
-    pub fn of(config: &FunctionConfig, answered: &HeaderValue) -> Option<Arc<Policy>> {
+    pub fn of(config: &FunctionConfig, answered: &HeaderValue, budget: &Arc<Budget>) -> Option<Arc<Policy>> {
         let cors = config.cors.as_ref().map(|cors| Cors::new(cors, answered));
-        cors.is_some().then(|| Arc::new(Policy { cors }))
+        let compression = config.compression.as_ref().map(|compression| Compression::new(compression, budget));
+        (cors.is_some() || compression.is_some()).then(|| Arc::new(Policy { cors, compression }))
     }
 
     /// For the reply to a request.
     pub(super) fn finish(self: &Arc<Policy>, head: &Parts) -> Box<Finish> {
         let asker = self.cors.as_ref().map(|cors| cors.asker(head));
-        Box::new(Finish { policy: Arc::clone(self), asker })
+        let wanted = self.compression.as_ref().map(|compression| compression.wanted(head));
+        Box::new(Finish { policy: Arc::clone(self), asker, wanted })
     }
 }
 
@@ -53,9 +59,13 @@ impl Finish {
     }
 
     fn handled(self, mut handled: Handled) -> Handled {
-        let Finish { policy, asker } = self;
+        let Finish { policy, asker, wanted } = self;
         if let Some((cors, asker)) = policy.cors.as_ref().zip(asker) {
             cors.put(handled.response.headers_mut(), asker);
+        }
+        // Messages of gRPC are compressed one by one, where they are written.
+        if let Some((compression, wanted)) = policy.compression.as_ref().zip(wanted).filter(|_| !handled.is_grpc) {
+            handled.response = compression.put(handled.response, wanted);
         }
         handled
     }

@@ -120,14 +120,37 @@ pub struct Whole {
 impl Whole {
     /// Its bytes, as one piece, and what comes behind it.
     pub(super) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
-        let bytes = match self.more {
-            Some(mut pieces) if !pieces.0.is_empty() => {
-                pieces.0.push_front(self.bytes);
-                pieces.join()
-            }
-            _ => self.bytes,
-        };
+        let bytes = self.as_piece();
         (bytes, self.trailers.map(|trailers| trailers.into_map()))
+    }
+
+    /// Its bytes, as one piece.
+    pub(super) fn as_piece(&self) -> Bytes {
+        match &self.more {
+            Some(pieces) if !pieces.0.is_empty() => {
+                let mut all = Vec::with_capacity(self.len());
+                all.extend_from_slice(&self.bytes);
+                pieces.0.iter().for_each(|piece| all.extend_from_slice(piece));
+                all.into()
+            }
+            _ => self.bytes.clone(),
+        }
+    }
+
+    /// The next piece of it.
+    pub(super) fn next(&mut self) -> Option<Bytes> {
+        let next = self.more.as_mut().and_then(|pieces| pieces.0.pop_front()).unwrap_or_default();
+        Some(mem::replace(&mut self.bytes, next)).filter(|bytes| !bytes.is_empty())
+    }
+
+    /// The same, of which clients are not told the length.
+    pub(super) fn without_length(self) -> Whole {
+        Whole { is_chunked: true, ..self }
+    }
+
+    /// Whether something comes behind it.
+    pub(super) const fn has_trailers(&self) -> bool {
+        self.trailers.is_some()
     }
 
     /// A field that comes behind it.
@@ -160,11 +183,9 @@ impl Body for Whole {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = if !self.bytes.is_empty() {
-            let next = self.more.as_mut().and_then(|pieces| pieces.0.pop_front()).unwrap_or_default();
-            Some(Frame::data(mem::replace(&mut self.bytes, next)))
-        } else {
-            self.trailers.take().map(|trailers| Frame::trailers(trailers.into_map()))
+        let frame = match self.next() {
+            Some(bytes) => Some(Frame::data(bytes)),
+            None => self.trailers.take().map(|trailers| Frame::trailers(trailers.into_map())),
         };
         Poll::Ready(frame.map(Ok))
     }

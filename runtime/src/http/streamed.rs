@@ -4,6 +4,7 @@
 //! HTTP/1.1 closes the connection in the middle of the body, HTTP/2 resets the stream. A client that speaks gRPC gets a status in trailers.
 
 use std::fmt;
+use std::io;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use hyper::header::HeaderMap;
 
 use super::called::Called;
 use super::canary::Counting;
+use super::compression::{Packed, Packer};
 use super::connections::UnderWay;
+use super::response::Whole;
 use super::span::ServerSpan;
 use crate::grpc::Status;
 use crate::invoke::function::Function;
@@ -38,14 +41,53 @@ pub(super) trait Outward: fmt::Debug {
     fn end(&mut self, trailers: HeaderMap) -> Bytes;
 }
 
+/// Where a body comes from.
+#[derive(Debug)]
+enum Source {
+    /// Its function still writes it.
+    Stream(Stream),
+    /// It is there, and takes time to be compressed.
+    Whole(Whole),
+}
+
+impl Source {
+    fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        match self {
+            Source::Stream(stream) => stream.poll_next(task),
+            Source::Whole(whole) => Poll::Ready(whole.next().map(Ok)),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        match self {
+            Source::Stream(stream) => stream.is_complete(),
+            Source::Whole(whole) => whole.is_empty(),
+        }
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            Source::Stream(stream) => stream.take_trailers().map(|trailers| trailers.into_map()),
+            Source::Whole(_) => None,
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        match self {
+            Source::Stream(stream) => stream.length(),
+            Source::Whole(whole) => Some(whole.len() as u64),
+        }
+    }
+}
+
 /// A body that comes in pieces.
 #[derive(Debug)]
 pub struct Streamed {
-    stream: Stream,
+    source: Source,
     /// Whether there is something that a connection may not have written to its socket yet.
     is_unsent: bool,
     is_over: bool,
-    /// Whether it has to come in chunks, for its trailers.
+    /// Whether it has to come in chunks, for its trailers or because another length goes out.
     is_chunked: bool,
     /// The connection is not idle while it is sent.
     _under_way: Option<UnderWay>,
@@ -53,6 +95,8 @@ pub struct Streamed {
     grpc: Option<Arc<Labels>>,
     /// What makes another protocol of it.
     outward: Option<Box<dyn Outward>>,
+    /// What compresses it.
+    packer: Option<Box<Packer>>,
     /// Of its request, with the status of the reply.
     span: Option<(ServerSpan, StatusCode)>,
     /// Of a request by gRPC.
@@ -65,15 +109,27 @@ impl Streamed {
     /// What a function writes; in chunks, or in the length that it has said.
     #[must_use]
     pub const fn new(stream: Stream, is_chunked: bool) -> Streamed {
+        Streamed::of(Source::Stream(stream), is_chunked)
+    }
+
+    /// What is there, and goes out compressed.
+    pub(super) fn packed(whole: Whole, packer: Packer) -> Streamed {
+        let mut streamed = Streamed::of(Source::Whole(whole), true);
+        streamed.pack(packer);
+        streamed
+    }
+
+    const fn of(source: Source, is_chunked: bool) -> Streamed {
         // At the very least the head.
         Streamed {
-            stream,
+            source,
             is_unsent: true,
             is_over: false,
             is_chunked,
             _under_way: None,
             grpc: None,
             outward: None,
+            packer: None,
             span: None,
             called: None,
             counting: None,
@@ -95,6 +151,22 @@ impl Streamed {
         self.outward = Some(outward);
     }
 
+    /// The length that its function has said, if it has.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.source.length()
+    }
+
+    /// Says nothing of its length.
+    pub(super) const fn forget_length(&mut self) {
+        self.is_chunked = true;
+    }
+
+    /// Has it compressed.
+    pub(super) fn pack(&mut self, packer: Packer) {
+        self.forget_length();
+        self.packer = Some(Box::new(packer));
+    }
+
     /// Ends the request's span when this is over.
     pub(super) fn trace(&mut self, span: ServerSpan, status: StatusCode) {
         self.span = Some((span, status));
@@ -111,7 +183,7 @@ impl Streamed {
     /// More of it, in the other protocol if there is one.
     fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
         loop {
-            let next = ready!(self.stream.poll_next(task));
+            let next = ready!(self.source.poll_next(task));
             match (&mut self.outward, next) {
                 (Some(outward), Some(Ok(bytes))) => match outward.data(bytes) {
                     // Nothing comes of it yet.
@@ -138,6 +210,40 @@ impl Streamed {
         self.counting = Some(counting);
     }
 
+    /// More of it, compressed: all that has come so far, where there is no more for now.
+    fn poll_packed(&mut self, packer: &mut Packer, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, Failure>>> {
+        let taken = |packed: io::Result<Packed>| match packed {
+            Ok(Packed::Bytes(bytes)) if bytes.is_empty() => Ok(Packed::Nothing),
+            Ok(packed) => Ok(packed),
+            Err(_) => Err(Failure::NoMemory),
+        };
+        loop {
+            match taken(packer.step()) {
+                Ok(Packed::Bytes(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(Packed::Rest) => {
+                    task.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Ok(Packed::Nothing) => {}
+                Err(failure) => return Poll::Ready(Some(Err(failure))),
+            }
+            let (next, rest) = match self.source.poll_next(task) {
+                Poll::Ready(Some(Ok(bytes))) => {
+                    packer.put(bytes);
+                    continue;
+                }
+                Poll::Ready(None) => (Poll::Ready(None), packer.finish()),
+                // What came before it breaks off goes out.
+                next => (next, packer.flush()),
+            };
+            return match taken(rest) {
+                Ok(Packed::Bytes(bytes)) => Poll::Ready(Some(Ok(bytes))),
+                Ok(_) => next,
+                Err(failure) => Poll::Ready(Some(Err(failure))),
+            };
+        }
+    }
+
     fn note_bytes(&mut self, bytes: usize) {
         if let Some(called) = &mut self.called {
             called.note_bytes(bytes);
@@ -158,8 +264,8 @@ impl Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        // There may be nothing to send, and then no poll finds the end.
-        if self.stream.is_complete() {
+        // There may be nothing to send, and then no poll finds the end. What is compressed has one to send.
+        if self.packer.is_none() && self.source.is_complete() {
             self.finish(None, None);
         }
         let grpc = self.called.take().map(|called| called.cancelled());
@@ -174,10 +280,17 @@ impl Body for Streamed {
     type Error = Broken;
 
     fn poll_frame(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if self.is_over && self.outward.is_some() {
+        if self.is_over && (self.outward.is_some() || self.packer.is_some()) {
             return Poll::Ready(None);
         }
-        let Poll::Ready(next) = self.poll_next(task) else {
+        let next = if let Some(mut packer) = self.packer.take() {
+            let next = self.poll_packed(&mut packer, task);
+            self.packer = Some(packer);
+            next
+        } else {
+            self.poll_next(task)
+        };
+        let Poll::Ready(next) = next else {
             self.is_unsent = false;
             return Poll::Pending;
         };
@@ -185,8 +298,8 @@ impl Body for Streamed {
             Some(Ok(bytes)) => {
                 self.is_unsent = true;
                 self.note_bytes(bytes.len());
-                // In another protocol something comes behind it.
-                if self.outward.is_none() && self.stream.is_complete() {
+                // In another protocol something comes behind it, and where it is compressed.
+                if self.outward.is_none() && self.packer.is_none() && self.source.is_complete() {
                     self.finish(None, None);
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
@@ -207,7 +320,7 @@ impl Body for Streamed {
                 Poll::Ready(Some(Err(Broken(failure))))
             }
             None => {
-                let trailers = self.stream.take_trailers().map(|trailers| trailers.into_map());
+                let trailers = self.source.take_trailers();
                 self.finish(None, trailers.as_ref());
                 Poll::Ready(self.last(trailers.unwrap_or_default()).map(Ok))
             }
@@ -222,6 +335,6 @@ impl Body for Streamed {
         if self.is_chunked || self.outward.is_some() {
             return SizeHint::default();
         }
-        self.stream.length().map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.source.length().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -31,8 +31,22 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 13] =
-    ["name", "path", "build", "route", "routes", "listen", "methods", "content_type", "cors", "body", "init", "tenant", "edges"];
+const DECIDED: [&str; 14] = [
+    "name",
+    "path",
+    "build",
+    "route",
+    "routes",
+    "listen",
+    "methods",
+    "content_type",
+    "cors",
+    "compression",
+    "body",
+    "init",
+    "tenant",
+    "edges",
+];
 
 /// Functions that call each other over gRPC, built from the sources of gRPC servers by `sledge build`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
