@@ -207,6 +207,29 @@ fn compression_with_nothing_is_refused() {
 }
 
 #[test]
+fn folders_that_cannot_be_served_are_named() {
+    let served = tempfile::tempdir().expect("a folder");
+    let folder = |more: Value| {
+        let mut folder = json!({ "route": "/files/*", "path": served.path() });
+        more.as_object().expect("an object").iter().for_each(|(key, value)| folder[key] = value.clone());
+        json!({ "functions": [entry("a", "echo.wat")], "folders": [folder] }).to_string()
+    };
+    let good = check("folder.json", &folder(json!({})));
+    assert_eq!(good.code(), 0, "{}", good.stderr);
+    for (more, words) in [
+        (json!({ "route": "/files" }), ["folders[0].route: `/files` is no prefix", "/assets/*"]),
+        (json!({ "path": "/nonexistent" }), ["folders[0].path: /nonexistent", "No such file"]),
+        (json!({ "path": "/dev/null" }), ["folders[0].path: /dev/null", "is not a folder"]),
+        (json!({ "cache_control": "a\nb" }), ["folders[0].cache_control: `a\\nb`", "not the value of a header"]),
+        (json!({ "compression": { "encodings": [] } }), ["folders[0].compression.encodings: is empty", "zstd"]),
+        (json!({ "listen": "127.0.0.1:1" }), ["folders[0].listen: `127.0.0.1:1`", "not the address of a function"]),
+        (json!({ "folder": "/a" }), ["unknown key `folder` at folders[0]", "known keys: "]),
+    ] {
+        assert_refused("folder.json", &folder(more), &words);
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let done = process::run(&mut sledge_command(&["serve", "--config", "/nonexistent/sledge.toml"]), b"", TIME_MAX);
     assert_eq!(done.code(), 1);

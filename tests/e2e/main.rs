@@ -36,6 +36,7 @@ mod expected;
 mod exporter;
 mod faults;
 mod fetch;
+mod folders;
 mod front;
 mod go;
 mod gradual;

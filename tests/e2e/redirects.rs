@@ -31,7 +31,7 @@ fn ask(server: &Server, method: &str, target: &str, body: &str) -> Reply {
 }
 
 /// Writes the server's configuration anew, has it read, and waits until the server says what came of it.
-fn reload(server: &Server, mut config: Value, said: &str) {
+pub(crate) fn reload(server: &Server, mut config: Value, said: &str) {
     config["listen"] = "127.0.0.1:0".into();
     config["admin"] = server.folder().join("admin.sock").to_string_lossy().into();
     std::fs::write(server.folder().join("sledge.json"), config.to_string()).expect("write the configuration");

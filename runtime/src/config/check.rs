@@ -15,8 +15,8 @@ use super::{
 };
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
-    EdgeConfig, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
-    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, redirect,
+    EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
+    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, folder, redirect,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -50,7 +50,7 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
         function.routes().iter().map(|route| format!("{address}{route}")).collect()
     };
     let places = unique(config, "route", place, &mut problems);
-    redirects(config, places, &mut problems);
+    others(config, places, &mut problems);
     if problems.list.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems.list)) }
 }
 
@@ -205,21 +205,31 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     }
 }
 
-/// Checks the redirects; `places` are the routes of functions.
-fn redirects(config: &Config, places: HashMap<String, usize>, problems: &mut Problems<'_>) {
-    let Config { redirects, functions, .. } = config;
-    if redirects.len() > REDIRECTS_MAX {
-        problems.push("redirects", format!("{} redirects; a server has at most {REDIRECTS_MAX}", redirects.len()));
+/// Checks redirects and folders; `places` are the routes of functions.
+fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Problems<'_>) {
+    let Config { redirects, folders, functions, .. } = config;
+    for (key, count, max) in [("redirects", redirects.len(), REDIRECTS_MAX), ("folders", folders.len(), FOLDERS_MAX)] {
+        if count > max {
+            problems.push(key, format!("{count} {key}; a server has at most {max}"));
+        }
     }
     let listens = |address: &str| functions.iter().any(|function| function.listen.as_deref() == Some(address));
     let mut places: HashMap<String, String> = places.into_iter().map(|(place, index)| (place, config.key(index))).collect();
+    let mut place = |at: String, listen: &Option<String>, route: &str, problems: &mut Problems<'_>| {
+        let place = format!("{}{route}", listen.as_deref().unwrap_or_default());
+        if let Some(other) = places.insert(place, at.clone()) {
+            problems.push(format!("{at}.route"), format!("`{}` is also used by {other}", route.escape_default()));
+        }
+    };
     for (index, redirect) in redirects.iter().enumerate() {
         let at = format!("redirects[{index}]");
         redirect::check(&at, redirect, listens, problems);
-        let place = format!("{}{}", redirect.listen.as_deref().unwrap_or_default(), redirect.route);
-        if let Some(other) = places.insert(place, at.clone()) {
-            problems.push(format!("{at}.route"), format!("`{}` is also used by {other}", redirect.route.escape_default()));
-        }
+        place(at, &redirect.listen, &redirect.route, problems);
+    }
+    for (index, folder) in folders.iter().enumerate() {
+        let at = format!("folders[{index}]");
+        folder::check(&at, folder, listens, problems);
+        place(at, &folder.listen, &folder.route, problems);
     }
 }
 

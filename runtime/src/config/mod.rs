@@ -11,6 +11,7 @@ mod cors;
 mod dir;
 mod edge;
 mod error;
+mod folder;
 mod read;
 mod redirect;
 mod settings;
@@ -40,6 +41,7 @@ pub use cors::{ALL as CORS_ALL, CorsConfig};
 pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
+pub use folder::{FOLDERS_MAX, FolderConfig};
 use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
@@ -204,6 +206,9 @@ pub struct Config {
     /// Paths that have moved: the server sends clients on.
     #[schemars(length(max = 10000))]
     pub redirects: Vec<RedirectConfig>,
+    /// Folders of files that the server sends.
+    #[schemars(length(max = 1000))]
+    pub folders: Vec<FolderConfig>,
 }
 
 /// Which threads accept connections.
@@ -547,6 +552,7 @@ impl Default for Config {
             functions: Vec::new(),
             applications: Vec::new(),
             redirects: Vec::new(),
+            folders: Vec::new(),
         }
     }
 }

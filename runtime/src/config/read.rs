@@ -47,6 +47,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
         function.env.values_mut().for_each(|variable| variable.within(folder));
     }
+    config.folders.iter_mut().for_each(|served| served.path = folder.join(&served.path));
     let Config { state_dir, cache_dir, tls_certificate_file, http_ca_file, .. } = &mut config;
     for path in [state_dir, cache_dir, tls_certificate_file, http_ca_file].into_iter().flatten() {
         *path = folder.join(&*path);
@@ -304,6 +305,7 @@ mod tests {
             ("CorsConfig", format!("{function}, cors = {{ origins = ['*'], KEY = 1 }} }}]")),
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),
             ("EdgeConfig", format!("{function}, edges = {{ \"a.B\" = {{ function = 'g', KEY = 1 }} }} }}]")),
+            ("FolderConfig", "folders = [{ route = '/a/*', path = 'a', KEY = 1 }]".to_owned()),
             ("FunctionConfig", format!("{function}, KEY = 1 }}]")),
             ("RedirectConfig", "redirects = [{ route = '/a', to = '/b', KEY = 1 }]".to_owned()),
             ("PhaseConfig", format!("{function}, phases = [{{ id = 1, name = 'a', cpu_us = 1, cpu_percent = 1, KEY = 1 }}] }}]")),

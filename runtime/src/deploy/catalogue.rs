@@ -20,7 +20,7 @@ use crate::grpc::Offer;
 use crate::health::Subject;
 use crate::host::Strings;
 use crate::http::canary::{Counts, Share};
-use crate::http::{Held, Place, Redirect, Route, Router, Site};
+use crate::http::{Folder, Held, Place, Redirect, Route, Router, Site};
 use crate::invoke::function::{Before, Function, Home, Neighbours};
 use crate::invoke::loaded::{Labels, Loaded};
 use crate::kv::Store;
@@ -89,6 +89,9 @@ pub enum CatalogueError {
     /// Its route is a redirect.
     #[error("route {0} is a redirect of the configuration: give the function another route, or remove the redirect there")]
     Redirect(String),
+    /// Its route is that of a folder.
+    #[error("route {0} is a folder of the configuration: give the function another route, or remove the folder there")]
+    Folder(String),
     /// Its address is not there.
     #[error("the server does not listen on {0}: it opens addresses when it starts, for functions of the configuration")]
     Address(SocketAddr),
@@ -217,6 +220,8 @@ pub struct Catalogue {
     offers: Vec<(Site, Arc<Offer>)>,
     /// Paths that have moved, and where.
     redirects: Vec<(Site, Arc<Redirect>)>,
+    /// Folders whose files the server sends.
+    folders: Vec<(Site, Arc<Folder>)>,
     version: u64,
     /// Versions that were replaced or removed, until they are gone.
     retired: Vec<(String, Weak<Function>)>,
@@ -265,6 +270,7 @@ impl Catalogue {
             addresses,
             offers: Vec::new(),
             redirects: Vec::new(),
+            folders: Vec::new(),
             version: 0,
             retired: Vec::new(),
             retired_max: RETIRED_MIN,
@@ -323,8 +329,8 @@ impl Catalogue {
             _ => {}
         }
         self.check_address(config)?;
-        if let Some(route) = self.moved(config) {
-            return Err(CatalogueError::Redirect(route));
+        if let Some(error) = self.taken(config) {
+            return Err(error);
         }
         match self.other_at(config).next() {
             Some((route, other)) => Err(CatalogueError::Route { route, other: other.to_owned() }),
@@ -359,12 +365,15 @@ impl Catalogue {
         })
     }
 
-    /// A route of that function which is a redirect.
-    fn moved(&self, config: &FunctionConfig) -> Option<String> {
-        let is_moved = |(site, route): &(Site, String)| {
-            self.redirects.iter().any(|(other, redirect)| other == site && *redirect.pattern == **route)
-        };
-        places(config).find(is_moved).map(|(_, route)| route)
+    /// A route of that function at which the server itself answers.
+    fn taken(&self, config: &FunctionConfig) -> Option<CatalogueError> {
+        places(config).find_map(|(site, route)| {
+            if self.redirects.iter().any(|(other, redirect)| *other == site && *redirect.pattern == *route) {
+                return Some(CatalogueError::Redirect(route));
+            }
+            let is_folder = self.folders.iter().any(|(other, folder)| *other == site && folder.pattern() == route);
+            is_folder.then_some(CatalogueError::Folder(route))
+        })
     }
 
     /// Whether the server listens where the function is to be answered.
@@ -626,11 +635,10 @@ impl Catalogue {
         others.filter(|entry| entry.origin == Origin::Deployed).map(|entry| entry.config.clone()).collect()
     }
 
-    /// Deployed functions that have a route which is a redirect, with that.
-    pub fn in_the_way_of_redirects(&self) -> Vec<(FunctionConfig, CatalogueError)> {
+    /// Deployed functions that have a route at which the server itself answers, with that.
+    pub fn in_the_way_of_the_server(&self) -> Vec<(FunctionConfig, CatalogueError)> {
         let deployed = self.entries.values().filter(|entry| entry.origin == Origin::Deployed);
-        let moved = |entry: &Entry| Some((entry.config.clone(), CatalogueError::Redirect(self.moved(&entry.config)?)));
-        deployed.filter_map(moved).collect()
+        deployed.filter_map(|entry| Some((entry.config.clone(), self.taken(&entry.config)?))).collect()
     }
 
     /// Whether another function, of the configuration, has the route of that one.
@@ -652,7 +660,14 @@ impl Catalogue {
         is_new
     }
 
-    /// The routes to all functions, and away from paths that have moved.
+    /// Says which folders' files the server sends from now on, in place of those before. Whether that is another thing.
+    pub fn set_folders(&mut self, folders: Vec<(Site, Arc<Folder>)>) -> bool {
+        let is_new = self.folders != folders;
+        self.folders = folders;
+        is_new
+    }
+
+    /// The routes to all functions and files, and away from paths that have moved.
     #[must_use]
     pub fn router(&self) -> Router {
         let mut router = Router::default();
@@ -664,8 +679,9 @@ impl Catalogue {
                 router.add(entry.config.site(), &route.pattern, Place::Served(Arc::clone(route)));
             }
         }
-        // A path that is held for a function that is quarantined may have moved since.
+        // A path may be held for a function that is quarantined because of these.
         self.redirects.iter().for_each(|(site, redirect)| router.redirect(*site, Arc::clone(redirect)));
+        self.folders.iter().for_each(|(site, folder)| router.folder(*site, Arc::clone(folder)));
         router
     }
 

@@ -131,6 +131,9 @@ pub struct Change {
     /// Whether other paths have moved, or elsewhere.
     #[serde(skip)]
     pub redirects: bool,
+    /// Whether the server sends files of other folders.
+    #[serde(skip)]
+    pub folders: bool,
     /// What the new version of a function that was deployed is given other values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingChange>,
@@ -161,14 +164,19 @@ pub struct Difference {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { added, replaced, removed, quarantined, redirects, .. } = self;
+        let Change { added, replaced, removed, quarantined, redirects, folders, .. } = self;
         let parts = [("added", added), ("replaced", replaced), ("removed", removed), ("quarantined", quarantined)];
         let mut parts = parts.iter().filter(|(_, names)| !names.is_empty()).peekable();
-        if parts.peek().is_none() && !redirects {
+        if parts.peek().is_none() && !redirects && !folders {
             return f.write_str("nothing has changed");
         }
-        if *redirects {
-            f.write_str(if parts.peek().is_none() { "redirects changed" } else { "redirects changed; " })?;
+        let mut others =
+            [("redirects changed", redirects), ("folders changed", folders)].into_iter().filter(|(_, is)| **is).peekable();
+        while let Some((what, _)) = others.next() {
+            f.write_str(what)?;
+            if others.peek().is_some() || parts.peek().is_some() {
+                f.write_str("; ")?;
+            }
         }
         for (index, (what, names)) in parts.enumerate() {
             write!(f, "{}{what} {}", if index > 0 { "; " } else { "" }, names.join(", "))?;
@@ -228,6 +236,7 @@ impl Deployer {
             }
         }
         catalogue.set_redirects(loading::redirects(config));
+        catalogue.set_folders(loading::folders(config, catalogue.budget()));
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
         for name in &contents.functions {
             let is_shadowed = catalogue.get(name).is_some();
@@ -573,7 +582,7 @@ impl Deployer {
             }
         }
         let again = self.try_again();
-        let offers = loading::offers(config);
+        let (offers, folders) = (loading::offers(config), loading::folders(config, &self.budget()));
 
         let mut told = self.change();
         self.check_running()?;
@@ -587,7 +596,7 @@ impl Deployer {
         }
         good.into_iter().flatten().for_each(|candidate| reload.put(candidate));
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
-        reload.redirect(loading::redirects(config));
+        reload.answer_itself(loading::redirects(config), folders);
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
         catalogue.set_offers(offers);

@@ -6,14 +6,15 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use prost_reflect::DescriptorPool;
+use sledge_sandbox::Budget;
 
 use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
 use super::quarantine::Unusable;
 use super::store::Store;
 use crate::compile::Compiler;
-use crate::config::{self, ApplicationConfig, Config, FunctionConfig};
+use crate::config::{self, ApplicationConfig, Config, FolderConfig, FunctionConfig};
 use crate::grpc::{Descriptors, Offer};
-use crate::http::{Redirect, Site};
+use crate::http::{Folder, Redirect, Site};
 use crate::load::{self, OpenError};
 
 /// What the applications of a configuration offer to clients that speak gRPC, and where.
@@ -24,6 +25,19 @@ pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
 /// Paths of a configuration that have moved.
 pub(super) fn redirects(config: &Config) -> Vec<(Site, Arc<Redirect>)> {
     config.redirects.iter().map(|redirect| (redirect.site(), Arc::new(Redirect::new(redirect)))).collect()
+}
+
+/// Folders of a configuration whose files the server sends.
+pub(super) fn folders(config: &Config, budget: &Arc<Budget>) -> Vec<(Site, Arc<Folder>)> {
+    let open = |config: &FolderConfig| match Folder::open(config, budget) {
+        Ok(folder) => Some((config.site(), Arc::new(folder))),
+        Err(error) => {
+            // It was there when the configuration was checked.
+            tracing::error!(route = config.route, folder = %config.path.display(), %error, "clients get no files of it");
+            None
+        }
+    };
+    config.folders.iter().filter_map(open).collect()
 }
 
 fn offer(application: &ApplicationConfig) -> Offer {

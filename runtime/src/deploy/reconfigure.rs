@@ -9,7 +9,7 @@ use super::deployer::Change;
 use super::loading::{self, Stored};
 use super::quarantine::Unusable;
 use crate::config::FunctionConfig;
-use crate::http::{Redirect, Site};
+use crate::http::{Folder, Redirect, Site};
 use crate::invoke::function::Function;
 
 /// A change that is being made.
@@ -75,10 +75,11 @@ impl<'a> Reload<'a> {
         }
     }
 
-    /// Paths that have moved. Deployed functions that have them are served no longer; they are there again when the configuration leaves them room.
-    pub(super) fn redirect(&mut self, redirects: Vec<(Site, Arc<Redirect>)>) {
+    /// Paths at which the server itself answers. Deployed functions that have them are served no longer; they are there again when the configuration leaves them room.
+    pub(super) fn answer_itself(&mut self, redirects: Vec<(Site, Arc<Redirect>)>, folders: Vec<(Site, Arc<Folder>)>) {
         self.change.redirects = self.catalogue.set_redirects(redirects);
-        for (function, error) in self.catalogue.in_the_way_of_redirects() {
+        self.change.folders = self.catalogue.set_folders(folders);
+        for (function, error) in self.catalogue.in_the_way_of_the_server() {
             if self.is_lasting {
                 let unusable = Unusable::new(&function, error);
                 self.retired.extend(self.catalogue.quarantine(unusable, Origin::Deployed, false));

@@ -10,7 +10,7 @@
 //! * `head`: what a request's head must not be; [`router`]: path and method to function; [`canary`]: to which of two versions of it;
 //! * [`request`]: one request's life; `routed`: from its function on; `handled`: what it came to; [`body`]: reading what comes with it; `access`: what is logged of it; `span`: what is traced of it;
 //! * `called`: the same of what came by gRPC, whose status is known last;
-//! * `redirect`: what the server answers for paths that have moved;
+//! * `redirect`: what the server answers for paths that have moved; `folder`: files that it sends;
 //! * `policy`: what is done to replies whatever their function says; `cors`: which web pages may see them; `compression`: how they are compressed;
 //! * [`response`]: what is answered; `streamed`: a body that is not there yet;
 //! * `services`: what the server itself answers to clients that speak gRPC; `bridge`: the same calls in other protocols.
@@ -25,6 +25,7 @@ mod compression;
 pub mod connection;
 mod connections;
 mod cors;
+mod folder;
 mod framing;
 mod handled;
 mod head;
@@ -58,6 +59,7 @@ use crate::tls;
 use crate::worker::Local;
 
 use connections::Connections;
+pub use folder::Folder;
 pub use policy::Policy;
 pub use redirect::Redirect;
 pub use router::{Held, Place, Refused, Route, Router, Site};

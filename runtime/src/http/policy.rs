@@ -10,7 +10,7 @@ use super::compression::{Compression, Wanted};
 use super::cors::{Asker, Cors};
 use super::handled::Handled;
 use super::step::Step;
-use crate::config::FunctionConfig;
+use crate::config::{CompressionConfig, FunctionConfig};
 
 /// What is wanted of the replies at a route.
 #[derive(Debug)]
@@ -31,8 +31,12 @@ impl Policy {
     /// What a configuration that was checked says of a function, which answers these methods; none where it says nothing. Memory is claimed of `budget`.
     #[must_use]
     pub fn of(config: &FunctionConfig, answered: &HeaderValue, budget: &Arc<Budget>) -> Option<Arc<Policy>> {
-        let cors = config.cors.as_ref().map(|cors| Cors::new(cors, answered));
-        let compression = config.compression.as_ref().map(|compression| Compression::new(compression, budget));
+        Policy::new(config.cors.as_ref().map(|cors| Cors::new(cors, answered)), config.compression.as_ref(), budget)
+    }
+
+    /// One with these, if there are any. Memory is claimed of `budget`.
+    pub(super) fn new(cors: Option<Cors>, compression: Option<&CompressionConfig>, budget: &Arc<Budget>) -> Option<Arc<Policy>> {
+        let compression = compression.map(|compression| Compression::new(compression, budget));
         (cors.is_some() || compression.is_some()).then(|| Arc::new(Policy { cors, compression }))
     }
 

@@ -232,6 +232,7 @@ fn handle(
         Ok(route) | Err(Refused::Failed(_, Some(Place::Served(route)))) => {
             route.policy.as_ref().map(|policy| policy.finish(&head))
         }
+        Err(Refused::File(folder)) => folder.policy.as_ref().map(|policy| policy.finish(&head)),
         Err(_) => None,
     };
     if finish.as_ref().is_some_and(|finish| finish.is_preflight()) {
@@ -247,7 +248,7 @@ fn handle(
             let place = match found {
                 Ok(route) => Some(Place::Served(route)),
                 Err(Refused::Failed(_, place)) => place,
-                Err(Refused::Moved(_)) => None,
+                Err(Refused::Moved(_) | Refused::File(_)) => None,
             };
             found = Err(Refused::Failed(Failure::BodyBroken, place));
         }
@@ -255,16 +256,26 @@ fn handle(
     let inward = bridge.as_mut().and_then(|bridge| bridge.inward());
     let route = match found {
         Ok(route) => route,
-        Err(Refused::Failed(failure, place)) => {
-            let handled = refuse(service, site, &head, (failure, place), (incoming, inward), manner).over(bridge);
+        Err(refused) => {
+            let handled = match refused {
+                Refused::Failed(failure, place) => {
+                    refuse(service, site, &head, (failure, place), (incoming, inward), manner).over(bridge)
+                }
+                Refused::Moved(redirect) => {
+                    service.shard.thread().redirected.add(1);
+                    Step::Now(redirect.answer(&head.uri, manner))
+                }
+                Refused::File(folder) => {
+                    service.shard.thread().files.add(1);
+                    // Its body is not read.
+                    activity.linger();
+                    Step::later(folder.answer(head, manner))
+                }
+            };
             return match finish {
                 None => handled,
                 Some(finish) => finish.step(handled),
             };
-        }
-        Err(Refused::Moved(redirect)) => {
-            service.shard.thread().redirected.add(1);
-            return Step::Now(redirect.answer(&head.uri, manner));
         }
     };
     sledge_sandbox::prefetch(&*route.function);
@@ -381,7 +392,7 @@ fn bridge(
             *found = Ok(Arc::clone(route));
             Some(bridge)
         }
-        (Kind::Grpc | Kind::Other, _) | (_, Err(Refused::Moved(_))) => None,
+        (Kind::Grpc | Kind::Other, _) | (_, Err(Refused::Moved(_) | Refused::File(_))) => None,
         _ if head.method != Method::POST => None,
         (kind, Ok(route)) => Bridge::of(kind, service, site, Some(&Place::Served(Arc::clone(route))), head),
         (kind, Err(Refused::Failed(_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),

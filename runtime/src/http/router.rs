@@ -9,6 +9,7 @@ use hyper::header::HeaderValue;
 use rustc_hash::FxHashMap;
 
 use super::canary::Split;
+use super::folder::Folder;
 use super::policy::Policy;
 use super::redirect::Redirect;
 use crate::grpc::Offer;
@@ -46,6 +47,7 @@ struct Paths<F> {
 enum Owner<F> {
     Function(Place<F>),
     Redirect(Arc<Redirect>),
+    Folder(Arc<Folder>),
 }
 
 /// Whose a path is.
@@ -73,6 +75,8 @@ pub struct Held {
 pub enum Refused<F = Function> {
     /// Its path has moved.
     Moved(Arc<Redirect>),
+    /// Its path is that of a file.
+    File(Arc<Folder>),
     /// It failed, and whose path it was for, where it came so far.
     Failed(Failure, Option<Place<F>>),
 }
@@ -185,6 +189,11 @@ impl<F> Router<F> {
         self.paths_mut(site).add(&Arc::clone(&redirect).pattern, Owner::Redirect(redirect));
     }
 
+    /// Has files of a folder sent to clients that ask for them, whatever their paths were before.
+    pub fn folder(&mut self, site: Site, folder: Arc<Folder>) {
+        self.paths_mut(site).add(Arc::clone(&folder).pattern(), Owner::Folder(folder));
+    }
+
     /// Says what an application offers there to clients that speak gRPC.
     pub fn offer(&mut self, site: Site, offer: Arc<Offer>) {
         self.paths_mut(site).offers.push(offer);
@@ -213,7 +222,7 @@ impl<F> Router<F> {
     /// What answers a request that came to that address.
     ///
     /// # Errors
-    /// [`Refused::Moved`]; or [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
+    /// [`Refused::Moved`] or [`Refused::File`]; or [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
     pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
         match self.paths(site).and_then(|paths| paths.at(path)) {
             Some(Owner::Function(Place::Served(route))) if route.methods.contains(method) => Ok(Arc::clone(route)),
@@ -224,6 +233,7 @@ impl<F> Router<F> {
                 Err(Refused::Failed(Failure::Quarantined, Some(place.clone())))
             }
             Some(Owner::Redirect(redirect)) => Err(Refused::Moved(Arc::clone(redirect))),
+            Some(Owner::Folder(folder)) => Err(Refused::File(Arc::clone(folder))),
             None => Err(Refused::Failed(Failure::NotFound, None)),
         }
     }

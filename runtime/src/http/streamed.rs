@@ -19,6 +19,7 @@ use super::called::Called;
 use super::canary::Counting;
 use super::compression::{Packed, Packer};
 use super::connections::UnderWay;
+use super::folder::FileBody;
 use super::response::Whole;
 use super::span::ServerSpan;
 use crate::grpc::Status;
@@ -48,6 +49,8 @@ enum Source {
     Stream(Stream),
     /// It is there, and takes time to be compressed.
     Whole(Whole),
+    /// It is in a file.
+    File(FileBody),
 }
 
 impl Source {
@@ -55,6 +58,7 @@ impl Source {
         match self {
             Source::Stream(stream) => stream.poll_next(task),
             Source::Whole(whole) => Poll::Ready(whole.next().map(Ok)),
+            Source::File(file) => file.poll_next(task),
         }
     }
 
@@ -62,13 +66,14 @@ impl Source {
         match self {
             Source::Stream(stream) => stream.is_complete(),
             Source::Whole(whole) => whole.is_empty(),
+            Source::File(file) => file.left() == 0,
         }
     }
 
     fn take_trailers(&mut self) -> Option<HeaderMap> {
         match self {
             Source::Stream(stream) => stream.take_trailers().map(|trailers| trailers.into_map()),
-            Source::Whole(_) => None,
+            Source::Whole(_) | Source::File(_) => None,
         }
     }
 
@@ -76,6 +81,7 @@ impl Source {
         match self {
             Source::Stream(stream) => stream.length(),
             Source::Whole(whole) => Some(whole.len() as u64),
+            Source::File(file) => Some(file.left()),
         }
     }
 }
@@ -117,6 +123,11 @@ impl Streamed {
         let mut streamed = Streamed::of(Source::Whole(whole), true);
         streamed.pack(packer);
         streamed
+    }
+
+    /// What is in a file.
+    pub(super) const fn file(file: FileBody) -> Streamed {
+        Streamed::of(Source::File(file), false)
     }
 
     const fn of(source: Source, is_chunked: bool) -> Streamed {

@@ -65,6 +65,8 @@ pub struct Thread {
     pub unrouted: Count,
     /// Requests for paths that have moved.
     pub redirected: Count,
+    /// Requests for files of folders.
+    pub files: Count,
     /// Connections accepted.
     pub accepted: Count,
     /// Connections that have ended.

@@ -58,6 +58,7 @@ impl Catalogue {
             Ok(route) => Ok(route.function.name().to_owned()),
             Err(Refused::Failed(failure, _)) => Err(failure),
             Err(Refused::Moved(redirect)) => Ok(format!("redirect {}", redirect.pattern)),
+            Err(Refused::File(folder)) => Ok(format!("folder {}", folder.pattern())),
         }
     }
 
@@ -625,7 +626,7 @@ fn paths_that_have_moved_belong_to_the_configuration() {
     assert!(catalogue.set_redirects(redirects(&[("/f", Some(1)), ("/h", None)])));
     assert!(!catalogue.set_redirects(redirects(&[("/f", Some(1)), ("/h", None)])), "it is the same");
     // Those at another address are not in its way.
-    assert!(catalogue.in_the_way_of_redirects().is_empty());
+    assert!(catalogue.in_the_way_of_the_server().is_empty());
     let answers = |site, path| catalogue.answers(site, path).unwrap_or_default();
     assert_eq!([answers(None, "/f"), answers(Some(address(1)), "/f"), answers(None, "/h")], ["f", "redirect /f", "redirect /h"]);
     let at = |name: &str, routes: &[&str]| config(name, json!({ "routes": routes }));
@@ -633,6 +634,6 @@ fn paths_that_have_moved_belong_to_the_configuration() {
     assert!(matches!(taken, Err(CatalogueError::Redirect(route)) if route == "/h"));
     assert!(catalogue.check_deployed(&at("h", &["/x", "/h/*"])).is_ok());
     assert!(catalogue.set_redirects(redirects(&[("/f", None), ("/g", None)])));
-    let in_the_way = catalogue.in_the_way_of_redirects();
+    let in_the_way = catalogue.in_the_way_of_the_server();
     assert_eq!(in_the_way.iter().map(|(config, _)| config.name.as_str()).collect::<Vec<_>>(), ["f"]);
 }
