@@ -28,7 +28,7 @@ fn watched(file: &str, lines: &str, watch: Watch) -> (Result<(), Failure>, Strin
 /// The same of a function that is configured so.
 fn watched_function(config: &FunctionConfig, lines: &str, watch: Watch) -> (Result<(), Failure>, String, Watch) {
     let loaded = load::function(config, &load::compiler(&Config::default())).expect("a function");
-    let store = Store::open(Path::new(KV_MEMORY), KvLimits::default(), &Arc::default()).expect("a store");
+    let store = Store::open(Path::new(KV_MEMORY), KvLimits::default(), &Arc::default(), String::new).expect("a store");
     let function = Function::new(loaded, Home { kv: Some(store.space("tenant")), ..Home::alone() });
     let log = LogLines::new(Arc::clone(&function.process), Arc::clone(&function.log), Writer::default());
     let input = Body::from(bytes::Bytes::from(lines.to_owned()));

@@ -303,7 +303,7 @@ fn requests_end_with_the_function_that_made_them() {
 }
 
 /// Certificates of an unknown authority, for `localhost`: its own, and the server's with the key.
-fn certificates(folder: &Path) -> [PathBuf; 3] {
+pub(crate) fn certificates(folder: &Path) -> [PathBuf; 3] {
     let authority_key = rcgen::KeyPair::generate().expect("a key");
     let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
     authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

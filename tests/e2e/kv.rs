@@ -1,10 +1,12 @@
 //! The key-value store, as functions see it: every operation, its errors, tenants and limits, what a server that is killed leaves.
 
+use crate::fetch::certificates;
 use crate::{entry, entry_with};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
 use sledge_tests::server::Server;
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -27,20 +29,30 @@ impl Redis {
         Redis { folder, port, child }
     }
 
+    /// One that speaks TLS alone, with that certificate and key.
+    fn start_over_tls(certificate: &Path, key: &Path) -> Redis {
+        let mut redis = Redis::start();
+        redis.stop();
+        let mut command = Redis::command(redis.folder.path());
+        command.args(["--port", "0", "--tls-auth-clients", "no", "--tls-port", &redis.port.to_string()]);
+        command.arg("--tls-cert-file").arg(certificate).arg("--tls-key-file").arg(key);
+        redis.child = Redis::run(&mut command, redis.port);
+        redis
+    }
+
     fn spawn(folder: &Path, port: u16) -> Child {
+        Redis::run(Redis::command(folder).args(["--port", &port.to_string()]), port)
+    }
+
+    fn command(folder: &Path) -> Command {
         let mut command = Command::new("redis-server");
-        command.args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--appendonly",
-            "yes",
-            "--appendfsync",
-            "always",
-            "--dir",
-        ]);
+        command.args(["--bind", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always", "--dir"]);
         command.arg(folder).stdout(Stdio::null()).stdin(Stdio::null());
+        command
+    }
+
+    /// Waits until it listens.
+    fn run(command: &mut Command, port: u16) -> Child {
         let child = command.spawn().expect("redis-server, which scripts/setup installs");
         let end = Instant::now() + sledge_tests::http::TIME_MAX;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -93,6 +105,36 @@ fn every_operation_does_what_it_says() {
 fn every_operation_does_the_same_in_redis() {
     let redis = Redis::start();
     every_operation(&json!({ "kv": redis.url() }));
+}
+
+#[test]
+fn every_operation_does_the_same_in_redis_over_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [root, leaf, key] = certificates(folder.path());
+    let redis = Redis::start_over_tls(&leaf, &key);
+    let url = format!("rediss://localhost:{}", redis.port);
+    every_operation(&json!({ "kv": url, "http_ca_file": root }));
+    // Its certificate leads to no authority that the server knows, or is for another name.
+    let by_address = format!("rediss://127.0.0.1:{}", redis.port);
+    for (kv, why) in [
+        (json!({ "kv": url }), "UnknownIssuer"),
+        (json!({ "kv": by_address, "http_ca_file": root }), "not valid for name"),
+        (json!({ "kv": format!("redis://localhost:{}", redis.port) }), "the key-value store"),
+    ] {
+        let server = server(&kv, &[entry_with("kv", "kv.c", &json!({ "deadline_ms": 20_000 }))]);
+        assert_eq!(ask(&server.client(), "/kv", "get a"), ["error 29"], "{kv}");
+        server.wait_for_log(why);
+        server.stop();
+    }
+    // It is not to be asked whether it is the right one.
+    let config =
+        json!({ "listen": "127.0.0.1:0", "admin": "none", "kv": format!("{url}/#insecure"), "functions": [entry("kv", "kv.c")] });
+    let file = folder.path().join("sledge.json");
+    fs::write(&file, config.to_string()).expect("write the configuration");
+    let mut command = sledge_tests::programs::sledge_command(&["serve", "--config"]);
+    let done = sledge_tests::process::run(command.arg(&file), b"", sledge_tests::http::TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains("certificates are always checked") && done.stderr.contains("http_ca_file"), "{}", done.stderr);
 }
 
 fn every_operation(kv: &Value) {

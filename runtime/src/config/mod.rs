@@ -169,7 +169,7 @@ pub struct Config {
     #[schemars(range(min = 1, max = 1000))]
     pub versions_max: usize,
     /// The key-value store of functions: a file, which is created if it does not exist; `memory`, which is lost when the server ends; or a Redis
-    /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`. Default: none.
+    /// server, `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://...` over TLS. Default: none.
     pub kv: Option<PathBuf>,
     /// Bytes of all entries of the key-value store, which are kept in memory: keys, values and 128 bytes per entry.
     #[schemars(range(min = 65536))]
@@ -177,7 +177,7 @@ pub struct Config {
     /// Bytes of one tenant's entries of the key-value store.
     #[schemars(range(min = 65536))]
     pub kv_tenant_bytes_max: u64,
-    /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, and for the collector of spans.
+    /// Certificate authorities (PEM) in addition to the system's: for servers that functions call over TLS, for a Redis server (`kv`), and for the collector of spans.
     pub http_ca_file: Option<PathBuf>,
     /// Folder in which compiled modules are kept. Default: `$CACHE_DIRECTORY`, or else `sledge` in the user's cache folder.
     pub cache_dir: Option<PathBuf>,

@@ -225,8 +225,9 @@ impl Deployer {
         let store = config.state_dir.as_deref().map(|folder| Store::open(folder, config.versions_max)).transpose()?;
         let budget = Budget::new(config.memory_total_bytes_max.unwrap_or_else(memory::total_bytes_default));
         let health = Arc::new(Health::default());
-        let kv = config.kv.as_deref().map(|file| KvStore::open(file, config.kv_limits(), &health)).transpose()?;
         let roots = upstream::roots(config.http_ca_file.as_deref())?;
+        let open = |kv| KvStore::open(kv, config.kv_limits(), &health, || roots.to_pem());
+        let kv = config.kv.as_deref().map(open).transpose()?;
         let addresses = config.functions.iter().filter_map(FunctionConfig::site).collect();
         let mut catalogue = Catalogue::new(config.worker_count(), budget, kv, roots, addresses);
         for function in functions(&compiler) {

@@ -179,13 +179,19 @@ pub enum Space {
 }
 
 impl Store {
-    /// Opens the store that a configuration names. A file that cannot be opened is tried again, and `health` says what is wrong with it.
+    /// Opens the store that a configuration names. A file that cannot be opened is tried again, and `health` says what is wrong with it. `authorities` says, in PEM, to which the
+    /// certificate of a server over TLS may lead.
     ///
     /// # Errors
     /// When there is no thread to be had, or that is no URL of a Redis server.
-    pub fn open(kv: &Path, limits: KvLimits, health: &Arc<Health>) -> Result<Store, OpenError> {
+    pub fn open(
+        kv: &Path,
+        limits: KvLimits,
+        health: &Arc<Health>,
+        authorities: impl FnOnce() -> String,
+    ) -> Result<Store, OpenError> {
         if is_redis(kv) {
-            return Redis::new(&kv.to_string_lossy(), limits).map(Store::Redis).map_err(OpenError::Redis);
+            return Redis::new(&kv.to_string_lossy(), limits, authorities).map(Store::Redis).map_err(OpenError::Redis);
         }
         let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits, health) };
         embedded.map(Store::Embedded)
@@ -226,7 +232,8 @@ pub fn file(kv: Option<&Path>) -> Option<&Path> {
 /// Whether that is no file but the URL of a Redis server.
 #[must_use]
 pub fn is_redis(kv: &Path) -> bool {
-    kv.to_str().is_some_and(|kv| kv.starts_with("redis://") || kv.starts_with("redis+unix://") || kv.starts_with("unix://"))
+    const SCHEMES: [&str; 4] = ["redis://", "rediss://", "redis+unix://", "unix://"];
+    kv.to_str().is_some_and(|kv| SCHEMES.iter().any(|scheme| kv.starts_with(scheme)))
 }
 
 impl Space {

@@ -13,7 +13,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, Cmd, IntoConnectionInfo, RedisError, Script};
+use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, TlsCertificates};
+use tokio_rustls::rustls::crypto::ring;
 
 use super::{
     BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Commits, Entry, KvError, KvLimits, Outcome,
@@ -72,14 +73,27 @@ impl From<RedisError> for KvError {
 }
 
 impl Redis {
-    /// The server at that URL, which is not asked for anything yet.
+    /// The server at that URL, which is not asked for anything yet. Over TLS its certificate has to lead to one of these authorities, in PEM.
     ///
     /// # Errors
     /// When that is no URL of a Redis server.
-    pub fn new(url: &str, limits: KvLimits) -> Result<Redis, RedisError> {
+    pub fn new(url: &str, limits: KvLimits, authorities: impl FnOnce() -> String) -> Result<Redis, RedisError> {
         // What is asked while others wait for their answers is not to wait for these.
         let tcp = TcpSettings::default().set_nodelay(true);
-        let client = Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?;
+        let server = url.into_connection_info()?.set_tcp_settings(tcp);
+        let client = match server.addr() {
+            ConnectionAddr::TcpTls { insecure: true, .. } => {
+                const WHY: &str =
+                    "certificates are always checked: leave `#insecure` out, and name the server's authority in `http_ca_file`";
+                return Err((ErrorKind::InvalidClientConfig, WHY).into());
+            }
+            ConnectionAddr::TcpTls { .. } => {
+                // The client asks for what the process has chosen. An error means that something is chosen already.
+                let _ = ring::default_provider().install_default();
+                Client::build_with_tls(server, TlsCertificates { client_tls: None, root_cert: Some(authorities().into()) })?
+            }
+            _ => Client::open(server)?,
+        };
         Ok(Redis { client: Arc::new(client), limits, commits: Arc::default() })
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use hyper::Uri;
 use hyper::http::uri::Scheme;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -121,6 +122,15 @@ impl Roots {
         Ok(Roots { own: own.map_err(|source| RootsError { path: path.to_owned(), source })?, ..Roots::default() })
     }
 
+    /// All of them, as PEM. Reads the system's.
+    #[must_use]
+    pub fn to_pem(&self) -> String {
+        // What rustls cannot read is of no use to it.
+        let is_read = |certificate: &CertificateDer<'static>| RootCertStore::empty().add(certificate.clone()).is_ok();
+        let all = system_authorities().into_iter().chain(self.own.iter().cloned());
+        all.filter(is_read).map(|certificate| to_pem(&certificate)).collect()
+    }
+
     async fn connector(&self, is_http2: bool) -> Result<TlsConnector, String> {
         if is_http2 {
             let http2 = self.http2.get_or_try_init(|| async {
@@ -143,14 +153,23 @@ impl Roots {
     }
 }
 
-fn client_config(own: Vec<CertificateDer<'static>>) -> Result<ClientConfig, rustls::Error> {
-    let mut store = RootCertStore::empty();
+fn system_authorities() -> Vec<CertificateDer<'static>> {
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {
         tracing::warn!(%error, "the system's certificate authorities");
     }
+    native.certs
+}
+
+/// A certificate as PEM (RFC 7468).
+fn to_pem(certificate: &CertificateDer<'_>) -> String {
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", BASE64_STANDARD.encode(certificate))
+}
+
+fn client_config(own: Vec<CertificateDer<'static>>) -> Result<ClientConfig, rustls::Error> {
+    let mut store = RootCertStore::empty();
     // What rustls cannot read is of no use to it.
-    store.add_parsable_certificates(native.certs);
+    store.add_parsable_certificates(system_authorities());
     for certificate in own {
         store.add(certificate)?;
     }
