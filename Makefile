@@ -64,6 +64,13 @@ install: build $(if $(OPTIMISED),optimised) ## programs and a systemd unit; PREF
 	@install -d $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
 	@install -m 644 docs/operations.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs
 	@install -m 644 docs/internals/*.md $(DESTDIR)$(PREFIX)/share/doc/sledge/docs/internals
+	@install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions fish/vendor_completions.d man/man1 zsh/site-functions)
+	@set -e; cd $(DESTDIR)$(PREFIX)/share; for program in sledge awsm; do \
+		$(target)/release/$$program completions bash > bash-completion/completions/$$program; \
+		$(target)/release/$$program completions fish > fish/vendor_completions.d/$$program.fish; \
+		$(target)/release/$$program completions zsh > zsh/site-functions/_$$program; \
+		$(target)/release/$$program manual man/man1; \
+	done
 	@sed 's|@PREFIX@|$(PREFIX)|g' packaging/sledge.service > $(DESTDIR)$(UNITS)/sledge.service
 	@install -m 644 packaging/sledge.socket $(DESTDIR)$(UNITS)
 	@test -e $(DESTDIR)/etc/sledge/sledge.toml || install -m 644 packaging/sledge.toml $(DESTDIR)/etc/sledge

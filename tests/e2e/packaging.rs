@@ -40,6 +40,61 @@ fn systemd_of_debian_12_takes_the_units() {
     }
 }
 
+/// What the program prints for these arguments.
+fn printed(program: &Path, args: &[&str]) -> String {
+    let done = process::run(Command::new(program).args(args), b"", TIME_MAX);
+    assert_eq!((done.code(), done.stderr.as_str()), (0, ""), "{args:?}");
+    done.text()
+}
+
+#[test]
+fn shells_complete_commands_and_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (program, name, line, expected) in [
+        (programs::sledge(), "sledge", "sledge pro", "promote"),
+        (programs::sledge(), "sledge", "sledge config ch", "check"),
+        (programs::sledge(), "sledge", "sledge deploy --perc", "--percent"),
+        (programs::awsm(), "awsm", "awsm comp", "compile componentize compose completions"),
+        (programs::awsm(), "awsm", "awsm compile --bou", "--bounds"),
+    ] {
+        let file = folder.path().join(name);
+        fs::write(&file, printed(program, &["completions", "bash"])).expect("write");
+        let words = line.split(' ').count() - 1;
+        let script = format!(
+            "source {}; COMP_WORDS=({line}); COMP_CWORD={words}; _{name} {name} \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            file.display()
+        );
+        assert_eq!(printed(Path::new("bash"), &["-c", &script]).trim_end(), expected, "{line}");
+        for shell in ["zsh", "fish"] {
+            assert!(printed(program, &["completions", shell]).contains(name), "{shell}");
+        }
+    }
+}
+
+#[test]
+fn each_command_has_a_page_of_the_manual() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = folder.path().to_str().expect("text");
+    for program in [programs::sledge(), programs::awsm()] {
+        assert_eq!(printed(program, &["manual", pages]), "");
+    }
+    for (page, what) in [
+        ("sledge.1", "Serves WebAssembly functions"),
+        ("sledge-deploy.1", "percent"),
+        ("sledge-config-check.1", "Check a configuration file"),
+        ("awsm-compile.1", "output"),
+    ] {
+        let text = fs::read_to_string(folder.path().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(text.contains(".TH ") && text.contains(what), "{page}:\n{text}");
+    }
+    // What is not for users has none.
+    assert!(!folder.path().join("sledge-manual.1").exists());
+    let missing = folder.path().join("missing");
+    let done = process::run(Command::new(programs::sledge()).arg("manual").arg(&missing), b"", TIME_MAX);
+    assert_eq!(done.code(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains(missing.to_str().expect("text")), "{}", done.stderr);
+}
+
 fn audit(cargo: &Path, folders: &[&str]) -> Finished {
     process::run(Command::new(root().join("scripts/audit")).args(folders).env("CARGO", cargo), b"", TIME_MAX)
 }

@@ -10,6 +10,7 @@ mod inspect;
 mod output;
 mod progress;
 mod proto;
+mod shell;
 mod source;
 
 use anyhow::Context;
@@ -33,6 +34,9 @@ enum Command {
     Proto(proto::Arguments),
     Inspect(inspect::Arguments),
     Explain(explain::Arguments),
+    Completions(shell::Completions),
+    #[command(hide = true)]
+    Manual(shell::Manual),
     /// Generate code for `compile`, whose child this is
     #[command(hide = true)]
     Codegen,
@@ -52,6 +56,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Command::Proto(arguments) => proto::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Manual(arguments) => shell::manual(&arguments),
         Command::Codegen => awsm::isolated::serve().context("awsm codegen is internal to `awsm compile`"),
     }
 }

@@ -13,6 +13,7 @@ mod operate;
 mod phases;
 mod run;
 mod serve;
+mod shell;
 mod versions;
 mod watch;
 
@@ -94,6 +95,11 @@ enum Command {
     /// Describe or check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print completions of command lines for a shell
+    Completions(shell::CompletionsArgs),
+    /// Write a page of the manual for each command; what `make install` does
+    #[command(hide = true)]
+    Manual(shell::ManualArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -151,6 +157,8 @@ pub fn main() -> ExitCode {
         Command::Kv(command) => kv::kv(&command),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Manual(args) => shell::manual(&args),
     }
 }
 
