@@ -121,6 +121,8 @@ fn the_request_goes_once_and_not_before_what_depends_on_it() {
     assert_eq!(call(&mut world, "[method]incoming-request.method", &[request, RESULT]).map(|_| Flat::NONE), unknown);
     // Where no request is served there is none.
     let mut world = super::tests::world();
+    let request = world.run(Effect::Head, &[64], |call| call.give_standing::<IncomingRequest>(REQUEST).map(|own| own.0.into()));
+    assert_eq!(call(&mut world, "[method]incoming-request.method", &[request.unwrap().0, RESULT]).map(|_| Flat::NONE), unknown);
     for representation in [REQUEST, RESPONSE] {
         assert_eq!(world.glue("drop", representation), unknown);
     }
