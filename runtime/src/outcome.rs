@@ -11,6 +11,7 @@ use serde::Serialize;
 use sledge_sandbox::TrapCode;
 
 use crate::component_trap::ComponentTrap;
+use crate::kv::KvError;
 use crate::memory_stack::MemoryStack;
 
 /// Why a request got no reply from its function.
@@ -73,6 +74,19 @@ pub enum Failure {
     ReplyUnfinished,
     /// A component has not said what the response is.
     ReplyMissing,
+    /// The function is one transaction, and this host function does what cannot be taken back.
+    EffectRefused {
+        /// The host function's module.
+        module: &'static str,
+        /// Its name.
+        name: &'static str,
+    },
+    /// Its transaction was not made, since others have changed what it has read, as often as it was tried.
+    Conflict,
+    /// Its transaction was not made; why.
+    NotCommitted(KvError),
+    /// The store did not say whether its transaction was made.
+    OutcomeUnknown,
     /// The client went away.
     Cancelled,
     /// A bug of the host, contained.
@@ -113,7 +127,8 @@ impl Failure {
             | Failure::ReplyTooLarge
             | Failure::ReplyIncomplete
             | Failure::ReplyUnfinished
-            | Failure::ReplyMissing => Fault::Function,
+            | Failure::ReplyMissing
+            | Failure::EffectRefused { .. } => Fault::Function,
             Failure::FunctionBusy
             | Failure::Busy
             | Failure::Overload
@@ -122,6 +137,9 @@ impl Failure {
             | Failure::Quarantined
             | Failure::NoMemory
             | Failure::NoStore
+            | Failure::Conflict
+            | Failure::NotCommitted(_)
+            | Failure::OutcomeUnknown
             | Failure::Internal => Fault::Host,
         }
     }
@@ -143,7 +161,10 @@ impl Failure {
             | Failure::Stopping
             | Failure::Quarantined
             | Failure::NoMemory
-            | Failure::NoStore => StatusCode::SERVICE_UNAVAILABLE,
+            | Failure::NoStore
+            | Failure::Conflict
+            | Failure::NotCommitted(KvError::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::NotCommitted(KvError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Failure::CpuLimit
             | Failure::Trap(_)
@@ -155,6 +176,9 @@ impl Failure {
             | Failure::ReplyIncomplete
             | Failure::ReplyUnfinished
             | Failure::ReplyMissing
+            | Failure::EffectRefused { .. }
+            | Failure::NotCommitted(_)
+            | Failure::OutcomeUnknown
             | Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -171,11 +195,13 @@ impl Failure {
                 | Failure::Stopping
                 | Failure::NoMemory
                 | Failure::NoStore
+                | Failure::Conflict
+                | Failure::NotCommitted(KvError::Unavailable(_))
         )
     }
 
     /// Every kind of failure that there is.
-    pub const CODES: [&'static str; 17] = [
+    pub const CODES: [&'static str; 21] = [
         "not_found",
         "method_not_allowed",
         "path_too_long",
@@ -191,6 +217,10 @@ impl Failure {
         "exit",
         "reply_too_large",
         "reply_incomplete",
+        "effect_refused",
+        "conflict",
+        "not_committed",
+        "outcome_unknown",
         "cancelled",
         "internal",
     ];
@@ -216,6 +246,10 @@ impl Failure {
             Failure::Exit(_) => "exit",
             Failure::ReplyTooLarge => "reply_too_large",
             Failure::ReplyIncomplete | Failure::ReplyUnfinished | Failure::ReplyMissing => "reply_incomplete",
+            Failure::EffectRefused { .. } => "effect_refused",
+            Failure::Conflict => "conflict",
+            Failure::NotCommitted(_) => "not_committed",
+            Failure::OutcomeUnknown => "outcome_unknown",
             Failure::Cancelled => "cancelled",
             Failure::Internal => "internal",
         }
@@ -251,6 +285,10 @@ impl Failure {
             Failure::ReplyIncomplete => "declared_length",
             Failure::ReplyUnfinished => "unfinished",
             Failure::ReplyMissing => "no_response",
+            Failure::EffectRefused { name, .. } => name,
+            Failure::Conflict => "conflicts",
+            Failure::NotCommitted(error) => error.reason(),
+            Failure::OutcomeUnknown => "commit",
             Failure::Cancelled => "client_gone",
             Failure::Internal => "internal",
         })
@@ -279,6 +317,12 @@ impl fmt::Display for Failure {
             Failure::Component { message, .. } => write!(f, "trap: {message}"),
             Failure::MemoryLimit => f.write_str("gave up after it was refused memory"),
             Failure::Exit(status) => write!(f, "exit status {status}"),
+            Failure::EffectRefused { module, name } => write!(
+                f,
+                "{module}.{name} cannot be taken back, and `isolation` makes the function one transaction: leave the call out, or set `effects = \"split\"` if it need not happen \
+                 together with the commit"
+            ),
+            Failure::NotCommitted(error) => write!(f, "its transaction was not committed: {error}"),
             other => write!(f, "{}: {}", other.code(), other.reason()),
         }
     }
@@ -324,6 +368,10 @@ mod tests {
             Failure::ReplyIncomplete,
             Failure::ReplyUnfinished,
             Failure::ReplyMissing,
+            Failure::EffectRefused { module: "m", name: "f" },
+            Failure::Conflict,
+            Failure::NotCommitted(KvError::NotANumber),
+            Failure::OutcomeUnknown,
             Failure::Cancelled,
             Failure::Internal,
         ];

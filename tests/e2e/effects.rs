@@ -65,6 +65,7 @@ fn effects(trace: &EffectTrace) -> Vec<Effect> {
         Effect::KvRead,
         Effect::KvWrite,
         Effect::Call,
+        Effect::Reply,
         Effect::Scratch,
         Effect::External,
     ];

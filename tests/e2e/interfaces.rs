@@ -250,6 +250,7 @@ fn effects_are_documented_as_they_are() {
             Effect::KvRead => "kv-read",
             Effect::KvWrite => "kv-write",
             Effect::Call => "call",
+            Effect::Reply => "reply",
             Effect::External => "external",
             // That of calls, by the folder that they work on.
             Effect::Scratch => unreachable!("a function declares it"),

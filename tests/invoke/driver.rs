@@ -21,6 +21,7 @@ fn end(driver: &mut Driver, function: &Function) -> Result<(), Failure> {
             Progress::Ended(result) => return result,
             Progress::Preempted | Progress::Yields => {}
             Progress::Waits { until } => panic!("it waits until {until:?}"),
+            Progress::Stale => panic!("it has no transaction"),
             Progress::Pends(pending) => {
                 let mut next = Some(pending);
                 while let Some(pending) = next.take() {

@@ -15,8 +15,9 @@ use super::{
 };
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
-    EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, KV_BYTES_MIN, MicrotaskClasses, NAME_BYTES_MAX,
-    PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, folder, redirect,
+    EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
+    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, folder, isolation,
+    redirect,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -39,6 +40,12 @@ pub fn check(config: &Config, file: Option<&Path>) -> Result<(), ConfigError> {
     for (index, function) in config.functions.iter().enumerate() {
         let at = config.key(index);
         self::settings(&at, function, &mut problems);
+        if config.kv.is_none() && function.isolation != Isolation::None {
+            problems.push(
+                format!("{at}.isolation"),
+                "there is no key-value store whose transactions these would be: set `kv`, or leave `isolation` out",
+            );
+        }
         if function.listen.as_ref() == Some(&config.listen) {
             problems.push(format!("{at}.listen"), "is the server's own address; leave it out");
         }
@@ -352,6 +359,7 @@ fn settings(at: &str, function: &FunctionConfig, problems: &mut Problems<'_>) {
     if let Some(compression) = &function.compression {
         compression::check(&key("compression"), compression, problems);
     }
+    isolation::check(at, function, problems);
     if HeaderValue::from_str(&function.content_type).is_err() || function.content_type.is_empty() {
         problems.push(key("content_type"), format!("`{}` is not a content type", function.content_type.escape_default()));
     }

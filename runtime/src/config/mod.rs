@@ -12,6 +12,7 @@ mod dir;
 mod edge;
 mod error;
 mod folder;
+mod isolation;
 mod read;
 mod redirect;
 mod settings;
@@ -42,6 +43,7 @@ pub use dir::DirWrite;
 pub use edge::EdgeConfig;
 pub use error::{ConfigError, Problem};
 pub use folder::{FOLDERS_MAX, FolderConfig};
+pub use isolation::{Isolation, OutsideEffects};
 use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
@@ -321,6 +323,12 @@ pub struct FunctionConfig {
     /// Which replies are compressed on their way out; `{}` for the defaults. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<CompressionConfig>,
+    /// Whether each request is one transaction of the key-value store (`kv`).
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// What such a transaction may do that cannot be taken back.
+    #[serde(default)]
+    pub effects: OutsideEffects,
     /// When the function starts: when the request's body is complete, or when its head has come, reading the body as it arrives.
     #[serde(default)]
     pub body: BodyMode,
@@ -616,6 +624,8 @@ impl FunctionConfig {
             content_type: content_type_default(),
             cors: None,
             compression: None,
+            isolation: Isolation::default(),
+            effects: OutsideEffects::default(),
             body: BodyMode::default(),
             memory_bytes_max: memory_bytes_max_default(),
             deadline_ms: deadline_ms_default(),

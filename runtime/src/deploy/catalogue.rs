@@ -27,6 +27,7 @@ use crate::kv::Store;
 use crate::phases::Phase;
 use crate::schedule::{FunctionId, TenantId};
 use crate::secret;
+use crate::txn::contention::Contention;
 use crate::upstream::Roots;
 
 /// Where a function is defined: nothing else may change it.
@@ -214,6 +215,8 @@ pub struct Catalogue {
     roots: Arc<Roots>,
     /// By tenant.
     neighbours: HashMap<String, Arc<Neighbours>>,
+    /// The keys over which transactions conflict, by tenant.
+    contention: HashMap<String, Arc<Contention>>,
     /// Addresses that functions have to themselves.
     addresses: BTreeSet<SocketAddr>,
     /// What applications offer, and where.
@@ -267,6 +270,7 @@ impl Catalogue {
             kv,
             roots,
             neighbours: HashMap::new(),
+            contention: HashMap::new(),
             addresses,
             offers: Vec::new(),
             redirects: Vec::new(),
@@ -424,6 +428,7 @@ impl Catalogue {
             neighbours: Arc::clone(neighbours),
             budget: Some(Arc::clone(&self.budget)),
             kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
+            contention: Arc::clone(self.contention.entry(config.tenant.clone()).or_default()),
             roots: Some(Arc::clone(&self.roots)),
             before: self.entries.get(&config.name).map_or_else(Before::default, |entry| entry.kept_by(&config, &loaded)),
         };

@@ -27,6 +27,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
+use crate::kv::KvError;
 use crate::outcome::Failure;
 
 pub use descriptors::Descriptors;
@@ -101,6 +102,8 @@ pub enum Code {
     PermissionDenied = 7,
     /// There is too much of something, or too little left.
     ResourceExhausted = 8,
+    /// Others were in its way; it may be tried again.
+    Aborted = 10,
     /// Nothing of that name is there.
     Unimplemented = 12,
     /// Something is broken.
@@ -181,9 +184,13 @@ const fn code(failure: &Failure) -> Code {
         | Failure::NoMemory
         | Failure::BodyTooLarge
         | Failure::ReplyTooLarge => Code::ResourceExhausted,
-        Failure::Stopping | Failure::Quarantined | Failure::NoStore => Code::Unavailable,
+        Failure::Stopping | Failure::Quarantined | Failure::NoStore | Failure::NotCommitted(KvError::Unavailable(_)) => {
+            Code::Unavailable
+        }
         Failure::Deadline | Failure::BodyTimeout => Code::DeadlineExceeded,
         Failure::Cancelled => Code::Cancelled,
+        Failure::Conflict => Code::Aborted,
+        Failure::OutcomeUnknown => Code::Unknown,
         Failure::BadHead(_)
         | Failure::BodyBroken
         | Failure::CpuLimit
@@ -195,6 +202,8 @@ const fn code(failure: &Failure) -> Code {
         | Failure::ReplyIncomplete
         | Failure::ReplyUnfinished
         | Failure::ReplyMissing
+        | Failure::EffectRefused { .. }
+        | Failure::NotCommitted(_)
         | Failure::Internal => Code::Internal,
     }
 }

@@ -102,6 +102,31 @@ impl Body {
         Body { more: Some(Box::new(more)), ..Body::default() }
     }
 
+    /// The same once more, for an invocation that may run again; what is reserved for it goes with the one that runs first. None of one that comes while it is read, or that is
+    /// larger than so many bytes.
+    #[must_use]
+    pub fn again(&mut self, bytes_max: usize) -> Option<Body> {
+        let more = match &self.more {
+            None => None,
+            Some(more) if more.source.is_none() && more.waits_since.is_none() && more.broken.is_none() => {
+                Some(Box::new(More { trailers: more.trailers.clone(), ..More::default() }))
+            }
+            Some(_) => return None,
+        };
+        (self.left <= bytes_max).then(|| Body { pieces: self.pieces.clone(), left: self.left, share: self.share.take(), more })
+    }
+
+    /// All of it that is there, as one piece.
+    #[must_use]
+    pub fn into_bytes(mut self) -> Bytes {
+        if self.pieces.len() < 2 {
+            return self.pieces.pop_front().unwrap_or_default();
+        }
+        let mut all = Vec::with_capacity(self.left);
+        self.pieces.iter().for_each(|piece| all.extend_from_slice(piece));
+        all.into()
+    }
+
     /// Adds a piece at the end.
     pub fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {

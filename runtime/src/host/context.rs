@@ -3,6 +3,7 @@
 mod ports;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,6 +24,7 @@ use crate::outcome::Failure;
 use crate::phases::{Phase, PhaseClock, Phases, Profiler};
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::telemetry::Trace;
+use crate::txn::{PutOff, Transaction};
 use crate::upstream::{SocketPolicy, Upstream};
 
 pub(super) use ports::Ports;
@@ -138,6 +140,12 @@ pub struct Context {
     pub(super) phases: Option<Box<PhaseClock>>,
     turns: PhaseTurns,
     pub(super) watch: Option<Box<Watch>>,
+    /// What it reads and writes of the key-value store, where that is one transaction, until that is over.
+    transaction: Option<Arc<Transaction>>,
+    /// Why a host call was refused, where that is known.
+    pub(super) refused: Option<Failure>,
+    /// Calls that begin when it has ended, since its transaction has put them off.
+    put_off: Vec<PutOff>,
 }
 
 impl Context {
@@ -163,6 +171,9 @@ impl Context {
             phases,
             turns: PhaseTurns::None,
             watch: None,
+            transaction: None,
+            refused: None,
+            put_off: Vec::new(),
         }
     }
 
@@ -223,6 +234,66 @@ impl Context {
     /// When it must be over, if that is known.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// With a transaction, if it has one.
+    #[inline]
+    #[must_use]
+    pub fn within(mut self, transaction: Option<Arc<Transaction>>) -> Context {
+        if transaction.is_some() {
+            // Its reply is held until the commit was made.
+            self.ports.hold_reply();
+        }
+        self.transaction = transaction;
+        self
+    }
+
+    /// Its transaction, if it has one that is not over.
+    #[must_use]
+    pub const fn transaction(&self) -> Option<&Arc<Transaction>> {
+        self.transaction.as_ref()
+    }
+
+    /// The key-value store of its tenant, if there is one.
+    #[must_use]
+    pub fn kv(&self) -> Option<&Space> {
+        self.ports.store()
+    }
+
+    /// Whether a host call is looked at before it is made. One condition, without branches: asked before every one.
+    #[inline]
+    pub(super) const fn is_observed(&self) -> bool {
+        self.watch.is_some() | self.transaction.is_some()
+    }
+
+    /// Puts off the calls whose reply is not wanted, and that were not taken yet, until its transaction is over.
+    pub fn put_off_calls(&mut self) {
+        let Some(transaction) = self.transaction.as_ref().filter(|transaction| !transaction.may_split()) else { return };
+        let Some(calls) = &mut self.ports.calls else { return };
+        let (unanswered, others) = std::mem::take(&mut calls.outgoing).into_iter().partition(|call| call.id.is_none());
+        calls.outgoing = others;
+        let unanswered: VecDeque<Outgoing> = unanswered;
+        for Outgoing { name, input, host_call, .. } in unanswered {
+            transaction.put_off(PutOff { name, input, host_call });
+        }
+    }
+
+    /// Its transaction is over: what was put off until then may be done, if it has ended well and none that goes on has taken that over.
+    pub fn settled(&mut self, ended_well: bool) {
+        if let Some(transaction) = self.transaction.take() {
+            let calls = transaction.take_calls();
+            self.put_off = if ended_well { calls } else { Vec::new() };
+        }
+    }
+
+    /// Calls that begin now that it has ended.
+    pub fn take_put_off(&mut self) -> Vec<PutOff> {
+        std::mem::take(&mut self.put_off)
+    }
+
+    /// Why its last host call was refused, where that is known.
+    pub const fn take_refused(&mut self) -> Option<Failure> {
+        self.refused.take()
     }
 
     /// With what watches it.
@@ -315,7 +386,11 @@ impl Context {
     /// Whether there is anything that [`bytes_beside_streams`](Self::bytes_beside_streams) counts. One condition without branches.
     #[inline]
     fn has_more_than_streams(&self) -> bool {
-        self.lowering.is_some() | self.operations.is_some() | (self.waiting_bytes != 0) | self.ports.has_more_than_streams()
+        self.lowering.is_some()
+            | self.operations.is_some()
+            | (self.waiting_bytes != 0)
+            | self.transaction.is_some()
+            | self.ports.has_more_than_streams()
     }
 
     #[cold]
@@ -324,13 +399,14 @@ impl Context {
         let component = self.lowering.as_ref().map_or(0, |lowering| lowering.memory_bytes()) + ports.socket_bytes();
         let calls = ports.calls.as_ref().map_or(0, |calls| calls.bytes()) + ports.rpc_bytes();
         let operations = self.operations.as_ref().map_or(0, |operations| operations.memory_bytes());
-        (self.waiting_bytes + calls + ports.fetches.bytes() + component + operations) as u64 + ports.scratch_bytes()
+        let transaction = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes());
+        (transaction + self.waiting_bytes + calls + ports.fetches.bytes() + component + operations) as u64 + ports.scratch_bytes()
     }
 
     /// Whether its reply is a stream that the worker has not taken yet.
     #[must_use]
     pub const fn has_stream(&self) -> bool {
-        matches!(&self.ports.streams.output, Output::Stream(writer) if !writer.has_begun())
+        self.transaction.is_none() && matches!(&self.ports.streams.output, Output::Stream(writer) if !writer.has_begun())
     }
 
     /// That stream, and what was said about it.

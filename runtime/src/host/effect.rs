@@ -30,6 +30,8 @@ pub enum Effect {
     KvWrite,
     /// Calls another function.
     Call,
+    /// Begins a reply that goes out while it is written, unless it is held until the invocation is over.
+    Reply,
     /// Reads files below a folder that the invocation may change for itself alone, or changes its private copies of them. Files may differ from one moment to the next, but
     /// nothing is left when the invocation is over. What a call of an [`External`](Effect::External) function comes to that works on such a folder; no function
     /// declares it.

@@ -10,7 +10,7 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode, Uri};
 
-use super::Effect::{External, Head, Stream};
+use super::Effect::{Head, Reply, Stream};
 use super::wasi::Errno;
 use super::{Call, HeadField, HostFunction, Input, Output, Stop, own};
 use crate::reply::head::{FIELDS_BYTES_MAX, TooLarge};
@@ -37,7 +37,7 @@ const NO_TRAILERS: [HeaderName; 10] = [
 ];
 
 /// A request without its body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RequestHead {
     /// How.
     pub method: Method,
@@ -62,7 +62,7 @@ pub(super) const FUNCTIONS: &[HostFunction] = &[
     own(MODULE, "set-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, false)),
     own(MODULE, "add-trailer", &[I32, I32, I32, I32], Stream, |call| put_trailer(call, true)),
     // What was sent to the client cannot be taken back, nor can what is written to the reply from then on.
-    own(MODULE, "stream", &[I64], External, stream),
+    own(MODULE, "stream", &[I64], Reply, stream),
 ];
 
 /// Whether a field of that name may come behind a body.
@@ -191,7 +191,8 @@ pub(super) fn begin_stream(call: &mut Call<'_>, length: Option<u64>) -> Result<(
     let is_bodiless = wants_no_body.is_some_and(|wants_no_body| is_empty || wants_no_body);
     let length = length.filter(|_| !is_empty);
     let trails = streams.trailers.is_some();
-    streams.output = Output::Stream(Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails));
+    let writer = Writer::new(bytes.take(), *bytes_max, length, is_bodiless, trails);
+    streams.stream(writer);
     Ok(())
 }
 

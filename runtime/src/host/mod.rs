@@ -52,6 +52,7 @@ pub use rpc::{Destination, Edges, coming};
 pub use worlds::EXCHANGE;
 
 use crate::component_trap::ComponentTrap;
+use crate::outcome::Failure;
 use stdio::{Input, Output};
 use wasi::Errno;
 
@@ -347,6 +348,11 @@ fn is_admitted(
 ) -> bool {
     let function = imported.function;
     let effect = Call::of(imported, args, instance, sandbox, context).effect(function);
+    // What cannot be taken back does not fit an invocation that may run again.
+    if effect == Effect::External && context.transaction().is_some_and(|transaction| !transaction.may_split()) {
+        context.refused = Some(Failure::EffectRefused { module: function.module, name: function.name });
+        return false;
+    }
     context.watch.as_mut().is_none_or(|watch| watch.admits(function, effect, args))
 }
 
@@ -354,7 +360,7 @@ fn is_admitted(
 pub fn call(imported: &ImportedFunction, instance: InstanceId, sandbox: &mut Sandbox, context: &mut Context) -> Answer {
     let mut args = Args::NONE;
     args.take(sandbox.host_args());
-    if context.watch.is_some() && !is_admitted(imported, &args, instance, sandbox, context) {
+    if context.is_observed() && !is_admitted(imported, &args, instance, sandbox, context) {
         return Answer::Ended(Stop::Refused);
     }
     let mut call = Call::of(imported, &args, instance, sandbox, context);

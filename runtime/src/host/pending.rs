@@ -49,6 +49,15 @@ impl Pending {
         }))
     }
 
+    /// Waits for `future` without a host call that it answers.
+    pub fn only(future: impl Future<Output = ()> + Send + 'static) -> Pending {
+        Pending(Box::pin(async move {
+            future.await;
+            let completion: Completion = Box::new(|_| Ok(Flat::NONE));
+            completion
+        }))
+    }
+
     /// Goes on as far as it can. Once ready, or when it has panicked, it must not be polled again.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ pub fn run(driver: &mut Driver, program: &Program, deadline: Option<Instant>, mu
         driver.refuse_calls();
         let is_in_time = match progress {
             Progress::Ended(result) => return result,
+            // No other has the store.
+            Progress::Stale => return Err(Failure::Conflict),
             Progress::Preempted | Progress::Yields => deadline.is_none_or(|deadline| Instant::now() < deadline),
             Progress::Waits { until } => pause(until, deadline),
             Progress::Pends(pending) => wait(driver, program, pending, &mut waiter, deadline),

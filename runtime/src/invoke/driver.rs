@@ -2,6 +2,7 @@
 //!
 //! Knows neither HTTP nor the order: a worker runs a [`Driver`] a quantum at a time; [`alone`](super::alone) runs one to its end.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,11 +17,13 @@ use crate::host::{
     self, Answer, CallFailure, CallId, Completion, Context, HostFunction, ImportedFunction, Outgoing, Panicked, Pending, Stop,
     Watch, wasi,
 };
+use crate::kv::{Commit, KvError};
 use crate::memory_stack::MemoryStack;
 use crate::outcome::Failure;
 use crate::phases::{Phase, PhaseClock};
 use crate::reply::{self, Content, Fields, Pipe, ReplyHead, Stream};
 use crate::schedule::{Microtask, Site};
+use crate::txn::{PutOff, Settled};
 
 const _: () = assert!(STACKS_MAX as usize <= limits::FIBERS_MAX, "the glue of a component says it first");
 
@@ -51,6 +54,10 @@ enum Next {
     Again,
     /// [Complete](Driver::complete) the host call.
     Completion,
+    /// To learn what became of the commit of its transaction; it has ended so.
+    Settle { commit: Box<Commit>, result: Result<(), Failure> },
+    /// Nothing: what it has read is not there any more.
+    Stale,
     /// Nothing: it is over.
     End(Result<(), Failure>),
 }
@@ -69,6 +76,8 @@ pub enum Progress {
     },
     /// A host call waits: [complete](Driver::complete) it when this is done, and only then run it.
     Pends(Pending),
+    /// What it has read of the key-value store is not there any more: it is to run again from its beginning, in a fresh sandbox.
+    Stale,
     /// The invocation is over.
     Ended(Result<(), Failure>),
 }
@@ -138,22 +147,28 @@ impl Driver {
                     self.carry_out(program, host::call)
                 }
                 // The caller of this has not kept to the rules.
-                Next::Completion => Some(Progress::Ended(Err(Failure::Internal))),
+                Next::Completion | Next::Settle { .. } => Some(Progress::Ended(Err(Failure::Internal))),
+                Next::Stale => Some(Progress::Stale),
                 Next::End(result) => Some(Progress::Ended(result.clone())),
             };
             if let Some(progress) = next {
-                if matches!(progress, Progress::Ended(Ok(())))
+                let Progress::Ended(mut result) = progress else { return progress };
+                if result.is_ok()
                     && let Some(failure) = self.context.shortfall()
                 {
-                    return Progress::Ended(Err(failure));
+                    result = Err(failure);
                 }
-                return progress;
+                return if self.context.transaction().is_some() { self.settle(result) } else { Progress::Ended(result) };
             }
         }
     }
 
     /// Goes on with the host call that pended. Then it is to be run, unless it waits for something else.
     pub fn complete(&mut self, program: &Program, completion: Result<Completion, Panicked>) -> Option<Pending> {
+        if let Next::Settle { .. } = self.next {
+            self.settled(completion.is_ok());
+            return None;
+        }
         let Next::Completion = self.next else { return None };
         self.next = Next::Guest;
         let progress = match completion {
@@ -166,9 +181,66 @@ impl Driver {
             Some(Progress::Pends(pending)) => return Some(pending),
             Some(Progress::Ended(result)) => self.next = Next::End(result),
             // Whatever is to be done now is done when it runs.
-            Some(Progress::Preempted | Progress::Yields | Progress::Waits { .. }) | None => {}
+            Some(Progress::Preempted | Progress::Yields | Progress::Waits { .. } | Progress::Stale) | None => {}
         }
         None
+    }
+
+    /// It has ended so, as far as it is concerned: what its transaction makes of that.
+    fn settle(&mut self, result: Result<(), Failure>) -> Progress {
+        let Some(transaction) = self.context.transaction().cloned() else { return Progress::Ended(result) };
+        // The last ones that it has made; the worker has seen the others.
+        self.context.put_off_calls();
+        let space = self.context.kv().cloned();
+        let settled = transaction.settle(result.is_ok(), space.as_ref());
+        match (settled, space) {
+            (Settled::Commit(commit), Some(space)) => {
+                let (made, contended) = (commit.clone(), transaction.contended(commit.changes.iter().map(|(key, _)| key)));
+                self.next = Next::Settle { commit: Box::new(commit), result };
+                Progress::Pends(Pending::only(async move {
+                    transaction.take_turns(contended).await;
+                    transaction.came(space.commit(made).await);
+                }))
+            }
+            (settled, _) => self.end_of(settled, result),
+        }
+    }
+
+    /// The commit has come to something; or the host has panicked over it.
+    fn settled(&mut self, has_come: bool) {
+        let Next::Settle { commit, result } = mem::replace(&mut self.next, Next::Stale) else { return };
+        let settled = match self.context.transaction() {
+            Some(transaction) if has_come => transaction.take_outcome(&commit),
+            _ => Settled::Failed(KvError::Unknown("the host failed".to_owned())),
+        };
+        self.next = match self.end_of(settled, result) {
+            Progress::Ended(result) => Next::End(result),
+            _ => Next::Stale,
+        };
+    }
+
+    /// What a transaction makes of how its invocation has ended.
+    fn end_of(&mut self, settled: Settled, result: Result<(), Failure>) -> Progress {
+        let result = match settled {
+            Settled::Done => result,
+            Settled::Stale => return Progress::Stale,
+            Settled::Failed(KvError::Unknown(_)) => Err(Failure::OutcomeUnknown),
+            Settled::Failed(error) => Err(Failure::NotCommitted(error)),
+            Settled::Commit(_) => Err(Failure::Internal),
+        };
+        self.context.settled(result.is_ok());
+        Progress::Ended(result)
+    }
+
+    /// Whether a commit is under way of which it is not known yet whether it is made.
+    #[must_use]
+    pub fn is_committing(&self) -> bool {
+        matches!(&self.next, Next::Settle { commit, .. } if !commit.changes.is_empty())
+    }
+
+    /// Calls that begin now that it has ended.
+    pub fn take_put_off(&mut self) -> Vec<PutOff> {
+        self.context.take_put_off()
     }
 
     /// The invocation's side of the outside world.
@@ -390,8 +462,10 @@ impl Driver {
             Ok(Answer::Ended(Stop::Switch(stack))) => self.switch(program, call.instance, imported.function, stack),
             Ok(Answer::Ended(Stop::Deadline)) => Some(Progress::Ended(Err(Failure::Deadline))),
             Ok(Answer::Ended(Stop::Body(error))) => Some(Progress::Ended(Err(error.into()))),
-            // What watches it knows why.
-            Ok(Answer::Ended(Stop::Refused)) => Some(Progress::Ended(Err(Failure::Internal))),
+            // What watches it knows why, or its context.
+            Ok(Answer::Ended(Stop::Refused)) => {
+                Some(Progress::Ended(Err(self.context.take_refused().unwrap_or(Failure::Internal))))
+            }
             Ok(Answer::Ended(Stop::Errno(_) | Stop::Again | Stop::Waits)) | Err(_) => Some(self.failed(program)),
         }
     }

@@ -14,11 +14,12 @@ use super::caller::CYCLES_MAX;
 use super::kept::Own;
 use super::loaded::{Labels, Loaded};
 use super::program::Program;
-use crate::config::{Concurrency, Instance};
+use crate::config::{Concurrency, Instance, Isolation, OutsideEffects};
 use crate::host::{FunctionLog, Process};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::schedule::{FunctionId, InFlight, TenantId};
+use crate::txn::{self, contention::Contention};
 use crate::upstream::Roots;
 
 /// The functions of one tenant, by name; those that are quarantined lead nowhere.
@@ -85,6 +86,8 @@ pub struct Home {
     pub budget: Option<Arc<Budget>>,
     /// What its tenant has in the key-value store, if there is one.
     pub kv: Option<Space>,
+    /// The keys over which its tenant's transactions conflict.
+    pub contention: Arc<Contention>,
     /// The roots to be believed about servers that it asks; none for the system's.
     pub roots: Option<Arc<Roots>>,
     /// The version before it, as far as this one keeps its limits.
@@ -116,6 +119,7 @@ impl Home {
             neighbours: Arc::default(),
             budget: None,
             kv: None,
+            contention: Arc::default(),
             roots: None,
             before: Before::default(),
         }
@@ -150,6 +154,8 @@ pub struct Function {
     pub(super) own: Own,
     /// The store without which it cannot work, if it imports one and there is one.
     pub kv: Option<Space>,
+    /// What its requests have in common, where each is a transaction.
+    pub isolation: Option<txn::Isolation>,
     /// The functions that it may call.
     pub neighbours: Arc<Neighbours>,
     /// Its number among the server's functions.
@@ -183,7 +189,9 @@ impl Function {
     #[must_use]
     pub fn new(loaded: Loaded, home: Home) -> Function {
         let Loaded { template, program, mut process, labels, content_type, streams_body, deadline, cpu_max, .. } = loaded;
-        let Home { tenant, number, version, workers, neighbours, budget, kv, roots, before } = home;
+        let Home { tenant, number, version, workers, neighbours, budget, kv, contention, roots, before } = home;
+        let isolation = (loaded.isolation == Isolation::Serializable)
+            .then_some(txn::Isolation { contention, may_split: loaded.effects == OutsideEffects::Split });
         if let (Some(upstream), Some(roots)) = (&mut process.upstream, &roots) {
             *upstream = Arc::new(upstream.with_roots(roots));
         }
@@ -205,6 +213,7 @@ impl Function {
             cpu_max,
             tenant,
             weight: loaded.weight,
+            isolation,
             neighbours,
             number,
             version,

@@ -4,9 +4,9 @@
 //! [`Started`](super::work::Started).
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, mem};
 
 use super::Admission;
 use super::caller::{Caller, DEPTH_MAX};
@@ -16,6 +16,7 @@ use crate::reply::{Parent, Record, ReplyTo};
 use crate::schedule::gate::Entrant;
 use crate::schedule::{Task, TaskId};
 use crate::telemetry::Trace;
+use crate::txn::Transaction;
 
 /// An invocation of a function.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ pub struct Invocation {
     pub request_id: Option<Arc<str>>,
     /// Its place in a trace, if there are any.
     pub trace: Option<Arc<Trace>>,
+    /// The transaction of its caller, which it joins.
+    pub joins: Option<Arc<Transaction>>,
+    /// How often it has run and was stale: what it has read was changed before its commit.
+    pub stale: u32,
 }
 
 /// What an invocation is given.
@@ -49,7 +54,42 @@ pub struct Input {
     pub body: Body,
 }
 
+/// How often a transaction runs again; before that comes its deadline, as a rule.
+const STALE_MAX: u32 = 1_000;
+/// Bytes of a body that is kept for the case that a transaction runs again. One with a larger body runs once, and fails where it conflicts.
+pub const KEPT_BODY_BYTES_MAX: usize = 4 << 20;
+
+impl Input {
+    /// What an invocation runs with that may run again with the same. Whether it can.
+    fn again(&mut self) -> (Input, bool) {
+        match self.body.again(KEPT_BODY_BYTES_MAX) {
+            Some(body) => (Input { head: self.head.clone(), body }, true),
+            None => (mem::take(self), false),
+        }
+    }
+}
+
 impl Invocation {
+    /// What it runs with, and its transaction, if it has one: of its own, or as a part of its caller's.
+    pub(crate) fn begin(&mut self) -> (Input, Option<Arc<Transaction>>) {
+        let transaction = match (&self.joins, &self.function.isolation) {
+            (Some(above), _) => Transaction::join(above),
+            (None, Some(isolation)) => Transaction::begin(isolation),
+            (None, None) => return (mem::take(&mut self.input), None),
+        };
+        let (input, can_again) = self.input.again();
+        if !can_again {
+            self.stale = STALE_MAX;
+        }
+        (input, Some(transaction))
+    }
+
+    /// It was stale, and is to run again if it may.
+    pub(crate) const fn may_run_again(&mut self) -> bool {
+        self.stale = self.stale.saturating_add(1);
+        self.stale <= STALE_MAX
+    }
+
     /// One that was admitted and is complete at `now`. Its caller is the function that calls it, by which of that invocation's host calls, if a function does.
     /// In a box: it is handed on several times before it runs.
     #[must_use]
@@ -64,7 +104,19 @@ impl Invocation {
         let identity = Identity { sequence: admission.sequence, caller, is_speculative: false };
         let times = Times::new(now);
         let reply = ReplyTo::Nowhere;
-        Box::new(Invocation { identity, function, input, reply, deadline, times, admission, request_id: None, trace: None })
+        Box::new(Invocation {
+            identity,
+            function,
+            input,
+            reply,
+            deadline,
+            times,
+            admission,
+            request_id: None,
+            trace: None,
+            joins: None,
+            stale: 0,
+        })
     }
 
     /// What the scheduler's core needs to know, under a number of the worker's. `started`: whether it has a sandbox.

@@ -16,7 +16,10 @@ use sledge_sandbox::{Artifact, InstantiateError, SandboxLimits, Template};
 
 use super::program::{Program, Stage};
 use super::snapshot::{self, InitError};
-use crate::config::{BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Snapshot};
+use crate::config::{
+    BodyMode, CONTENT_TYPE_DEFAULT, Concurrency, DirWrite, EdgeConfig, FunctionConfig, Instance, Isolation, OutsideEffects,
+    Snapshot,
+};
 use crate::host::wasi::{Access, Grant, GrantError};
 use crate::host::{Destination, Edges, ImportError, Imports, Process};
 use crate::phases::{Phases, Profiler};
@@ -119,6 +122,8 @@ pub struct Loaded {
     pub(super) content_type: HeaderValue,
     pub(super) streams_body: bool,
     pub(super) instance: Instance,
+    pub(super) isolation: Isolation,
+    pub(super) effects: OutsideEffects,
     pub(super) deadline: Duration,
     pub(super) cpu_max: Duration,
     pub(super) concurrency: Option<Concurrency>,
@@ -206,6 +211,8 @@ impl Loaded {
             content_type,
             streams_body: config.body == BodyMode::Stream,
             instance: config.instance,
+            isolation: config.isolation,
+            effects: config.effects,
             deadline: Duration::from_millis(config.deadline_ms),
             cpu_max: config.cpu_ms_max.map_or(Duration::MAX, Duration::from_millis),
             concurrency: config.concurrency(),

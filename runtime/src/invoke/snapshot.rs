@@ -203,7 +203,7 @@ fn objection(function: &HostFunction, effect: Effect, args: &Args, has_folders: 
             _ => shared("waits for the clock, or for a stream that each request has anew"),
         },
         Effect::Stream if function.module == wasi::MODULE => stream_objection(function.name, args),
-        Effect::Stream | Effect::Head | Effect::Log => never("belongs to a request"),
+        Effect::Stream | Effect::Head | Effect::Log | Effect::Reply => never("belongs to a request"),
         Effect::External if function.module != wasi::MODULE => never("asks another server"),
         Effect::External if !has_folders => None,
         Effect::External | Effect::Scratch if wasi::only_reads_files(function.name, args) => shared(READS_FILES),
@@ -232,7 +232,6 @@ fn component_objection(function: &HostFunction, effect: Effect, args: &Args, has
         Effect::Stream if wasi3::makes_ends(function.module, function.name) => never("begins a stream that belongs to a request"),
         // Standard error is the log, a reply has no room here, and a file was opened for writing before.
         Effect::Stream if ![wasi2::HTTP, wasi3::HTTP, host::EXCHANGE].contains(&function.module) => None,
-        Effect::External if function.module == host::EXCHANGE => never("belongs to a request"),
         Effect::External if !function.module.starts_with("wasi:filesystem/") => never("asks another server"),
         Effect::External if !has_folders => None,
         Effect::External | Effect::Scratch if wasi2::only_reads_files(function.name, args) => shared(READS_FILES),
@@ -240,7 +239,7 @@ fn component_objection(function: &HostFunction, effect: Effect, args: &Args, has
         Effect::External => never("changes what lies outside of the function"),
         Effect::KvRead | Effect::KvWrite => never("uses the key-value store, which changes"),
         Effect::Call => never("calls another function"),
-        Effect::Stream | Effect::Head | Effect::Log => never("belongs to a request"),
+        Effect::Stream | Effect::Head | Effect::Log | Effect::Reply => never("belongs to a request"),
     }
 }
 

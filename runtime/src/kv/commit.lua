@@ -1,8 +1,9 @@
--- A commit of one tenant. KEYS: values, order, version, bytes, scratch.
--- ARGV: most bytes; number of expected, key and version of each; number of changes, key, kind (p, d, a) and argument of each.
--- Answers {"done", version, sum}, {"conflict", version}, {"full"}, {"number"} or {"overflow"}. A stored value is VERSION:VALUE.
+-- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept, if that is to be known.
+-- ARGV: for how many seconds it is kept; the first version there may be, and by how much the next one is larger; most bytes; number of expected, key and version of each;
+-- number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each.
+-- Answers {"done", version, sum}, {"conflict", version, index}, {"full"}, {"number"} or {"overflow"}. A stored value is VERSION:VALUE.
 local OVERHEAD = 128
-local values, order, counter, used, scratch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local values, order, counter, used, scratch, buckets = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local at = 0
 local function argument()
     at = at + 1
@@ -13,13 +14,39 @@ local function split(stored)
     return string.sub(stored, 1, colon - 1), string.sub(stored, colon + 1)
 end
 
+local kept_s, first, step = argument(), argument(), argument()
+-- What was answered once is answered again, whatever has become of the keys meanwhile: a commit that is sent twice is made once.
+local known = KEYS[7]
+if known then
+    local answer = redis.call('LRANGE', known, 0, -1)
+    if #answer > 0 then
+        return answer
+    end
+end
+local function answer(...)
+    local words = { ... }
+    if known then
+        redis.call('RPUSH', known, unpack(words))
+        redis.call('EXPIRE', known, kept_s)
+    end
+    return words
+end
+
 local bytes_max = tonumber(argument())
-for _ = 1, tonumber(argument()) do
+local expectations = tonumber(argument())
+for index = 1, expectations do
     local key, expected = argument(), argument()
     local stored = redis.call('HGET', values, key)
     local version = stored and split(stored) or '0'
     if version ~= expected then
-        return { 'conflict', version }
+        return answer('conflict', version, tostring(index - 1))
+    end
+end
+for index = 1, tonumber(argument()) do
+    local bucket, expected = argument(), argument()
+    local version = redis.call('HGET', buckets, bucket) or '0'
+    if version ~= expected then
+        return answer('conflict', version, tostring(expectations + index - 1))
     end
 end
 
@@ -43,7 +70,7 @@ for _ = 1, tonumber(argument()) do
         sum = redis.call('GET', scratch)
         redis.call('DEL', scratch)
         if type(added) == 'table' and added.err then
-            return { string.find(added.err, 'overflow', 1, true) and 'overflow' or 'number' }
+            return answer(string.find(added.err, 'overflow', 1, true) and 'overflow' or 'number')
         end
         after[key] = sum
     end
@@ -55,15 +82,20 @@ for _, key in ipairs(keys) do
 end
 local total = tonumber(redis.call('GET', used) or '0') + more
 if more > 0 and total > bytes_max then
-    return { 'full' }
+    return answer('full')
 end
 
 if #keys == 0 then
-    return { 'done', redis.call('GET', counter) or '0', sum }
+    return answer('done', redis.call('GET', counter) or '0', sum)
 end
-redis.call('INCR', counter)
+-- By chance: a store that was emptied, or has lost commits with the server that had them, does not give the same versions to other commits.
+redis.call('SETNX', counter, first)
+redis.call('INCRBY', counter, step)
 local version = redis.call('GET', counter)
 for _, key in ipairs(keys) do
+    if (before[key] and true or false) ~= (after[key] and true or false) then
+        redis.call('HSET', buckets, string.match(key, '^[^%z]*'), version)
+    end
     if after[key] then
         redis.call('HSET', values, key, version .. ':' .. after[key])
         redis.call('ZADD', order, 0, key)
@@ -73,4 +105,4 @@ for _, key in ipairs(keys) do
     end
 end
 redis.call('SET', used, string.format('%.0f', total))
-return { 'done', version, sum }
+return answer('done', version, sum)

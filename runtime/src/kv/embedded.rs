@@ -94,6 +94,8 @@ struct Index {
     entries: BTreeMap<BucketKey, Entry>,
     /// Of the last commit.
     version: u64,
+    /// Of the last commit that has added keys to a bucket or removed keys, by the bucket's name. Since this process began: what was expected before is no more.
+    buckets: HashMap<Box<[u8]>, u64>,
 }
 
 /// A tenant's share of the store.
@@ -229,7 +231,7 @@ impl Tenants {
         }
         for (name, content) in contents {
             let tenant = self.get(&name);
-            *tenant.write() = Index { entries: content.entries, version: content.version };
+            *tenant.write() = Index { entries: content.entries, version: content.version, buckets: HashMap::new() };
         }
     }
 }
@@ -278,7 +280,7 @@ impl Space {
         if bytes > COMMIT_BYTES_MAX { Err(KvError::too_large_together(bytes)) } else { Ok(entries) }
     }
 
-    /// The keys of a bucket that begin with `prefix` and come behind `after`, in order, as long as `take` takes them.
+    /// The keys of a bucket that begin with `prefix` and come behind `after`, in order, as long as `take` takes them. Returns the version of the bucket's set of keys.
     ///
     /// # Errors
     /// When one of both is too long, or nothing could be read yet.
@@ -288,7 +290,7 @@ impl Space {
         prefix: &[u8],
         after: Option<&[u8]>,
         mut take: impl FnMut(&[u8]) -> bool,
-    ) -> Result<(), KvError> {
+    ) -> Result<u64, KvError> {
         self.check_open()?;
         let prefix = bucket.key(prefix)?;
         let start = match after.map(|after| bucket.key(after)).transpose()? {
@@ -302,7 +304,7 @@ impl Space {
                 break;
             }
         }
-        Ok(())
+        Ok(index.bucket(bucket))
     }
 
     /// Makes a commit. Dropping the future does not take it back.
@@ -325,10 +327,20 @@ impl Space {
     fn validate(&self, commit: &Commit) -> Result<Outcome, KvError> {
         self.check_open()?;
         let index = self.tenant.read();
-        Ok(match index.conflict(&commit.expected) {
-            Some(version) => Outcome::Conflict { version },
-            None => Outcome::Committed { version: index.version, sum: 0 },
-        })
+        let find = |key: &BucketKey| index.entries.get(key);
+        let conflict = conflict(commit, find, |bucket| index.bucket(bucket));
+        Ok(conflict.unwrap_or(Outcome::Committed { version: index.version, sum: 0 }))
+    }
+
+    /// Whether that still holds of what was read, without waiting: a commit that changes nothing.
+    ///
+    /// # Errors
+    /// When nothing could be read yet.
+    pub fn check(&self, commit: &Commit) -> Result<Outcome, KvError> {
+        let counted = self.commits().begin();
+        let outcome = self.validate(commit);
+        counted.ended(&outcome);
+        outcome
     }
 
     pub(super) fn commits(&self) -> &Commits {
@@ -337,9 +349,9 @@ impl Space {
 }
 
 impl Index {
-    /// The version of the first key that does not have the one expected of it.
-    fn conflict(&self, expected: &[(BucketKey, u64)]) -> Option<u64> {
-        conflict(expected, |key| self.entries.get(key))
+    /// The version of a bucket's set of keys.
+    fn bucket(&self, name: &BucketName) -> u64 {
+        self.buckets.get(&name.0).copied().unwrap_or(0)
     }
 
     /// All entries in order, with the tenant's name.
@@ -348,16 +360,29 @@ impl Index {
     }
 
     fn put(&mut self, key: BucketKey, entry: Option<Entry>) {
+        let is_there = entry.is_some();
+        let bucket = if self.entries.contains_key(&key) == is_there { None } else { Some(Box::from(key.bucket())) };
         match entry {
             Some(entry) => drop(self.entries.insert(key, entry)),
             None => drop(self.entries.remove(&key)),
         }
+        if let Some(bucket) = bucket {
+            self.buckets.insert(bucket, self.version);
+        }
     }
 }
 
-fn conflict<'a>(expected: &[(BucketKey, u64)], find: impl Fn(&BucketKey) -> Option<&'a Entry>) -> Option<u64> {
-    let mut found = expected.iter().map(|(key, expected)| (find(key).map_or(0, |entry| entry.version), *expected));
-    found.find(|(version, expected)| version != expected).map(|(version, _)| version)
+/// The first of what a commit expects that is otherwise. `find` knows entries, `bucket` the versions of sets of keys.
+fn conflict<'a>(
+    commit: &Commit,
+    find: impl Fn(&BucketKey) -> Option<&'a Entry>,
+    bucket: impl Fn(&BucketName) -> u64,
+) -> Option<Outcome> {
+    let keys = commit.expected.iter().map(|(key, expected)| (find(key).map_or(0, |entry| entry.version), *expected));
+    let buckets = commit.listed.iter().map(|(name, expected)| (bucket(name), *expected));
+    let mut all = keys.chain(buckets).enumerate();
+    let (index, (version, _)) = all.find(|(_, (version, expected))| version != expected)?;
+    Some(Outcome::Conflict { version, index })
 }
 
 /// Bytes of entries, as limits count them.

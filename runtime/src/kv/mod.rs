@@ -20,6 +20,7 @@ pub mod redis;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -41,6 +42,8 @@ pub const BUCKET_BYTES_MAX: usize = 64;
 pub const COMMIT_KEYS_MAX: usize = 1_024;
 /// Bytes of keys and values of one commit.
 pub const COMMIT_BYTES_MAX: usize = 4 << 20;
+/// For how long a store knows a commit by its id.
+pub const COMMIT_KNOWN: Duration = Duration::from_secs(60);
 /// What an entry costs beside its key and its value.
 pub const ENTRY_OVERHEAD_BYTES: u64 = 128;
 
@@ -69,9 +72,16 @@ pub enum Change {
 pub struct Commit {
     /// Keys, and the version that each has to have.
     pub expected: Vec<(BucketKey, u64)>,
+    /// Buckets whose keys were listed, and the version that the set of keys of each has to have.
+    pub listed: Vec<(BucketName, u64)>,
     /// Keys, and what is done to each, one after the other.
     pub changes: Vec<(BucketKey, Change)>,
+    /// By what the commit is known, so that it is made once where it has to be sent twice; none where its caller takes that upon itself.
+    pub id: Option<CommitId>,
 }
+
+/// What tells a commit from all others. The store remembers it for [`COMMIT_KNOWN`] after it was made.
+pub type CommitId = [u8; 16];
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +93,12 @@ pub enum Outcome {
         /// What the last [`Change::Add`] came to.
         sum: i64,
     },
-    /// A key does not have the version that was expected of it: nothing was changed.
+    /// A key, or the set of keys of a bucket, does not have the version that was expected of it: nothing was changed.
     Conflict {
         /// The version that the first such key has.
         version: u64,
+        /// The place of that in [`Commit::expected`]; buckets come behind, in the order of [`Commit::listed`].
+        index: usize,
     },
 }
 
@@ -137,9 +149,26 @@ pub enum KvError {
     /// The store does not work.
     #[error("the store does not work: {0}")]
     Unavailable(String),
+    /// The store did not answer: a commit may have been made or not.
+    #[error("it is not known whether the store has made the commit: {0}")]
+    Unknown(String),
 }
 
 impl KvError {
+    /// What it is, for machines.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            KvError::TooLarge { .. } | KvError::TooLong { .. } => "too_large",
+            KvError::TooMany { .. } => "too_many_keys",
+            KvError::Full { key, .. } => key,
+            KvError::NotANumber => "not_a_number",
+            KvError::Overflow => "overflow",
+            KvError::Unavailable(_) => "kv_unavailable",
+            KvError::Unknown(_) => "unknown",
+        }
+    }
+
     fn too_large_together(bytes: usize) -> KvError {
         KvError::TooLarge { what: "values asked for together,", bytes, bytes_max: COMMIT_BYTES_MAX }
     }
@@ -255,6 +284,17 @@ impl Space {
         result
     }
 
+    /// What there is under a key.
+    ///
+    /// # Errors
+    /// When the store does not work, or nothing could be read yet.
+    pub async fn read(&self, bucket: &BucketName, key: BucketKey) -> Result<Option<Entry>, KvError> {
+        match self {
+            Space::Embedded(space) => space.get(bucket, key.key(), |entry| entry.cloned()),
+            Space::Redis(space) => space.get(bucket, key.key())?.await,
+        }
+    }
+
     /// Whether there is a store behind it: not while its file has never been opened.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -273,7 +313,7 @@ pub struct BucketKey(Box<[u8]>);
 const BUCKET_KEY_BYTES_MAX: usize = BUCKET_BYTES_MAX + 1 + KEY_BYTES_MAX;
 
 /// A name of a bucket that is one: 1 to [`BUCKET_BYTES_MAX`] bytes without zeros.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketName(Box<[u8]>);
 
 impl BucketName {
@@ -299,12 +339,39 @@ impl BucketName {
         Ok(with(&joined[..start + key.len()]))
     }
 
+    /// Bytes of it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// A key of this bucket.
     ///
     /// # Errors
     /// When the key is too long.
     pub fn key(&self, key: &[u8]) -> Result<BucketKey, KvError> {
         self.joined(key, |joined| BucketKey(joined.into()))
+    }
+}
+
+impl BucketKey {
+    /// The bucket.
+    #[must_use]
+    pub fn bucket(&self) -> &[u8] {
+        // Behind a bucket's name, which has no zeros, there is one.
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// The key in its bucket.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        self.0.get(self.bucket().len() + 1..).unwrap_or_default()
+    }
+
+    /// Bytes of both.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -321,11 +388,18 @@ impl Change {
 }
 
 impl Commit {
+    /// One that expects these versions, and makes these changes.
+    #[must_use]
+    pub const fn new(expected: Vec<(BucketKey, u64)>, changes: Vec<(BucketKey, Change)>) -> Commit {
+        Commit { expected, listed: Vec::new(), changes, id: None }
+    }
+
     /// Bytes of its keys and values.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let expected: usize = self.expected.iter().map(|(key, _)| key.0.len()).sum();
-        expected + self.changes.iter().map(|(key, change)| key.0.len() + change.bytes()).sum::<usize>()
+        let listed: usize = self.listed.iter().map(|(bucket, _)| bucket.0.len()).sum();
+        expected + listed + self.changes.iter().map(|(key, change)| key.0.len() + change.bytes()).sum::<usize>()
     }
 
     /// Whether it is within the limits on its size.
@@ -333,7 +407,7 @@ impl Commit {
     /// # Errors
     /// Which limit it exceeds.
     pub fn check(&self) -> Result<(), KvError> {
-        let keys = self.expected.len() + self.changes.len();
+        let keys = self.expected.len() + self.listed.len() + self.changes.len();
         if keys > COMMIT_KEYS_MAX {
             return Err(KvError::TooMany { keys, keys_max: COMMIT_KEYS_MAX });
         }

@@ -13,11 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, TlsCertificates};
+use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError, Script, ScriptInvocation, TlsCertificates};
 use tokio_rustls::rustls::crypto::ring;
 
 use super::{
-    BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, Change, Commit, Commits, Entry, KvError, KvLimits, Outcome,
+    BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError, KvLimits,
+    Outcome,
 };
 
 /// How long an answer may take.
@@ -27,8 +28,16 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 /// How often that is tried for one request, and how long apart at most.
 const CONNECT_TRIES: usize = 3;
 const CONNECT_DELAY_MAX: Duration = Duration::from_millis(200);
+/// How often a commit is sent that the server knows by an id, and how long apart. All tries together take less time than [it is known](COMMIT_KNOWN).
+const COMMIT_TRIES: usize = 4;
+const COMMIT_PAUSE: Duration = Duration::from_millis(100);
+/// Versions begin by chance somewhere from this on to twice as much, and the next one is larger by as much as that, by chance too: after the server has lost commits, or all it had, other commits
+/// do not get their versions. So a version that was read says what was read, also over a failover. There are 2^43 of them.
+const FIRST_MIN: u64 = 1 << 40;
+const STEP_MAX: u64 = 1 << 20;
 
 static COMMIT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("commit.lua")));
+static KEYS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("keys.lua")));
 static GET_MANY: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("get_many.lua")));
 
 thread_local! {
@@ -60,6 +69,10 @@ struct Keys {
     bytes: String,
     /// For what a commit needs meanwhile.
     scratch: String,
+    /// Versions of the buckets' sets of keys.
+    buckets: String,
+    /// What the name begins with under which the answer to a commit is kept.
+    commit: String,
 }
 
 impl From<RedisError> for KvError {
@@ -102,7 +115,15 @@ impl Redis {
     pub fn space(&self, tenant: &str) -> Space {
         let key = |what| format!("{{sledge:{tenant}}}:{what}");
         let (values, order, version) = (key("values"), key("order"), key("version"));
-        let keys = Keys { values, order, version, bytes: key("bytes"), scratch: key("scratch") };
+        let keys = Keys {
+            values,
+            order,
+            version,
+            bytes: key("bytes"),
+            scratch: key("scratch"),
+            buckets: key("buckets"),
+            commit: key("commit:"),
+        };
         Space { redis: self.clone(), keys: Arc::new(keys) }
     }
 
@@ -167,11 +188,16 @@ impl Space {
         stored.into_iter().map(|stored| stored.map(entry).transpose()).collect()
     }
 
-    /// The keys of a bucket that begin with `prefix` and come behind `after`, in order; at most [`COMMIT_KEYS_MAX`] and one.
+    /// The keys of a bucket that begin with `prefix` and come behind `after`, in order, at most [`COMMIT_KEYS_MAX`] and one; and the version of the bucket's set of keys.
     ///
     /// # Errors
     /// When one of both is too long, or the server cannot be asked.
-    pub async fn keys(self, bucket: BucketName, prefix: BucketKey, after: Option<BucketKey>) -> Result<Vec<Bytes>, KvError> {
+    pub async fn keys(
+        self,
+        bucket: BucketName,
+        prefix: BucketKey,
+        after: Option<BucketKey>,
+    ) -> Result<(Vec<Bytes>, u64), KvError> {
         let bound = |mark: u8, key: &[u8]| [&[mark][..], key].concat();
         let min = match &after {
             Some(after) if *after >= prefix => bound(b'(', &after.0),
@@ -187,10 +213,11 @@ impl Space {
             }
             None => b"+".to_vec(),
         };
-        let mut command = Cmd::new();
-        command.arg("ZRANGEBYLEX").arg(&self.keys.order).arg(min).arg(max).arg("LIMIT").arg(0).arg(COMMIT_KEYS_MAX + 1);
-        let keys: Vec<Bytes> = command.query_async(&mut self.redis.connection()?).await?;
-        Ok(keys.into_iter().filter(|key| key.len() > bucket.0.len()).map(|key| key.slice(bucket.0.len() + 1..)).collect())
+        let mut script = KEYS.prepare_invoke();
+        script.key(&self.keys.order).key(&self.keys.buckets).arg(&*bucket.0).arg(min).arg(max).arg(COMMIT_KEYS_MAX + 1);
+        let (version, keys): (u64, Vec<Bytes>) = script.invoke_async(&mut self.redis.connection()?).await?;
+        let keys = keys.into_iter().filter(|key| key.len() > bucket.0.len()).map(|key| key.slice(bucket.0.len() + 1..));
+        Ok((keys.collect(), version))
     }
 
     /// Makes a commit. Dropping the future does not take it back.
@@ -200,14 +227,22 @@ impl Space {
     pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
         commit.check()?;
         let mut script = COMMIT.prepare_invoke();
-        let Keys { values, order, version, bytes, scratch } = &*self.keys;
-        for key in [values, order, version, bytes, scratch] {
+        let Keys { values, order, version, bytes, scratch, buckets, commit: known } = &*self.keys;
+        for key in [values, order, version, bytes, scratch, buckets] {
             script.key(key);
         }
+        if let Some(id) = &commit.id {
+            script.key([known.as_bytes(), id].concat());
+        }
         let bytes_max = self.redis.limits.tenant_bytes_max;
+        script.arg(COMMIT_KNOWN.as_secs()).arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN)).arg(fastrand::u64(1..=STEP_MAX));
         script.arg(bytes_max).arg(commit.expected.len());
         for (key, version) in &commit.expected {
             script.arg(&*key.0).arg(*version);
+        }
+        script.arg(commit.listed.len());
+        for (bucket, version) in &commit.listed {
+            script.arg(&*bucket.0).arg(*version);
         }
         script.arg(commit.changes.len());
         for (key, change) in &commit.changes {
@@ -218,18 +253,48 @@ impl Space {
                 Change::Add(delta) => script.arg("a").arg(*delta),
             };
         }
-        let answer: Vec<String> = script.invoke_async(&mut self.redis.connection()?).await?;
+        let answer = self.answer(&script, commit.id.is_some()).await?;
         let number = |index: usize| answer.get(index).and_then(|text| text.parse().ok());
         match (answer.first().map(String::as_str), number(1)) {
             (Some("done"), Some(version)) => {
                 let sum = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
                 Ok(Outcome::Committed { version, sum })
             }
-            (Some("conflict"), Some(version)) => Ok(Outcome::Conflict { version }),
+            (Some("conflict"), Some(version)) => {
+                let index = answer.get(2).and_then(|text| text.parse().ok()).unwrap_or(0);
+                Ok(Outcome::Conflict { version, index })
+            }
             (Some("full"), _) => Err(KvError::Full { key: "kv_tenant_bytes_max", bytes_max }),
             (Some("number"), _) => Err(KvError::NotANumber),
             (Some("overflow"), _) => Err(KvError::Overflow),
             _ => Err(not_ours()),
+        }
+    }
+}
+
+impl Space {
+    /// What the server answers to a commit. One that it knows by an id is sent again where the answer does not come: it is made once, and the answer to it is the same.
+    async fn answer(&self, script: &ScriptInvocation<'_>, is_known: bool) -> Result<Vec<String>, KvError> {
+        let mut tries = if is_known { COMMIT_TRIES } else { 1 };
+        let mut was_sent = false;
+        loop {
+            tries -= 1;
+            let error: RedisError = match self.redis.connection() {
+                Ok(mut connection) => match script.invoke_async(&mut connection).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            // Whatever the server says itself, it has not done it.
+            let is_lost = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
+            was_sent |= is_lost && !error.is_connection_refusal();
+            match (is_lost && tries > 0, was_sent && is_known) {
+                (true, _) => tracing::debug!(%error, "the key-value store is asked again what became of a commit"),
+                (false, true) => return Err(KvError::Unknown(error.to_string())),
+                (false, false) => return Err(error.into()),
+            }
+            tokio::time::sleep(COMMIT_PAUSE).await;
         }
     }
 }

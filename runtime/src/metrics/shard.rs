@@ -47,6 +47,8 @@ pub struct Counters {
     pub reset: Histogram,
     /// How often its quantum was over before it was.
     pub preemptions: Count,
+    /// How often a transaction ran again, since what it had read was changed.
+    pub reruns: Count,
     /// For how long requests could have run and did not, for how long they ran, and for how long they waited for something else, in nanoseconds.
     pub ready: Count,
     /// See there.
@@ -112,6 +114,8 @@ pub struct Totals {
     pub reset: Sum,
     /// As of a [`Counters`].
     pub preemptions: u64,
+    /// As of a [`Counters`].
+    pub reruns: u64,
     /// As of a [`Counters`].
     pub ready: u64,
     /// As of a [`Counters`].
@@ -233,6 +237,7 @@ impl Thread {
             run: Histogram::default(),
             reset: Histogram::default(),
             preemptions: Count::default(),
+            reruns: Count::default(),
             ready: Count::default(),
             running: Count::default(),
             blocked: Count::default(),
@@ -271,6 +276,7 @@ impl Metrics {
                 totals.run.add(&row.run);
                 totals.reset.add(&row.reset);
                 totals.preemptions += row.preemptions.get();
+                totals.reruns += row.reruns.get();
                 totals.ready += row.ready.get();
                 totals.running += row.running.get();
                 totals.blocked += row.blocked.get();

@@ -157,6 +157,12 @@ impl Collected {
         self.phases(encoder)?;
         let of =
             |count: fn(&Totals) -> u64| self.functions.iter().map(move |(function, totals)| (labels(function), count(totals)));
+        counters(
+            encoder,
+            "reruns",
+            "How often a transaction ran again, since what it had read was changed",
+            of(|totals| totals.reruns),
+        )?;
         counters(encoder, "preemptions", "How often a quantum was over before its request", of(|totals| totals.preemptions))?;
         let of = |time: fn(&Totals) -> u64| {
             self.functions.iter().map(move |(function, totals)| (labels(function), seconds(time(totals))))

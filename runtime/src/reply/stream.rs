@@ -331,6 +331,11 @@ impl Writer {
         self.room_bytes_max = BYTES_MAX;
     }
 
+    /// All of it is kept until the invocation is over: there is room for the largest reply. For more there is room too, so that it is refused and not waited for.
+    pub fn hold(&mut self) {
+        self.room_bytes_max = usize::try_from(self.bytes_max).unwrap_or(usize::MAX).saturating_add(1);
+    }
+
     /// Nothing is said of its length.
     pub const fn without_length(&mut self) {
         self.length = None;
@@ -387,8 +392,7 @@ impl Writer {
     /// Whether writing takes anything now.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let state = self.pipe.state();
-        self.is_bodiless || state.is_closed || state.under_way_bytes() < BYTES_MAX
+        self.room_bytes() > 0
     }
 
     /// Bytes that can be written now.

@@ -409,8 +409,8 @@ impl Worker {
 
     /// What an invocation sees of the outside; its input goes there.
     fn context(&self, invocation: &mut Invocation) -> Context {
-        let Invocation { function, identity, input, request_id, trace, deadline, .. } = invocation;
-        let invoke::Input { head, body } = mem::take(input);
+        let (invoke::Input { head, body }, transaction) = invocation.begin();
+        let Invocation { function, identity, request_id, trace, deadline, .. } = invocation;
         let request_id = request_id.take();
         let process = Arc::clone(&function.process);
         let writer = Writer { version: function.version, request: identity.sequence, request_id: request_id.clone() };
@@ -422,6 +422,7 @@ impl Worker {
             .with_origin(request_id, trace.take())
             .until(*deadline)
             .with_phase_turns(self.settings.classes.is_some())
+            .within(transaction)
     }
 
     /// A sandbox for a function, and when it was there. To take an idle one takes less time than a look at the clock, and so none.
@@ -437,7 +438,30 @@ impl Worker {
         Ok((made, self.shard.now(now)))
     }
 
+    /// Has one run again from its beginning, in a fresh sandbox: what it has read of the store was changed before its commit.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn run_again(&mut self, started: &mut Started, now: Instant) -> Result<(), Failure> {
+        let invocation = &mut *started.invocation;
+        self.shard.note(&invocation.function, |row| row.reruns.add(1));
+        if !invocation.may_run_again() {
+            return Err(Failure::Conflict);
+        }
+        let before = started.driver.context();
+        (invocation.request_id, invocation.trace) = (before.request_id().cloned(), before.trace().cloned());
+        let (sandbox, _) = self.sandbox(&invocation.function, now)?;
+        let context = self.context(invocation);
+        let mut before = mem::replace(&mut started.driver, Driver::new(sandbox, context));
+        before.kill();
+        let remains = before.finish();
+        self.finished.push((remains.sandbox, Arc::clone(&started.invocation.function)));
+        Ok(())
+    }
+
     fn end_early(&mut self, mut started: Box<Started>, failure: Failure, now: Instant) {
+        // The store has the commit, and may make it.
+        let failure = if started.driver.is_committing() { Failure::OutcomeUnknown } else { failure };
         let backtrace = started.driver.backtrace();
         started.driver.kill();
         let function = started.invocation.function.name();
@@ -447,6 +471,7 @@ impl Worker {
 
     /// Hands the reply over.
     fn end(&mut self, mut started: Box<Started>, result: Result<(), Failure>, end: Instant) {
+        self.begin_put_off(&mut started);
         let Started { invocation, driver, .. } = &mut *started;
         let phases = driver.take_phases().and_then(|phases| phases.end(result.is_ok()));
         let mut trailers = driver.take_trailers();

@@ -142,7 +142,9 @@ impl<'a> Worker<'a> {
                         _ => running.push(next),
                     }
                 }
-                Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nothing wakes it", next.subject.name),
+                Progress::Waits { .. } | Progress::Pends(_) | Progress::Stale => {
+                    bail!("{}: it waits, and nothing wakes it", next.subject.name)
+                }
                 // How many run at the same time depends on the machine, and so whether they all fit.
                 Progress::Ended(Err(Failure::NoMemory)) => {
                     self.counts.refusals.fetch_add(1, Ordering::Relaxed);

@@ -88,7 +88,9 @@ impl Subject {
             loop {
                 match driver.run(&self.function.program) {
                     Progress::Preempted | Progress::Yields => {}
-                    Progress::Waits { .. } | Progress::Pends(_) => bail!("{}: it waits, and nothing wakes it", self.name),
+                    Progress::Waits { .. } | Progress::Pends(_) | Progress::Stale => {
+                        bail!("{}: it waits, and nothing wakes it", self.name)
+                    }
                     Progress::Ended(result) => {
                         ensure!(result.is_ok(), "{}: {result:?}", self.name);
                         let reply = driver.finish().reply;

@@ -31,7 +31,7 @@ pub const BUILT_FOLDER: &str = ".sledge";
 const LOCAL: &str = "local";
 
 /// Settings that an application decides for its functions, or does not have.
-const DECIDED: [&str; 14] = [
+const DECIDED: [&str; 16] = [
     "name",
     "path",
     "build",
@@ -42,6 +42,8 @@ const DECIDED: [&str; 14] = [
     "content_type",
     "cors",
     "compression",
+    "isolation",
+    "effects",
     "body",
     "init",
     "tenant",

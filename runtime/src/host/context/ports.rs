@@ -25,7 +25,7 @@ use crate::host::wasi::{Descriptors, Errno, Grant};
 use crate::host::wasi2::Reach;
 use crate::host::{Body, Input, LogLines, Output, Process, RequestHead, Stop, Strings, wasi2};
 use crate::kv::{BucketName, Space};
-use crate::reply::{Fields, ReplyBytes, ReplyHead};
+use crate::reply::{Fields, ReplyBytes, ReplyHead, Writer as ReplyWriter};
 use crate::upstream::Upstream;
 
 /// The ports of one invocation. Its fields are for the [`Context`](super::Context): host functions come through the methods that check.
@@ -73,6 +73,8 @@ pub struct Streams {
     /// Whether reading file descriptor 0, and writing to 1, answers that there is nothing, or no room, in place of waiting.
     pub(in crate::host) input_is_nonblocking: bool,
     pub(in crate::host) output_is_nonblocking: bool,
+    /// Whether all of the reply is kept until the invocation is over.
+    holds_reply: bool,
 }
 
 /// What differs from one moment to the next.
@@ -95,7 +97,16 @@ impl Streams {
             is_answered: false,
             input_is_nonblocking: false,
             output_is_nonblocking: false,
+            holds_reply: false,
         }
+    }
+
+    /// Its reply is a stream from now on: it goes out while it is written, or is kept.
+    pub(in crate::host) fn stream(&mut self, mut writer: ReplyWriter) {
+        if self.holds_reply {
+            writer.hold();
+        }
+        self.output = Output::Stream(writer);
     }
 
     /// Those of a program: files of this process. Reading `input` waits until `deadline`, if there is one.
@@ -112,6 +123,7 @@ impl Streams {
             is_answered: false,
             input_is_nonblocking: false,
             output_is_nonblocking: false,
+            holds_reply: false,
         }
     }
 }
@@ -127,6 +139,7 @@ const fn reached_by(effect: Effect) -> Effects {
         // What a reply is depends on what the request wants. Why another server has not answered goes to the log. A call by gRPC is one of another function
         // or of another server, as the configuration says.
         Effect::External => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log).and(Effect::Call),
+        Effect::Reply => all.and(Effect::Stream).and(Effect::Head).and(Effect::Log),
         Effect::KvWrite => all.and(Effect::KvRead),
         // No function declares it: it is what a call of one that is external comes to.
         Effect::Safe | Effect::Log | Effect::KvRead | Effect::Call | Effect::Scratch => all,
@@ -151,6 +164,11 @@ impl Ports {
             resources: Resources::default(),
             open_files_share: None,
         }
+    }
+
+    /// All of its reply is kept until it is over.
+    pub(in crate::host) const fn hold_reply(&mut self) {
+        self.streams.holds_reply = true;
     }
 
     pub(in crate::host) fn set_head(&mut self, head: Option<Box<RequestHead>>) {
@@ -324,6 +342,11 @@ impl Ports {
 
     pub(in crate::host) fn entropy(&self) -> Result<Entropy, Stop> {
         self.check(Effect::Entropy).map(|()| Entropy)
+    }
+
+    /// The key-value store of the function's tenant, for what the invocation comes to when it has ended.
+    pub(super) fn store(&self) -> Option<&Space> {
+        self.process.kv.as_ref()
     }
 
     /// The key-value store of the function's tenant, to read from.

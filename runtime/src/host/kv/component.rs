@@ -188,7 +188,7 @@ pub(in crate::host) fn pairs<F: Form>(call: &mut Call<'_>) -> Result<Result<Comm
 
 /// A commit that is made whatever there is.
 pub(in crate::host) const fn unconditional(changes: Vec<(BucketKey, Change)>) -> Commit {
-    Commit { expected: Vec::new(), changes }
+    Commit::new(Vec::new(), changes)
 }
 
 /// Gives the component what became of its operation, at the address that is argument `index`.
@@ -229,7 +229,7 @@ pub(in crate::host) fn exists<F: Form>(call: &mut Call<'_>) -> Result<Flat, Stop
 
 /// Makes a commit whose result says no more than whether it was made.
 pub(in crate::host) fn change<F: Form>(call: &mut Call<'_>, index: usize, commit: Result<Commit, KvError>) -> Result<Flat, Stop> {
-    super::commit(call, commit, move |call, outcome| answer::<F, _>(call, index, outcome.map(|_| ())))
+    super::commit(call, commit, false, move |call, outcome| answer::<F, _>(call, index, outcome.map(|_| ())))
 }
 
 /// The commit that puts a value, the list of arguments 4 and 5, under the key of arguments 2 and 3.
@@ -271,7 +271,7 @@ pub(in crate::host) fn add<F: Form, T: Lower + 'static>(
 ) -> Result<Flat, Stop> {
     let key = bucket_key::<F>(call, 2)?;
     let commit = key.and_then(|key| Ok(unconditional(vec![(key, Change::Add(delta?))])));
-    super::commit(call, commit, move |call, outcome| {
+    super::commit(call, commit, true, move |call, outcome| {
         let sum = outcome.and_then(|outcome| match outcome {
             Outcome::Committed { sum, .. } => then(sum),
             // Nothing was expected.

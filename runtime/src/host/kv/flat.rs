@@ -46,7 +46,7 @@ impl From<KvError> for Stop {
             KvError::Full { .. } => Errno::DQUOT,
             KvError::NotANumber => Errno::INVAL,
             KvError::Overflow => Errno::OVERFLOW,
-            KvError::Unavailable(_) => Errno::IO,
+            KvError::Unavailable(_) | KvError::Unknown(_) => Errno::IO,
         })
     }
 }
@@ -202,27 +202,27 @@ fn put_many(call: &mut Call<'_>, entries: &[Option<Entry>]) -> Result<i32, Stop>
 fn set(call: &mut Call<'_>) -> Result<i32, Stop> {
     let changes = vec![(bucket_key(call, 1)?, Change::Put(value(call, 3)?))];
     let version = call.args.address(5);
-    write(call, Commit { expected: Vec::new(), changes }, version, 0, false)
+    write(call, Commit::new(Vec::new(), changes), version, 0, false)
 }
 
 /// `delete(bucket, key, key_bytes) -> 0`
 fn delete(call: &mut Call<'_>) -> Result<i32, Stop> {
     let changes = vec![(bucket_key(call, 1)?, Change::Delete)];
-    write(call, Commit { expected: Vec::new(), changes }, 0, 0, false)
+    write(call, Commit::new(Vec::new(), changes), 0, 0, false)
 }
 
 /// `increment(bucket, key, key_bytes, delta: i64, sum: *i64) -> 0`
 fn increment(call: &mut Call<'_>) -> Result<i32, Stop> {
     let changes = vec![(bucket_key(call, 1)?, Change::Add(call.args.u64(3).cast_signed()))];
     let sum = call.args.address(4);
-    write(call, Commit { expected: Vec::new(), changes }, 0, sum, false)
+    write(call, Commit::new(Vec::new(), changes), 0, sum, false)
 }
 
 /// `compare-and-swap(bucket, key, key_bytes, expected: u64, value, value_bytes, version: *u64) -> 0 or 1`: whether it did; `version` gets the new one, or
 /// the one that there is.
 fn compare_and_swap(call: &mut Call<'_>) -> Result<i32, Stop> {
     let key = bucket_key(call, 1)?;
-    let commit = Commit { expected: vec![(key.clone(), call.args.u64(3))], changes: vec![(key, Change::Put(value(call, 4)?))] };
+    let commit = Commit::new(vec![(key.clone(), call.args.u64(3))], vec![(key, Change::Put(value(call, 4)?))]);
     let version = call.args.address(6);
     write(call, commit, version, 0, true)
 }
@@ -231,13 +231,13 @@ fn compare_and_swap(call: &mut Call<'_>) -> Result<i32, Stop> {
 fn set_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let changes = changes(call, 1)?;
     let version = call.args.address(3);
-    write(call, Commit { expected: Vec::new(), changes }, version, 0, false)
+    write(call, Commit::new(Vec::new(), changes), version, 0, false)
 }
 
 /// `delete-many(bucket, keys: *(address, bytes), count) -> 0`
 fn delete_many(call: &mut Call<'_>) -> Result<i32, Stop> {
     let changes = keys(call, 1)?.into_iter().map(|key| (key, Change::Delete)).collect();
-    write(call, Commit { expected: Vec::new(), changes }, 0, 0, false)
+    write(call, Commit::new(Vec::new(), changes), 0, 0, false)
 }
 
 /// `commit(bucket, expected: *(key, key_bytes, version: u64), expected_count, changes, change_count, version: *u64) -> 0 or 1`; changes are as for
@@ -253,7 +253,7 @@ fn commit(call: &mut Call<'_>) -> Result<i32, Stop> {
     }
     let changes = changes(call, 3)?;
     let version = call.args.address(5);
-    write(call, Commit { expected, changes }, version, 0, true)
+    write(call, Commit::new(expected, changes), version, 0, true)
 }
 
 /// The length of a list, in argument `index`.
@@ -311,7 +311,7 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
             memory.slice(at, 8)?;
         }
     }
-    super::commit(call, Ok(commit), move |call, outcome| {
+    super::commit(call, Ok(commit), sum_at != 0, move |call, outcome| {
         let memory = call.memory_mut()?;
         let committed = match outcome? {
             Outcome::Committed { version, sum } => {
@@ -319,7 +319,7 @@ fn write(call: &mut Call<'_>, commit: Commit, version_at: u64, sum_at: u64, cond
                 write_u64(memory, sum_at, sum.cast_unsigned())?;
                 true
             }
-            Outcome::Conflict { version } => {
+            Outcome::Conflict { version, .. } => {
                 write_u64(memory, version_at, version)?;
                 false
             }

@@ -11,6 +11,7 @@
 
 pub(in crate::host) mod component;
 mod flat;
+mod within;
 
 pub(super) use flat::FUNCTIONS;
 
@@ -65,6 +66,13 @@ pub(in crate::host) fn find<P: Place, R: Into<Flat>>(
         Ok(place) => place,
         Err(error) => return then(call, Err(error)),
     };
+    if let Some(transaction) = call.context.transaction().cloned() {
+        let (bucket, key) = place.find(call)?;
+        return match bucket.key(key) {
+            Ok(key) => within::find(call, transaction, key, then),
+            Err(error) => then(call, Err(error)),
+        };
+    }
     match call.context.ports.kv()? {
         Space::Embedded(space) => {
             let (bucket, key) = place.find(call)?;
@@ -116,10 +124,13 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
     if let Some(trace) = call.context.trace_effects() {
         trace.listed.push((bucket.clone(), prefix.clone()));
     }
+    if let Some(transaction) = call.context.transaction().cloned() {
+        return within::keys(call, transaction, Range { bucket, prefix, after }, list, then);
+    }
     match call.context.ports.kv()? {
         Space::Embedded(space) => {
             let listed = space.keys(&bucket, &prefix, after.as_deref(), |key| list.add(key));
-            then(call, listed.map(|()| list))
+            then(call, listed.map(|_| list))
         }
         Space::Redis(space) => {
             let prefix = bucket.key(&prefix);
@@ -129,8 +140,8 @@ pub(in crate::host) fn keys<L: Listing, R: Into<Flat>>(
                 Err(error) => return then(call, Err(error)),
             };
             let keys = space.clone().keys(bucket, prefix, after);
-            let then = boxed(move |call, keys: Result<Vec<Bytes>, KvError>| {
-                let listed = keys.map(|keys| {
+            let then = boxed(move |call, keys: Result<(Vec<Bytes>, u64), KvError>| {
+                let listed = keys.map(|(keys, _)| {
                     let _ = keys.iter().all(|key| list.add(key));
                     list
                 });
@@ -151,6 +162,9 @@ pub(in crate::host) fn entries<R: Into<Flat>>(
         Ok(keys) => keys,
         Err(error) => return then(call, Err(error)),
     };
+    if let Some(transaction) = call.context.transaction().cloned() {
+        return within::entries(call, transaction, keys, then);
+    }
     let note = |call: &mut Call<'_>, keys: Vec<BucketKey>, entries: &Result<Vec<Option<Entry>>, KvError>| {
         if let Ok(entries) = entries {
             note_reads(call.context, keys.into_iter().zip(entries.iter().map(|entry| version(entry.as_ref()))));
@@ -174,10 +188,12 @@ pub(in crate::host) fn entries<R: Into<Flat>>(
     }
 }
 
-/// Makes a commit, waits until it is durable, and answers with what `then` makes of its outcome.
+/// Makes a commit, waits until it is durable, and answers with what `then` makes of its outcome. `wants_sum`: whether it asks what additions come to. Within a transaction the commit
+/// is a part of that, and waits for nothing but what it has to know.
 pub(in crate::host) fn commit<R: Into<Flat>>(
     call: &mut Call<'_>,
     commit: Result<Commit, KvError>,
+    wants_sum: bool,
     then: impl FnOnce(&mut Call<'_>, Result<Outcome, KvError>) -> Result<R, Stop> + Send + 'static,
 ) -> Result<R, Stop> {
     let commit = match commit.and_then(|commit| commit.check().map(|()| commit)) {
@@ -185,6 +201,9 @@ pub(in crate::host) fn commit<R: Into<Flat>>(
         Err(error) => return then(call, Err(error)),
     };
     let space = call.context.ports.kv_mut()?.clone();
+    if let Some(transaction) = call.context.transaction().cloned() {
+        return within::commit(call, transaction, commit, wants_sum, then);
+    }
     // What was expected and found is as good as read; what was not found so is not known.
     let noted = call.context.watch.is_some().then(|| commit.clone());
     call.context.waiting_bytes = commit.bytes();

@@ -248,12 +248,12 @@ fn swap(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let Cas { place, version } = *call.owned::<Cas>(1)?;
     let commit = value.and_then(|value| {
         let key = place.bucket_key()?;
-        Ok(Commit { expected: vec![(key.clone(), version)], changes: vec![(key, Change::Put(value))] })
+        Ok(Commit::new(vec![(key.clone(), version)], vec![(key, Change::Put(value))]))
     });
-    kv::commit(call, commit, move |call, outcome| {
+    kv::commit(call, commit, false, move |call, outcome| {
         let result = match outcome {
             Ok(Outcome::Committed { .. }) => Ok(()),
-            Ok(Outcome::Conflict { version }) => Err(CasError::CasFailed(call.give(Cas { place, version })?)),
+            Ok(Outcome::Conflict { version, .. }) => Err(CasError::CasFailed(call.give(Cas { place, version })?)),
             Err(error) => Err(CasError::StoreError(Fault::from(error).into())),
         };
         call.lower(4, result)

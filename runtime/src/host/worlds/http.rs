@@ -5,7 +5,7 @@ use awsm_abi::types::ValType::{I32, I64};
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 
-use crate::host::Effect::{External, Head, Stream};
+use crate::host::Effect::{Head, Reply, Stream};
 use crate::host::canonical::{canonical, enums};
 use crate::host::http::{self, NAME_BYTES_MAX};
 use crate::host::wasi::Errno;
@@ -26,7 +26,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(EXCHANGE, "add-header", &[I32, I32, I32, I32, I32, I32], &[], Stream, |call| put_header(call, true)),
     canonical(EXCHANGE, "set-trailer", &[I32, I32, I32, I32, I32, I32], &[], Stream, |call| put_trailer(call, false)),
     canonical(EXCHANGE, "add-trailer", &[I32, I32, I32, I32, I32, I32], &[], Stream, |call| put_trailer(call, true)),
-    canonical(EXCHANGE, "stream", &[I32, I32, I64, I32], &[], External, stream),
+    canonical(EXCHANGE, "stream", &[I32, I32, I64, I32], &[], Reply, stream),
 ];
 
 /// An `error`.

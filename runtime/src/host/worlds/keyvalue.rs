@@ -42,7 +42,7 @@ impl Lower for Error {
             Fault::Store(KvError::Full { .. }) => 2,
             Fault::Store(KvError::NotANumber) => 3,
             Fault::Store(KvError::Overflow) => 4,
-            Fault::Store(KvError::Unavailable(_)) | Fault::Cursor | Fault::ManyKeys => 5,
+            Fault::Store(KvError::Unavailable(_) | KvError::Unknown(_)) | Fault::Cursor | Fault::ManyKeys => 5,
         };
         to.case(place, case);
         if case == 5 { self.0.to_string().lower(to, place.plus(4)) } else { Ok(()) }
@@ -60,7 +60,7 @@ impl Lower for Made {
     fn lower(self, to: &mut Lowering, place: Place) -> Result<(), Stop> {
         let version = match self.0 {
             Outcome::Committed { version, .. } => version,
-            Outcome::Conflict { version } => {
+            Outcome::Conflict { version, .. } => {
                 to.case(place, 1);
                 version
             }
@@ -88,7 +88,7 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
 /// The version of what an unconditional commit wrote.
 fn version(outcome: Outcome) -> u64 {
     match outcome {
-        Outcome::Committed { version, .. } | Outcome::Conflict { version } => version,
+        Outcome::Committed { version, .. } | Outcome::Conflict { version, .. } => version,
     }
 }
 
@@ -106,7 +106,7 @@ fn get(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `set(self, key, value) -> result<u64, error>`
 fn set(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let commit = store::put::<Own>(call)?;
-    kv::commit(call, commit, |call, outcome| answer::<Own, _>(call, 6, outcome.map(version)))
+    kv::commit(call, commit, false, |call, outcome| answer::<Own, _>(call, 6, outcome.map(version)))
 }
 
 /// `list-keys(self, prefix, cursor: option<string>) -> result<key-response, error>`
@@ -129,9 +129,8 @@ fn list_keys(call: &mut Call<'_>) -> Result<Flat, Stop> {
 fn swap(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let (key, value) = (store::bucket_key::<Own>(call, 2)?, store::value(call, 5)?);
     let expected = call.args.u64(4);
-    let commit =
-        key.and_then(|key| Ok(Commit { expected: vec![(key.clone(), expected)], changes: vec![(key, Change::Put(value?))] }));
-    kv::commit(call, commit, |call, outcome| answer::<Own, _>(call, 7, outcome.map(Made)))
+    let commit = key.and_then(|key| Ok(Commit::new(vec![(key.clone(), expected)], vec![(key, Change::Put(value?))])));
+    kv::commit(call, commit, false, |call, outcome| answer::<Own, _>(call, 7, outcome.map(Made)))
 }
 
 /// `get-many(self, keys) -> result<list<option<entry>>, error>`
@@ -146,7 +145,7 @@ fn get_many(call: &mut Call<'_>) -> Result<Flat, Stop> {
 /// `set-many(self, pairs) -> result<u64, error>`
 fn set_many(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let commit = store::pairs::<Own>(call)?;
-    kv::commit(call, commit, |call, outcome| answer::<Own, _>(call, 4, outcome.map(version)))
+    kv::commit(call, commit, false, |call, outcome| answer::<Own, _>(call, 4, outcome.map(version)))
 }
 
 /// `commit(self, expected: list<expected>, writes: list<write>) -> result<outcome, error>`
@@ -160,6 +159,6 @@ fn commit(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let expected = expected.map(|(key, version)| Ok((bucket.key(key.as_bytes())?, version)));
     let changes = writes.map(|(key, value)| Ok((bucket.key(key.as_bytes())?, value.map_or(Change::Delete, Change::Put))));
     let expected = expected.collect::<Result<_, KvError>>();
-    let commit = expected.and_then(|expected| Ok(Commit { expected, changes: changes.collect::<Result<_, KvError>>()? }));
-    kv::commit(call, commit, |call, outcome| answer::<Own, _>(call, 6, outcome.map(Made)))
+    let commit = expected.and_then(|expected| Ok(Commit::new(expected, changes.collect::<Result<_, KvError>>()?)));
+    kv::commit(call, commit, false, |call, outcome| answer::<Own, _>(call, 6, outcome.map(Made)))
 }

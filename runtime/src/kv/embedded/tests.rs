@@ -36,7 +36,7 @@ fn put(name: &str, value: &str) -> (BucketKey, Change) {
 
 fn commit(space: &Space, expected: &[(&str, u64)], changes: &[(BucketKey, Change)]) -> Result<Outcome, KvError> {
     let expected = expected.iter().map(|(name, version)| (key(name), *version)).collect();
-    wait(space.clone().commit(Commit { expected, changes: changes.to_vec() }))
+    wait(space.clone().commit(Commit::new(expected, changes.to_vec())))
 }
 
 fn get(space: &Space, name: &str) -> Option<(u64, String)> {
@@ -55,7 +55,10 @@ fn a_commit_happens_as_a_whole_or_not_at_all() {
     assert_eq!(commit(&space, &[("a", 0)], &[put("a", "1"), put("b", "2")]), committed(1));
     assert_eq!((get(&space, "a"), get(&space, "b")), (Some((1, "1".to_owned())), Some((1, "2".to_owned()))));
     // One of two versions is another's.
-    assert_eq!(commit(&space, &[("b", 1), ("a", 0)], &[put("b", "3"), put("c", "4")]), Ok(Outcome::Conflict { version: 1 }));
+    assert_eq!(
+        commit(&space, &[("b", 1), ("a", 0)], &[put("b", "3"), put("c", "4")]),
+        Ok(Outcome::Conflict { version: 1, index: 1 })
+    );
     assert_eq!((get(&space, "b"), get(&space, "c")), (Some((1, "2".to_owned())), None));
     // Later changes of a key count; a key that is gone has version zero, and a new one gets a larger version than it had.
     assert_eq!(
@@ -93,7 +96,7 @@ fn a_commit_that_only_validates_costs_the_disk_nothing() {
     assert_eq!(commit(&space, &[], &[put("a", "1"), put("b", "1")]), committed(1));
     let before = disk.operations();
     assert_eq!(commit(&space, &[("a", 1), ("b", 1), ("c", 0)], &[]), committed(1));
-    assert_eq!(commit(&space, &[("a", 1), ("c", 1)], &[]), Ok(Outcome::Conflict { version: 0 }));
+    assert_eq!(commit(&space, &[("a", 1), ("c", 1)], &[]), Ok(Outcome::Conflict { version: 0, index: 1 }));
     assert_eq!(commit(&space, &[], &[]), committed(1));
     assert_eq!(commit(&store.space("other"), &[("a", 0)], &[]), committed(0));
     assert_eq!(disk.operations(), before);

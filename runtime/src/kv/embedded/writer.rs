@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::file::{File, LogError, Write};
 use super::recovery::BACK_OFF_MIN;
-use super::{BucketKey, Entry, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost};
+use super::{BucketKey, BucketName, Entry, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost};
 use crate::health::Health;
 use crate::kv::{Change, Commit, sum};
 
@@ -60,6 +60,8 @@ pub(super) struct Group {
 /// A tenant after the commits of a group.
 struct Draft {
     entries: HashMap<BucketKey, Option<Entry>>,
+    /// As of the index.
+    buckets: HashMap<Box<[u8]>, u64>,
     version: u64,
     used: u64,
 }
@@ -146,12 +148,17 @@ impl Writer {
     /// What a commit comes to: changes, which the group has then, or a conflict.
     fn plan(&self, tenant: &Arc<Tenant>, commit: Commit, group: &mut Group) -> Result<Outcome, KvError> {
         let index = tenant.read();
-        let new =
-            || Draft { entries: HashMap::new(), version: index.version, used: self.used.get(&tenant.name).copied().unwrap_or(0) };
+        let new = || Draft {
+            entries: HashMap::new(),
+            buckets: HashMap::new(),
+            version: index.version,
+            used: self.used.get(&tenant.name).copied().unwrap_or(0),
+        };
         let draft = group.drafts.entry(tenant.name.clone()).or_insert_with(new);
         let find = |key: &BucketKey| draft.entries.get(key).map_or_else(|| index.entries.get(key), |entry| entry.as_ref());
-        if let Some(version) = conflict(&commit.expected, find) {
-            return Ok(Outcome::Conflict { version });
+        let bucket = |name: &BucketName| draft.buckets.get(&name.0).copied().unwrap_or_else(|| index.bucket(name));
+        if let Some(conflict) = conflict(&commit, find, bucket) {
+            return Ok(conflict);
         }
         let version = draft.version + 1;
         let mut total_sum = 0;
@@ -181,6 +188,9 @@ impl Writer {
         if taken > freed && total_after > bytes_max {
             return Err(KvError::Full { key: "kv_bytes_max", bytes_max });
         }
+        let is_new_set = |(key, entry): &(&BucketKey, &Option<Entry>)| find(key).is_some() != entry.is_some();
+        let buckets: Vec<Box<[u8]>> = entries.iter().filter(is_new_set).map(|(key, _)| key.bucket().into()).collect();
+        draft.buckets.extend(buckets.into_iter().map(|bucket| (bucket, version)));
         (draft.used, draft.version, group.total) = (tenant_after, version, total_after);
         draft.entries.extend(entries.iter().map(|(key, entry)| (key.clone(), entry.clone())));
         group.planned.push(Planned { tenant: Arc::clone(tenant), version, entries });

@@ -19,6 +19,7 @@ use crate::invoke::{self, Intake, Invocation};
 use crate::outcome::Failure;
 use crate::reply::{Answer, BUFFER_BYTES_MIN, Stream};
 use crate::schedule::{Event, TaskId};
+use crate::txn::PutOff;
 use crate::worker::spans;
 
 /// What came of a guest's calls.
@@ -77,6 +78,13 @@ impl Worker {
     pub(super) fn call(&mut self, started: &mut Started, quantum_began: Option<Instant>) -> Called {
         let mut called = Called::default();
         while let Some(Outgoing { name, input, host_call, id, rpc }) = started.driver.next_outgoing() {
+            let transaction = started.driver.context().transaction();
+            if let (None, Some(transaction)) = (id, transaction.filter(|transaction| !transaction.may_split())) {
+                transaction.put_off(PutOff { name, input, host_call });
+                continue;
+            }
+            // What is not waited for is no part of what its caller does.
+            let joins = id.and(transaction).cloned();
             let trace = started.driver.context().trace().map(|trace| trace.call());
             let answer = match self.callee(started, &name, input, host_call, rpc) {
                 Ok(mut callee) => {
@@ -84,7 +92,7 @@ impl Worker {
                     if let (Some(trace), Some(head)) = (&trace, &mut callee.input.head) {
                         trace.context().inject(&mut head.headers);
                     }
-                    callee.trace = trace;
+                    (callee.trace, callee.joins) = (trace, joins);
                     let dispatcher = Arc::clone(&self.dispatcher);
                     match (id, quantum_began) {
                         (Some(CallId::Now), Some(quantum_began)) if self.scheduler.may_begin_within() => {
@@ -117,6 +125,23 @@ impl Worker {
             }
         }
         called
+    }
+
+    /// Begins the calls that an invocation's transaction has put off until it was made.
+    pub(super) fn begin_put_off(&mut self, started: &mut Started) {
+        for PutOff { name, input, host_call } in started.driver.take_put_off() {
+            match self.callee(started, &name, input, host_call, None) {
+                Ok(mut callee) => {
+                    callee.request_id = started.driver.context().request_id().cloned();
+                    let dispatcher = Arc::clone(&self.dispatcher);
+                    dispatcher.begin_unanswered(callee, &mut *self);
+                }
+                Err(failure) => {
+                    let caller = started.invocation.function.name();
+                    tracing::warn!(caller, callee = &*name, ?failure, "a call that waited for a commit was refused");
+                }
+            }
+        }
     }
 
     /// The invocation of a function that a guest calls, admitted.

@@ -167,6 +167,16 @@ impl Worker {
                     self.end(started, result, now);
                     return Left::Over { ran, is_call };
                 }
+                Progress::Stale => {
+                    started.invocation.times.cpu += ran;
+                    self.answer_later(&mut started);
+                    if let Err(failure) = self.run_again(&mut started, now) {
+                        let is_call = started.invocation.identity.is_call();
+                        self.end(started, Err(failure), now);
+                        return Left::Over { ran, is_call };
+                    }
+                    return Left::Preempted { ran, started };
+                }
                 Progress::Waits { until } => Unwaited { until, pending: None },
                 Progress::Pends(pending) => Unwaited { until: None, pending: Some(pending) },
             };

@@ -11,7 +11,7 @@ use super::TYPES;
 use super::error::{CASES, ErrorCode, INTERNAL_ERROR, check_payload, is_of_upstream, name};
 use super::fields::{HttpFields, memory_bytes};
 use super::outgoing::{Begun, Outgoing, OutgoingBody, content_length};
-use crate::host::Effect::{External, Safe};
+use crate::host::Effect::{Reply, Safe};
 use crate::host::canonical::{Resource, Typed, canonical, number};
 use crate::host::wasi::Errno;
 use crate::host::{Call, Flat, HostFunction, Output, Stop};
@@ -66,10 +66,10 @@ pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
         "[method]response-outparam.send-informational",
         &[I32, I32, I32, I32, I32],
         &[I32],
-        External,
+        Reply,
         send_informational,
     ),
-    canonical(TYPES, "[static]response-outparam.set", &[I32, I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], External, set),
+    canonical(TYPES, "[static]response-outparam.set", &[I32, I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], Reply, set),
 ];
 
 /// `constructor(headers: headers) -> outgoing-response`
@@ -226,7 +226,7 @@ pub(in crate::host) fn answer(call: &mut Call<'_>, response: OutgoingResponse, m
     if is_bodiless && is_empty(status) {
         writer.without_length();
     }
-    streams.output = Output::Stream(writer);
+    streams.stream(writer);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use tracing::Level;
 use super::body::Body;
 use super::message::{Request, Response, served_head};
 use super::written::Written;
-use crate::host::Effect::{External, Head, Stream};
+use crate::host::Effect::{External, Head, Reply, Stream};
 use crate::host::canonical::{Own, canonical};
 use crate::host::fetch::Answered;
 use crate::host::wasi2::error::Fault;
@@ -23,7 +23,7 @@ use crate::host::{Call, Flat, HostFunction, Stop};
 /// What glue imports, and the interface of the client. What was sent to another cannot be taken back.
 pub(in crate::host) const FUNCTIONS: &[HostFunction] = &[
     canonical(CANONICAL, SERVED, &[I32], &[I32], Head, served),
-    canonical(CANONICAL, RESPOND, &[I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], External, respond),
+    canonical(CANONICAL, RESPOND, &[I32, I32, I32, I32, I64, I32, I32, I32, I32], &[], Reply, respond),
     canonical(CANONICAL, UNFINISHED, &[], &[I32], Stream, unfinished),
     canonical("wasi:http/client@0.3", "send", &[I32, I32, I32], &[I32], External, send),
 ];
@@ -44,7 +44,7 @@ fn respond(call: &mut Call<'_>) -> Result<Flat, Stop> {
     let Response { status, headers, body } = *call.owned::<Response>(2)?;
     let written = body.into_written(call, &headers, false)?;
     call.expect(Arc::clone(&written.outcome));
-    call.go_on_alone(External, true, move |call| {
+    call.go_on_alone(Reply, true, move |call| {
         let is_last = call.is_task_over();
         answer(call, OutgoingResponse { status, headers, body: Some(Arc::clone(&written.outgoing)) }, is_last)?;
         written.begun(call)?;

@@ -201,13 +201,13 @@ fn what_failed_is_not_counted_as_made() {
     let space = store.space("t");
     let commit = |expected: &[(&str, u64)], changes: &[(BucketKey, Change)]| {
         let expected = expected.iter().map(|(name, version)| (key(name), *version)).collect();
-        wait(space.clone().commit(Commit { expected, changes: changes.to_vec() }))
+        wait(space.clone().commit(Commit::new(expected, changes.to_vec())))
     };
     commit(&[], &[put("a", "1")]).unwrap();
     commit(&[("a", 7)], &[put("a", "2")]).unwrap();
     commit(&[], &[put("a", &"x".repeat(2 << 20))]).unwrap_err();
     disk.fail(disk.operations(), usize::MAX / 2, libc::EIO, 1);
-    let doubtful = space.clone().commit(Commit { expected: Vec::new(), changes: vec![put("a", "3")] });
+    let doubtful = space.clone().commit(Commit::new(Vec::new(), vec![put("a", "3")]));
     let late = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     // Whether it fails at once or waits for the file follows from which operation was its first.
     let failed = late.block_on(async { tokio::time::timeout(std::time::Duration::from_millis(300), doubtful).await.is_ok() });

@@ -1,0 +1,354 @@
+//! Transactions: an invocation's reads and writes of the key-value store as one commit, made at its end if what was read still is what is there.
+//!
+//! ```text
+//!   host::kv --read, list, make--> Transaction [Column] --settle--> one commit of the store
+//!                                       ^ absorbed at its end          | conflict: the invocation runs again, in a fresh sandbox
+//!                                  Transaction of a function that was called
+//! ```
+//!
+//! With `isolation = "serializable"` each invocation that a client makes has one. What it calls joins it: the callee has a column of its own on top of its caller's, which becomes
+//! a part of that when the callee has ended well, and is thrown away otherwise.
+//!
+//! * Nothing of an invocation leaves before its commit was made: its reply is held, calls whose reply it does not want begin then, and what it cannot take back
+//!   (requests to other servers, files, sockets) it may not do, unless `effects = "split"` says that these need not happen together with the commit.
+//! * What fails is not committed. It may have failed since it has read what never was there at the same time: so its reads are validated before the failure is believed.
+//! * Commits have an id, so that a commit whose answer was lost is asked for again and not made twice.
+//!
+//! `column` is what an operation does, without a store; `contention` has transactions take turns where they conflict again and again.
+
+pub mod column;
+pub mod contention;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::kv::{BucketKey, BucketName, Commit, Entry, KvError, Outcome, Space};
+
+use self::column::{Column, Stale, Versions, View};
+use self::contention::{Contended, Contention, Held, LOCK_TIME_MAX};
+
+/// What transactions of a function have in common.
+#[derive(Clone, Debug)]
+pub struct Isolation {
+    /// The keys over which its tenant's conflict.
+    pub contention: Arc<Contention>,
+    /// Whether it may do what cannot be taken back, apart from its commit.
+    pub may_split: bool,
+}
+
+/// One invocation's reads and writes.
+#[derive(Debug)]
+pub struct Transaction {
+    column: Mutex<Column>,
+    /// That of the caller.
+    above: Option<Arc<Transaction>>,
+    isolation: Isolation,
+    versions: Versions,
+    /// By a bucket's name, when the caller's column had changed its set of keys when this one listed it.
+    listed: Mutex<HashMap<BucketName, u64>>,
+    /// Locks of hot keys: given back when it is over. The outermost one's.
+    held: Mutex<Vec<(BucketKey, Held)>>,
+    /// Calls whose reply is not wanted: they begin when the commit was made.
+    calls: Mutex<Vec<PutOff>>,
+    /// Bytes of the column, as of its last change.
+    bytes: AtomicUsize,
+    /// What became of its commit, when that is known.
+    outcome: Mutex<Option<Result<Outcome, KvError>>>,
+}
+
+/// A call whose reply is not wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutOff {
+    /// The function's name.
+    pub name: Arc<str>,
+    /// What it gets as its body.
+    pub input: Bytes,
+    /// Which of the caller's host calls this is, from 1.
+    pub host_call: u32,
+}
+
+/// What the end of an invocation comes to.
+#[derive(Debug)]
+pub enum Settled {
+    /// It is over, as it has ended.
+    Done,
+    /// What it has read is not there any more: it is to run again.
+    Stale,
+    /// It fails, since its commit does.
+    Failed(KvError),
+    /// This commit decides. Its outcome is to be [told](Transaction::came).
+    Commit(Commit),
+}
+
+impl Transaction {
+    /// That of an invocation that no transaction has called.
+    #[must_use]
+    pub fn begin(isolation: &Isolation) -> Arc<Transaction> {
+        Transaction::new(isolation.clone(), Versions::default(), None)
+    }
+
+    /// That of one which an invocation with a transaction calls.
+    #[must_use]
+    pub fn join(above: &Arc<Transaction>) -> Arc<Transaction> {
+        Transaction::new(above.isolation.clone(), above.versions.clone(), Some(Arc::clone(above)))
+    }
+
+    fn new(isolation: Isolation, versions: Versions, above: Option<Arc<Transaction>>) -> Arc<Transaction> {
+        Arc::new(Transaction {
+            column: Mutex::new(Column::new(versions.clone())),
+            above,
+            isolation,
+            versions,
+            listed: Mutex::default(),
+            held: Mutex::default(),
+            calls: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            outcome: Mutex::default(),
+        })
+    }
+
+    /// Whether its function may do what cannot be taken back.
+    #[must_use]
+    pub const fn may_split(&self) -> bool {
+        self.isolation.may_split
+    }
+
+    /// Bytes that it keeps.
+    pub fn bytes(&self) -> usize {
+        // Relaxed: the invocation sees what it has done itself.
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What it sees under a key, if the store need not be asked.
+    ///
+    /// # Errors
+    /// When the transaction becomes too large, or adds to what is no number.
+    pub fn read(&self, key: &BucketKey) -> Result<Option<Option<Entry>>, KvError> {
+        self.resolve(key, None)
+    }
+
+    /// The same, where the store was asked and has that.
+    ///
+    /// # Errors
+    /// As for [`read`](Transaction::read).
+    pub fn learn(&self, key: &BucketKey, entry: Option<Entry>) -> Result<Option<Entry>, KvError> {
+        self.resolve(key, Some(entry)).map(Option::flatten)
+    }
+
+    /// Through all columns that lie above each other: each learns what it did not know.
+    fn resolve(&self, key: &BucketKey, of_store: Option<Option<Entry>>) -> Result<Option<Option<Entry>>, KvError> {
+        if let View::Known(entry) = self.column().view(key) {
+            return Ok(Some(entry));
+        }
+        let below = match &self.above {
+            Some(above) => above.resolve(key, of_store)?,
+            None => of_store,
+        };
+        let Some(entry) = below else { return Ok(None) };
+        self.change(|column| column.learn(key, entry)).map(Some)
+    }
+
+    /// Keys that the transaction has added or removed, from that one on, in order: whether each is there. To be asked for before the store's keys are.
+    #[must_use]
+    pub fn own_keys(&self, bucket: &BucketName, from: &BucketKey) -> Vec<(BucketKey, bool)> {
+        let mut keys: BTreeMap<BucketKey, bool> = BTreeMap::new();
+        if let Some(above) = &self.above {
+            let set = above.column().set_version(bucket);
+            lock(&self.listed).entry(bucket.clone()).or_insert(set);
+            keys.extend(above.own_keys(bucket, from));
+        }
+        let column = self.column();
+        let own = column.own_keys(from).take_while(|(key, _)| key.bucket() == from.bucket());
+        keys.extend(own.map(|(key, is_there)| (key.clone(), is_there)));
+        keys.into_iter().collect()
+    }
+
+    /// The set of keys of a bucket was read, and has that version in the store.
+    ///
+    /// # Errors
+    /// When the transaction becomes too large.
+    pub fn list(&self, bucket: &BucketName, version: u64) -> Result<(), KvError> {
+        if let Some(above) = &self.above {
+            above.list(bucket, version)?;
+        }
+        self.change(|column| column.list(bucket, version))
+    }
+
+    /// The keys that have to be [learnt](Transaction::learn) before the commit is [made](Transaction::make).
+    ///
+    /// # Errors
+    /// As for [`read`](Transaction::read).
+    pub fn needs(&self, commit: &Commit, wants_sum: bool) -> Result<Vec<BucketKey>, KvError> {
+        let mut keys: Vec<BucketKey> = self.column().needs(commit, wants_sum).cloned().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        // What the caller's column knows, this one learns at once.
+        let mut unknown = Vec::new();
+        for key in keys {
+            if self.read(&key)?.is_none() {
+                unknown.push(key);
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Makes a commit within the transaction.
+    ///
+    /// # Errors
+    /// When the transaction becomes too large, or the commit adds to what is no number.
+    pub fn make(&self, commit: &Commit) -> Result<Outcome, KvError> {
+        self.change(|column| column.make(commit))
+    }
+
+    /// Those of the keys over which transactions take turns, and whose turn it does not have: to be waited for before they are read, and before they are changed without a look.
+    pub fn contended<'k>(&self, keys: impl Iterator<Item = &'k BucketKey>) -> Vec<Contended> {
+        let contended = |key: &BucketKey| {
+            let lock = self.isolation.contention.lock(key)?;
+            let is_held = lock_held(self.outermost()).iter().any(|(held, _)| held == key);
+            (!is_held).then(|| Contended { key: key.clone(), lock })
+        };
+        keys.filter_map(contended).collect()
+    }
+
+    /// Waits for its turn over these keys, for as long as that is worth it.
+    pub async fn take_turns(&self, contended: Vec<Contended>) {
+        for Contended { key, lock } in contended {
+            let (held, was_free) = match Arc::clone(&lock).try_lock_owned() {
+                Ok(held) => (Some(held), true),
+                Err(_) => (tokio::time::timeout(LOCK_TIME_MAX, lock.lock_owned()).await.ok(), false),
+            };
+            self.isolation.contention.locked(&key, was_free);
+            if let Some(held) = held {
+                lock_held(self.outermost()).push((key, held));
+            }
+        }
+    }
+
+    /// Puts off a call whose reply is not wanted until the commit was made.
+    pub fn put_off(&self, call: PutOff) {
+        lock(&self.calls).push(call);
+    }
+
+    /// The calls that were put off, of one that is over.
+    #[must_use]
+    pub fn take_calls(&self) -> Vec<PutOff> {
+        std::mem::take(&mut *lock(&self.calls))
+    }
+
+    /// The invocation is over, and ended well or not.
+    ///
+    /// A read-only one on the embedded store is decided here; everything else by the commit that is returned.
+    pub fn settle(&self, ended_well: bool, space: Option<&Space>) -> Settled {
+        if let Some(above) = &self.above {
+            return self.settle_above(above, ended_well);
+        }
+        if let Some(stale) = self.column().stale().cloned() {
+            return self.stale(&stale);
+        }
+        let column = self.column();
+        if column.is_empty() {
+            return Settled::Done;
+        }
+        let mut commit = column.commit(ended_well);
+        drop(column);
+        match space {
+            Some(Space::Embedded(space)) if commit.changes.is_empty() => {
+                let outcome = space.check(&commit);
+                self.settled(&commit, outcome)
+            }
+            // What was read at one moment, as one key is, was there.
+            Some(_) if commit.changes.is_empty() && commit.expected.len() + commit.listed.len() < 2 => Settled::Done,
+            Some(_) => {
+                commit.id = Some(fastrand::u128(..).to_ne_bytes());
+                Settled::Commit(commit)
+            }
+            None => Settled::Done,
+        }
+    }
+
+    /// That of a callee becomes a part of its caller's.
+    fn settle_above(&self, above: &Transaction, ended_well: bool) -> Settled {
+        let column = self.column();
+        // What it has read its caller has read; what it has written is gone. To run it again does not help a caller that is stale itself.
+        if !ended_well || above.column().stale().is_some() {
+            return Settled::Done;
+        }
+        let absorbed = above.change(|into| into.absorb(&column, &lock(&self.listed)));
+        drop(column);
+        match absorbed {
+            Ok(Ok(())) => {
+                lock(&above.calls).extend(self.take_calls());
+                Settled::Done
+            }
+            Ok(Err(stale)) => self.stale(&stale),
+            Err(error) => Settled::Failed(error),
+        }
+    }
+
+    /// That is what became of the commit.
+    pub fn came(&self, outcome: Result<Outcome, KvError>) {
+        *lock(&self.outcome) = Some(outcome);
+    }
+
+    /// What the commit comes to that has [come](Transaction::came).
+    #[must_use]
+    pub fn take_outcome(&self, commit: &Commit) -> Settled {
+        match lock(&self.outcome).take() {
+            Some(outcome) => self.settled(commit, outcome),
+            None => Settled::Failed(KvError::Unknown("its outcome was not told".to_owned())),
+        }
+    }
+
+    fn settled(&self, commit: &Commit, outcome: Result<Outcome, KvError>) -> Settled {
+        let settled = match outcome {
+            Ok(Outcome::Committed { .. }) => Settled::Done,
+            Ok(Outcome::Conflict { index, .. }) => match Column::dependence(commit, index) {
+                Some(stale) => self.stale(&stale),
+                None => Settled::Stale,
+            },
+            Err(error) => Settled::Failed(error),
+        };
+        lock_held(self).clear();
+        settled
+    }
+
+    fn stale(&self, stale: &Stale) -> Settled {
+        if let Stale::Key(key) = stale {
+            self.isolation.contention.conflicted(key, Instant::now());
+        }
+        if self.above.is_none() {
+            lock_held(self).clear();
+        }
+        Settled::Stale
+    }
+
+    fn outermost(&self) -> &Transaction {
+        self.above.as_ref().map_or(self, |above| above.outermost())
+    }
+
+    fn column(&self) -> MutexGuard<'_, Column> {
+        lock(&self.column)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Column) -> T) -> T {
+        let mut column = self.column();
+        let result = change(&mut column);
+        self.bytes.store(column.bytes(), Ordering::Relaxed);
+        result
+    }
+}
+
+fn lock_held(of: &Transaction) -> MutexGuard<'_, Vec<(BucketKey, Held)>> {
+    lock(&of.held)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is done under these locks cannot be half done, but by a bug that ends the invocation.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
