@@ -6,6 +6,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use sledge_tests::http::Client;
 use sledge_tests::server::Server;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
@@ -66,11 +68,15 @@ impl Redis {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn stop(&mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("it ends");
     }
 
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child = Redis::spawn(self.folder.path(), self.port);
     }
 }
@@ -81,7 +87,7 @@ impl Drop for Redis {
     }
 }
 
-fn server(kv: &Value, functions: &[Value]) -> Server {
+pub(crate) fn server(kv: &Value, functions: &[Value]) -> Server {
     let mut config = json!({ "workers": 1, "functions": functions });
     for (key, value) in kv.as_object().expect("an object") {
         config[key] = value.clone();
@@ -90,7 +96,7 @@ fn server(kv: &Value, functions: &[Value]) -> Server {
 }
 
 #[track_caller]
-fn ask(client: &Client, path: &str, lines: &str) -> Vec<String> {
+pub(crate) fn ask(client: &Client, path: &str, lines: &str) -> Vec<String> {
     let reply = client.post(path, lines);
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.text().lines().map(str::to_owned).collect()
@@ -137,32 +143,81 @@ fn every_operation_does_the_same_in_redis_over_tls() {
     assert!(done.stderr.contains("certificates are always checked") && done.stderr.contains("http_ca_file"), "{}", done.stderr);
 }
 
+/// Redis gives versions from this on, and rising ones.
+const OF_REDIS_MIN: u64 = 1 << 40;
+
+/// The store's versions by those that a store which counts from 1 would have given.
+#[derive(Default)]
+pub(crate) struct Versions(BTreeMap<u64, u64>);
+
+impl Versions {
+    /// The same line with the store's versions in place of the others: behind `?`, behind `=` of a commit, and the word behind the key of `swap`.
+    pub(crate) fn asked(&self, line: &str) -> String {
+        let of_store = |version: &str| {
+            version.parse().ok().and_then(|version| self.0.get(&version)).map_or(version.to_owned(), u64::to_string)
+        };
+        let swap = line.split(' ').position(|word| word == "swap");
+        let word = |(index, word): (usize, &str)| match word.split_once(if line.starts_with("commit") { '=' } else { '?' }) {
+            Some((key, version)) => format!("{key}{}{}", &word[key.len()..=key.len()], of_store(version)),
+            None if swap.is_some_and(|swap| index == swap + 2) => of_store(word),
+            None => word.to_owned(),
+        };
+        line.split(' ').enumerate().map(word).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Takes note of versions in a reply's line, where others would be; the line with these.
+    #[track_caller]
+    pub(crate) fn answered(&mut self, line: &str, expected: &str) -> String {
+        let numbers = |text: &str| -> Vec<u64> {
+            text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+        };
+        let (given, others) = (numbers(line), numbers(expected));
+        let mut line = line.to_owned();
+        for (version, other) in given.into_iter().zip(others).filter(|(version, _)| (OF_REDIS_MIN..1 << 63).contains(version)) {
+            assert_eq!(*self.0.entry(other).or_insert(version), version, "{line:?} and {expected:?}");
+            assert!(self.0.values().is_sorted_by(|before, after| before < after), "{:?}", self.0);
+            line = line.replacen(&version.to_string(), &other.to_string(), 1);
+        }
+        line
+    }
+}
+
 fn every_operation(kv: &Value) {
     let server = server(kv, &[entry("kv", "kv.c")]);
-    let ask = |lines: &str| ask(&server.client(), "/kv", lines);
-    assert_eq!(ask("get a\nexists a\nset a one\nget a\nexists a"), ["error 44", "exists 0 0", "set 0 1", "1 one", "exists 1 0"]);
+    let versions = RefCell::new(Versions::default());
+    // Line by line: some name versions that the store has given to those before.
+    let check = |lines: &str, expected: &[&str]| {
+        assert_eq!(lines.lines().count(), expected.len());
+        for (line, expected) in lines.lines().zip(expected) {
+            let asked = versions.borrow().asked(line);
+            let answers = ask(&server.client(), "/kv", &asked);
+            let [answer] = &answers[..] else { panic!("{asked}: {answers:?}") };
+            assert_eq!(versions.borrow_mut().answered(answer, expected), *expected, "{asked}");
+        }
+    };
+    check("get a\nexists a\nset a one\nget a\nexists a", &["error 44", "exists 0 0", "set 0 1", "1 one", "exists 1 0"]);
     // Another request, in another sandbox.
-    assert_eq!(
-        ask("get a\nset a two\nget a\ndelete a\nget a\ndelete a"),
-        ["1 one", "set 0 2", "2 two", "delete 0 0", "error 44", "delete 0 0"]
+    check(
+        "get a\nset a two\nget a\ndelete a\nget a\ndelete a",
+        &["1 one", "set 0 2", "2 two", "delete 0 0", "error 44", "delete 0 0"],
     );
-    assert_eq!(
-        ask("add n 5\nadd n -7\nget n\nset t x\nadd t 1\nadd n -9223372036854775807"),
-        ["sum 5", "sum -2", "6 -2", "set 0 7", "error 28", "error 61"]
+    check(
+        "add n 5\nadd n -7\nget n\nset t x\nadd t 1\nadd n -9223372036854775807",
+        &["sum 5", "sum -2", "6 -2", "set 0 7", "error 28", "error 61"],
     );
     let swaps = "swap s 0 a\nswap s 0 b\nget s\nswap s 8 c\nswap s 8 d\nget s\nswap gone 3 x";
-    assert_eq!(ask(swaps), ["swap 1 8", "swap 0 8", "8 a", "swap 1 9", "swap 0 9", "9 c", "swap 0 0"]);
+    check(swaps, &["swap 1 8", "swap 0 8", "8 a", "swap 1 9", "swap 0 9", "9 c", "swap 0 0"]);
     let commits =
         "commit a=0 s=9 a:1 b:2 s!\nvalues a b s\ncommit a=10 b=9 a:x\nvalues a b\ncommit a=10 b=10 b!\nvalues a b nothing";
-    assert_eq!(ask(commits), ["commit 1 10", "values 2 1 2 -", "commit 0 10", "values 2 1 2", "commit 1 11", "values 1 1 - -"]);
-    assert_eq!(
-        ask("commit k1:a k2:b k30:c l:d\nlist k 14\nlist k 1000\nlist none 100\nlist k 5"),
-        ["commit 1 12", "keys | k1 k2 | k30", "keys | k1 k2 k30", "keys", "keys error",]
+    check(commits, &["commit 1 10", "values 2 1 2 -", "commit 0 10", "values 2 1 2", "commit 1 11", "values 1 1 - -"]);
+    check(
+        "commit k1:a k2:b k30:c l:d\nlist k 14\nlist k 1000\nlist none 100\nlist k 5",
+        &["commit 1 12", "keys | k1 k2 | k30", "keys | k1 k2 k30", "keys", "keys error"],
     );
-    assert_eq!(ask("fault"), ["error 21", "error 21", "error 21", "error 21", "error 8", "error 1"]);
-    assert_eq!(ask("fill big 1048576\nfill big 1048577"), ["fill 0 13", "error 1"]);
+    assert_eq!(ask(&server.client(), "/kv", "fault"), ["error 21", "error 21", "error 21", "error 21", "error 8", "error 1"]);
+    check("fill big 1048576\nfill big 1048577", &["fill 0 13", "error 1"]);
     // Numbers are as a sum writes them.
-    assert_eq!(ask("set t +5\nadd t 1\nset t 05\nadd t 1"), ["set 0 14", "error 28", "set 0 15", "error 28"]);
+    check("set t +5\nadd t 1\nset t 05\nadd t 1", &["set 0 14", "error 28", "set 0 15", "error 28"]);
     server.stop();
 }
 
@@ -173,13 +228,16 @@ fn a_broken_connection_to_redis_is_made_anew() {
     let kv = |name: &str, tenant: &str| entry_with(name, "kv.c", &json!({ "tenant": tenant, "deadline_ms": 20_000 }));
     let server = server(&json!({ "kv": redis.url(), "kv_tenant_bytes_max": 65_536 }), &[kv("kv", "a"), kv("other", "b")]);
     let client = server.client();
-    assert_eq!(ask(&client, "/kv", "set k 1\nadd n 4\nfill x 65000\nfill x 66000"), ["set 0 1", "sum 4", "fill 0 3", "error 19"]);
-    assert_eq!(ask(&client, "/other", "get k\nset k 2"), ["error 44", "set 0 1"]);
+    let answers = ask(&client, "/kv", "set k 1\nadd n 4\nfill x 65000\nfill x 66000");
+    assert_eq!(answers[1..], ["sum 4".to_owned(), answers[2].clone(), "error 19".to_owned()]);
+    let stored = answers[0].strip_prefix("set 0 ").expect("it is set").to_owned() + " 1";
+    assert_eq!(ask(&client, "/other", "get k"), ["error 44"]);
+    assert!(ask(&client, "/other", "set k 2")[0].starts_with("set 0 "));
     redis.stop();
     assert_eq!(ask(&client, "/kv", "get k\nset k 3"), ["error 29", "error 29"]);
     redis.restart();
     let end = Instant::now() + sledge_tests::http::TIME_MAX;
-    while ask(&client, "/kv", "get k") != ["1 1"] {
+    while ask(&client, "/kv", "get k") != [stored.as_str()] {
         assert!(Instant::now() < end, "it is not connected again");
     }
     assert_eq!(ask(&client, "/kv", "add n 3\ndelete x\nlist k 100"), ["sum 7", "delete 0 0", "keys | k"]);

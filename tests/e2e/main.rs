@@ -80,6 +80,7 @@ mod strain;
 mod streaming;
 mod telemetry;
 mod trailers;
+mod transactions;
 mod unknown;
 mod unread;
 mod versions;

@@ -5,7 +5,11 @@
 
 #include <stdio.h>
 
-static char input[1 << 16];
+#ifndef INPUT_BYTES
+#define INPUT_BYTES (1 << 16)
+#endif
+
+static char input[INPUT_BYTES];
 
 // Calls `carry_out` with each line; what a line lacks is an empty string. The status to exit with.
 static int each_line(void (*carry_out)(const char *word, const char *name, const char *text)) {
