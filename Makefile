@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -129,6 +129,10 @@ test-wasi: programs ## the official test suite of WASI preview 1 and 0.3, from t
 test-wasi-programs: programs ## components of wasmtime's test programs, from the folder DIR; WASI_FILTER=NAME,NAME
 	@test -n "$(DIR)" || { echo "make test-wasi-programs DIR=FOLDER; FOLDER holds the files NAME.component.wasm that wasmtime's build makes of crates/test-programs"; exit 1; }
 	@WASI_PROGRAMS="$(abspath $(DIR))" $(CARGO) test -p sledge-tests --release --locked $(if $(JOBS),-j $(JOBS)) --test wasi-programs -- --nocapture
+
+test-jsonata: setup ## JSONata by jsonata-js's test suite, from the folder SUITE; JSONATA_FILTER=NAME
+	@test -n "$(SUITE)" || { echo "make test-jsonata SUITE=DIR; DIR is test/test-suite of github.com/jsonata-js/jsonata"; exit 1; }
+	@JSONATA_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-jsonata --release --locked $(if $(JOBS),-j $(JOBS)) --test suite -- --nocapture
 
 test-applications: programs ## gRPC applications beside the servers that their sources are otherwise; needs Go and protoc
 	@go version >/dev/null && protoc --version >/dev/null
