@@ -1,0 +1,148 @@
+//! One execution: its state as data, which can be written down after every step and read again by another process.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::frame::{Frame, Frames};
+use super::ids::{FrameId, TimerId, number};
+use super::limits::Limits;
+use crate::definition::Definition;
+
+/// The version of the form in which executions are written. It grows when an older reader would misread it.
+pub const FORMAT: u32 = 1;
+
+/// What an execution is called, and what its context object says of it. The caller chooses the texts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// `$$.Execution.Id`.
+    pub id: Arc<str>,
+    /// `$$.Execution.Name`.
+    pub name: Arc<str>,
+    /// `$$.Execution.RoleArn`.
+    pub role: Arc<str>,
+    /// `$$.StateMachine.Id`.
+    pub machine_id: Arc<str>,
+    /// `$$.StateMachine.Name`.
+    pub machine_name: Arc<str>,
+    /// What tokens for callbacks begin with: so that the caller finds the execution of a token. Letters, digits, `-`, `_` and `.`.
+    pub token_prefix: Arc<str>,
+}
+
+/// Whether an execution has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// [`Event::Started`](super::Event::Started) has not come.
+    New,
+    /// It goes on.
+    Running,
+    /// It has given its output.
+    Succeeded,
+    /// It has failed.
+    Failed,
+    /// It has taken longer than `TimeoutSeconds` of the whole.
+    TimedOut,
+    /// It was stopped.
+    Aborted,
+}
+
+/// One execution. All of it is data, to be written in a format that describes itself, such as JSON: it holds no clock, no handle and no pointer to its definition,
+/// and is the same after it was written and read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Execution {
+    pub(super) format: u32,
+    /// [`Definition::fingerprint`].
+    pub(super) definition: u64,
+    pub(super) about: About,
+    pub(super) limits: Limits,
+    pub(super) recording: bool,
+    pub(super) status: Status,
+    pub(super) input: Arc<Value>,
+    pub(super) started_ms: i64,
+    pub(super) redrives: u32,
+    pub(super) frames: Frames,
+    /// Frames that go on, in this order.
+    pub(super) ready: VecDeque<FrameId>,
+    /// Of the last number that was given.
+    pub(super) serial: u64,
+    /// The timer of the whole.
+    pub(super) deadline: Option<TimerId>,
+    /// Number of the last event of the history. It counts whether or not the history is recorded.
+    pub(super) events: u64,
+    /// Where the whole stood when it failed, so that it can go on from there.
+    pub(super) halted: Option<Box<Frame>>,
+}
+
+impl Execution {
+    /// An execution that has not begun. With `recording` each step gives the events of the history.
+    #[must_use]
+    pub fn new(definition: &Definition, about: About, limits: Limits, recording: bool) -> Self {
+        Self {
+            format: FORMAT,
+            definition: definition.fingerprint(),
+            about,
+            limits,
+            recording,
+            status: Status::New,
+            input: Arc::new(Value::Null),
+            started_ms: 0,
+            redrives: 0,
+            frames: Frames::default(),
+            ready: VecDeque::new(),
+            serial: 0,
+            deadline: None,
+            events: 0,
+            halted: None,
+        }
+    }
+
+    /// Whether it has ended, and how.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether it was written in a form that this code reads, for this definition.
+    #[must_use]
+    pub const fn fits(&self, definition: &Definition) -> bool {
+        self.format == FORMAT && self.definition == definition.fingerprint()
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub const fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Its input.
+    #[must_use]
+    pub const fn input(&self) -> &Arc<Value> {
+        &self.input
+    }
+
+    /// When it began, in milliseconds since 1970.
+    #[must_use]
+    pub const fn started_ms(&self) -> i64 {
+        self.started_ms
+    }
+
+    /// Branches and iterations that are alive, the whole among them.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether a step would do something without an event: [`Event::Continue`](super::Event::Continue) is expected.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// A number for something of the frame in that slot.
+    pub(super) fn number(&mut self, slot: u32) -> u64 {
+        self.serial = self.serial.wrapping_add(1);
+        number(self.serial, slot)
+    }
+}

@@ -1,0 +1,357 @@
+//! Tasks: their start, their end, their deadlines and callbacks.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::event::{Action, StartTask};
+use super::failure::{Failure, Fault, name};
+use super::flow::Exit;
+use super::frame::{Pending, Phase, Purpose};
+use super::history::{Details, HistoryKind};
+use super::ids::{TaskId, slot_of};
+use super::run::{Run, after};
+use crate::definition::payload::Number;
+use crate::definition::state::{Store, Task};
+use crate::definition::{Kind, Resource, State, whole};
+
+/// What a task is asked for, and what the history calls it.
+struct Asked<'s> {
+    resource: &'s Arc<Resource>,
+    written: Option<&'s Arc<str>>,
+    input: Arc<Value>,
+    timeout_s: Option<u64>,
+    heartbeat_s: Option<u64>,
+    purpose: Purpose,
+}
+
+impl Run<'_> {
+    /// Asks for the work of a Task.
+    pub(super) fn start_task(&mut self, slot: u32, state: &State, task: &Task) -> Result<(), Fault> {
+        if task.resource.has_callback() {
+            let token = self.new_token(slot);
+            if let Some(frame) = self.execution.frames.get_mut(slot) {
+                frame.token = Some(token);
+            }
+        }
+        let effective = self.effective_input(slot, state)?;
+        let timeout_s = self.seconds(slot, state, &effective, "TimeoutSeconds", task.timeout.as_ref())?;
+        let heartbeat_s = self.seconds(slot, state, &effective, "HeartbeatSeconds", task.heartbeat.as_ref())?;
+        let input = self.given(slot, state, &effective)?;
+        let asked = Asked {
+            resource: &task.resource,
+            written: Some(&task.written),
+            input,
+            timeout_s,
+            heartbeat_s,
+            purpose: Purpose::Work,
+        };
+        self.ask(slot, state, asked);
+        Ok(())
+    }
+
+    /// Asks the store for the items of a Map, or to keep its results, which are given as `Value`.
+    pub(super) fn start_store(
+        &mut self,
+        slot: u32,
+        state: &State,
+        store: &Store,
+        results: Option<&Arc<Value>>,
+    ) -> Result<(), Fault> {
+        let input = self.input(slot);
+        let mut given = match &store.payload {
+            Some(payload) => self.view(slot, state, &input).payload(payload)?,
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let Some(members) = given.as_object_mut() else {
+            return Err(Fault::runtime("The arguments of ItemReader or ResultWriter are no object."));
+        };
+        if let Some(results) = results {
+            members.insert("Value".to_owned(), (**results).clone());
+        }
+        let purpose = if results.is_some() { Purpose::Write } else { Purpose::Read };
+        self.ask(
+            slot,
+            state,
+            Asked {
+                resource: &store.resource,
+                written: None,
+                input: Arc::new(given),
+                timeout_s: None,
+                heartbeat_s: None,
+                purpose,
+            },
+        );
+        Ok(())
+    }
+
+    fn ask(&mut self, slot: u32, state: &State, asked: Asked<'_>) {
+        let Asked { resource, written, input, timeout_s, heartbeat_s, purpose } = asked;
+        if matches!(purpose, Purpose::Work) {
+            self.note_scheduled(slot, resource, written, &input, timeout_s, heartbeat_s);
+        }
+        let task = TaskId(self.execution.number(slot));
+        let position = self.execution.frames.position(slot);
+        let deadline_ms = timeout_s.map(|seconds| after(self.now_ms, seconds));
+        let timeout = timeout_s.map(|seconds| self.timer(slot, seconds));
+        let heartbeat = heartbeat_s.map(|seconds| self.timer(slot, seconds));
+        let Some(frame) = self.execution.frames.get_mut(slot) else { return };
+        frame.phase = Phase::Task(Pending { task, purpose, timeout, heartbeat, heartbeat_s, started: false, submitted: false });
+        self.actions.push(Action::StartTask(StartTask {
+            task,
+            position,
+            state: Arc::clone(&state.name),
+            resource: Arc::clone(resource),
+            input,
+            token: frame.token.clone(),
+            deadline_ms,
+            heartbeat_s,
+            attempt: frame.retries.iter().fold(0, |sum, count| sum.saturating_add(*count)),
+        }));
+    }
+
+    fn note_scheduled(
+        &mut self,
+        slot: u32,
+        resource: &Resource,
+        written: Option<&Arc<str>>,
+        input: &Arc<Value>,
+        timeout_s: Option<u64>,
+        heartbeat_s: Option<u64>,
+    ) {
+        if resource.is_lambda() {
+            self.note_in(slot, HistoryKind::LambdaFunctionScheduled, |_, _| Details {
+                resource: written.cloned(),
+                input: Some(Arc::clone(input)),
+                timeout_s,
+                ..Details::default()
+            });
+        } else {
+            self.note_in(slot, HistoryKind::TaskScheduled, |_, _| Details {
+                parameters: Some(Arc::clone(input)),
+                timeout_s,
+                heartbeat_s,
+                ..of(resource)
+            });
+        }
+    }
+
+    /// A token that cannot be guessed, which names its execution and frame.
+    fn new_token(&mut self, slot: u32) -> Arc<str> {
+        let number = self.execution.number(slot);
+        let (high, low) = ((self.random)(), (self.random)());
+        format!("{}{number:x}.{high:016x}{low:016x}", self.execution.about.token_prefix).into()
+    }
+
+    /// Seconds of `TimeoutSeconds` or `HeartbeatSeconds`.
+    fn seconds(
+        &mut self,
+        slot: u32,
+        state: &State,
+        effective: &Value,
+        field: &str,
+        number: Option<&Number>,
+    ) -> Result<Option<u64>, Fault> {
+        let Some(number) = number else { return Ok(None) };
+        let value = self.view(slot, state, effective).number(number)?;
+        match whole(&value).filter(|seconds| (1..=crate::definition::limits::SECONDS_MAX).contains(seconds)) {
+            Some(seconds) => Ok(Some(seconds)),
+            None => Err(match number {
+                Number::Query(expression) => super::evaluate::unexpected(expression, "positive integer", &value),
+                Number::Path(path) => Fault::runtime(format!(
+                    "The {field}Path parameter does not reference a positive integer: {} == {value}",
+                    path.as_str()
+                )),
+                Number::Literal(_) => Fault::runtime(format!("The {field} field is not a positive integer: {value}")),
+            }),
+        }
+    }
+
+    /// The slot of the frame that waits for that task.
+    pub(super) fn waits_for(&self, task: TaskId) -> Option<u32> {
+        let slot = slot_of(task.0);
+        match &self.execution.frames.get(slot)?.phase {
+            Phase::Task(pending) if pending.task == task => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// The slot of the frame that waits for the callback with that token.
+    pub(super) fn waits_for_token(&self, token: &str) -> Option<u32> {
+        let rest = token.strip_prefix(&*self.execution.about.token_prefix)?;
+        let number = u64::from_str_radix(rest.split_once('.')?.0, 16).ok()?;
+        let slot = slot_of(number);
+        let frame = self.execution.frames.get(slot)?;
+        let own = frame.token.as_deref()?;
+        (matches!(frame.phase, Phase::Task(_)) && same(own, token)).then_some(slot)
+    }
+
+    pub(super) fn pending(&mut self, slot: u32) -> Option<&mut Pending> {
+        match &mut self.execution.frames.get_mut(slot)?.phase {
+            Phase::Task(pending) => Some(pending),
+            _ => None,
+        }
+    }
+
+    pub(super) fn task_started(&mut self, task: TaskId) {
+        let Some(slot) = self.waits_for(task) else { return };
+        self.mark_started(slot);
+    }
+
+    /// Notes that a task was begun, if that was not noted before.
+    fn mark_started(&mut self, slot: u32) {
+        let Some(pending) = self.pending(slot) else { return };
+        let work = matches!(pending.purpose, Purpose::Work);
+        if std::mem::replace(&mut pending.started, true) || !work {
+            return;
+        }
+        self.note_task(slot, HistoryKind::LambdaFunctionStarted, HistoryKind::TaskStarted, Details::default());
+    }
+
+    /// An event of a task, by whether it is a function's or a service's.
+    pub(super) fn note_task(&mut self, slot: u32, lambda: HistoryKind, service: HistoryKind, details: Details) {
+        let Some(Kind::Task(task)) = self.state(slot).map(|state| &state.kind) else { return };
+        if task.resource.is_lambda() {
+            self.note_in(slot, lambda, |_, _| details);
+        } else {
+            self.note_in(slot, service, |_, _| Details {
+                resource: of(&task.resource).resource,
+                resource_type: of(&task.resource).resource_type,
+                ..details
+            });
+        }
+    }
+
+    pub(super) fn task_succeeded(&mut self, task: TaskId, output: Value) {
+        let Some(slot) = self.waits_for(task) else { return };
+        self.mark_started(slot);
+        if self.execution.frames.get(slot).is_some_and(|frame| frame.token.is_some()) {
+            self.mark_submitted(slot, output);
+        } else {
+            self.ended_well(slot, output);
+        }
+    }
+
+    pub(super) fn task_submitted(&mut self, task: TaskId, output: Value) {
+        let Some(slot) = self.waits_for(task) else { return };
+        self.mark_started(slot);
+        self.mark_submitted(slot, output);
+    }
+
+    /// Notes that a task was taken on, if it is a service's and that was not noted before.
+    fn mark_submitted(&mut self, slot: u32, output: Value) {
+        let Some(Kind::Task(task)) = self.state(slot).map(|state| &state.kind) else { return };
+        let Some(pending) = self.pending(slot) else { return };
+        if !std::mem::replace(&mut pending.submitted, true) && !task.resource.is_lambda() {
+            let details = Details { output: Some(Arc::new(output)), ..Details::default() };
+            self.note_task(slot, HistoryKind::TaskSubmitted, HistoryKind::TaskSubmitted, details);
+        }
+    }
+
+    pub(super) fn callback_succeeded(&mut self, token: &str, output: Value) {
+        let Some(slot) = self.waits_for_token(token) else { return };
+        self.mark_started(slot);
+        self.ended_well(slot, output);
+    }
+
+    /// A task has given its result.
+    fn ended_well(&mut self, slot: u32, output: Value) {
+        let Some(state) = self.state(slot) else { return };
+        let Some(pending) = self.end_task(slot) else { return };
+        let output = Arc::new(output);
+        let exit = match (pending.purpose, &state.kind) {
+            (Purpose::Work, Kind::Task(task)) => self.worked(slot, state, task, output),
+            (Purpose::Read, Kind::Map(map)) => match self.items_read(slot, state, map, output) {
+                Ok(()) => return,
+                Err(fault) => Err(fault),
+            },
+            (Purpose::Write, Kind::Map(_)) => self.exit_with(slot, state, output),
+            _ => return,
+        };
+        match exit {
+            Ok(exit) => self.leave(slot, state, exit, state.next),
+            Err(fault) => self.fail(slot, fault),
+        }
+    }
+
+    fn worked(&mut self, slot: u32, state: &State, task: &Task, output: Arc<Value>) -> Result<Exit, Fault> {
+        if !self.fits(&output) {
+            let what = if task.resource.is_lambda() { &*task.written } else { task.resource.service().0 };
+            let fault = Fault { of_task: true, ..Fault::too_large(what) };
+            let details =
+                Details { error: fault.failure.error.clone(), cause: fault.failure.cause.clone(), ..Details::default() };
+            self.note_task(slot, HistoryKind::LambdaFunctionFailed, HistoryKind::TaskFailed, details);
+            return Err(fault);
+        }
+        let details = Details { output: Some(Arc::clone(&output)), ..Details::default() };
+        self.note_task(slot, HistoryKind::LambdaFunctionSucceeded, HistoryKind::TaskSucceeded, details);
+        self.exit_with(slot, state, output)
+    }
+
+    pub(super) fn task_failed(&mut self, task: TaskId, failure: &Failure) {
+        if let Some(slot) = self.waits_for(task) {
+            self.mark_started(slot);
+            self.ended_badly(slot, failure);
+        }
+    }
+
+    pub(super) fn callback_failed(&mut self, token: &str, failure: &Failure) {
+        if let Some(slot) = self.waits_for_token(token) {
+            self.mark_started(slot);
+            self.ended_badly(slot, failure);
+        }
+    }
+
+    /// A task has failed.
+    fn ended_badly(&mut self, slot: u32, failure: &Failure) {
+        let Some(pending) = self.end_task(slot) else { return };
+        let failure = match pending.purpose {
+            Purpose::Work => {
+                let details = Details { error: failure.error.clone(), cause: failure.cause.clone(), ..Details::default() };
+                self.note_task(slot, HistoryKind::LambdaFunctionFailed, HistoryKind::TaskFailed, details);
+                failure.clone()
+            }
+            // The error of the store is in the cause: handlers look for the names of the States Language.
+            Purpose::Read => store_failure(name::READER, failure),
+            Purpose::Write => store_failure(name::WRITER, failure),
+        };
+        self.fail(slot, Fault::plain(failure));
+    }
+
+    /// Takes a task out of its frame, and drops its timers.
+    pub(super) fn end_task(&mut self, slot: u32) -> Option<Pending> {
+        let frame = self.execution.frames.get_mut(slot)?;
+        match std::mem::replace(&mut frame.phase, Phase::Ready) {
+            Phase::Task(pending) => {
+                let timers = pending.timeout.into_iter().chain(pending.heartbeat);
+                self.actions.extend(timers.map(|timer| Action::CancelTimer { timer }));
+                Some(pending)
+            }
+            other => {
+                frame.phase = other;
+                None
+            }
+        }
+    }
+}
+
+/// `resource` and `resourceType` of a service's events.
+fn of(resource: &Resource) -> Details {
+    let (resource_type, action) = resource.service();
+    Details { resource: Some(action.into()), resource_type: Some(resource_type), ..Details::default() }
+}
+
+fn store_failure(error: &str, failure: &Failure) -> Failure {
+    let cause = match (&failure.error, &failure.cause) {
+        (Some(error), Some(cause)) => format!("{error}: {cause}"),
+        (Some(text), None) | (None, Some(text)) => text.to_string(),
+        (None, None) => return Failure::named(error),
+    };
+    Failure::given(Some(error), Some(&cause))
+}
+
+/// Compares tokens in a time that does not depend on where they differ.
+fn same(left: &str, right: &str) -> bool {
+    left.len() == right.len()
+        && left.bytes().zip(right.bytes()).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
+}

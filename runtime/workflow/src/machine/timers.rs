@@ -1,0 +1,73 @@
+//! Timers: signs of life of tasks, and what happens when a timer runs out.
+
+use super::event::Action;
+use super::execution::Status;
+use super::failure::{Failure, Fault, name};
+use super::frame::Phase;
+use super::history::{Details, HistoryKind};
+use super::ids::{EXECUTION_SLOT, TaskId, TimerId, slot_of};
+use super::run::Run;
+
+impl Run<'_> {
+    pub(super) fn heartbeat(&mut self, task: TaskId) {
+        if let Some(slot) = self.waits_for(task) {
+            self.beat(slot);
+        }
+    }
+
+    pub(super) fn callback_heartbeat(&mut self, token: &str) {
+        if let Some(slot) = self.waits_for_token(token) {
+            self.beat(slot);
+        }
+    }
+
+    /// Sets the timer for the next sign of life in place of the old one.
+    fn beat(&mut self, slot: u32) {
+        let Some(pending) = self.pending(slot) else { return };
+        let (Some(old), Some(seconds)) = (pending.heartbeat, pending.heartbeat_s) else { return };
+        self.actions.push(Action::CancelTimer { timer: old });
+        let timer = self.timer(slot, seconds);
+        if let Some(pending) = self.pending(slot) {
+            pending.heartbeat = Some(timer);
+        }
+    }
+
+    /// A timer has run out: of the whole, of a Wait, of a retrier, or of a task.
+    pub(super) fn timer_fired(&mut self, timer: TimerId) {
+        let slot = slot_of(timer.0);
+        if slot == EXECUTION_SLOT {
+            if self.execution.deadline == Some(timer) {
+                self.execution.deadline = None;
+                self.end(Status::TimedOut, Failure::named(name::TIMEOUT));
+            }
+            return;
+        }
+        let Some(state) = self.state(slot) else { return };
+        let Some(frame) = self.execution.frames.get_mut(slot) else { return };
+        match &mut frame.phase {
+            Phase::Waiting { timer: own } if *own == timer => {
+                frame.phase = Phase::Ready;
+                self.waited(slot, state);
+            }
+            Phase::Backoff { timer: own } if *own == timer => self.again(slot),
+            Phase::Task(pending) if pending.timeout == Some(timer) => {
+                pending.timeout = None;
+                self.timed_out(slot, name::TIMEOUT);
+            }
+            Phase::Task(pending) if pending.heartbeat == Some(timer) => {
+                pending.heartbeat = None;
+                self.timed_out(slot, name::HEARTBEAT);
+            }
+            _ => {}
+        }
+    }
+
+    fn timed_out(&mut self, slot: u32, error: &str) {
+        let Some(pending) = self.end_task(slot) else { return };
+        self.actions.push(Action::CancelTask { task: pending.task });
+        let failure = Failure::named(error);
+        let details = Details { error: failure.error.clone(), ..Details::default() };
+        self.note_task(slot, HistoryKind::LambdaFunctionTimedOut, HistoryKind::TaskTimedOut, details);
+        self.fail(slot, Fault::plain(failure));
+    }
+}
