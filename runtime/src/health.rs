@@ -15,6 +15,8 @@ use tokio::sync::watch;
 pub enum Subject {
     /// A function, by name: it is quarantined.
     Function(String),
+    /// A workflow, by name: its definition is wrong.
+    Workflow(String),
     /// The key-value store.
     KeyValueStore,
     /// A file of `state_dir` that names no function.
@@ -27,6 +29,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Subject::Function(name) => write!(f, "function {name}"),
+            Subject::Workflow(name) => write!(f, "workflow {name}"),
             Subject::KeyValueStore => f.write_str("kv"),
             Subject::StateFile(name) => write!(f, "state_dir {name}"),
             Subject::Certificate => f.write_str("certificate"),

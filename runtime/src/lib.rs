@@ -13,7 +13,7 @@
 //! * [`http`], [`tls`]: connections, routes, requests;
 //! * [`invoke`]: functions, and one invocation from its admission to its reply; [`schedule`]: what runs when; [`worker`]: the thread that carries that out; [`watch`]: and what
 //!   interrupts it;
-//! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`txn`]: an invocation's reads and writes of the store as one commit; [`blocking`]: work that would block a worker;
+//! * [`host`]: what guests can call; [`kv`] and [`upstream`]: what is behind that; [`txn`]: an invocation's reads and writes of the store as one commit; [`workflow`]: functions in the order that a definition says; [`blocking`]: work that would block a worker;
 //! * [`reply`]: what a function answers, from its sandbox to where it is waited for, and `timeout`: how long;
 //! * [`grpc`]: what gRPC says in HTTP's words; [`phases`]: the parts of a function's work, and what they need; [`outcome`]: how requests end, and what clients are told; [`memory_stack`]: whether a trap was
 //!   an overflow of C's own stack; [`component_trap`]: traps that the component model has besides;
@@ -65,5 +65,6 @@ pub mod txn;
 pub mod upstream;
 pub mod watch;
 pub mod worker;
+pub mod workflow;
 
 pub use sledge_schedule as schedule;

@@ -16,6 +16,7 @@ mod serve;
 mod shell;
 mod versions;
 mod watch;
+mod workflow;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -92,6 +93,9 @@ enum Command {
     /// Check, copy or salvage a key-value store's file while no server uses it
     #[command(subcommand)]
     Kv(kv::KvCommand),
+    /// Check definitions of workflows
+    #[command(subcommand)]
+    Workflow(workflow::WorkflowCommand),
     /// Describe or check configuration files
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -155,6 +159,7 @@ pub fn main() -> ExitCode {
         Command::Drain(args) => operate::drain(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Kv(command) => kv::kv(&command),
+        Command::Workflow(command) => workflow::workflow(&command),
         Command::Config(ConfigCommand::Schema) => schema(),
         Command::Config(ConfigCommand::Check(args)) => check(&args),
         Command::Completions(args) => shell::completions(&args),

@@ -16,8 +16,8 @@ use super::{
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
-    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, compression, cors, folder, isolation,
-    redirect,
+    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, WORKFLOWS_MAX, compression, cors,
+    folder, isolation, redirect, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -142,7 +142,7 @@ impl Problems<'_> {
         self.list.push(Problem { file: self.file.map(Path::to_owned), key: key.into(), message: message.into() });
     }
 
-    fn range(&mut self, key: impl Into<String>, value: u64, min: u64, max: u64) {
+    pub(super) fn range(&mut self, key: impl Into<String>, value: u64, min: u64, max: u64) {
         if value < min || value > max {
             self.push(key, format!("{value} is out of range; give {min} to {max}"));
         }
@@ -214,8 +214,12 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
 
 /// Checks redirects and folders; `places` are the routes of functions.
 fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Problems<'_>) {
-    let Config { redirects, folders, functions, .. } = config;
-    for (key, count, max) in [("redirects", redirects.len(), REDIRECTS_MAX), ("folders", folders.len(), FOLDERS_MAX)] {
+    let Config { redirects, folders, functions, workflows, .. } = config;
+    for (key, count, max) in [
+        ("redirects", redirects.len(), REDIRECTS_MAX),
+        ("folders", folders.len(), FOLDERS_MAX),
+        ("workflows", workflows.len(), WORKFLOWS_MAX),
+    ] {
         if count > max {
             problems.push(key, format!("{count} {key}; a server has at most {max}"));
         }
@@ -232,6 +236,15 @@ fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Proble
         let at = format!("redirects[{index}]");
         redirect::check(&at, redirect, listens, problems);
         place(at, &redirect.listen, &redirect.route, problems);
+    }
+    let mut names = HashMap::new();
+    for (index, workflow) in workflows.iter().enumerate() {
+        let at = format!("workflows[{index}]");
+        workflow::check(&at, workflow, listens, problems);
+        if let Some(other) = names.insert((&workflow.tenant, &workflow.name), at.clone()) {
+            problems.push(format!("{at}.name"), format!("`{}` is also used by {other}", workflow.name.escape_default()));
+        }
+        place(at, &workflow.listen, &workflow.route(), problems);
     }
     for (index, folder) in folders.iter().enumerate() {
         let at = format!("folders[{index}]");
@@ -309,7 +322,7 @@ fn edges(at: &str, edges: &BTreeMap<String, EdgeConfig>, problems: &mut Problems
     }
 }
 
-fn name_rule() -> String {
+pub(super) fn name_rule() -> String {
     format!("give 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-`, `_`, not starting with `.`")
 }
 

@@ -16,6 +16,7 @@ mod isolation;
 mod read;
 mod redirect;
 mod settings;
+mod workflow;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -48,6 +49,7 @@ use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use settings::{SettingChange, differences, merged, settings};
+pub use workflow::{WORKFLOWS_MAX, WorkflowConfig};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -208,6 +210,9 @@ pub struct Config {
     /// Paths that have moved: the server sends clients on.
     #[schemars(length(max = 10000))]
     pub redirects: Vec<RedirectConfig>,
+    /// Workflows in Amazon States Language, which call functions.
+    #[schemars(length(max = 1000))]
+    pub workflows: Vec<WorkflowConfig>,
     /// Folders of files that the server sends.
     #[schemars(length(max = 1000))]
     pub folders: Vec<FolderConfig>,
@@ -560,6 +565,7 @@ impl Default for Config {
             functions: Vec::new(),
             applications: Vec::new(),
             redirects: Vec::new(),
+            workflows: Vec::new(),
             folders: Vec::new(),
         }
     }

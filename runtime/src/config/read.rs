@@ -47,6 +47,7 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
         function.dirs.iter_mut().for_each(|dir| dir.host = folder.join(&dir.host));
         function.env.values_mut().for_each(|variable| variable.within(folder));
     }
+    config.workflows.iter_mut().for_each(|workflow| workflow.path = folder.join(&workflow.path));
     config.folders.iter_mut().for_each(|served| served.path = folder.join(&served.path));
     let Config { state_dir, cache_dir, tls_certificate_file, http_ca_file, .. } = &mut config;
     for path in [state_dir, cache_dir, tls_certificate_file, http_ca_file].into_iter().flatten() {
@@ -310,6 +311,7 @@ mod tests {
             ("RedirectConfig", "redirects = [{ route = '/a', to = '/b', KEY = 1 }]".to_owned()),
             ("PhaseConfig", format!("{function}, phases = [{{ id = 1, name = 'a', cpu_us = 1, cpu_percent = 1, KEY = 1 }}] }}]")),
             ("Secret", format!("{function}, env = {{ A = {{ file = 'a', KEY = 1 }} }} }}]")),
+            ("WorkflowConfig", "workflows = [{ name = 'w', path = 'w.json', KEY = 1 }]".to_owned()),
             ("TelemetryConfig", "telemetry = { endpoint = 'http://a', KEY = 1 }".to_owned()),
         ];
         for (table, text) in &samples {

@@ -29,6 +29,7 @@ use crate::schedule::{FunctionId, TenantId};
 use crate::secret;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
+use crate::workflow::{Defined, Reach, Workflow, Workflows};
 
 /// Where a function is defined: nothing else may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -93,6 +94,9 @@ pub enum CatalogueError {
     /// Its route is that of a folder.
     #[error("route {0} is a folder of the configuration: give the function another route, or remove the folder there")]
     Folder(String),
+    /// Its route is that of a workflow.
+    #[error("route {0} is a workflow of the configuration: give the function another route, or remove the workflow there")]
+    Workflow(String),
     /// Its address is not there.
     #[error("the server does not listen on {0}: it opens addresses when it starts, for functions of the configuration")]
     Address(SocketAddr),
@@ -223,6 +227,9 @@ pub struct Catalogue {
     offers: Vec<(Site, Arc<Offer>)>,
     /// Paths that have moved, and where.
     redirects: Vec<(Site, Arc<Redirect>)>,
+    /// Workflows, and what they reach by tenant.
+    workflows: Vec<Arc<Workflow>>,
+    reachable_workflows: HashMap<String, Arc<Workflows>>,
     /// Folders whose files the server sends.
     folders: Vec<(Site, Arc<Folder>)>,
     version: u64,
@@ -274,6 +281,8 @@ impl Catalogue {
             addresses,
             offers: Vec::new(),
             redirects: Vec::new(),
+            workflows: Vec::new(),
+            reachable_workflows: HashMap::new(),
             folders: Vec::new(),
             version: 0,
             retired: Vec::new(),
@@ -374,6 +383,9 @@ impl Catalogue {
         places(config).find_map(|(site, route)| {
             if self.redirects.iter().any(|(other, redirect)| *other == site && *redirect.pattern == *route) {
                 return Some(CatalogueError::Redirect(route));
+            }
+            if self.workflows.iter().any(|workflow| workflow.config.site() == site && workflow.config.route() == route) {
+                return Some(CatalogueError::Workflow(route));
             }
             let is_folder = self.folders.iter().any(|(other, folder)| *other == site && folder.pattern() == route);
             is_folder.then_some(CatalogueError::Folder(route))
@@ -619,6 +631,11 @@ impl Catalogue {
             let text = problems.entry(Subject::Function(name.to_owned())).or_default();
             *text = if text.is_empty() { String::new() } else { format!("{text}; ") } + &quarantined.what.reason;
         }
+        for workflow in &self.workflows {
+            if let Some(problem) = workflow.problem() {
+                problems.insert(Subject::Workflow(workflow.config.name.clone()), problem.to_owned());
+            }
+        }
         problems
     }
 
@@ -665,6 +682,27 @@ impl Catalogue {
         is_new
     }
 
+    /// Says which workflows clients can start from now on, in place of those before. Whether that is another thing.
+    pub fn set_workflows(&mut self, workflows: Vec<Defined>) -> bool {
+        let is_new = workflows.len() != self.workflows.len()
+            || workflows.iter().zip(&self.workflows).any(|((config, definition), before)| !before.is(config, definition));
+        if is_new {
+            let new = |(config, definition): Defined| {
+                let known = Arc::clone(self.reachable_workflows.entry(config.tenant.clone()).or_default());
+                let reach = Reach {
+                    functions: Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default()),
+                    workflows: Arc::clone(&known),
+                    kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
+                };
+                let workflow = Arc::new(Workflow::new(config, definition, reach));
+                known.put(&workflow);
+                workflow
+            };
+            self.workflows = workflows.into_iter().map(new).collect();
+        }
+        is_new
+    }
+
     /// Says which folders' files the server sends from now on, in place of those before. Whether that is another thing.
     pub fn set_folders(&mut self, folders: Vec<(Site, Arc<Folder>)>) -> bool {
         let is_new = self.folders != folders;
@@ -686,6 +724,9 @@ impl Catalogue {
         }
         // A path may be held for a function that is quarantined because of these.
         self.redirects.iter().for_each(|(site, redirect)| router.redirect(*site, Arc::clone(redirect)));
+        for workflow in &self.workflows {
+            router.workflow(workflow.config.site(), &workflow.config.route(), Arc::clone(workflow));
+        }
         self.folders.iter().for_each(|(site, folder)| router.folder(*site, Arc::clone(folder)));
         router
     }

@@ -134,6 +134,9 @@ pub struct Change {
     /// Whether the server sends files of other folders.
     #[serde(skip)]
     pub folders: bool,
+    /// Whether workflows are others.
+    #[serde(skip)]
+    pub workflows: bool,
     /// What the new version of a function that was deployed is given other values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingChange>,
@@ -164,14 +167,16 @@ pub struct Difference {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Change { added, replaced, removed, quarantined, redirects, folders, .. } = self;
+        let Change { added, replaced, removed, quarantined, redirects, folders, workflows, .. } = self;
         let parts = [("added", added), ("replaced", replaced), ("removed", removed), ("quarantined", quarantined)];
         let mut parts = parts.iter().filter(|(_, names)| !names.is_empty()).peekable();
-        if parts.peek().is_none() && !redirects && !folders {
+        if parts.peek().is_none() && !redirects && !folders && !workflows {
             return f.write_str("nothing has changed");
         }
-        let mut others =
-            [("redirects changed", redirects), ("folders changed", folders)].into_iter().filter(|(_, is)| **is).peekable();
+        let mut others = [("redirects changed", redirects), ("folders changed", folders), ("workflows changed", workflows)]
+            .into_iter()
+            .filter(|(_, is)| **is)
+            .peekable();
         while let Some((what, _)) = others.next() {
             f.write_str(what)?;
             if others.peek().is_some() || parts.peek().is_some() {
@@ -238,6 +243,7 @@ impl Deployer {
         }
         catalogue.set_redirects(loading::redirects(config));
         catalogue.set_folders(loading::folders(config, catalogue.budget()));
+        catalogue.set_workflows(loading::workflows(config));
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
         for name in &contents.functions {
             let is_shadowed = catalogue.get(name).is_some();
@@ -583,7 +589,8 @@ impl Deployer {
             }
         }
         let again = self.try_again();
-        let (offers, folders) = (loading::offers(config), loading::folders(config, &self.budget()));
+        let (offers, folders, workflows) =
+            (loading::offers(config), loading::folders(config, &self.budget()), loading::workflows(config));
 
         let mut told = self.change();
         self.check_running()?;
@@ -597,7 +604,7 @@ impl Deployer {
         }
         good.into_iter().flatten().for_each(|candidate| reload.put(candidate));
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
-        reload.answer_itself(loading::redirects(config), folders);
+        reload.answer_itself(loading::redirects(config), folders, workflows);
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
         catalogue.set_offers(offers);

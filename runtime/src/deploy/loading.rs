@@ -12,10 +12,11 @@ use super::catalogue::{Candidate, Catalogue, CatalogueError, Origin};
 use super::quarantine::Unusable;
 use super::store::Store;
 use crate::compile::Compiler;
-use crate::config::{self, ApplicationConfig, Config, FolderConfig, FunctionConfig};
+use crate::config::{self, ApplicationConfig, Config, FolderConfig, FunctionConfig, WorkflowConfig};
 use crate::grpc::{Descriptors, Offer};
 use crate::http::{Folder, Redirect, Site};
 use crate::load::{self, OpenError};
+use crate::workflow::{self, Defined};
 
 /// What the applications of a configuration offer to clients that speak gRPC, and where.
 pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
@@ -25,6 +26,18 @@ pub(super) fn offers(config: &Config) -> Vec<(Site, Arc<Offer>)> {
 /// Paths of a configuration that have moved.
 pub(super) fn redirects(config: &Config) -> Vec<(Site, Arc<Redirect>)> {
     config.redirects.iter().map(|redirect| (redirect.site(), Arc::new(Redirect::new(redirect)))).collect()
+}
+
+/// Workflows of a configuration, with what their files say or what is wrong with them.
+pub(super) fn workflows(config: &Config) -> Vec<Defined> {
+    let read = |config: &WorkflowConfig| {
+        let definition = workflow::read(config);
+        if let Err(problem) = &definition {
+            tracing::error!(workflow = config.name, "quarantined, clients get 503: {problem}");
+        }
+        (config.clone(), definition)
+    };
+    config.workflows.iter().map(read).collect()
 }
 
 /// Folders of a configuration whose files the server sends.

@@ -11,6 +11,7 @@ use super::quarantine::Unusable;
 use crate::config::FunctionConfig;
 use crate::http::{Folder, Redirect, Site};
 use crate::invoke::function::Function;
+use crate::workflow::Defined;
 
 /// A change that is being made.
 pub(super) struct Reload<'a> {
@@ -76,9 +77,15 @@ impl<'a> Reload<'a> {
     }
 
     /// Paths at which the server itself answers. Deployed functions that have them are served no longer; they are there again when the configuration leaves them room.
-    pub(super) fn answer_itself(&mut self, redirects: Vec<(Site, Arc<Redirect>)>, folders: Vec<(Site, Arc<Folder>)>) {
+    pub(super) fn answer_itself(
+        &mut self,
+        redirects: Vec<(Site, Arc<Redirect>)>,
+        folders: Vec<(Site, Arc<Folder>)>,
+        workflows: Vec<Defined>,
+    ) {
         self.change.redirects = self.catalogue.set_redirects(redirects);
         self.change.folders = self.catalogue.set_folders(folders);
+        self.change.workflows = self.catalogue.set_workflows(workflows);
         for (function, error) in self.catalogue.in_the_way_of_the_server() {
             if self.is_lasting {
                 let unusable = Unusable::new(&function, error);

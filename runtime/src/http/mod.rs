@@ -41,6 +41,7 @@ mod services;
 mod span;
 mod step;
 mod streamed;
+mod workflow;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -248,7 +248,7 @@ fn handle(
             let place = match found {
                 Ok(route) => Some(Place::Served(route)),
                 Err(Refused::Failed(_, place)) => place,
-                Err(Refused::Moved(_) | Refused::File(_)) => None,
+                Err(Refused::Moved(_) | Refused::File(_) | Refused::Workflow(_)) => None,
             };
             found = Err(Refused::Failed(Failure::BodyBroken, place));
         }
@@ -264,6 +264,12 @@ fn handle(
                 Refused::Moved(redirect) => {
                     service.shard.thread().redirected.add(1);
                     Step::Now(redirect.answer(&head.uri, manner))
+                }
+                Refused::Workflow(workflow) => {
+                    service.shard.thread().executions.add(1);
+                    // It may be refused before its body was read.
+                    activity.linger();
+                    Step::later(super::workflow::answer(Rc::clone(service), workflow, head, incoming, manner))
                 }
                 Refused::File(folder) => {
                     service.shard.thread().files.add(1);
@@ -392,7 +398,7 @@ fn bridge(
             *found = Ok(Arc::clone(route));
             Some(bridge)
         }
-        (Kind::Grpc | Kind::Other, _) | (_, Err(Refused::Moved(_) | Refused::File(_))) => None,
+        (Kind::Grpc | Kind::Other, _) | (_, Err(Refused::Moved(_) | Refused::File(_) | Refused::Workflow(_))) => None,
         _ if head.method != Method::POST => None,
         (kind, Ok(route)) => Bridge::of(kind, service, site, Some(&Place::Served(Arc::clone(route))), head),
         (kind, Err(Refused::Failed(_, place))) => Bridge::of(kind, service, site, place.as_ref(), head),

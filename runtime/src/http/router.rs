@@ -17,6 +17,7 @@ use crate::invoke::function::Function;
 use crate::invoke::loaded::Labels;
 use crate::outcome::Failure;
 use crate::schedule::FunctionId;
+use crate::workflow::Workflow;
 
 /// Slashes of a path at which a route may end: a path of nothing else costs no more than this many looks.
 pub const PREFIX_SLASHES_MAX: usize = 64;
@@ -48,6 +49,7 @@ enum Owner<F> {
     Function(Place<F>),
     Redirect(Arc<Redirect>),
     Folder(Arc<Folder>),
+    Workflow(Arc<Workflow>),
 }
 
 /// Whose a path is.
@@ -77,6 +79,8 @@ pub enum Refused<F = Function> {
     Moved(Arc<Redirect>),
     /// Its path is that of a file.
     File(Arc<Folder>),
+    /// Its path is that of a workflow.
+    Workflow(Arc<Workflow>),
     /// It failed, and whose path it was for, where it came so far.
     Failed(Failure, Option<Place<F>>),
 }
@@ -194,6 +198,11 @@ impl<F> Router<F> {
         self.paths_mut(site).add(Arc::clone(&folder).pattern(), Owner::Folder(folder));
     }
 
+    /// Has a workflow executed for clients that ask for its path, whatever that was before.
+    pub fn workflow(&mut self, site: Site, path: &str, workflow: Arc<Workflow>) {
+        self.paths_mut(site).add(path, Owner::Workflow(workflow));
+    }
+
     /// Says what an application offers there to clients that speak gRPC.
     pub fn offer(&mut self, site: Site, offer: Arc<Offer>) {
         self.paths_mut(site).offers.push(offer);
@@ -222,7 +231,7 @@ impl<F> Router<F> {
     /// What answers a request that came to that address.
     ///
     /// # Errors
-    /// [`Refused::Moved`] or [`Refused::File`]; or [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
+    /// [`Refused::Moved`], [`Refused::File`] or [`Refused::Workflow`]; or [`Failure::NotFound`], or [`Failure::MethodNotAllowed`] or [`Failure::Quarantined`] with whose the path is.
     pub fn find(&self, site: Site, path: &str, method: &Method) -> Result<Arc<Route<F>>, Refused<F>> {
         match self.paths(site).and_then(|paths| paths.at(path)) {
             Some(Owner::Function(Place::Served(route))) if route.methods.contains(method) => Ok(Arc::clone(route)),
@@ -234,6 +243,7 @@ impl<F> Router<F> {
             }
             Some(Owner::Redirect(redirect)) => Err(Refused::Moved(Arc::clone(redirect))),
             Some(Owner::Folder(folder)) => Err(Refused::File(Arc::clone(folder))),
+            Some(Owner::Workflow(workflow)) => Err(Refused::Workflow(Arc::clone(workflow))),
             None => Err(Refused::Failed(Failure::NotFound, None)),
         }
     }

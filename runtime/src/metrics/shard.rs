@@ -67,6 +67,8 @@ pub struct Thread {
     pub unrouted: Count,
     /// Requests for paths that have moved.
     pub redirected: Count,
+    /// Requests for workflows.
+    pub executions: Count,
     /// Requests for files of folders.
     pub files: Count,
     /// Connections accepted.

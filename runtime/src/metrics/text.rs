@@ -87,6 +87,7 @@ fn threads(metrics: &Metrics) -> Vec<ThreadCounts> {
     vec![
         of("unrouted_requests", "Requests for which there is no route", |thread| &thread.unrouted),
         of("redirected_requests", "Requests for paths that have moved", |thread| &thread.redirected),
+        of("workflow_requests", "Requests for workflows", |thread| &thread.executions),
         of("file_requests", "Requests for files of folders", |thread| &thread.files),
         of("connections", "Connections accepted", |thread| &thread.accepted),
         of("stolen", "Requests, begun or not, taken over from other workers", |thread| &thread.stolen),

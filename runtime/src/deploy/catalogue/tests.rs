@@ -59,6 +59,7 @@ impl Catalogue {
             Err(Refused::Failed(failure, _)) => Err(failure),
             Err(Refused::Moved(redirect)) => Ok(format!("redirect {}", redirect.pattern)),
             Err(Refused::File(folder)) => Ok(format!("folder {}", folder.pattern())),
+            Err(Refused::Workflow(workflow)) => Ok(format!("workflow {}", workflow.config.name)),
         }
     }
 

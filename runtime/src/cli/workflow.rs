@@ -1,0 +1,133 @@
+//! `sledge workflow`: definitions of workflows, without a server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use sledge_workflow::definition::Definition;
+use sledge_workflow::draw;
+use sledge_workflow::rehearse::{CaseResult, Suite};
+
+use super::{FAILURE, fail, print_line, say};
+
+/// What is done with definitions.
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkflowCommand {
+    /// Check definitions in Amazon States Language; report all mistakes with their lines and columns
+    Check(CheckArgs),
+    /// Run tests of workflows with mocked tasks, in virtual time; see docs/workflows.md
+    Test(TestArgs),
+    /// Draw a definition: as text, or as SVG
+    Draw(DrawArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Files with definitions, in JSON
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TestArgs {
+    /// Test files, in JSON; each names its definition
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Show what happened in each case, with its virtual time
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DrawArgs {
+    /// The file with the definition, in JSON
+    file: PathBuf,
+    /// Write SVG to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
+    match command {
+        WorkflowCommand::Check(CheckArgs { files }) => each(files, check),
+        WorkflowCommand::Test(TestArgs { files, verbose }) => each(files, |file| test(file, *verbose)),
+        WorkflowCommand::Draw(DrawArgs { file, svg }) => {
+            match read(file).and_then(|definition| draw(&definition, svg.as_deref())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(Told) => FAILURE.into(),
+            }
+        }
+    }
+}
+
+/// It failed, and the user was told why.
+struct Told;
+
+/// Takes all files, also behind one with which something is wrong.
+fn each(files: &[PathBuf], take: impl Fn(&Path) -> Result<(), Told>) -> ExitCode {
+    let failed = files.iter().filter(|file| take(file).is_err()).count();
+    if failed == 0 { ExitCode::SUCCESS } else { FAILURE.into() }
+}
+
+fn text(file: &Path) -> Result<String, Told> {
+    fs::read_to_string(file).map_err(|error| {
+        fail(format_args!("{}: {error}", file.display()));
+        Told
+    })
+}
+
+fn read(file: &Path) -> Result<Definition, Told> {
+    Definition::parse(&text(file)?).map_err(|mistakes| {
+        mistakes.iter().for_each(|mistake| say(format_args!("{}:{mistake}", file.display())));
+        Told
+    })
+}
+
+fn check(file: &Path) -> Result<(), Told> {
+    let definition = read(file)?;
+    print_line(&format!("{}: good; states: {}", file.display(), definition.states().len()));
+    Ok(())
+}
+
+/// Runs the cases of one file.
+fn test(file: &Path, is_verbose: bool) -> Result<(), Told> {
+    let shown = file.display();
+    let told = |problems: Vec<_>| {
+        problems.iter().for_each(|problem| say(format_args!("{shown}:{problem}")));
+        Told
+    };
+    let suite = Suite::parse(&text(file)?).map_err(told)?;
+    // Where the test is, as a module of the same project.
+    let definition = read(&file.parent().unwrap_or(Path::new("")).join(suite.workflow()))?;
+    let problems = suite.check(&definition);
+    if !problems.is_empty() {
+        return Err(told(problems));
+    }
+    let results = suite.run(&definition);
+    for result in &results {
+        let CaseResult { name, problems, trace, elapsed_ms, .. } = result;
+        let word = if result.passed() { "ok" } else { "FAILED" };
+        print_line(&format!("{shown}: {name} ... {word} ({} s)", *elapsed_ms as f64 / 1e3));
+        if is_verbose || !result.passed() {
+            for line in trace {
+                print_line(&format!("    {line}"));
+            }
+        }
+        problems.iter().for_each(|problem| say(format_args!("{shown}: {name}: {problem}")));
+    }
+    let passed = results.iter().filter(|result| result.passed()).count();
+    print_line(&format!("{shown}: {passed} passed, {} failed", results.len() - passed));
+    if passed == results.len() { Ok(()) } else { Err(Told) }
+}
+
+fn draw(definition: &Definition, svg: Option<&Path>) -> Result<(), Told> {
+    let Some(file) = svg else {
+        print_line(draw::text(definition).trim_end());
+        return Ok(());
+    };
+    fs::write(file, draw::svg(definition)).map_err(|error| {
+        fail(format_args!("{}: {error}", file.display()));
+        Told
+    })
+}

@@ -1,0 +1,210 @@
+//! One execution, from its input to its output: the machine steps, and what it asks for is done here.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use sledge_workflow::definition::Resource;
+use sledge_workflow::machine::{About, Action, Event, Execution, Failure, Limits, Outcome, StartTask, TaskId, TimerId, step};
+
+use super::failure::{self, failed};
+use super::{DEPTH_MAX, Runner, Workflow, function, store};
+
+/// States that follow each other without a pause: nothing else runs on the thread meanwhile.
+const TRANSITIONS_PER_STEP: u32 = 8;
+
+/// How an execution ended.
+pub type Ended = Outcome;
+
+/// What is waited for, as what it is told with when it has come. None where it was given up.
+type Waiting<'a> = Pin<Box<dyn Future<Output = Option<Event>> + 'a>>;
+
+/// Numbers executions of this process.
+static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Executes a workflow with that input, for as long as it may take. Dropping the future gives it up, with all that it has begun.
+pub async fn execute(workflow: &Workflow, runner: &impl Runner, input: Value) -> Ended {
+    within(workflow, runner, input, Instant::now() + workflow.time_max(), 0).await
+}
+
+/// The same for one that `depth` others wait for.
+async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, deadline: Instant, depth: u32) -> Ended {
+    let Ok(definition) = &workflow.definition else {
+        return Outcome::Failed(failed("States.Runtime", "the workflow is not served"));
+    };
+    let mut running = Running { workflow, runner, deadline, depth, waiting: FuturesUnordered::new(), given_up: HashMap::new() };
+    let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
+    let mut execution = Execution::new(definition, about(workflow), limits, false);
+    let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
+    let mut event = Event::Started { input };
+    loop {
+        step(definition, &mut execution, event, now_ms(), &mut || random.u64(..), &mut actions);
+        for action in actions.drain(..) {
+            if let Some(outcome) = running.carry_out(action) {
+                return outcome;
+            }
+        }
+        event = match tokio::time::timeout_at(deadline.into(), running.next()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Outcome::Failed(failed("States.Runtime", "the execution waits for nothing")),
+            Err(_) => return Outcome::TimedOut,
+        };
+    }
+}
+
+fn about(workflow: &Workflow) -> About {
+    let (name, tenant) = (workflow.config.name.as_str(), workflow.config.tenant.as_str());
+    // Relaxed: a number that orders nothing else.
+    let number = EXECUTIONS.fetch_add(1, Ordering::Relaxed) + 1;
+    let execution = format!("{name}-{number}");
+    About {
+        id: format!("arn:aws:states:local:{tenant}:express:{name}:{execution}").into(),
+        name: execution.into(),
+        role: format!("arn:aws:iam::{tenant}:role/{name}").into(),
+        machine_id: format!("arn:aws:states:local:{tenant}:stateMachine:{name}").into(),
+        machine_name: name.into(),
+        token_prefix: "".into(),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "times of workflows are those of the calendar")]
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What an execution has begun and not been told the end of.
+struct Running<'a, R> {
+    workflow: &'a Workflow,
+    runner: &'a R,
+    deadline: Instant,
+    depth: u32,
+    waiting: FuturesUnordered<Waiting<'a>>,
+    given_up: HashMap<Begun, AbortHandle>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Begun {
+    Task(TaskId),
+    Timer(TimerId),
+}
+
+impl<'a, R: Runner> Running<'a, R> {
+    /// Does what the machine asks for; how the execution has ended, if it has.
+    fn carry_out(&mut self, action: Action) -> Option<Outcome> {
+        match action {
+            Action::StartTask(task) => {
+                let id = task.task;
+                let answered = self.task(task);
+                self.begin(Begun::Task(id), async move {
+                    match answered.await {
+                        Ok(output) => Event::TaskSucceeded { task: id, output },
+                        Err(Failure { error, cause }) => Event::TaskFailed { task: id, error, cause },
+                    }
+                });
+            }
+            Action::SetTimer { timer, at_ms } => {
+                let wait = Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0));
+                let at = Instant::now().checked_add(wait).filter(|at| *at <= self.deadline);
+                self.begin(Begun::Timer(timer), async move {
+                    match at {
+                        Some(at) => tokio::time::sleep_until(at.into()).await,
+                        // The execution ends before that.
+                        None => std::future::pending().await,
+                    }
+                    Event::TimerFired { timer }
+                });
+            }
+            Action::CancelTask { task } => self.give_up(Begun::Task(task)),
+            Action::CancelTimer { timer } => self.give_up(Begun::Timer(timer)),
+            Action::Yield => self.waiting.push(Box::pin(async {
+                tokio::task::yield_now().await;
+                Some(Event::Continue)
+            })),
+            Action::History(_) => {}
+            Action::Ended(outcome) => return Some(outcome),
+        }
+        None
+    }
+
+    fn begin(&mut self, what: Begun, event: impl Future<Output = Event> + 'a) {
+        let (handle, registration) = AbortHandle::new_pair();
+        self.given_up.insert(what, handle);
+        let event = Abortable::new(event, registration);
+        self.waiting.push(Box::pin(async move { event.await.ok() }));
+    }
+
+    fn give_up(&mut self, what: Begun) {
+        if let Some(handle) = self.given_up.remove(&what) {
+            handle.abort();
+        }
+    }
+
+    /// What happens next; none where nothing can.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let Some(event) = self.waiting.next().await? else { continue };
+            match &event {
+                Event::TaskSucceeded { task, .. } | Event::TaskFailed { task, .. } => {
+                    self.given_up.remove(&Begun::Task(*task));
+                }
+                Event::TimerFired { timer } => {
+                    self.given_up.remove(&Begun::Timer(*timer));
+                }
+                _ => {}
+            }
+            return Some(event);
+        }
+    }
+
+    /// Carries a task out.
+    fn task(&self, task: StartTask) -> impl Future<Output = Result<Value, Failure>> + 'a {
+        let (workflow, runner, depth) = (self.workflow, self.runner, self.depth);
+        let time_left = |at_ms: i64| Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0));
+        let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_left(at_ms)));
+        let deadline = own.map_or(self.deadline, |own| own.min(self.deadline));
+        async move {
+            let StartTask { resource, input, .. } = task;
+            match &*resource {
+                Resource::Function { name, .. } => function::call(workflow, runner, name, &input, deadline).await,
+                Resource::LambdaInvoke { .. } => function::invoke(workflow, runner, &input, deadline).await,
+                Resource::KeyValue { operation } => store::carry_out(workflow.reach.kv.as_ref(), *operation, &input).await,
+                Resource::Workflow { name, .. } => other(workflow, runner, name, (*input).clone(), deadline, depth).await,
+                Resource::StartExecution { .. } => {
+                    let name = input["StateMachineArn"].as_str().and_then(|arn| arn.rsplit(':').next()).unwrap_or_default();
+                    other(workflow, runner, name, input["Input"].clone(), deadline, depth).await
+                }
+                Resource::Http { .. } | Resource::HttpInvoke => Err(failure::unsupported(&resource)),
+            }
+        }
+    }
+}
+
+/// Executes another workflow, and answers with its output.
+async fn other(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    name: &str,
+    input: Value,
+    deadline: Instant,
+    depth: u32,
+) -> Result<Value, Failure> {
+    let Some(other) = workflow.reach.workflows.find(name) else {
+        return Err(failed("StepFunctions.StateMachineDoesNotExistException", format!("there is no workflow {name:?}")));
+    };
+    if depth + 1 >= DEPTH_MAX {
+        return Err(failed("States.Runtime", format!("{DEPTH_MAX} workflows wait for each other, and no more can")));
+    }
+    let deadline = deadline.min(Instant::now() + other.time_max());
+    let executed: Pin<Box<dyn Future<Output = Ended> + '_>> = Box::pin(within(&other, runner, input, deadline, depth + 1));
+    match executed.await {
+        Outcome::Succeeded(output) => Ok(Arc::unwrap_or_clone(output)),
+        Outcome::Failed(failure) | Outcome::Aborted(failure) => Err(failure),
+        Outcome::TimedOut => Err(failed("States.Timeout", format!("the workflow {name:?} took too long"))),
+    }
+}

@@ -1,0 +1,136 @@
+//! Tasks that are functions: the input is the request's body, the reply is the output.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use sledge_workflow::machine::Failure;
+
+use super::failure::{failed, of_function, of_status};
+use super::{Runner, Workflow};
+use crate::invoke::function::Function;
+use crate::outcome;
+use crate::reply::{Content, Reply};
+
+/// Bytes of a reply that are taken: four times what a state may keep, so that a result which is cut down at once may be larger.
+const REPLY_BYTES_MAX: usize = 1 << 20;
+const OK: u16 = 200;
+/// From this on a status says that the function has failed.
+const ERRORS: u16 = 400;
+
+/// `fn:NAME`: the function's reply is the output.
+pub(super) async fn call(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    name: &str,
+    input: &Value,
+    deadline: Instant,
+) -> Result<Value, Failure> {
+    let (status, output) = replied(workflow, runner, name, input, deadline).await?;
+    if status >= ERRORS { Err(of_status(status, &output)) } else { Ok(output) }
+}
+
+/// `arn:aws:states:::lambda:invoke`: the function and its input are in the task's input, the reply is a part of the output.
+pub(super) async fn invoke(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    input: &Value,
+    deadline: Instant,
+) -> Result<Value, Failure> {
+    let Some(name) = input["FunctionName"].as_str() else {
+        return Err(failed("States.Runtime", "lambda:invoke needs FunctionName, a text"));
+    };
+    // A name, or an ARN with or without an alias.
+    let name = match name.split(':').collect::<Vec<_>>().as_slice() {
+        ["arn", _, "lambda", _, _, "function", name, ..] | [name, ..] => *name,
+        [] => name,
+    };
+    let payload = input.get("Payload").unwrap_or(&Value::Null);
+    let output = call(workflow, runner, name, payload, deadline).await?;
+    Ok(json!({ "ExecutedVersion": "$LATEST", "Payload": output, "StatusCode": OK }))
+}
+
+/// The status of a function's reply, and the reply.
+async fn replied(
+    workflow: &Workflow,
+    runner: &impl Runner,
+    name: &str,
+    input: &Value,
+    deadline: Instant,
+) -> Result<(u16, Value), Failure> {
+    let function = workflow.reach.functions.find(name).map_err(|failure| of_function(name, &failure))?;
+    // Values of JSON always serialise.
+    let body = Bytes::from(serde_json::to_vec(input).unwrap_or_default());
+    let mut counted = Counted { runner, function: &function, is_counted: false };
+    let replied = async {
+        let answer = runner.begin(&function, body, deadline)?;
+        let Reply { result, head, .. } = answer.reply().await?;
+        Ok((head.map_or(OK, |head| head.status.as_u16()), whole(result?).await?))
+    };
+    let replied = replied.await;
+    counted.ended(replied.as_ref().err());
+    let (status, bytes) = replied.map_err(|failure| of_function(name, &failure))?;
+    Ok((status, value(&bytes)))
+}
+
+/// A call that is counted when it ends, and also when it is given up.
+struct Counted<'a, R: Runner> {
+    runner: &'a R,
+    function: &'a Function,
+    is_counted: bool,
+}
+
+impl<R: Runner> Counted<'_, R> {
+    fn ended(&mut self, failure: Option<&outcome::Failure>) {
+        self.is_counted = true;
+        self.runner.ended(self.function, failure);
+    }
+}
+
+impl<R: Runner> Drop for Counted<'_, R> {
+    fn drop(&mut self) {
+        if !self.is_counted {
+            self.ended(Some(&outcome::Failure::Cancelled));
+        }
+    }
+}
+
+/// All of a reply.
+async fn whole(content: Content) -> Result<Bytes, outcome::Failure> {
+    let bytes = match content {
+        Content::Whole(bytes) => bytes,
+        Content::Pieces(pieces) => pieces.join(),
+        Content::Stream(mut stream) => {
+            let mut all = Vec::new();
+            while let Some(piece) = stream.next().await {
+                all.extend_from_slice(&piece?);
+                if all.len() > REPLY_BYTES_MAX {
+                    return Err(outcome::Failure::ReplyTooLarge);
+                }
+            }
+            all.into()
+        }
+    };
+    if bytes.len() > REPLY_BYTES_MAX { Err(outcome::Failure::ReplyTooLarge) } else { Ok(bytes) }
+}
+
+/// A reply as a value: JSON as what it is, nothing as null, anything else as a text.
+fn value(bytes: &[u8]) -> Value {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Value::Null;
+    }
+    serde_json::from_slice(bytes).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_json_or_nothing_or_a_text() {
+        assert_eq!(value(br#" {"a": [1, null]} "#), json!({ "a": [1, null] }));
+        assert_eq!((value(b""), value(b" \n")), (Value::Null, Value::Null));
+        assert_eq!((value(b"12"), value(b"12 apples")), (json!(12), json!("12 apples")));
+        assert_eq!(value(b"\xff"), json!("\u{fffd}"));
+    }
+}

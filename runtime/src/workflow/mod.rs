@@ -1,0 +1,158 @@
+//! Workflows in Amazon States Language: functions one after the other, at the same time, again where they fail, as a definition says.
+//!
+//! ```text
+//!   http --input--> execute --Event--> sledge_workflow::machine --Action--> execute --> tasks: functions (Runner), the store, other workflows
+//! ```
+//!
+//! The machine is pure (crate `sledge-workflow`). Here is what it asks for: time, random numbers, tasks. An execution is a future in the task of the request that has started it, on one
+//! thread; the functions that it calls run as all do, on any.
+//!
+//! Executions are *express*: they live as long as the request that waits for them, and leave nothing behind. Knows neither HTTP nor the worker.
+
+mod execute;
+mod failure;
+mod function;
+mod store;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use sledge_workflow::definition::{Definition, Resource, resource::WorkflowMode};
+
+use crate::config::WorkflowConfig;
+use crate::invoke::function::{Function, Neighbours};
+use crate::kv::Space;
+use crate::outcome::Failure;
+use crate::reply;
+
+pub use execute::{Ended, execute};
+
+/// Workflows that wait for each other, at most.
+const DEPTH_MAX: u32 = 8;
+
+/// Has functions called on behalf of an execution.
+pub trait Runner {
+    /// Begins a call of a function with that body, which has to be answered by that time.
+    ///
+    /// # Errors
+    /// When it is not admitted.
+    fn begin(&self, function: &Arc<Function>, body: Bytes, deadline: Instant) -> Result<reply::Answer, Failure>;
+
+    /// A call has ended so.
+    fn ended(&self, function: &Function, failure: Option<&Failure>);
+}
+
+/// The workflows of one tenant, by name.
+#[derive(Debug, Default)]
+pub struct Workflows(RwLock<HashMap<Box<str>, Weak<Workflow>>>);
+
+impl Workflows {
+    /// The workflow of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<Workflow>> {
+        // Single insertions, which cannot be half done.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name)?.upgrade()
+    }
+
+    /// Makes one known, in place of the one of its name.
+    pub fn put(&self, workflow: &Arc<Workflow>) {
+        let mut workflows = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        workflows.retain(|_, known| known.strong_count() > 0);
+        workflows.insert(workflow.config.name.as_str().into(), Arc::downgrade(workflow));
+    }
+}
+
+/// What a workflow of a tenant can reach.
+#[derive(Clone)]
+pub struct Reach {
+    /// The functions that it may call.
+    pub functions: Arc<Neighbours>,
+    /// The workflows that it may have executed.
+    pub workflows: Arc<Workflows>,
+    /// Its tenant's share of the key-value store, if there is one.
+    pub kv: Option<Space>,
+}
+
+/// A workflow that is served, or why it is not.
+pub struct Workflow {
+    /// What the configuration says.
+    pub config: WorkflowConfig,
+    definition: Result<Arc<Definition>, String>,
+    reach: Reach,
+}
+
+impl fmt::Debug for Workflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workflow").field("name", &self.config.name).field("problem", &self.problem()).finish_non_exhaustive()
+    }
+}
+
+/// A workflow that is configured, and its definition or what is wrong with that.
+pub type Defined = (WorkflowConfig, Result<Definition, String>);
+
+/// Reads the definition that a configuration names.
+///
+/// # Errors
+/// All that is wrong with it, each mistake with its line and column.
+pub fn read(config: &WorkflowConfig) -> Result<Definition, String> {
+    let path = config.path.display();
+    let text = std::fs::read_to_string(&config.path).map_err(|error| format!("{path}: {error}"))?;
+    let told = |mistakes: Vec<String>| mistakes.join("\n");
+    let definition = Definition::parse(&text)
+        .map_err(|mistakes| told(mistakes.iter().map(|mistake| format!("{path}:{mistake}")).collect()))?;
+    let refused: Vec<_> = definition.resources().filter_map(|(state, resource)| Some((state, refusal(resource)?))).collect();
+    if refused.is_empty() {
+        return Ok(definition);
+    }
+    Err(told(refused.into_iter().map(|(state, why)| format!("{path}: state {state:?}: {why}")).collect()))
+}
+
+/// What express executions cannot do.
+fn refusal(resource: &Resource) -> Option<&'static str> {
+    match resource {
+        resource if resource.has_callback() => {
+            Some("an execution that lives no longer than its request does not wait for callbacks: leave .waitForTaskToken out")
+        }
+        Resource::Workflow { mode: WorkflowMode::Start, .. } | Resource::StartExecution { mode: WorkflowMode::Start } => Some(
+            "an execution that is started and not waited for would have to outlive the request: use workflow:NAME or startExecution.sync:2",
+        ),
+        Resource::Http { .. } | Resource::HttpInvoke => {
+            Some("workflows do not call other servers: call a function that does (http_hosts)")
+        }
+        _ => None,
+    }
+}
+
+impl Workflow {
+    /// One with that definition, or that is not served since it has none.
+    #[must_use]
+    pub fn new(config: WorkflowConfig, definition: Result<Definition, String>, reach: Reach) -> Workflow {
+        Workflow { config, definition: definition.map(Arc::new), reach }
+    }
+
+    /// Whether it is what that configuration and definition make.
+    #[must_use]
+    pub fn is(&self, config: &WorkflowConfig, definition: &Result<Definition, String>) -> bool {
+        let is_same = match (&self.definition, definition) {
+            (Ok(own), Ok(other)) => own.fingerprint() == other.fingerprint(),
+            (Err(own), Err(other)) => own == other,
+            _ => false,
+        };
+        is_same && self.config == *config
+    }
+
+    /// Why it is not served, if it is not.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        self.definition.as_ref().err().map(String::as_str)
+    }
+
+    /// How long an execution may take.
+    #[must_use]
+    pub const fn time_max(&self) -> Duration {
+        Duration::from_millis(self.config.deadline_ms)
+    }
+}
