@@ -86,6 +86,7 @@ mod unread;
 mod versions;
 mod waiting;
 mod warm;
+mod workflows;
 
 use serde_json::{Value, json};
 use sledge_tests::programs;
