@@ -275,8 +275,9 @@ impl Transaction {
     /// That of a callee becomes a part of its caller's.
     fn settle_above(&self, above: &Transaction, ended_well: bool) -> Settled {
         let column = self.column();
-        // What it has read its caller has read; what it has written is gone. To run it again does not help a caller that is stale itself.
+        // What it has read its caller has read; what it has written is gone, and what it would have called. To run it again does not help a caller that is stale itself.
         if !ended_well || above.column().stale().is_some() {
+            lock(&self.calls).clear();
             return Settled::Done;
         }
         let absorbed = above.change(|into| into.absorb(&column, &lock(&self.listed)));
