@@ -203,7 +203,7 @@ pub(super) fn status(args: &StatusArgs) -> ExitCode {
     }))
 }
 
-/// Keys and values, one a line; settings below their key.
+/// Keys and values, one a line, by the alphabet; settings below their key.
 fn rows(entries: &Map<String, Value>) -> Vec<String> {
     let row = |(key, value): (&String, &Value)| match value {
         Value::Array(problems) if key == "problems" => {
@@ -213,12 +213,18 @@ fn rows(entries: &Map<String, Value>) -> Vec<String> {
         }
         Value::Object(below) => {
             let width = below.keys().map(String::len).max().unwrap_or(0).max(18);
-            let below = below.iter().map(|(key, value)| format!("  {key:width$} {}", plain(value)));
+            let below = sorted(below).map(|(key, value)| format!("  {key:width$} {}", plain(value)));
             std::iter::once(key.clone()).chain(below).collect()
         }
         value => vec![format!("{key:20} {}", plain(value))],
     };
-    entries.iter().flat_map(row).collect()
+    sorted(entries).flat_map(row).collect()
+}
+
+fn sorted(entries: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries.into_iter()
 }
 
 pub(super) fn drain(args: &AskArgs) -> ExitCode {

@@ -217,7 +217,11 @@ fn unknown<'a>(key: &str, at: &str, known: impl Iterator<Item = &'a str> + Clone
     let shown = text::name(key);
     match nearest(key, known.clone()) {
         Some(nearest) => format!("unknown key `{shown}`{place}; did you mean `{nearest}`?"),
-        None => format!("unknown key `{shown}`{place}; known keys: {}", known.collect::<Vec<_>>().join(", ")),
+        None => {
+            let mut known: Vec<_> = known.collect();
+            known.sort_unstable();
+            format!("unknown key `{shown}`{place}; known keys: {}", known.join(", "))
+        }
     }
 }
 
