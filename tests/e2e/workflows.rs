@@ -142,7 +142,7 @@ fn failures_have_names_are_tried_again_and_caught() {
         ("refused", catches(&["Refused"])),
         ("all", catches(&["States.ALL"])),
         ("again", machine("Try", json!({ "Try": task("fn:task", &json!({ "Retry": retry })) }))),
-        ("missing", machine("Try", json!({ "Try": task("fn:nobody", &json!({})) }))),
+        ("missing", machine("Try", json!({ "Try": task("fn:absent", &json!({})) }))),
     ]);
     assert_eq!(served.output("refused", &json!({ "do": "refuse" }))["Error"], "Refused");
     let (error, cause) = served.error("plain", &json!("refuse"));
@@ -153,7 +153,7 @@ fn failures_have_names_are_tried_again_and_caught() {
     assert_eq!(served.error("refused", &json!({ "do": "crash" })).0, "Runtime.ExitError", "that is not caught");
     assert_eq!(served.output("all", &json!({ "do": "crash" }))["Error"], "Runtime.ExitError");
     let (error, cause) = served.error("missing", &json!({}));
-    assert_eq!((error.as_str(), cause.contains("nobody")), ("Lambda.ResourceNotFoundException", true), "{cause}");
+    assert_eq!((error.as_str(), cause.contains("absent")), ("Lambda.ResourceNotFoundException", true), "{cause}");
     let began = Instant::now();
     assert_eq!(served.output("again", &json!("flaky")), json!({ "times": 3 }));
     assert!(began.elapsed() >= Duration::from_secs(2), "it waits between attempts");
