@@ -1,5 +1,5 @@
 -- A commit of one tenant. KEYS: values, order, version, bytes, scratch, buckets, and where the answer to this commit is kept, if that is to be known.
--- ARGV: for how many seconds it is kept; the first version there may be, and by how much the next one is larger; most bytes; number of expected, key and version of each;
+-- ARGV: how many buckets are remembered; for how many seconds the answer is kept; the first version there may be, and by how much the next one is larger; most bytes; number of expected, key and version of each;
 -- number of listed, bucket and version of each; number of changes, key, kind (p, d, a) and argument of each.
 -- Answers {"done", version, sum}, {"conflict", version, index}, {"full"}, {"number"} or {"overflow"}. A stored value is VERSION:VALUE.
 local OVERHEAD = 128
@@ -14,7 +14,7 @@ local function split(stored)
     return string.sub(stored, 1, colon - 1), string.sub(stored, colon + 1)
 end
 
-local kept_s, first, step = argument(), argument(), argument()
+local buckets_max, kept_s, first, step = tonumber(argument()), argument(), argument(), argument()
 -- What was answered once is answered again, whatever has become of the keys meanwhile: a commit that is sent twice is made once.
 local known = KEYS[7]
 if known then
@@ -44,7 +44,7 @@ for index = 1, expectations do
 end
 for index = 1, tonumber(argument()) do
     local bucket, expected = argument(), argument()
-    local version = redis.call('HGET', buckets, bucket) or '0'
+    local version = redis.call('HGET', buckets, bucket) or redis.call('HGET', buckets, '') or '0'
     if version ~= expected then
         return answer('conflict', version, tostring(expectations + index - 1))
     end
@@ -94,6 +94,11 @@ redis.call('INCRBY', counter, step)
 local version = redis.call('GET', counter)
 for _, key in ipairs(keys) do
     if (before[key] and true or false) ~= (after[key] and true or false) then
+        -- Under the empty name, which no bucket has: the version of all that were forgotten.
+        if redis.call('HLEN', buckets) > buckets_max then
+            redis.call('DEL', buckets)
+            redis.call('HSET', buckets, '', version)
+        end
         redis.call('HSET', buckets, string.match(key, '^[^%z]*'), version)
     end
     if after[key] then

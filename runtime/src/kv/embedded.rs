@@ -38,7 +38,9 @@ use tokio::sync::{mpsc, oneshot};
 use self::file::{Contents, File};
 use self::writer::Writer;
 use super::count::Commits;
-use super::{BucketKey, BucketName, COMMIT_BYTES_MAX, Commit, ENTRY_OVERHEAD_BYTES, Entry, KvError, KvLimits, Outcome};
+use super::{
+    BUCKETS_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, Commit, ENTRY_OVERHEAD_BYTES, Entry, KvError, KvLimits, Outcome,
+};
 use crate::confine;
 use crate::health::Health;
 
@@ -96,6 +98,8 @@ struct Index {
     version: u64,
     /// Of the last commit that has added keys to a bucket or removed keys, by the bucket's name. Since this process began: what was expected before is no more.
     buckets: HashMap<Box<[u8]>, u64>,
+    /// The same of buckets that are not there: when there were too many, all were forgotten. A transaction that has listed one before then runs again.
+    forgotten: u64,
 }
 
 /// A tenant's share of the store.
@@ -231,7 +235,7 @@ impl Tenants {
         }
         for (name, content) in contents {
             let tenant = self.get(&name);
-            *tenant.write() = Index { entries: content.entries, version: content.version, buckets: HashMap::new() };
+            *tenant.write() = Index { entries: content.entries, version: content.version, ..Index::default() };
         }
     }
 }
@@ -351,7 +355,7 @@ impl Space {
 impl Index {
     /// The version of a bucket's set of keys.
     fn bucket(&self, name: &BucketName) -> u64 {
-        self.buckets.get(&name.0).copied().unwrap_or(0)
+        self.buckets.get(&name.0).copied().unwrap_or(self.forgotten)
     }
 
     /// All entries in order, with the tenant's name.
@@ -367,6 +371,10 @@ impl Index {
             None => drop(self.entries.remove(&key)),
         }
         if let Some(bucket) = bucket {
+            if self.buckets.len() >= BUCKETS_MAX {
+                self.buckets.clear();
+                self.forgotten = self.version;
+            }
             self.buckets.insert(bucket, self.version);
         }
     }

@@ -44,6 +44,8 @@ pub const COMMIT_KEYS_MAX: usize = 1_024;
 pub const COMMIT_BYTES_MAX: usize = 4 << 20;
 /// For how long a store knows a commit by its id.
 pub const COMMIT_KNOWN: Duration = Duration::from_secs(60);
+/// Buckets of a tenant of which it is known when their sets of keys have changed. Functions may use ever other names.
+pub const BUCKETS_MAX: usize = 4_096;
 /// What an entry costs beside its key and its value.
 pub const ENTRY_OVERHEAD_BYTES: u64 = 128;
 

@@ -17,8 +17,8 @@ use redis::{Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisErr
 use tokio_rustls::rustls::crypto::ring;
 
 use super::{
-    BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError, KvLimits,
-    Outcome,
+    BUCKETS_MAX, BucketKey, BucketName, COMMIT_BYTES_MAX, COMMIT_KEYS_MAX, COMMIT_KNOWN, Change, Commit, Commits, Entry, KvError,
+    KvLimits, Outcome,
 };
 
 /// How long an answer may take.
@@ -235,7 +235,11 @@ impl Space {
             script.key([known.as_bytes(), id].concat());
         }
         let bytes_max = self.redis.limits.tenant_bytes_max;
-        script.arg(COMMIT_KNOWN.as_secs()).arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN)).arg(fastrand::u64(1..=STEP_MAX));
+        script
+            .arg(BUCKETS_MAX)
+            .arg(COMMIT_KNOWN.as_secs())
+            .arg(fastrand::u64(FIRST_MIN..2 * FIRST_MIN))
+            .arg(fastrand::u64(1..=STEP_MAX));
         script.arg(bytes_max).arg(commit.expected.len());
         for (key, version) in &commit.expected {
             script.arg(&*key.0).arg(*version);

@@ -244,3 +244,24 @@ fn what_was_acknowledged_outlives_a_crash() {
     }
     assert!(after > 10, "there were only {after} commits");
 }
+
+/// Ever other names of buckets do not take ever more memory, and a list of before is not taken for one of now.
+#[test]
+fn sets_of_keys_of_many_buckets_are_forgotten_and_not_mistaken() {
+    let store = Embedded::in_memory(KvLimits::default()).unwrap();
+    let space = store.space("t");
+    let listed = |name: &str| space.keys(&BucketName::new(name.as_bytes()).unwrap(), b"", None, |_| true).unwrap();
+    let check = |name: &str, version| {
+        let listed = vec![(BucketName::new(name.as_bytes()).unwrap(), version)];
+        space.check(&Commit { listed, ..Commit::default() }).unwrap()
+    };
+    let (empty, before) = ("empty", listed("empty"));
+    for first in (0..BUCKETS_MAX + 10).step_by(100) {
+        let key = |number: usize| BucketName::new(format!("b{number}").as_bytes()).unwrap().key(b"k").unwrap();
+        let changes = (first..first + 100).map(|number| (key(number), Change::Put(Bytes::new()))).collect();
+        wait(space.clone().commit(Commit::new(Vec::new(), changes))).unwrap();
+    }
+    assert!(space.tenant.read().buckets.len() <= BUCKETS_MAX);
+    assert!(matches!(check(empty, before), Outcome::Conflict { index: 0, .. }), "it may have changed");
+    assert!(matches!(check(empty, listed(empty)), Outcome::Committed { .. }));
+}
