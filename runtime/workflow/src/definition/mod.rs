@@ -50,6 +50,7 @@ pub struct Definition {
     states: Vec<State>,
     machines: Vec<Machine>,
     fingerprint: u64,
+    source: Box<str>,
 }
 
 impl Definition {
@@ -95,6 +96,12 @@ impl Definition {
     #[must_use]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    /// The text that it was read from.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// Every Task's resource, with the name of its state: so that a server checks that what they name exists.

@@ -59,6 +59,7 @@ pub(crate) fn read(source: &str) -> Result<Definition, Vec<Mistake>> {
             states,
             machines,
             fingerprint: xxhash_rust::xxh3::xxh3_64(source.as_bytes()),
+            source: source.into(),
         }),
         _ if mistakes.is_empty() => Err(vec![whole_mistake(
             1,

@@ -3,6 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
 /// What a Task asks for. Kinds that this server does not have are refused when the definition is read, so that no execution finds one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -254,6 +256,19 @@ impl Display for Resource {
                 write!(out, "arn:aws:states:::{service}:{action}")
             }
         }
+    }
+}
+
+/// Written as a definition names it.
+impl Serialize for Resource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Resource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -119,8 +120,8 @@ pub enum Action {
     Ended(Outcome),
 }
 
-/// A task to be carried out.
-#[derive(Clone, Debug)]
+/// A task to be carried out. The caller may write it down beside the execution, to carry it out again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartTask {
     /// Its number, with which its end is told.
     pub task: TaskId,

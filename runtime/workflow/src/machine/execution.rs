@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::frame::{Frame, Frames};
-use super::ids::{FrameId, TimerId, number};
+use super::frame::{Frame, Frames, Phase};
+use super::ids::{FrameId, TaskId, TimerId, number, slot_of};
 use super::limits::Limits;
 use crate::definition::Definition;
 
@@ -110,6 +110,12 @@ impl Execution {
         self.format == FORMAT && self.definition == definition.fingerprint()
     }
 
+    /// The [fingerprint](Definition::fingerprint) of the definition that it was started with.
+    #[must_use]
+    pub const fn definition(&self) -> u64 {
+        self.definition
+    }
+
     /// What it is called.
     #[must_use]
     pub const fn about(&self) -> &About {
@@ -126,6 +132,35 @@ impl Execution {
     #[must_use]
     pub const fn started_ms(&self) -> i64 {
         self.started_ms
+    }
+
+    /// Whether that task is still to be carried out: its answer would count. One that has answered and waits for its callback is not.
+    #[must_use]
+    pub fn waits_for(&self, task: TaskId) -> bool {
+        let frame = self.frames.get(slot_of(task.0));
+        frame.is_some_and(|frame| matches!(&frame.phase, Phase::Task(pending) if pending.task == task && !pending.submitted))
+    }
+
+    /// Whether a task waits for the callback with that token.
+    #[must_use]
+    pub fn waits_for_callback(&self, token: &str) -> bool {
+        self.slot_of_token(token).is_some()
+    }
+
+    /// The slot of the frame that waits for the callback with that token.
+    pub(super) fn slot_of_token(&self, token: &str) -> Option<u32> {
+        let rest = token.strip_prefix(&*self.about.token_prefix)?;
+        let number = u64::from_str_radix(rest.split_once('.')?.0, 16).ok()?;
+        let slot = slot_of(number);
+        let frame = self.frames.get(slot)?;
+        let own = frame.token.as_deref()?;
+        (matches!(frame.phase, Phase::Task(_)) && same(own, token)).then_some(slot)
+    }
+
+    /// How often it was redriven.
+    #[must_use]
+    pub const fn redrives(&self) -> u32 {
+        self.redrives
     }
 
     /// Branches and iterations that are alive, the whole among them.
@@ -145,4 +180,10 @@ impl Execution {
         self.serial = self.serial.wrapping_add(1);
         number(self.serial, slot)
     }
+}
+
+/// Compares tokens in a time that does not depend on where they differ.
+fn same(left: &str, right: &str) -> bool {
+    left.len() == right.len()
+        && left.bytes().zip(right.bytes()).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
 }

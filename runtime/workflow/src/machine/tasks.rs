@@ -176,16 +176,6 @@ impl Run<'_> {
         }
     }
 
-    /// The slot of the frame that waits for the callback with that token.
-    pub(super) fn waits_for_token(&self, token: &str) -> Option<u32> {
-        let rest = token.strip_prefix(&*self.execution.about.token_prefix)?;
-        let number = u64::from_str_radix(rest.split_once('.')?.0, 16).ok()?;
-        let slot = slot_of(number);
-        let frame = self.execution.frames.get(slot)?;
-        let own = frame.token.as_deref()?;
-        (matches!(frame.phase, Phase::Task(_)) && same(own, token)).then_some(slot)
-    }
-
     pub(super) fn pending(&mut self, slot: u32) -> Option<&mut Pending> {
         match &mut self.execution.frames.get_mut(slot)?.phase {
             Phase::Task(pending) => Some(pending),
@@ -249,7 +239,7 @@ impl Run<'_> {
     }
 
     pub(super) fn callback_succeeded(&mut self, token: &str, output: Value) {
-        let Some(slot) = self.waits_for_token(token) else { return };
+        let Some(slot) = self.execution.slot_of_token(token) else { return };
         self.mark_started(slot);
         self.ended_well(slot, output);
     }
@@ -296,7 +286,7 @@ impl Run<'_> {
     }
 
     pub(super) fn callback_failed(&mut self, token: &str, failure: &Failure) {
-        if let Some(slot) = self.waits_for_token(token) {
+        if let Some(slot) = self.execution.slot_of_token(token) {
             self.mark_started(slot);
             self.ended_badly(slot, failure);
         }
@@ -348,10 +338,4 @@ fn store_failure(error: &str, failure: &Failure) -> Failure {
         (None, None) => return Failure::named(error),
     };
     Failure::given(Some(error), Some(&cause))
-}
-
-/// Compares tokens in a time that does not depend on where they differ.
-fn same(left: &str, right: &str) -> bool {
-    left.len() == right.len()
-        && left.bytes().zip(right.bytes()).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
 }

@@ -16,7 +16,7 @@ impl Run<'_> {
     }
 
     pub(super) fn callback_heartbeat(&mut self, token: &str) {
-        if let Some(slot) = self.waits_for_token(token) {
+        if let Some(slot) = self.execution.slot_of_token(token) {
             self.beat(slot);
         }
     }
