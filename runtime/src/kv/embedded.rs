@@ -17,6 +17,7 @@
 mod fault;
 pub mod file;
 mod lines;
+mod records;
 mod recovery;
 mod salvage;
 pub mod tool;
@@ -28,10 +29,10 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use redb::StorageBackend;
 use redb::backends::{FileBackend, InMemoryBackend};
+use redb::{Database, StorageBackend};
 use rustix::fs::Advice;
 use tokio::sync::{mpsc, oneshot};
 
@@ -45,6 +46,7 @@ use crate::confine;
 use crate::health::Health;
 
 pub use self::fault::FileError;
+pub use self::records::{Order, Records};
 
 /// Commits that wait for the writer; those that come then wait for room.
 const QUEUE_MAX: usize = 1_024;
@@ -75,6 +77,8 @@ struct Shared {
     /// Whether the indexes are what the file holds: from when it was first opened on, whatever becomes of it.
     is_open: AtomicBool,
     commits: Commits,
+    /// The file that is open, for those that read records.
+    database: RwLock<Option<Weak<Database>>>,
 }
 
 #[derive(Debug, Default)]
@@ -188,6 +192,12 @@ impl Embedded {
     pub fn space(&self, tenant: &str) -> Space {
         let tenant = self.shared.tenants().get(tenant);
         Space { tenant, shared: Arc::clone(&self.shared), writer: self.writer.clone() }
+    }
+
+    /// What the server itself keeps in it.
+    #[must_use]
+    pub fn records(&self) -> Records {
+        Records::new(Arc::clone(&self.shared))
     }
 
     /// If the file could not be used, tries again now.
@@ -317,7 +327,7 @@ impl Space {
     /// When it is too large, there is no room, it adds to what is no number, or the store does not work.
     pub async fn commit(self, commit: Commit) -> Result<Outcome, KvError> {
         commit.check()?;
-        if commit.changes.is_empty() {
+        if commit.is_read_only() {
             return self.validate(&commit);
         }
         let (answer, outcome) = oneshot::channel();
@@ -403,4 +413,4 @@ fn cost(key: &BucketKey, value: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

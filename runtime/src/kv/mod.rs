@@ -15,6 +15,7 @@
 
 pub mod count;
 pub mod embedded;
+pub mod record;
 pub mod redis;
 
 use std::fmt;
@@ -28,7 +29,8 @@ use crate::health::Health;
 
 pub use self::redis::Redis;
 pub use count::Commits;
-pub use embedded::{Embedded, OpenError};
+pub use embedded::{Embedded, OpenError, Order, Records};
+pub use record::Record;
 
 /// What stands in place of a path where entries are to be kept in memory only.
 pub const KV_MEMORY: &str = "memory";
@@ -80,6 +82,8 @@ pub struct Commit {
     pub changes: Vec<(BucketKey, Change)>,
     /// By what the commit is known, so that it is made once where it has to be sent twice; none where its caller takes that upon itself.
     pub id: Option<CommitId>,
+    /// What the server itself writes with it, in the embedded store alone. It has limits of its own.
+    pub records: Vec<Record>,
 }
 
 /// What tells a commit from all others. The store remembers it for [`COMMIT_KNOWN`] after it was made.
@@ -226,6 +230,15 @@ impl Store {
         }
         let embedded = if kv == Path::new(KV_MEMORY) { Embedded::in_memory(limits) } else { Embedded::open(kv, limits, health) };
         embedded.map(Store::Embedded)
+    }
+
+    /// What the server itself keeps in it; none in Redis.
+    #[must_use]
+    pub fn records(&self) -> Option<Records> {
+        match self {
+            Store::Embedded(store) => Some(store.records()),
+            Store::Redis(_) => None,
+        }
     }
 
     /// A tenant's share.
@@ -393,7 +406,7 @@ impl Commit {
     /// One that expects these versions, and makes these changes.
     #[must_use]
     pub const fn new(expected: Vec<(BucketKey, u64)>, changes: Vec<(BucketKey, Change)>) -> Commit {
-        Commit { expected, listed: Vec::new(), changes, id: None }
+        Commit { expected, listed: Vec::new(), changes, id: None, records: Vec::new() }
     }
 
     /// Bytes of its keys and values.
@@ -421,7 +434,13 @@ impl Commit {
         if total > COMMIT_BYTES_MAX {
             return Err(KvError::TooLarge { what: "a commit", bytes: total, bytes_max: COMMIT_BYTES_MAX });
         }
-        Ok(())
+        record::check(&self.records)
+    }
+
+    /// Whether it changes nothing: its outcome says whether what it expects is there.
+    #[must_use]
+    pub const fn is_read_only(&self) -> bool {
+        self.changes.is_empty() && self.records.is_empty()
     }
 }
 

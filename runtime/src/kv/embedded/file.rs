@@ -4,6 +4,7 @@
 //!   entries  (tenant, bucket and key) -> (version, value)
 //!   version  tenant -> the version of its last commit        format 1: () -> that of all tenants
 //!   about    "format", "identity", "sequence", "floor"       format 1: none
+//!   records  key -> value                                    what the server keeps for itself; none before there is one
 //! ```
 //!
 //! `sequence` counts the transactions that write commits: by it a writer finds out whether one that failed is in the file. `floor` is what the one counter of
@@ -15,8 +16,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use redb::{
@@ -26,6 +27,7 @@ use redb::{
 
 use super::fault::FileError;
 use super::{BucketKey, Entry};
+use crate::kv::Record;
 
 /// A tenant, and a [`BucketKey`].
 type Place<'a> = (&'a str, &'a [u8]);
@@ -37,6 +39,8 @@ const ENTRIES: TableDefinition<'_, Place<'_>, Stored<'_>> = TableDefinition::new
 const VERSIONS: TableDefinition<'_, &str, u64> = TableDefinition::new("version");
 const VERSION_1: TableDefinition<'_, (), u64> = TableDefinition::new("version");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
+/// What the server itself keeps.
+pub(super) const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 /// What is written to see whether something can be.
 const PROBE: TableDefinition<'_, (), &[u8]> = TableDefinition::new("probe");
 
@@ -57,7 +61,8 @@ const CACHE_BYTES: usize = 16 << 20;
 /// An open file.
 #[derive(Debug)]
 pub struct File {
-    database: Database,
+    /// Shared with those that read records, for as long as they do.
+    database: Arc<Database>,
     /// What it has in common with its copies only: a random number.
     pub identity: u64,
     /// Transactions with commits that are in it.
@@ -155,7 +160,7 @@ impl File {
         })
     }
 
-    /// Writes the commits of one transaction, and the versions that tenants have then, for good.
+    /// Writes the commits of one transaction, the versions that tenants have then, and records, for good.
     ///
     /// # Errors
     /// When that fails. Then this file cannot be used any more.
@@ -163,11 +168,13 @@ impl File {
         &mut self,
         writes: impl Iterator<Item = Write<'a>>,
         versions: impl Iterator<Item = (&'a str, u64)>,
+        records: &[Record],
     ) -> Result<(), LogError> {
         let sequence = self.sequence + 1;
         let write = guarded(|| {
             let write = self.begin()?;
             put(&write, writes, versions, sequence)?;
+            put_records(&write, records)?;
             Ok(write)
         });
         let write = write.map_err(LogError::NotMade)?;
@@ -224,6 +231,11 @@ impl File {
         })
     }
 
+    /// For those that read records.
+    pub(super) fn database(&self) -> Weak<Database> {
+        Arc::downgrade(&self.database)
+    }
+
     /// Closes it after an error, as it is.
     pub(super) fn discard(self) {
         let _ = guarded(|| {
@@ -261,6 +273,20 @@ fn put<'a>(
     Ok(())
 }
 
+fn put_records(write: &WriteTransaction, records: &[Record]) -> Result<(), FileError> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    let mut table = write.open_table(RECORDS)?;
+    for Record { key, value } in records {
+        match value {
+            Some(value) => table.insert(&**key, &**value)?,
+            None => table.remove(&**key)?,
+        };
+    }
+    Ok(())
+}
+
 /// Reads what a file says about itself; one of format 1 or without anything becomes one of this format.
 fn prepare(database: Database, was_damaged: bool) -> Result<File, FileError> {
     let about = |key: &str| -> Result<Option<u64>, FileError> {
@@ -275,7 +301,7 @@ fn prepare(database: Database, was_damaged: bool) -> Result<File, FileError> {
         Some(_) => {
             let [identity, sequence, floor] = [IDENTITY_KEY, SEQUENCE_KEY, FLOOR_KEY].map(about);
             let (identity, sequence, floor) = (identity?.unwrap_or(0), sequence?.unwrap_or(0), floor?.unwrap_or(0));
-            return Ok(File { database, identity, sequence, floor, was_damaged });
+            return Ok(File { database: Arc::new(database), identity, sequence, floor, was_damaged });
         }
         None => {}
     }
@@ -293,7 +319,7 @@ fn prepare(database: Database, was_damaged: bool) -> Result<File, FileError> {
         write.open_table(ABOUT)?.insert(key, number)?;
     }
     write.commit()?;
-    Ok(File { database, identity, sequence: 0, floor, was_damaged })
+    Ok(File { database: Arc::new(database), identity, sequence: 0, floor, was_damaged })
 }
 
 fn random() -> io::Result<u64> {
@@ -326,7 +352,7 @@ fn is_unmade(backend: &impl StorageBackend) -> io::Result<bool> {
 }
 
 /// Does something with redb, whose panics are errors: what a damaged file leads to.
-fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
     // The database on which it panicked is closed and not used again.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());

@@ -5,7 +5,7 @@
 //! too, and acknowledged, or in neither and refused.
 //!
 //! A file that is open again, be it a copy that is older, is compared with the index, entry by entry, and made to hold that; and it is usable only when something as large as what failed last
-//! could be written, so that a full disk does not make it open and closed in turns.
+//! could be written, so that a full disk does not make it open and closed in turns. The server's own records are not in the index: they are what the file says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,6 +66,7 @@ impl Writer {
 
     /// Uses the file no longer, for which there has to be room for so many bytes when it is used again.
     pub(super) fn close(&mut self, error: &FileError, bytes: usize) {
+        self.shared.set_database(None);
         if let Some(file) = self.file.take() {
             file.discard();
         }
@@ -106,6 +107,7 @@ impl Writer {
                         "the key-value store's file was damaged and is repaired: the last commit may be missing"
                     );
                 }
+                self.shared.set_database(Some(file.database()));
                 self.file = Some(file);
                 self.health.clear(&Subject::KeyValueStore);
                 true

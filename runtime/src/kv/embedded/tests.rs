@@ -1,7 +1,7 @@
 //! Commits on a real redb, in memory that can lose what was not synced.
 
 mod damage;
-mod disk;
+pub(crate) mod disk;
 mod failures;
 mod formats;
 

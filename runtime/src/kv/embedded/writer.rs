@@ -11,7 +11,7 @@ use super::file::{File, LogError, Write};
 use super::recovery::BACK_OFF_MIN;
 use super::{BucketKey, BucketName, Entry, KvError, KvLimits, Message, Outcome, Request, Shared, Source, Tenant, conflict, cost};
 use crate::health::Health;
-use crate::kv::{Change, Commit, sum};
+use crate::kv::{Change, Commit, Record, sum};
 
 /// Commits that are written together with the first of a group.
 const GROUP_MORE_MAX: usize = 255;
@@ -55,6 +55,8 @@ pub(super) struct Group {
     answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     /// Those that change something, in order.
     planned: Vec<Planned>,
+    /// What the server itself writes with them, in order.
+    records: Vec<Record>,
 }
 
 /// A tenant after the commits of a group.
@@ -118,10 +120,11 @@ impl Writer {
             group.answers.push((answer, result));
         }
         let Some(file) = &mut self.file else { return };
-        if group.planned.is_empty() {
+        if group.planned.is_empty() && group.records.is_empty() {
             return group.answer();
         }
-        match file.log(group.writes(), group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version))) {
+        let versions = group.drafts.iter().map(|(tenant, draft)| (&**tenant, draft.version));
+        match file.log(group.writes(), versions, &group.records) {
             Ok(()) => self.made(group),
             Err(LogError::NotMade(error)) => {
                 self.close(&error, group.bytes());
@@ -148,6 +151,11 @@ impl Writer {
     /// What a commit comes to: changes, which the group has then, or a conflict.
     fn plan(&self, tenant: &Arc<Tenant>, commit: Commit, group: &mut Group) -> Result<Outcome, KvError> {
         let index = tenant.read();
+        if commit.expected.is_empty() && commit.listed.is_empty() && commit.changes.is_empty() {
+            // It concerns no tenant.
+            group.records.extend(commit.records);
+            return Ok(Outcome::Committed { version: index.version, sum: 0 });
+        }
         let new = || Draft {
             entries: HashMap::new(),
             buckets: HashMap::new(),
@@ -159,6 +167,11 @@ impl Writer {
         let bucket = |name: &BucketName| draft.buckets.get(&name.0).copied().unwrap_or_else(|| index.bucket(name));
         if let Some(conflict) = conflict(&commit, find, bucket) {
             return Ok(conflict);
+        }
+        if commit.changes.is_empty() {
+            let version = draft.version;
+            group.records.extend(commit.records);
+            return Ok(Outcome::Committed { version, sum: 0 });
         }
         let version = draft.version + 1;
         let mut total_sum = 0;
@@ -194,6 +207,7 @@ impl Writer {
         (draft.used, draft.version, group.total) = (tenant_after, version, total_after);
         draft.entries.extend(entries.iter().map(|(key, entry)| (key.clone(), entry.clone())));
         group.planned.push(Planned { tenant: Arc::clone(tenant), version, entries });
+        group.records.extend(commit.records);
         Ok(Outcome::Committed { version, sum: total_sum })
     }
 }
@@ -213,7 +227,8 @@ impl Group {
     /// Bytes that it writes, as limits count them.
     fn bytes(&self) -> usize {
         let cost = |(_, key, entry): Write<'_>| cost(key, entry.map_or(&[], |entry| &entry.value));
-        usize::try_from(self.writes().map(cost).sum::<u64>()).unwrap_or(usize::MAX)
+        let records: usize = self.records.iter().map(Record::bytes).sum();
+        usize::try_from(self.writes().map(cost).sum::<u64>()).unwrap_or(usize::MAX).saturating_add(records)
     }
 
     fn answer(self) {

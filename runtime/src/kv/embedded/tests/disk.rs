@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redb::StorageBackend;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disk(Arc<Mutex<State>>);
+pub(crate) struct Disk(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -58,7 +58,7 @@ impl Disk {
     }
 
     /// Opens it, each time as the server opens a file that failed before: what is not on the disk is forgotten.
-    pub(super) fn source(&self) -> impl FnMut() -> io::Result<Disk> + Send + use<> {
+    pub(crate) fn source(&self) -> impl FnMut() -> io::Result<Disk> + Send + use<> {
         let disk = self.clone();
         move || {
             disk.sync_data()?;
@@ -69,26 +69,26 @@ impl Disk {
         }
     }
 
-    pub(super) fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.state().operations
     }
 
     /// Lets `count` operations fail, from number `from` on.
-    pub(super) fn fail(&self, from: usize, count: usize, error: i32, seed: u64) {
+    pub(crate) fn fail(&self, from: usize, count: usize, error: i32, seed: u64) {
         let mut state = self.state();
         (state.failing, state.seed) = (Some((from, count, error)), seed);
     }
 
-    pub(super) fn set_bytes_max(&self, bytes_max: Option<usize>) {
+    pub(crate) fn set_bytes_max(&self, bytes_max: Option<usize>) {
         self.state().bytes_max = bytes_max;
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.state().now.len()
     }
 
     /// What is there after a crash now; of what was not synced, some.
-    pub(super) fn crashed(&self, seed: &mut u64) -> Disk {
+    pub(crate) fn crashed(&self, seed: &mut u64) -> Disk {
         let state = self.state();
         let mut after = State { synced: state.synced.clone(), writes: state.writes.clone(), ..State::default() };
         drop(state);
