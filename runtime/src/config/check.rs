@@ -240,7 +240,7 @@ fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Proble
     let mut names = HashMap::new();
     for (index, workflow) in workflows.iter().enumerate() {
         let at = format!("workflows[{index}]");
-        workflow::check(&at, workflow, listens, problems);
+        workflow::check(&at, workflow, config.kv.as_deref(), listens, problems);
         if let Some(other) = names.insert((&workflow.tenant, &workflow.name), at.clone()) {
             problems.push(format!("{at}.name"), format!("`{}` is also used by {other}", workflow.name.escape_default()));
         }

@@ -49,7 +49,7 @@ use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use settings::{SettingChange, differences, merged, settings};
-pub use workflow::{WORKFLOWS_MAX, WorkflowConfig};
+pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
 
 /// Where a server listens unless told otherwise.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";

@@ -1,13 +1,14 @@
 //! Workflows, and where clients start them.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{Problems, is_name, name_rule, route};
 use super::{DEADLINE_MS_MAX, tenant_default};
+use crate::kv::is_redis;
 
 /// Workflows of one server.
 pub const WORKFLOWS_MAX: usize = 1_000;
@@ -28,14 +29,56 @@ pub struct WorkflowConfig {
     /// The address, `IP:PORT`, if the path is one at an address that functions have to themselves (`listen`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
+    /// How long executions live: `express` ones as long as the request that starts them; `standard` ones are kept in the store (`kv`, in a file), also over restarts and crashes. Default: `express`.
+    #[serde(default, rename = "type", skip_serializing_if = "WorkflowKind::is_express")]
+    pub kind: WorkflowKind,
     /// The workflow's tenant: it calls functions of that tenant by their names, and has its share of the key-value store.
     #[serde(default = "tenant_default")]
     #[schemars(length(min = 1, max = 200))]
     pub tenant: String,
-    /// The most time of an execution, in milliseconds. Then the client gets 504.
+    /// The most time of an express execution, in milliseconds. Then the client gets 504. Standard ones have `TimeoutSeconds` of their definition.
     #[serde(default = "deadline_ms_default")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub deadline_ms: u64,
+    /// Standard executions that have not ended, at most; further ones are refused.
+    #[serde(default = "executions_max_default")]
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub executions_max: usize,
+    /// For how many days standard executions are kept after their end.
+    #[serde(default = "retention_days_default")]
+    #[schemars(range(min = 0, max = 3_650))]
+    pub retention_days: u32,
+}
+
+/// How long executions live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkflowKind {
+    /// As long as the request that starts them.
+    #[default]
+    Express,
+    /// Until they have ended, whatever becomes of the server meanwhile.
+    Standard,
+}
+
+impl WorkflowKind {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    const fn is_express(&self) -> bool {
+        matches!(self, WorkflowKind::Express)
+    }
+}
+
+/// The most that may be set for `executions_max` and `retention_days`.
+const EXECUTIONS_MAX_MAX: u64 = 10_000_000;
+const RETENTION_DAYS_MAX: u64 = 3_650;
+
+const fn executions_max_default() -> usize {
+    100_000
+}
+
+/// As long as AWS Step Functions keeps them.
+const fn retention_days_default() -> u32 {
+    90
 }
 
 /// As long as an express execution of AWS Step Functions.
@@ -58,8 +101,14 @@ impl WorkflowConfig {
 }
 
 /// Checks one by itself; `at` is its key, and `listens` says whether functions have an address.
-pub(super) fn check(at: &str, workflow: &WorkflowConfig, listens: impl Fn(&str) -> bool, problems: &mut Problems<'_>) {
-    let WorkflowConfig { name, listen, tenant, deadline_ms, .. } = workflow;
+pub(super) fn check(
+    at: &str,
+    workflow: &WorkflowConfig,
+    kv: Option<&Path>,
+    listens: impl Fn(&str) -> bool,
+    problems: &mut Problems<'_>,
+) {
+    let WorkflowConfig { name, listen, tenant, deadline_ms, executions_max, retention_days, .. } = workflow;
     if !is_name(name) || name.len() > 80 {
         problems.push(
             format!("{at}.name"),
@@ -71,6 +120,14 @@ pub(super) fn check(at: &str, workflow: &WorkflowConfig, listens: impl Fn(&str) 
     }
     self::route(format!("{at}.route"), &workflow.route(), problems);
     problems.range(format!("{at}.deadline_ms"), *deadline_ms, 1, DEADLINE_MS_MAX);
+    problems.range(format!("{at}.executions_max"), *executions_max as u64, 1, EXECUTIONS_MAX_MAX);
+    problems.range(format!("{at}.retention_days"), u64::from(*retention_days), 0, RETENTION_DAYS_MAX);
+    if workflow.kind == WorkflowKind::Standard && kv.is_none_or(is_redis) {
+        let why = if kv.is_some() { "it is in Redis" } else { "there is none" };
+        let message =
+            format!("standard executions are kept in the key-value store of this server, and {why}: set `kv` to a file");
+        problems.push(format!("{at}.type"), message);
+    }
     if let Some(listen) = listen.as_deref().filter(|listen| !listens(listen)) {
         problems.push(format!("{at}.listen"), format!("`{}` is not the address of a function", listen.escape_default()));
     }

@@ -29,7 +29,7 @@ use crate::schedule::{FunctionId, TenantId};
 use crate::secret;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
-use crate::workflow::{Defined, Reach, Workflow, Workflows};
+use crate::workflow::{Defined, Executions, Reach, Workflow, Workflows};
 
 /// Where a function is defined: nothing else may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -230,6 +230,8 @@ pub struct Catalogue {
     /// Workflows, and what they reach by tenant.
     workflows: Vec<Arc<Workflow>>,
     reachable_workflows: HashMap<String, Arc<Workflows>>,
+    /// Durable executions, where the store can keep any.
+    executions: Option<Executions>,
     /// Folders whose files the server sends.
     folders: Vec<(Site, Arc<Folder>)>,
     version: u64,
@@ -266,6 +268,7 @@ impl Catalogue {
         addresses: BTreeSet<SocketAddr>,
     ) -> Catalogue {
         let (functions, tenants) = (Numbers::default(), Numbers::default());
+        let executions = kv.as_ref().and_then(Executions::of);
         Catalogue {
             entries: BTreeMap::new(),
             places: HashMap::new(),
@@ -283,6 +286,7 @@ impl Catalogue {
             redirects: Vec::new(),
             workflows: Vec::new(),
             reachable_workflows: HashMap::new(),
+            executions,
             folders: Vec::new(),
             version: 0,
             retired: Vec::new(),
@@ -306,6 +310,12 @@ impl Catalogue {
     #[must_use]
     pub const fn kv(&self) -> Option<&Store> {
         self.kv.as_ref()
+    }
+
+    /// Durable executions, where the store can keep any.
+    #[must_use]
+    pub const fn executions(&self) -> Option<&Executions> {
+        self.executions.as_ref()
     }
 
     /// The function of that name.
@@ -693,7 +703,12 @@ impl Catalogue {
                     functions: Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default()),
                     workflows: Arc::clone(&known),
                     kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
+                    contention: Arc::clone(self.contention.entry(config.tenant.clone()).or_default()),
+                    executions: self.executions.clone(),
                 };
+                if let Some(executions) = &self.executions {
+                    executions.know(&config.tenant, &known);
+                }
                 let workflow = Arc::new(Workflow::new(config, definition, reach));
                 known.put(&workflow);
                 workflow

@@ -34,6 +34,7 @@ use crate::load::{self, OpenError};
 use crate::memory;
 use crate::metrics::text::Gauges;
 use crate::upstream::{self, RootsError};
+use crate::workflow::Executions;
 
 /// Why a change did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -314,6 +315,12 @@ impl Deployer {
     #[must_use]
     pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(self.catalogue().budget())
+    }
+
+    /// Durable executions of workflows, where the store can keep any.
+    #[must_use]
+    pub fn executions(&self) -> Option<Executions> {
+        self.catalogue().executions().cloned()
     }
 
     /// What a function wrote to its standard error.

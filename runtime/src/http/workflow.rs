@@ -3,44 +3,52 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Either;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use sledge_workflow::machine::Outcome;
+use sledge_workflow::machine::{Outcome, Status};
 
 use super::HttpService;
 use super::body::Reading;
 use super::handled::{Handled, Manner};
 use super::response::{self, Answer, Whole};
-use crate::host::Body;
 use crate::invoke::function::Function;
-use crate::invoke::{Input, Invocation};
 use crate::outcome::Failure;
 use crate::reply;
 use crate::timeout::within;
-use crate::workflow::{Runner, Workflow, execute};
+use crate::txn::Transaction;
+use crate::workflow::durable::{Refused, Started, name_of, status_name};
+use crate::workflow::{Runner, Workflow, execute, invocation};
 
 /// Bytes of an input that are read: four times what a state may have, so that the execution itself says that it is too much where it is near to that.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
+/// For how long a client may wait for the end of an execution.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const METHODS: HeaderValue = HeaderValue::from_static("POST");
 const METHODS_WITH_OPTIONS: HeaderValue = HeaderValue::from_static("POST, OPTIONS");
 
 /// Functions that an execution calls run as those of requests: here first, on this thread.
 impl Runner for Rc<HttpService> {
-    fn begin(&self, function: &Arc<Function>, body: Bytes, deadline: Instant) -> Result<reply::Answer, Failure> {
-        let admission = self.dispatcher.admit(function)?;
-        let mut input = Body::default();
-        input.push(body);
-        let input = Input { head: None, body: input };
-        let mut invocation = Invocation::new(Arc::clone(function), admission, None, input, Instant::now());
-        invocation.deadline = invocation.deadline.min(deadline);
-        Ok(self.dispatcher.begin(invocation, &**self))
+    fn begin(
+        &self,
+        function: &Arc<Function>,
+        body: Bytes,
+        deadline: Instant,
+        joins: Option<Arc<Transaction>>,
+    ) -> Result<reply::Answer, Failure> {
+        Ok(self.dispatcher.begin(invocation(&self.dispatcher, function, body, Some(deadline), joins)?, &**self))
+    }
+
+    fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {
+        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, body, None, None)?, &**self);
+        Ok(())
     }
 
     fn ended(&self, function: &Function, failure: Option<&Failure>) {
@@ -71,7 +79,7 @@ pub(super) async fn answer(
 
 async fn run(
     service: &Rc<HttpService>,
-    workflow: &Workflow,
+    workflow: &Arc<Workflow>,
     head: &Parts,
     incoming: Incoming,
 ) -> Result<Response<Answer>, Failure> {
@@ -90,18 +98,70 @@ async fn run(
     } else {
         serde_json::from_slice(&body).map_err(|_| Failure::BadHead("input_not_json"))?
     };
+    if workflow.is_durable() {
+        return start(workflow, head, input).await;
+    }
     Ok(match execute(workflow, service, input).await {
         Outcome::Succeeded(output) => told(StatusCode::OK, &output),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => {
-            let (error, cause) = (failure.error.as_deref(), failure.cause.as_deref());
-            let words = json!({ "code": "workflow_failed", "error": error, "cause": cause, "workflow": workflow.config.name });
-            told(StatusCode::INTERNAL_SERVER_ERROR, &words)
+            failed(workflow, failure.error.as_deref(), failure.cause.as_deref())
         }
-        Outcome::TimedOut => {
-            let words = json!({ "code": "deadline", "error": "States.Timeout", "workflow": workflow.config.name });
-            told(StatusCode::GATEWAY_TIMEOUT, &words)
-        }
+        Outcome::TimedOut => timed_out(workflow),
     })
+}
+
+fn failed(workflow: &Workflow, error: Option<&str>, cause: Option<&str>) -> Response<Answer> {
+    let words = json!({ "code": "workflow_failed", "error": error, "cause": cause, "workflow": workflow.config.name });
+    told(StatusCode::INTERNAL_SERVER_ERROR, &words)
+}
+
+fn timed_out(workflow: &Workflow) -> Response<Answer> {
+    let words = json!({ "code": "deadline", "error": "States.Timeout", "workflow": workflow.config.name });
+    told(StatusCode::GATEWAY_TIMEOUT, &words)
+}
+
+/// Starts a durable execution. The client gets its name, or its output if it asks for that (`Prefer: wait=SECONDS`) and it ends in time.
+async fn start(workflow: &Arc<Workflow>, head: &Parts, input: Value) -> Result<Response<Answer>, Failure> {
+    let Some(executions) = workflow.executions() else { return Err(Failure::NoStore) };
+    // What a name may hold is never encoded.
+    let name = head.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("name=")));
+    let started = executions.start(workflow, name.map(str::to_owned), input).await;
+    let Started { place, summary } = match started {
+        Ok(started) => started,
+        Err(refused) => return refusal(&refused),
+    };
+    let execution = json!({ "execution": &*place.name, "executionArn": name_of(&place), "status": status_name(summary.status) });
+    let Some(time) = wait_time(&head.headers) else { return Ok(told(StatusCode::ACCEPTED, &execution)) };
+    match within(time, executions.wait(place)).await {
+        Some(Ok(ended)) => Ok(match (ended.status, &ended.output) {
+            (Status::Succeeded, Some(output)) => told(StatusCode::OK, output),
+            (Status::TimedOut, _) => timed_out(workflow),
+            _ => failed(workflow, ended.error.as_deref(), ended.cause.as_deref()),
+        }),
+        // It goes on, also where the server stops.
+        Some(Err(_)) | None => Ok(told(StatusCode::ACCEPTED, &execution)),
+    }
+}
+
+/// For how long a client waits for the end: `Prefer: wait=SECONDS` (RFC 7240, section 4.3).
+fn wait_time(headers: &HeaderMap) -> Option<Duration> {
+    let preferences = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut waits = preferences.filter_map(|preference| preference.trim().strip_prefix("wait=")?.trim_matches('"').parse().ok());
+    waits.next().map(|seconds: u64| Duration::from_secs(seconds).min(WAIT_MAX))
+}
+
+/// Why an execution was not started, as clients are told it.
+fn refusal(refused: &Refused) -> Result<Response<Answer>, Failure> {
+    let (status, code) = match refused {
+        Refused::Name => (StatusCode::BAD_REQUEST, "bad_name"),
+        Refused::Exists { .. } => (StatusCode::CONFLICT, "execution_exists"),
+        Refused::InputTooLarge(_) => return Err(Failure::BodyTooLarge),
+        Refused::TooMany(_) => (StatusCode::TOO_MANY_REQUESTS, "executions_max"),
+        Refused::Quarantined(_) => return Err(Failure::Quarantined),
+        Refused::Stopping => return Err(Failure::Stopping),
+        _ => return Err(Failure::NoStore),
+    };
+    Ok(told(status, &json!({ "code": code, "error": refused.to_string() })))
 }
 
 /// All of a request's body.

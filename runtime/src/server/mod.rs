@@ -49,6 +49,7 @@ use crate::tls;
 use crate::watch::{Watcher, epoll_of};
 use crate::worker::before_wait;
 use crate::worker::{Local, WorkerSettings};
+use crate::workflow::{Executions, Remote};
 
 /// Connections that are polled between two looks at the scheduler and at the network.
 const EVENT_INTERVAL: u32 = 31;
@@ -251,8 +252,11 @@ fn start(
     listeners: Vec<Listening>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Running, ServerError> {
+    let executions = deployer.executions();
+    // Executions of workflows call functions, too, as long as there are any.
+    let sources = plan.listeners() + usize::from(executions.is_some());
     let (dispatcher, deques) =
-        Dispatcher::new(plan.workers, plan.listeners(), config.requests_max, config.admission == Admission::Utilisation);
+        Dispatcher::new(plan.workers, sources, config.requests_max, config.admission == Admission::Utilisation);
     dispatcher.pools().lend_to(&deployer.budget());
     let settings = WorkerSettings {
         policy: config.policy,
@@ -293,7 +297,23 @@ fn start(
         spawn(name, thread, work, plan.worker_core(index))?;
     }
     drop(is_ready);
-    for _ in 0..threads {
+    let started = threads;
+    if let Some(executions) = executions {
+        threads += 1;
+        let thread = WorkflowThread {
+            executions,
+            dispatcher: Arc::clone(&dispatcher),
+            counts: metrics.thread(WORKFLOWS),
+            counts_functions: config.metrics,
+            places: (config.requests_max / 2).max(1),
+            cores: plan.cores.clone(),
+            stopped: stopped.clone(),
+            ended: has_ended,
+        };
+        let spawned = thread::Builder::new().name(WORKFLOWS.to_owned()).spawn(move || thread.run());
+        spawned.map_err(|error| thread_error(WORKFLOWS, error))?;
+    }
+    for _ in 0..started {
         let ready: Result<(), (String, io::Error)> =
             ready.recv().unwrap_or_else(|_| Err(("a thread".to_owned(), io::Error::other("it ended at once"))));
         ready.map_err(|(what, source)| ServerError::Thread { what, source })?;
@@ -383,6 +403,40 @@ impl Thread {
         };
         // A task like the others, which takes its turn after those that are ready; the main future would always be first.
         runtime.block_on(runtime.spawn_local(vital(life))).map_err(io::Error::other)
+    }
+}
+
+/// The name of the thread on which workflows are executed.
+const WORKFLOWS: &str = "workflows";
+
+/// What the thread of workflows is given.
+struct WorkflowThread {
+    executions: Executions,
+    dispatcher: Arc<Dispatcher>,
+    counts: Arc<ThreadCounts>,
+    counts_functions: bool,
+    /// Functions that run for executions at the same time.
+    places: usize,
+    cores: Vec<usize>,
+    stopped: watch::Receiver<bool>,
+    ended: Sender<()>,
+}
+
+impl WorkflowThread {
+    fn run(self) {
+        let _abort = AbortOnPanic;
+        pin(&self.cores);
+        let remote = Remote::new(Arc::clone(&self.dispatcher), Shard::new(self.counts, self.counts_functions));
+        match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+            Ok(runtime) => {
+                let executions = self.executions.clone();
+                let life = async move { executions.run(remote, self.places, self.stopped).await };
+                let _ = runtime.block_on(runtime.spawn_local(vital(life)));
+            }
+            Err(error) => tracing::error!(%error, "durable executions of workflows cannot run"),
+        }
+        self.dispatcher.close_source();
+        let _ = self.ended.send(());
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tasks that are functions: the input is the request's body, the reply is the output.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use super::{Runner, Workflow};
 use crate::invoke::function::Function;
 use crate::outcome;
 use crate::reply::{Content, Reply};
+use crate::txn::Transaction;
 
 /// Bytes of a reply that are taken: four times what a state may keep, so that a result which is cut down at once may be larger.
 const REPLY_BYTES_MAX: usize = 1 << 20;
@@ -18,59 +20,89 @@ const OK: u16 = 200;
 /// From this on a status says that the function has failed.
 const ERRORS: u16 = 400;
 
-/// `fn:NAME`: the function's reply is the output.
+/// A call of a function on behalf of a task.
+pub(super) struct Call<'a> {
+    /// What is called.
+    pub function: &'a Arc<Function>,
+    /// Its input.
+    pub input: &'a Value,
+    /// When it has to be answered.
+    pub deadline: Instant,
+    /// The transaction of which it is a part, if it is one.
+    pub joins: Option<Arc<Transaction>>,
+}
+
+/// A task that is a function: the function's name, its input, and what becomes of its reply.
+pub(super) struct Asked<'a> {
+    /// The function.
+    pub name: &'a str,
+    /// Its input.
+    pub input: &'a Value,
+    /// Whether the reply is a part of the output, and not the output itself.
+    pub is_wrapped: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// `fn:NAME`: the function's reply is the output.
+    pub(super) fn plain(name: &'a str, input: &'a Value) -> Asked<'a> {
+        Asked { name, input, is_wrapped: false }
+    }
+
+    /// `arn:aws:states:::lambda:invoke`: the function and its input are in the task's input, the reply is a part of the output.
+    pub(super) fn invoke(input: &'a Value) -> Result<Asked<'a>, Failure> {
+        let Some(name) = input["FunctionName"].as_str() else {
+            return Err(failed("States.Runtime", "lambda:invoke needs FunctionName, a text"));
+        };
+        // A name, or an ARN with or without an alias.
+        let name = match name.split(':').collect::<Vec<_>>().as_slice() {
+            ["arn", _, "lambda", _, _, "function", name, ..] | [name, ..] => *name,
+            [] => name,
+        };
+        Ok(Asked { name, input: input.get("Payload").unwrap_or(&Value::Null), is_wrapped: true })
+    }
+
+    /// The function that is served under that name.
+    pub(super) fn find(&self, workflow: &Workflow) -> Result<Arc<Function>, Failure> {
+        workflow.reach.functions.find(self.name).map_err(|failure| of_function(self.name, &failure))
+    }
+
+    /// What a reply is as the task's output.
+    pub(super) fn output(&self, (status, output): (u16, Value)) -> Result<Value, Failure> {
+        match () {
+            () if status >= ERRORS => Err(of_status(status, &output)),
+            () if self.is_wrapped => Ok(json!({ "ExecutedVersion": "$LATEST", "Payload": output, "StatusCode": OK })),
+            () => Ok(output),
+        }
+    }
+}
+
+/// Calls the function of a task.
 pub(super) async fn call(
     workflow: &Workflow,
     runner: &impl Runner,
-    name: &str,
-    input: &Value,
+    asked: &Asked<'_>,
     deadline: Instant,
 ) -> Result<Value, Failure> {
-    let (status, output) = replied(workflow, runner, name, input, deadline).await?;
-    if status >= ERRORS { Err(of_status(status, &output)) } else { Ok(output) }
-}
-
-/// `arn:aws:states:::lambda:invoke`: the function and its input are in the task's input, the reply is a part of the output.
-pub(super) async fn invoke(
-    workflow: &Workflow,
-    runner: &impl Runner,
-    input: &Value,
-    deadline: Instant,
-) -> Result<Value, Failure> {
-    let Some(name) = input["FunctionName"].as_str() else {
-        return Err(failed("States.Runtime", "lambda:invoke needs FunctionName, a text"));
-    };
-    // A name, or an ARN with or without an alias.
-    let name = match name.split(':').collect::<Vec<_>>().as_slice() {
-        ["arn", _, "lambda", _, _, "function", name, ..] | [name, ..] => *name,
-        [] => name,
-    };
-    let payload = input.get("Payload").unwrap_or(&Value::Null);
-    let output = call(workflow, runner, name, payload, deadline).await?;
-    Ok(json!({ "ExecutedVersion": "$LATEST", "Payload": output, "StatusCode": OK }))
+    let function = asked.find(workflow)?;
+    let call = Call { function: &function, input: asked.input, deadline, joins: None };
+    let replied = replied(runner, call).await.map_err(|failure| of_function(asked.name, &failure))?;
+    asked.output(replied)
 }
 
 /// The status of a function's reply, and the reply.
-async fn replied(
-    workflow: &Workflow,
-    runner: &impl Runner,
-    name: &str,
-    input: &Value,
-    deadline: Instant,
-) -> Result<(u16, Value), Failure> {
-    let function = workflow.reach.functions.find(name).map_err(|failure| of_function(name, &failure))?;
+pub(super) async fn replied(runner: &impl Runner, call: Call<'_>) -> Result<(u16, Value), outcome::Failure> {
+    let Call { function, input, deadline, joins } = call;
     // Values of JSON always serialise.
     let body = Bytes::from(serde_json::to_vec(input).unwrap_or_default());
-    let mut counted = Counted { runner, function: &function, is_counted: false };
+    let mut counted = Counted { runner, function, is_counted: false };
     let replied = async {
-        let answer = runner.begin(&function, body, deadline)?;
+        let answer = runner.begin(function, body, deadline, joins)?;
         let Reply { result, head, .. } = answer.reply().await?;
         Ok((head.map_or(OK, |head| head.status.as_u16()), whole(result?).await?))
     };
     let replied = replied.await;
     counted.ended(replied.as_ref().err());
-    let (status, bytes) = replied.map_err(|failure| of_function(name, &failure))?;
-    Ok((status, value(&bytes)))
+    replied.map(|(status, bytes)| (status, value(&bytes)))
 }
 
 /// A call that is counted when it ends, and also when it is given up.

@@ -1,17 +1,20 @@
 //! Workflows in Amazon States Language: functions one after the other, at the same time, again where they fail, as a definition says.
 //!
 //! ```text
-//!   http --input--> execute --Event--> sledge_workflow::machine --Action--> execute --> tasks: functions (Runner), the store, other workflows
+//!   http --input--> express | durable --Event--> sledge_workflow::machine --Action--> the same --> tasks: functions (Runner), the store, other workflows
 //! ```
 //!
-//! The machine is pure (crate `sledge-workflow`). Here is what it asks for: time, random numbers, tasks. An execution is a future in the task of the request that has started it, on one
-//! thread; the functions that it calls run as all do, on any.
+//! The machine is pure (crate `sledge-workflow`). Here is what it asks for: time, random numbers, tasks. An execution is a future on one thread; the functions that it
+//! calls run as all do, on any.
 //!
-//! Executions are *express*: they live as long as the request that waits for them, and leave nothing behind. Knows neither HTTP nor the worker.
+//! Executions are *express*: they live as long as the request that waits for them, on its thread, and leave nothing behind; or *durable* (`type = "standard"`): they are in the store, and
+//! on a thread of their own while they have something to do. Knows neither HTTP nor the worker.
 
-mod execute;
+pub mod durable;
+mod express;
 mod failure;
 mod function;
+mod runner;
 mod store;
 
 use std::collections::HashMap;
@@ -22,24 +25,41 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use sledge_workflow::definition::{Definition, Resource, resource::WorkflowMode};
 
-use crate::config::WorkflowConfig;
+use self::durable::journal::Place;
+use crate::config::{WorkflowConfig, WorkflowKind};
 use crate::invoke::function::{Function, Neighbours};
 use crate::kv::Space;
 use crate::outcome::Failure;
 use crate::reply;
+use crate::txn::Transaction;
+use crate::txn::contention::Contention;
 
-pub use execute::{Ended, execute};
+pub use self::durable::Executions;
+pub use self::express::{Ended, execute};
+pub use self::runner::{Remote, invocation};
 
 /// Workflows that wait for each other, at most.
 const DEPTH_MAX: u32 = 8;
 
 /// Has functions called on behalf of an execution.
 pub trait Runner {
-    /// Begins a call of a function with that body, which has to be answered by that time.
+    /// Begins a call of a function with that body, which has to be answered by that time and is a part of that transaction.
     ///
     /// # Errors
     /// When it is not admitted.
-    fn begin(&self, function: &Arc<Function>, body: Bytes, deadline: Instant) -> Result<reply::Answer, Failure>;
+    fn begin(
+        &self,
+        function: &Arc<Function>,
+        body: Bytes,
+        deadline: Instant,
+        joins: Option<Arc<Transaction>>,
+    ) -> Result<reply::Answer, Failure>;
+
+    /// Calls a function whose reply is not wanted.
+    ///
+    /// # Errors
+    /// When it is not admitted.
+    fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure>;
 
     /// A call has ended so.
     fn ended(&self, function: &Function, failure: Option<&Failure>);
@@ -74,6 +94,10 @@ pub struct Reach {
     pub workflows: Arc<Workflows>,
     /// Its tenant's share of the key-value store, if there is one.
     pub kv: Option<Space>,
+    /// The keys over which its tenant's transactions conflict.
+    pub contention: Arc<Contention>,
+    /// Where durable executions are started, if the store can keep any.
+    pub executions: Option<Executions>,
 }
 
 /// A workflow that is served, or why it is not.
@@ -103,22 +127,28 @@ pub fn read(config: &WorkflowConfig) -> Result<Definition, String> {
     let told = |mistakes: Vec<String>| mistakes.join("\n");
     let definition = Definition::parse(&text)
         .map_err(|mistakes| told(mistakes.iter().map(|mistake| format!("{path}:{mistake}")).collect()))?;
-    let refused: Vec<_> = definition.resources().filter_map(|(state, resource)| Some((state, refusal(resource)?))).collect();
+    let refused: Vec<_> =
+        definition.resources().filter_map(|(state, resource)| Some((state, refusal(config.kind, resource)?))).collect();
     if refused.is_empty() {
         return Ok(definition);
     }
     Err(told(refused.into_iter().map(|(state, why)| format!("{path}: state {state:?}: {why}")).collect()))
 }
 
-/// What express executions cannot do.
-fn refusal(resource: &Resource) -> Option<&'static str> {
+/// What executions of that kind cannot do.
+fn refusal(kind: WorkflowKind, resource: &Resource) -> Option<&'static str> {
+    let is_express = kind == WorkflowKind::Express;
     match resource {
-        resource if resource.has_callback() => {
-            Some("an execution that lives no longer than its request does not wait for callbacks: leave .waitForTaskToken out")
-        }
-        Resource::Workflow { mode: WorkflowMode::Start, .. } | Resource::StartExecution { mode: WorkflowMode::Start } => Some(
-            "an execution that is started and not waited for would have to outlive the request: use workflow:NAME or startExecution.sync:2",
+        resource if resource.has_callback() && is_express => Some(
+            "an execution that lives no longer than its request does not wait for callbacks: make the workflow `type = \"standard\"`, or leave .waitForTaskToken out",
         ),
+        Resource::Workflow { mode: WorkflowMode::Start, .. } | Resource::StartExecution { mode: WorkflowMode::Start }
+            if is_express =>
+        {
+            Some(
+                "an execution that is started and not waited for would have to outlive the request: make the workflow `type = \"standard\"`, or use workflow:NAME or startExecution.sync:2",
+            )
+        }
         Resource::Http { .. } | Resource::HttpInvoke => {
             Some("workflows do not call other servers: call a function that does (http_hosts)")
         }
@@ -150,7 +180,25 @@ impl Workflow {
         self.definition.as_ref().err().map(String::as_str)
     }
 
-    /// How long an execution may take.
+    /// Whether its executions are durable.
+    #[must_use]
+    pub const fn is_durable(&self) -> bool {
+        matches!(self.config.kind, WorkflowKind::Standard)
+    }
+
+    /// Where durable executions of it are started, if the store can keep any.
+    #[must_use]
+    pub const fn executions(&self) -> Option<&Executions> {
+        self.reach.executions.as_ref()
+    }
+
+    /// Where its execution of that name is found.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Place {
+        Place { tenant: self.config.tenant.as_str().into(), workflow: self.config.name.as_str().into(), name: name.into() }
+    }
+
+    /// How long an express execution may take.
     #[must_use]
     pub const fn time_max(&self) -> Duration {
         Duration::from_millis(self.config.deadline_ms)

@@ -8,47 +8,83 @@ use sledge_workflow::definition::resource::KeyValueOperation;
 use sledge_workflow::machine::Failure;
 
 use super::failure::{failed, of_store};
-use crate::kv::{BucketKey, BucketName, Change, Commit, Outcome, Space};
+use crate::kv::{BucketKey, BucketName, Change, Commit, Entry, Outcome, Space};
 
 const BUCKET: &str = "default";
 
-/// Carries one out.
-pub(super) async fn carry_out(space: Option<&Space>, operation: KeyValueOperation, input: &Value) -> Result<Value, Failure> {
-    let Some(space) = space else {
-        return Err(failed("KeyValue.Unavailable", "the server has no key-value store: set `kv` in its configuration"));
+/// An operation of the store, as its task's input asks for it.
+pub(super) struct Asked {
+    /// The bucket.
+    pub bucket: BucketName,
+    /// The key in it.
+    pub key: BucketKey,
+    /// What is done; none where the key is read.
+    pub change: Option<Change>,
+}
+
+impl Asked {
+    /// Reads a task's input.
+    pub(super) fn read(operation: KeyValueOperation, input: &Value) -> Result<Asked, Failure> {
+        let (bucket, key) = place(input)?;
+        let change = match operation {
+            KeyValueOperation::Get => None,
+            KeyValueOperation::Set => {
+                let Some(value) = input.get("Value") else { return Err(malformed("kv:set needs Value")) };
+                Some(Change::Put(Bytes::from(value.to_string())))
+            }
+            KeyValueOperation::Add => {
+                let Some(delta) = input.get("Value").map_or(Some(1), Value::as_i64) else {
+                    return Err(malformed("Value of kv:add is to be a whole number of 64 bits"));
+                };
+                Some(Change::Add(delta))
+            }
+            KeyValueOperation::Delete => Some(Change::Delete),
+        };
+        Ok(Asked { bucket, key, change })
+    }
+
+    /// Whether it gives a sum.
+    pub(super) const fn is_sum(&self) -> bool {
+        matches!(self.change, Some(Change::Add(_)))
+    }
+}
+
+/// The tenant's store.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn space(space: Option<&Space>) -> Result<&Space, Failure> {
+    space.ok_or_else(|| failed("KeyValue.Unavailable", "the server has no key-value store: set `kv` in its configuration"))
+}
+
+/// Carries one out, by itself.
+pub(super) async fn carry_out(of_tenant: Option<&Space>, operation: KeyValueOperation, input: &Value) -> Result<Value, Failure> {
+    let space = space(of_tenant)?;
+    let asked = Asked::read(operation, input)?;
+    let is_sum = asked.is_sum();
+    let Some(change) = asked.change else {
+        return space.read(&asked.bucket, asked.key).await.map(|entry| read(entry.as_ref())).map_err(|error| of_store(&error));
     };
-    let (bucket, key) = place(input)?;
-    let change = match operation {
-        KeyValueOperation::Get => return get(space, &bucket, key).await,
-        KeyValueOperation::Set => {
-            let Some(value) = input.get("Value") else { return Err(malformed("kv:set needs Value")) };
-            Change::Put(Bytes::from(value.to_string()))
-        }
-        KeyValueOperation::Add => {
-            let Some(delta) = input.get("Value").map_or(Some(1), Value::as_i64) else {
-                return Err(malformed("Value of kv:add is to be a whole number of 64 bits"));
-            };
-            Change::Add(delta)
-        }
-        KeyValueOperation::Delete => Change::Delete,
-    };
-    match space.clone().commit(Commit::new(Vec::new(), vec![(key, change)])).await {
-        Ok(Outcome::Committed { sum, .. }) => {
-            Ok(if operation == KeyValueOperation::Add { json!({ "Value": sum }) } else { json!({}) })
-        }
+    match space.clone().commit(Commit::new(Vec::new(), vec![(asked.key, change)])).await {
+        Ok(Outcome::Committed { sum, .. }) => Ok(changed(is_sum, sum)),
         // Nothing was expected.
         Ok(Outcome::Conflict { .. }) => Err(failed("KeyValue.Unavailable", "a conflict without a condition")),
         Err(error) => Err(of_store(&error)),
     }
 }
 
-async fn get(space: &Space, bucket: &BucketName, key: BucketKey) -> Result<Value, Failure> {
-    let entry = space.read(bucket, key).await.map_err(|error| of_store(&error))?;
-    let Some(entry) = entry else { return Ok(json!({ "Value": null, "Found": false })) };
+/// What a task that changes something gives.
+pub(super) fn changed(is_sum: bool, sum: i64) -> Value {
+    if is_sum { json!({ "Value": sum }) } else { json!({}) }
+}
+
+/// What a task that reads gives.
+pub(super) fn read(entry: Option<&Entry>) -> Value {
+    let Some(entry) = entry else { return json!({ "Value": null, "Found": false }) };
     // What functions have written need not be JSON.
     let value = serde_json::from_slice(&entry.value)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&entry.value).into_owned()));
-    Ok(json!({ "Value": value, "Found": true }))
+    json!({ "Value": value, "Found": true })
 }
 
 fn place(input: &Value) -> Result<(BucketName, BucketKey), Failure> {

@@ -1,4 +1,4 @@
-//! One execution, from its input to its output: the machine steps, and what it asks for is done here.
+//! One express execution, from its input to its output: the machine steps, and what it asks for is done here.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -13,6 +13,7 @@ use sledge_workflow::definition::Resource;
 use sledge_workflow::machine::{About, Action, Event, Execution, Failure, Limits, Outcome, StartTask, TaskId, TimerId, step};
 
 use super::failure::{self, failed};
+use super::function::Asked;
 use super::{DEPTH_MAX, Runner, Workflow, function, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
@@ -72,10 +73,16 @@ fn about(workflow: &Workflow) -> About {
     }
 }
 
+/// The time, in milliseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "times of workflows are those of the calendar")]
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long it is until that time of the calendar.
+pub(super) fn time_until(at_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0))
 }
 
 /// What an execution has begun and not been told the end of.
@@ -109,8 +116,7 @@ impl<'a, R: Runner> Running<'a, R> {
                 });
             }
             Action::SetTimer { timer, at_ms } => {
-                let wait = Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0));
-                let at = Instant::now().checked_add(wait).filter(|at| *at <= self.deadline);
+                let at = Instant::now().checked_add(time_until(at_ms)).filter(|at| *at <= self.deadline);
                 self.begin(Begun::Timer(timer), async move {
                     match at {
                         Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -165,14 +171,13 @@ impl<'a, R: Runner> Running<'a, R> {
     /// Carries a task out.
     fn task(&self, task: StartTask) -> impl Future<Output = Result<Value, Failure>> + 'a {
         let (workflow, runner, depth) = (self.workflow, self.runner, self.depth);
-        let time_left = |at_ms: i64| Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0));
-        let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_left(at_ms)));
+        let own = task.deadline_ms.and_then(|at_ms| Instant::now().checked_add(time_until(at_ms)));
         let deadline = own.map_or(self.deadline, |own| own.min(self.deadline));
         async move {
             let StartTask { resource, input, .. } = task;
             match &*resource {
-                Resource::Function { name, .. } => function::call(workflow, runner, name, &input, deadline).await,
-                Resource::LambdaInvoke { .. } => function::invoke(workflow, runner, &input, deadline).await,
+                Resource::Function { name, .. } => function::call(workflow, runner, &Asked::plain(name, &input), deadline).await,
+                Resource::LambdaInvoke { .. } => function::call(workflow, runner, &Asked::invoke(&input)?, deadline).await,
                 Resource::KeyValue { operation } => store::carry_out(workflow.reach.kv.as_ref(), *operation, &input).await,
                 Resource::Workflow { name, .. } => other(workflow, runner, name, (*input).clone(), deadline, depth).await,
                 Resource::StartExecution { .. } => {

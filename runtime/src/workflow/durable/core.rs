@@ -1,0 +1,465 @@
+//! The thread of durable executions: which there are, when they are due, and how they are found.
+//!
+//! An execution is in memory while it has something to do, and then has a task of its own ([`live`](super::live)). All others are a number and a time in [`Core::due`], or only in the journal.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use sledge_workflow::definition::Definition;
+use sledge_workflow::machine::limits::DATA_BYTES_MAX;
+use sledge_workflow::machine::{Event, Status};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::task::spawn_local;
+
+use super::journal::{Journal, Parent, Place, Summary};
+use super::live::{Live, Said};
+use super::{Executions, Message, Refused, Started, is_name};
+use crate::kv::{Commit, KvError};
+use crate::workflow::{Runner, Workflow, express};
+
+/// How long to wait before the journal is read again that could not be read.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest sleep: the calendar's clock may have been set meanwhile.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// When an execution is looked at again whose workflow is not configured, in milliseconds.
+const HOMELESS_MS: i64 = 60_000;
+/// How often what is kept no longer is looked for.
+const PURGE_EVERY: Duration = Duration::from_secs(60);
+/// Executions that are removed in one commit.
+const PURGED_MAX: usize = 100;
+
+/// What all executions share. It belongs to one thread.
+pub(super) struct Core<R> {
+    pub executions: Executions,
+    pub runner: R,
+    /// Functions that run for executions at the same time.
+    pub places: Arc<Semaphore>,
+    pub stopped: watch::Receiver<bool>,
+    /// Those in memory.
+    alive: RefCell<HashMap<u64, mpsc::UnboundedSender<Said>>>,
+    /// The others that have timers: when the first one runs out.
+    due: RefCell<BTreeSet<(i64, u64)>>,
+    due_sooner: Notify,
+    /// What waits for the end of an execution.
+    waiting: RefCell<HashMap<u64, Vec<oneshot::Sender<Summary>>>>,
+    /// Names that are being given.
+    starting: RefCell<HashSet<Place>>,
+    /// Executions that have not ended, by tenant and workflow.
+    open: RefCell<HashMap<(Arc<str>, Arc<str>), usize>>,
+    last_id: Cell<u64>,
+    /// Definitions that executions have begun with, or were read for them.
+    definitions: RefCell<HashMap<u64, Arc<Definition>>>,
+    /// When the last of those in memory has ended.
+    emptied: Notify,
+}
+
+/// Executes until `stopped` says so, and what is under way then is written.
+pub(super) async fn run<R: Runner + 'static>(
+    executions: Executions,
+    runner: R,
+    places: usize,
+    mut messages: mpsc::Receiver<Message>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let core = Rc::new(Core {
+        executions,
+        runner,
+        places: Arc::new(Semaphore::new(places)),
+        stopped: stopped.clone(),
+        alive: RefCell::default(),
+        due: RefCell::default(),
+        due_sooner: Notify::new(),
+        waiting: RefCell::default(),
+        starting: RefCell::default(),
+        open: RefCell::default(),
+        last_id: Cell::new(0),
+        definitions: RefCell::default(),
+        emptied: Notify::new(),
+    });
+    let serve = async {
+        core.recover().await;
+        let _alarm = Aborted(spawn_local(alarm(Rc::clone(&core))));
+        let _purge = Aborted(spawn_local(purge(Rc::clone(&core))));
+        while let Some(message) = messages.recv().await {
+            spawn_local(Rc::clone(&core).answer(message));
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+    messages.close();
+    while !core.alive.borrow().is_empty() {
+        core.emptied.notified().await;
+    }
+}
+
+/// A task that ends with its owner.
+struct Aborted(tokio::task::JoinHandle<()>);
+
+impl Drop for Aborted {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Wakes executions when they are due.
+async fn alarm<R: Runner + 'static>(core: Rc<Core<R>>) {
+    loop {
+        let now_ms = express::now_ms();
+        let first = core.due.borrow().first().copied();
+        match first {
+            Some((at_ms, id)) if at_ms <= now_ms => {
+                core.due.borrow_mut().remove(&(at_ms, id));
+                core.wake(id);
+                tokio::task::yield_now().await;
+            }
+            first => {
+                let wait = first.map_or(SLEEP_MAX, |(at_ms, _)| express::time_until(at_ms).min(SLEEP_MAX));
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = core.due_sooner.notified() => {}
+                }
+            }
+        }
+    }
+}
+
+/// Removes what is kept no longer.
+async fn purge<R: Runner + 'static>(core: Rc<Core<R>>) {
+    loop {
+        tokio::time::sleep(PURGE_EVERY).await;
+        if let Err(error) = core.purge().await {
+            tracing::warn!(%error, "executions that are kept no longer cannot be removed now");
+        }
+    }
+}
+
+impl<R: Runner + 'static> Core<R> {
+    pub(super) fn journal(&self) -> &Journal {
+        &self.executions.0.journal
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stopped.borrow()
+    }
+
+    /// What `work` comes to, unless the server stops before.
+    pub(super) async fn unless_stopping<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+            output = work => Some(output),
+        }
+    }
+
+    /// Finds out which executions have not ended, and goes on with those that have something to do.
+    async fn recover(self: &Rc<Self>) {
+        let found = loop {
+            let mut found = Vec::new();
+            let read = self.journal().last_id().and_then(|last| {
+                self.journal().each_checkpoint(|id, glance| {
+                    if !glance.has_ended {
+                        found.push((id, glance));
+                    }
+                })?;
+                Ok(last)
+            });
+            match read {
+                Ok(last) => {
+                    self.last_id.set(last);
+                    break found;
+                }
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+        };
+        if !found.is_empty() {
+            tracing::info!(executions = found.len(), "going on with the executions of workflows");
+        }
+        let now_ms = express::now_ms();
+        for (id, glance) in found {
+            *self.open.borrow_mut().entry(glance.workflow).or_default() += 1;
+            let due_ms = if glance.has_tasks { Some(now_ms) } else { glance.due_ms };
+            // What waits for a callback alone is found by its token.
+            if let Some(due_ms) = due_ms {
+                self.due.borrow_mut().insert((due_ms, id));
+            }
+        }
+    }
+
+    async fn answer(self: Rc<Self>, message: Message) {
+        // Clients that have gone need no answer.
+        match message {
+            Message::Start { workflow, name, input, answer } => {
+                drop(answer.send(self.start(&workflow, name.as_deref(), input, None).await));
+            }
+            Message::Stop { place, error, cause, answer } => drop(answer.send(self.stop(&place, error, cause).await)),
+            Message::Redrive { place, answer } => drop(answer.send(self.redrive(&place).await)),
+            Message::Callback { token, event, answer } => drop(answer.send(self.call_back(&token, event).await)),
+            Message::Wait { place, answer } => {
+                let ended = match self.find(&place) {
+                    Ok(summary) => Ok(self.wait(&place, summary).await),
+                    Err(refused) => Err(refused),
+                };
+                drop(answer.send(ended));
+            }
+        }
+    }
+
+    fn find(&self, place: &Place) -> Result<Summary, Refused> {
+        self.journal().summary(place)?.ok_or(Refused::NoExecution)
+    }
+
+    /// Starts an execution.
+    pub(super) async fn start(
+        self: &Rc<Self>,
+        workflow: &Arc<Workflow>,
+        name: Option<&str>,
+        input: Value,
+        parent: Option<Parent>,
+    ) -> Result<Started, Refused> {
+        if self.is_stopping() {
+            return Err(Refused::Stopping);
+        }
+        let definition = match &workflow.definition {
+            Ok(definition) => Arc::clone(definition),
+            Err(problem) => return Err(Refused::Quarantined(problem.clone())),
+        };
+        if serde_json::to_vec(&input).map_or(usize::MAX, |json| json.len()) > DATA_BYTES_MAX {
+            return Err(Refused::InputTooLarge(DATA_BYTES_MAX));
+        }
+        let id = self.new_id();
+        let name = name.map_or_else(|| format!("{id:x}-{:016x}", fastrand::u64(..)), str::to_owned);
+        if !is_name(&name) {
+            return Err(Refused::Name);
+        }
+        let place = workflow.place(&name);
+        let Some(_starting) = Starting::new(self, &place) else {
+            // Another client gives the same name at this moment: let it come first.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            return Box::pin(self.start(workflow, Some(&name), input, parent)).await;
+        };
+        if let Some(summary) = self.journal().summary(&place)? {
+            let is_same = summary.status == Status::Running && *summary.input == input && summary.parent == parent;
+            return if is_same { Ok(Started { place, summary }) } else { Err(Refused::Exists { summary: Box::new(summary) }) };
+        }
+        let max = workflow.config.executions_max;
+        if self.open.borrow().get(&(Arc::clone(&place.tenant), Arc::clone(&place.workflow))).is_some_and(|open| *open >= max) {
+            return Err(Refused::TooMany(max));
+        }
+        self.definitions.borrow_mut().insert(definition.fingerprint(), Arc::clone(&definition));
+        let live = Live::new(self, id, place.clone(), Arc::clone(workflow), definition, parent);
+        let (answer, begun) = oneshot::channel();
+        self.spawn(live, Said { event: Event::Started { input }, answer: Some(answer) });
+        begun.await.unwrap_or(Err(Refused::Stopping))?;
+        let summary = self.find(&place)?;
+        Ok(Started { place, summary })
+    }
+
+    /// Numbers rise with time, so that what is written later lies behind.
+    fn new_id(&self) -> u64 {
+        let by_time = express::now_ms().max(0).cast_unsigned() << 20;
+        let id = by_time.max(self.last_id.get() + 1);
+        self.last_id.set(id);
+        id
+    }
+
+    /// Stops an execution, and says what it is then.
+    pub(super) async fn stop(
+        self: &Rc<Self>,
+        place: &Place,
+        error: Option<Arc<str>>,
+        cause: Option<Arc<str>>,
+    ) -> Result<Summary, Refused> {
+        let summary = self.find(place)?;
+        if summary.status == Status::Running {
+            self.tell(summary.id, Event::Stopped { error, cause }).await?;
+        }
+        self.find(place)
+    }
+
+    async fn redrive(self: &Rc<Self>, place: &Place) -> Result<Summary, Refused> {
+        let summary = self.find(place)?;
+        match summary.status {
+            Status::New | Status::Running => return Err(Refused::NotRedrivable("it has not ended")),
+            Status::Succeeded => return Err(Refused::NotRedrivable("it has succeeded")),
+            Status::Failed | Status::TimedOut | Status::Aborted => {}
+        }
+        if summary.parent.is_some() {
+            return Err(Refused::NotRedrivable("a task of another execution has waited for it: redrive that one"));
+        }
+        self.tell(summary.id, Event::Redriven).await?;
+        self.find(place)
+    }
+
+    async fn call_back(self: &Rc<Self>, token: &str, event: Event) -> Result<(), Refused> {
+        let id = token.split_once('-').and_then(|(id, _)| u64::from_str_radix(id, 16).ok()).ok_or(Refused::NoTask)?;
+        self.tell(id, event).await
+    }
+
+    /// Tells an execution something, and waits until it has taken that in for good.
+    async fn tell(self: &Rc<Self>, id: u64, event: Event) -> Result<(), Refused> {
+        let (answer, taken) = oneshot::channel();
+        let mut said = Said { event, answer: Some(answer) };
+        let inbox = self.alive.borrow().get(&id).cloned();
+        if let Some(inbox) = inbox {
+            match inbox.send(said) {
+                Ok(()) => return taken.await.unwrap_or(Err(Refused::Stopping)),
+                // It has just ended.
+                Err(back) => said = back.0,
+            }
+        }
+        if self.is_stopping() {
+            return Err(Refused::Stopping);
+        }
+        let live = self.load(id)?.ok_or(Refused::NoTask)?;
+        self.spawn(live, said);
+        taken.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// Waits until an execution that is that has ended.
+    pub(super) async fn wait(&self, place: &Place, summary: Summary) -> Summary {
+        if summary.status != Status::Running {
+            return summary;
+        }
+        let (sender, ended) = oneshot::channel();
+        self.waiting.borrow_mut().entry(summary.id).or_default().push(sender);
+        match self.find(place) {
+            // Between the first look and the entry.
+            Ok(summary) if summary.status != Status::Running => summary,
+            _ => match ended.await {
+                Ok(summary) => summary,
+                // The server stops, and what waits with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Brings an execution into memory whose time has come.
+    fn wake(self: &Rc<Self>, id: u64) {
+        if self.alive.borrow().contains_key(&id) {
+            return;
+        }
+        match self.load(id) {
+            Ok(Some(live)) if live.has_ended() => {}
+            Ok(Some(live)) => self.go_on(live),
+            Ok(None) => {}
+            Err(refused) => {
+                tracing::warn!(execution = id, "an execution cannot go on now: {refused}");
+                self.sleep_until(express::now_ms().saturating_add(HOMELESS_MS), id);
+            }
+        }
+    }
+
+    /// An execution as the journal has it; none where there is no such.
+    fn load(self: &Rc<Self>, id: u64) -> Result<Option<Live<R>>, Refused> {
+        let Some((checkpoint, glance)) = self.journal().checkpoint(id)? else { return Ok(None) };
+        let Place { tenant, workflow, .. } = &checkpoint.place;
+        let Some(workflow) = self.executions.workflow(tenant, workflow) else { return Err(Refused::NoWorkflow) };
+        let definition = self.definition(&workflow, glance.definition)?;
+        Ok(Some(Live::of(self, id, checkpoint, workflow, definition)))
+    }
+
+    /// The definition with which an execution began: that which is served, or an earlier one.
+    fn definition(&self, workflow: &Workflow, fingerprint: u64) -> Result<Arc<Definition>, Refused> {
+        if let Ok(definition) = &workflow.definition
+            && definition.fingerprint() == fingerprint
+        {
+            return Ok(Arc::clone(definition));
+        }
+        if let Some(definition) = self.definitions.borrow().get(&fingerprint) {
+            return Ok(Arc::clone(definition));
+        }
+        let missing = || Refused::Unavailable("the definition with which the execution began is not in the journal".to_owned());
+        let definition = Arc::new(self.journal().definition(fingerprint)?.ok_or_else(missing)?);
+        self.definitions.borrow_mut().insert(fingerprint, Arc::clone(&definition));
+        Ok(definition)
+    }
+
+    fn spawn(self: &Rc<Self>, live: Live<R>, first: Said) {
+        let inbox = self.go_on_with(live);
+        // It has just begun.
+        let _ = inbox.send(first);
+    }
+
+    fn go_on(self: &Rc<Self>, live: Live<R>) {
+        drop(self.go_on_with(live));
+    }
+
+    fn go_on_with(self: &Rc<Self>, live: Live<R>) -> mpsc::UnboundedSender<Said> {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        self.alive.borrow_mut().insert(live.id, sender.clone());
+        spawn_local(live.run(inbox));
+        sender
+    }
+
+    /// An execution leaves memory, and comes back at that time, if there is one.
+    pub(super) fn leave(&self, id: u64, due_ms: Option<i64>) {
+        let is_empty = {
+            let mut alive = self.alive.borrow_mut();
+            alive.remove(&id);
+            alive.is_empty()
+        };
+        if let Some(due_ms) = due_ms {
+            self.sleep_until(due_ms, id);
+        }
+        if is_empty {
+            self.emptied.notify_one();
+        }
+    }
+
+    fn sleep_until(&self, at_ms: i64, id: u64) {
+        let is_first = self.due.borrow().first().is_none_or(|(first, _)| at_ms < *first);
+        self.due.borrow_mut().insert((at_ms, id));
+        if is_first {
+            self.due_sooner.notify_one();
+        }
+    }
+
+    /// One more execution of that workflow has begun, or has ended.
+    pub(super) fn count(&self, place: &Place, has_begun: bool) {
+        let mut open = self.open.borrow_mut();
+        let count = open.entry((Arc::clone(&place.tenant), Arc::clone(&place.workflow))).or_default();
+        *count = if has_begun { *count + 1 } else { count.saturating_sub(1) };
+    }
+
+    /// It has ended so.
+    pub(super) fn ended(&self, summary: &Summary) {
+        let waiting = self.waiting.borrow_mut().remove(&summary.id).unwrap_or_default();
+        waiting.into_iter().for_each(|sender| drop(sender.send(summary.clone())));
+    }
+
+    async fn purge(&self) -> Result<(), KvError> {
+        loop {
+            let expired = self.journal().expired(express::now_ms(), PURGED_MAX)?;
+            if expired.is_empty() {
+                return Ok(());
+            }
+            let records = expired.into_iter().flatten().collect();
+            self.executions.0.space.clone().commit(Commit { records, ..Commit::default() }).await?;
+        }
+    }
+}
+
+/// A name that is being given.
+struct Starting<'a, R> {
+    core: &'a Core<R>,
+    place: Place,
+}
+
+impl<'a, R> Starting<'a, R> {
+    fn new(core: &'a Core<R>, place: &Place) -> Option<Starting<'a, R>> {
+        core.starting.borrow_mut().insert(place.clone()).then(|| Starting { core, place: place.clone() })
+    }
+}
+
+impl<R> Drop for Starting<'_, R> {
+    fn drop(&mut self) {
+        self.core.starting.borrow_mut().remove(&self.place);
+    }
+}

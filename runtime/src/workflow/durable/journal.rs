@@ -1,0 +1,571 @@
+//! The journal: what is written of executions, and reading it.
+//!
+//! ```text
+//!   E tenant workflow name             -> Summary: what an execution is and how it ended
+//!   C id                               -> Checkpoint: where it stands; of a failed one where it stood, for a redrive
+//!   H id event                         -> events of its history from that number on, those of one step
+//!   L tenant workflow !started id      -> its name: all of a workflow, the newest first
+//!   S tenant workflow status !started id -> its name: the same by status
+//!   F expires id                       -> its place: what is removed when
+//!   D fingerprint                      -> a definition with which executions began
+//! ```
+//!
+//! Numbers are big-endian, so that keys are in their order; `!` turns it around. Names end with a zero.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sledge_workflow::definition::Definition;
+use sledge_workflow::machine::{Execution, HistoryEvent, Outcome, StartTask, Status, TaskId, TimerId};
+
+use crate::kv::{KvError, Order, Record, Records};
+
+/// Events that one answer gives.
+pub const EVENTS_MAX: usize = 1_000;
+/// Executions that one answer gives.
+pub const LISTED_MAX: usize = 1_000;
+
+const SUMMARIES: u8 = b'E';
+const CHECKPOINTS: u8 = b'C';
+const HISTORIES: u8 = b'H';
+const LISTED: u8 = b'L';
+const BY_STATUS: u8 = b'S';
+const EXPIRIES: u8 = b'F';
+const DEFINITIONS: u8 = b'D';
+
+/// Where an execution is found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The tenant of its workflow.
+    pub tenant: Arc<str>,
+    /// Its workflow.
+    pub workflow: Arc<str>,
+    /// Its name, which no other execution of the workflow has as long as this one is kept.
+    pub name: Arc<str>,
+}
+
+/// The task that waits for an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The execution of the task.
+    pub execution: u64,
+    /// The task.
+    pub task: TaskId,
+}
+
+/// What an execution is, and how it has ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Its number.
+    pub id: u64,
+    /// Whether it has ended, and how.
+    pub status: Status,
+    /// The [fingerprint](Definition::fingerprint) of its definition.
+    pub definition: u64,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: i64,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_ms: Option<i64>,
+    /// When it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<i64>,
+    /// How often it was redriven.
+    #[serde(default)]
+    pub redrives: u32,
+    /// When it was redriven last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_ms: Option<i64>,
+    /// Its input.
+    pub input: Arc<Value>,
+    /// Its output, if it has succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Arc<Value>>,
+    /// The error with which it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Arc<str>>,
+    /// The cause of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Arc<str>>,
+    /// The task that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+impl Summary {
+    /// That of an execution that begins.
+    pub(super) fn new(id: u64, definition: &Definition, machine: &Execution, parent: Option<Parent>) -> Summary {
+        Summary {
+            id,
+            status: Status::Running,
+            definition: definition.fingerprint(),
+            started_ms: machine.started_ms(),
+            stopped_ms: None,
+            expires_ms: None,
+            redrives: 0,
+            redriven_ms: None,
+            input: Arc::clone(machine.input()),
+            output: None,
+            error: None,
+            cause: None,
+            parent,
+        }
+    }
+
+    /// It goes on again.
+    pub(super) fn redriven(&mut self, machine: &Execution, now_ms: i64) {
+        (self.status, self.redrives, self.redriven_ms) = (Status::Running, machine.redrives(), Some(now_ms));
+        (self.stopped_ms, self.expires_ms, self.error, self.cause) = (None, None, None, None);
+    }
+
+    /// It has ended so, and is kept for so long.
+    pub(super) fn ended(&mut self, outcome: &Outcome, now_ms: i64, kept_ms: i64) {
+        (self.stopped_ms, self.expires_ms) = (Some(now_ms), Some(now_ms.saturating_add(kept_ms)));
+        self.status = match outcome {
+            Outcome::Succeeded(output) => {
+                self.output = Some(Arc::clone(output));
+                Status::Succeeded
+            }
+            Outcome::Failed(failure) | Outcome::Aborted(failure) => {
+                (self.error, self.cause) = (failure.error.clone(), failure.cause.clone());
+                if matches!(outcome, Outcome::Failed(_)) { Status::Failed } else { Status::Aborted }
+            }
+            Outcome::TimedOut => {
+                self.error = Some("States.Timeout".into());
+                Status::TimedOut
+            }
+        };
+    }
+}
+
+/// Where an execution stands: all that is needed to go on with it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Where it is found.
+    pub place: Place,
+    /// The task that waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Tasks that have to be carried out.
+    pub tasks: Vec<StartTask>,
+    /// Timers, and when each runs out.
+    pub timers: Vec<(TimerId, i64)>,
+    /// The machine.
+    pub execution: Execution,
+}
+
+/// What the head of a checkpoint says, without reading all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// The tenant and the name of its workflow.
+    pub workflow: (Arc<str>, Arc<str>),
+    /// Its definition.
+    pub definition: u64,
+    /// When its first timer runs out.
+    pub due_ms: Option<i64>,
+    /// Whether it has ended.
+    pub has_ended: bool,
+    /// Whether tasks have to be carried out.
+    pub has_tasks: bool,
+}
+
+/// Where a list of executions goes on: behind the one that began then and has that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// When that began.
+    pub started_ms: i64,
+    /// Its number.
+    pub id: u64,
+}
+
+/// Which executions are listed.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The tenant of the workflow.
+    pub tenant: Arc<str>,
+    /// The workflow.
+    pub workflow: Arc<str>,
+    /// Only those.
+    pub status: Option<Status>,
+    /// Only those behind that one.
+    pub after: Option<Position>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// A page of executions, the newest first, and where the next page begins.
+pub type Page = (Vec<(Place, Summary)>, Option<Position>);
+
+/// Events of a history.
+#[derive(Debug)]
+pub struct Events {
+    /// Each as JSON.
+    pub events: Vec<Box<RawValue>>,
+    /// The number of the last one, if there are more behind it.
+    pub next: Option<u64>,
+}
+
+/// Reads the journal. It may wait for the disk.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    records: Records,
+}
+
+/// Builds a key.
+struct Key(Vec<u8>);
+
+impl Key {
+    fn new(kind: u8) -> Key {
+        Key(vec![kind])
+    }
+
+    fn name(mut self, name: &str) -> Key {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        self
+    }
+
+    fn number(mut self, number: u64) -> Key {
+        self.0.extend_from_slice(&number.to_be_bytes());
+        self
+    }
+
+    fn status(mut self, status: Status) -> Key {
+        self.0.push(status as u8);
+        self
+    }
+
+    /// A time, the latest first.
+    fn falling(self, ms: i64) -> Key {
+        self.number(!ms.cast_unsigned())
+    }
+
+    fn time(self, ms: i64) -> Key {
+        self.number(ms.max(0).cast_unsigned())
+    }
+}
+
+impl From<Key> for Box<[u8]> {
+    fn from(key: Key) -> Box<[u8]> {
+        key.0.into()
+    }
+}
+
+fn checkpoint_key(id: u64) -> Key {
+    Key::new(CHECKPOINTS).number(id)
+}
+
+fn summary_key(place: &Place) -> Key {
+    Key::new(SUMMARIES).name(&place.tenant).name(&place.workflow).name(&place.name)
+}
+
+fn of_workflow(kind: u8, tenant: &str, workflow: &str) -> Key {
+    Key::new(kind).name(tenant).name(workflow)
+}
+
+fn listed_key(place: &Place, summary: &Summary) -> Key {
+    of_workflow(LISTED, &place.tenant, &place.workflow).falling(summary.started_ms).number(summary.id)
+}
+
+fn status_key(place: &Place, summary: &Summary, status: Status) -> Key {
+    of_workflow(BY_STATUS, &place.tenant, &place.workflow).status(status).falling(summary.started_ms).number(summary.id)
+}
+
+/// JSON of what always is JSON.
+fn json(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+/// What is written when an execution begins, also again.
+pub(super) fn begun(place: &Place, summary: &Summary, before: Option<&Summary>) -> Vec<Record> {
+    let mut records = Vec::new();
+    if let Some(before) = before {
+        records.push(Record::remove(status_key(place, before, before.status)));
+        records.extend(before.expires_ms.map(|at| Record::remove(Key::new(EXPIRIES).time(at).number(before.id))));
+    }
+    records.extend([
+        Record::put(summary_key(place), json(summary)),
+        Record::put(listed_key(place, summary), Bytes::copy_from_slice(place.name.as_bytes())),
+        Record::put(status_key(place, summary, summary.status), Bytes::copy_from_slice(place.name.as_bytes())),
+    ]);
+    records
+}
+
+/// What is written when an execution has ended.
+pub(super) fn ended(place: &Place, summary: &Summary) -> Vec<Record> {
+    let name = || Bytes::copy_from_slice(place.name.as_bytes());
+    let mut records = vec![
+        Record::put(summary_key(place), json(summary)),
+        Record::remove(status_key(place, summary, Status::Running)),
+        Record::put(status_key(place, summary, summary.status), name()),
+    ];
+    records.extend(summary.expires_ms.map(|at| Record::put(Key::new(EXPIRIES).time(at).number(summary.id), json(place))));
+    if summary.status == Status::Succeeded {
+        records.push(Record::remove(checkpoint_key(summary.id)));
+    }
+    records
+}
+
+/// A definition, to be found by its fingerprint.
+pub(super) fn definition(definition: &Definition) -> Record {
+    let source = Bytes::copy_from_slice(definition.source().as_bytes());
+    Record::put(Key::new(DEFINITIONS).number(definition.fingerprint()), source)
+}
+
+/// Events of one step.
+pub(super) fn history(id: u64, events: &[HistoryEvent]) -> Option<Record> {
+    let first = events.first()?;
+    Some(Record::put(Key::new(HISTORIES).number(id).number(first.id), json(&events)))
+}
+
+const HAS_ENDED: u8 = 1;
+const HAS_TASKS: u8 = 2;
+/// A fingerprint, a time and the flags; names that end with zeros follow.
+const HEAD_BYTES: usize = 17;
+
+/// Where an execution stands.
+pub(super) fn checkpoint(id: u64, checkpoint: &Checkpoint) -> Record {
+    let has_ended = !matches!(checkpoint.execution.status(), Status::New | Status::Running);
+    let due_ms = checkpoint.timers.iter().map(|(_, at_ms)| *at_ms).min().unwrap_or(i64::MAX);
+    let flags = if has_ended { HAS_ENDED } else { 0 } | if checkpoint.tasks.is_empty() { 0 } else { HAS_TASKS };
+    let mut bytes = Vec::with_capacity(2_048);
+    bytes.extend_from_slice(&checkpoint.execution.definition().to_be_bytes());
+    bytes.extend_from_slice(&due_ms.to_be_bytes());
+    bytes.push(flags);
+    for name in [&checkpoint.place.tenant, &checkpoint.place.workflow] {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+    }
+    // Executions always serialise.
+    let _ = serde_json::to_writer(&mut bytes, checkpoint);
+    Record::put(checkpoint_key(id), bytes)
+}
+
+impl Glance {
+    /// Reads the head; what follows it is the checkpoint as JSON.
+    fn read(value: &[u8]) -> Option<(Glance, &[u8])> {
+        let number = |at: usize| Some(u64::from_be_bytes(value.get(at..at + 8)?.try_into().ok()?));
+        let (due_ms, flags) = (number(8)?.cast_signed(), value.get(16)?);
+        let mut rest = value.get(HEAD_BYTES..)?.splitn(3, |byte| *byte == 0);
+        let mut name = || Some(Arc::from(std::str::from_utf8(rest.next()?).ok()?));
+        let glance = Glance {
+            workflow: (name()?, name()?),
+            definition: number(0)?,
+            due_ms: (due_ms != i64::MAX).then_some(due_ms),
+            has_ended: flags & HAS_ENDED != 0,
+            has_tasks: flags & HAS_TASKS != 0,
+        };
+        Some((glance, rest.next()?))
+    }
+}
+
+/// The number at the end of a key.
+fn last_number(key: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(*key.last_chunk::<8>()?))
+}
+
+fn damaged(what: &str, error: &impl std::fmt::Display) -> KvError {
+    KvError::Unavailable(format!("the journal of executions is damaged: {what}: {error}"))
+}
+
+impl Journal {
+    /// That of a store.
+    #[must_use]
+    pub const fn new(records: Records) -> Journal {
+        Journal { records }
+    }
+
+    /// What an execution is; none where there is no such.
+    ///
+    /// # Errors
+    /// When the store cannot be read now, or what is in it is damaged.
+    pub fn summary(&self, place: &Place) -> Result<Option<Summary>, KvError> {
+        let Some(found) = self.records.get(&summary_key(place).0)? else { return Ok(None) };
+        serde_json::from_slice(&found).map(Some).map_err(|error| damaged(&place.name, &error))
+    }
+
+    /// Where an execution stands, or stood when it failed.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn checkpoint(&self, id: u64) -> Result<Option<(Checkpoint, Glance)>, KvError> {
+        let Some(found) = self.records.get(&checkpoint_key(id).0)? else { return Ok(None) };
+        let (glance, json) = Glance::read(&found).ok_or_else(|| damaged("a checkpoint", &"its head is wrong"))?;
+        let checkpoint = serde_json::from_slice(json);
+        checkpoint.map(|checkpoint| Some((checkpoint, glance))).map_err(|error| damaged("a checkpoint", &error))
+    }
+
+    /// A definition with which executions began.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn definition(&self, fingerprint: u64) -> Result<Option<Definition>, KvError> {
+        let Some(found) = self.records.get(&Key::new(DEFINITIONS).number(fingerprint).0)? else { return Ok(None) };
+        let source = std::str::from_utf8(&found).map_err(|error| damaged("a definition", &error))?;
+        let first = |mistakes: Vec<_>| mistakes.first().map(ToString::to_string).unwrap_or_default();
+        Definition::parse(source).map(Some).map_err(|mistakes| damaged("a definition", &first(mistakes)))
+    }
+
+    /// Calls `with` with the number of each execution that has a checkpoint, and what the head of that says.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn each_checkpoint(&self, mut with: impl FnMut(u64, Glance)) -> Result<(), KvError> {
+        self.all(&Key::new(CHECKPOINTS), |key, value| {
+            if let Some((id, (glance, _))) = last_number(key).zip(Glance::read(value)) {
+                with(id, glance);
+            }
+            true
+        })
+    }
+
+    /// The largest number of an execution that was written.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn last_id(&self) -> Result<u64, KvError> {
+        let mut last = 0;
+        for kind in [CHECKPOINTS, HISTORIES] {
+            let bounds = (Bound::Included(&[kind][..]), Bound::Excluded(&[kind + 1][..]));
+            self.records.scan(bounds, Order::Falling, |key, _| {
+                let number = key.get(1..9).and_then(last_number);
+                last = last.max(number.unwrap_or(0));
+                false
+            })?;
+        }
+        Ok(last)
+    }
+
+    /// Executions of a workflow, the newest first.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn list(&self, listing: &Listing) -> Result<Page, KvError> {
+        let Listing { tenant, workflow, status, after, max } = listing;
+        let prefix = match status {
+            Some(status) => of_workflow(BY_STATUS, tenant, workflow).status(*status),
+            None => of_workflow(LISTED, tenant, workflow),
+        };
+        let start = match after {
+            Some(Position { started_ms, id }) => Bound::Excluded(Key(prefix.0.clone()).falling(*started_ms).number(*id).0),
+            None => Bound::Included(prefix.0.clone()),
+        };
+        let (max, mut places, mut has_more) = ((*max).clamp(1, LISTED_MAX), Vec::new(), false);
+        self.records.scan((start.as_ref().map(|key| &**key), Bound::Unbounded), Order::Rising, |key, name| {
+            if !key.starts_with(&prefix.0) {
+                return false;
+            }
+            has_more = places.len() == max;
+            if !has_more {
+                let name = String::from_utf8_lossy(name).into();
+                places.push(Place { tenant: Arc::clone(tenant), workflow: Arc::clone(workflow), name });
+            }
+            !has_more
+        })?;
+        let mut found = Vec::with_capacity(places.len());
+        for place in places {
+            // One that was removed meanwhile is left out.
+            found.extend(self.summary(&place)?.map(|summary| (place, summary)));
+        }
+        let last = found.last().map(|(_, summary)| Position { started_ms: summary.started_ms, id: summary.id });
+        Ok((found, last.filter(|_| has_more)))
+    }
+
+    /// Events of an execution's history, from the first or from the last one on. `behind` is the number of the one before them.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn history(&self, id: u64, order: Order, behind: Option<u64>, max: usize) -> Result<Events, KvError> {
+        let key = |number: u64| Key::new(HISTORIES).number(id).number(number).0;
+        // Rows are steps: the one that holds the next event may begin before it.
+        let (mut first, mut last) = (key(0), key(u64::MAX));
+        match (order, behind) {
+            (Order::Falling, Some(behind)) => last = key(behind),
+            (Order::Rising, Some(behind)) => {
+                let bounds = (Bound::Included(&*key(0)), Bound::Included(&*key(behind.saturating_add(1))));
+                self.records.scan(bounds, Order::Falling, |key, _| {
+                    first = key.to_vec();
+                    false
+                })?;
+            }
+            (_, None) => {}
+        }
+        let is_wanted = |number: u64| match (order, behind) {
+            (_, None) => true,
+            (Order::Rising, Some(behind)) => number > behind,
+            (Order::Falling, Some(behind)) => number < behind,
+        };
+        let (max, mut events, mut next, mut failed) = (max.clamp(1, EVENTS_MAX), Vec::new(), None, None);
+        let mut last_taken = None;
+        let bounds = (Bound::Included(&*first), Bound::Included(&*last));
+        self.records.scan(bounds, order, |key, value| {
+            let mut step: Vec<Box<RawValue>> = match serde_json::from_slice(value) {
+                Ok(step) => step,
+                Err(error) => {
+                    failed = Some(damaged("a history", &error));
+                    return false;
+                }
+            };
+            let first = last_number(key).unwrap_or_default();
+            let numbered = step.drain(..).zip(first..).map(|(event, number)| (number, event));
+            let mut numbered: Vec<_> = numbered.filter(|(number, _)| is_wanted(*number)).collect();
+            if order == Order::Falling {
+                numbered.reverse();
+            }
+            for (number, event) in numbered {
+                if events.len() == max {
+                    next = last_taken;
+                    return false;
+                }
+                last_taken = Some(number);
+                events.push(event);
+            }
+            true
+        })?;
+        failed.map_or(Ok(Events { events, next }), Err)
+    }
+
+    /// What is to be removed of each execution that is kept no longer: of so many at most.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn expired(&self, now_ms: i64, max: usize) -> Result<Vec<Vec<Record>>, KvError> {
+        let mut found: Vec<(Vec<u8>, Place)> = Vec::new();
+        let end = Key::new(EXPIRIES).time(now_ms);
+        let bounds = (Bound::Included(&[EXPIRIES][..]), Bound::Excluded(&*end.0));
+        self.records.scan(bounds, Order::Rising, |key, place| {
+            if let Ok(place) = serde_json::from_slice(place) {
+                found.push((key.to_vec(), place));
+            }
+            found.len() < max
+        })?;
+        let mut removed = Vec::with_capacity(found.len());
+        for (key, place) in found {
+            let mut records = vec![Record::remove(key)];
+            if let Some(summary) = self.summary(&place)? {
+                records.extend([
+                    Record::remove(summary_key(&place)),
+                    Record::remove(listed_key(&place, &summary)),
+                    Record::remove(status_key(&place, &summary, summary.status)),
+                    Record::remove(checkpoint_key(summary.id)),
+                ]);
+                self.all(&Key::new(HISTORIES).number(summary.id), |key, _| {
+                    records.push(Record::remove(key));
+                    true
+                })?;
+            }
+            removed.push(records);
+        }
+        Ok(removed)
+    }
+
+    /// All whose keys begin so.
+    fn all(&self, prefix: &Key, mut with: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), KvError> {
+        let bounds = (Bound::Included(&*prefix.0), Bound::Unbounded);
+        self.records.scan(bounds, Order::Rising, |key, value| key.starts_with(&prefix.0) && with(key, value))
+    }
+}

@@ -1,0 +1,453 @@
+//! One durable execution in memory, from what it has to do now until it has ended or only waits.
+//!
+//! Each turn takes one event in: the machine steps, the step is committed with what its task has done to the store, and then what the machine has asked for is done. A commit that conflicts
+//! (what the task had read was changed) undoes the step, and the task runs again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use sledge_workflow::definition::Definition;
+use sledge_workflow::machine::{
+    About, Action, Event, Execution, Failure, HistoryEvent, Limits, Outcome, StartTask, Status, TaskId, TimerId, step,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::core::Core;
+use super::journal::{self, Checkpoint, Parent, Place, Summary};
+use super::task::{self, Finished, Made};
+use super::{Refused, name_of, name_of_workflow};
+use crate::kv::{self, Commit, KvError, Record};
+use crate::txn::{Settled, Transaction};
+use crate::workflow::failure::of_store;
+use crate::workflow::{Runner, Workflow, express};
+
+/// How long an execution that only waits stays in memory: what is due sooner is not worth the way out and back.
+const STAY: Duration = Duration::from_secs(2);
+/// How long to wait before a commit is tried again that the store did not make: the first time, and at most.
+const BACK_OFF_MIN: Duration = Duration::from_millis(50);
+const BACK_OFF_MAX: Duration = Duration::from_secs(5);
+const DAY_MS: i64 = 86_400_000;
+
+/// What an execution is told from outside.
+pub(super) struct Said {
+    pub event: Event,
+    /// Whether it was taken in, for good.
+    pub answer: Option<oneshot::Sender<Result<(), Refused>>>,
+}
+
+type Running = Pin<Box<dyn Future<Output = Option<Finished>>>>;
+
+/// An execution in memory.
+pub(super) struct Live<R> {
+    core: Rc<Core<R>>,
+    pub id: u64,
+    place: Place,
+    workflow: Arc<Workflow>,
+    definition: Arc<Definition>,
+    parent: Option<Parent>,
+    state: State,
+    running: FuturesUnordered<Running>,
+    given_up: HashMap<TaskId, AbortHandle>,
+}
+
+/// What a step changes.
+#[derive(Clone)]
+struct State {
+    machine: Execution,
+    /// Tasks that have to be carried out.
+    tasks: BTreeMap<TaskId, StartTask>,
+    timers: BTreeMap<TimerId, i64>,
+}
+
+/// What follows from a step, once it is committed.
+#[derive(Default)]
+struct Plan {
+    begin: Vec<TaskId>,
+    give_up: Vec<StartTask>,
+    history: Vec<HistoryEvent>,
+    outcome: Option<Outcome>,
+}
+
+/// What a turn came to.
+enum Turn {
+    /// The step was made.
+    Made,
+    /// Its task has to run again.
+    Again,
+    /// Its task has failed, since its changes of the store could not be made.
+    TaskFailed(Failure),
+    /// Nothing was made, and nothing will be: the store does not work, and the caller is told, or the server stops.
+    Not(KvError),
+}
+
+impl<R: Runner + 'static> Live<R> {
+    /// One that begins.
+    pub(super) fn new(
+        core: &Rc<Core<R>>,
+        id: u64,
+        place: Place,
+        workflow: Arc<Workflow>,
+        definition: Arc<Definition>,
+        parent: Option<Parent>,
+    ) -> Live<R> {
+        let about = About {
+            id: name_of(&place).into(),
+            name: Arc::clone(&place.name),
+            role: format!("arn:aws:iam::{}:role/{}", place.tenant, place.workflow).into(),
+            machine_id: name_of_workflow(&place.tenant, &place.workflow).into(),
+            machine_name: Arc::clone(&place.workflow),
+            token_prefix: format!("{id:x}-").into(),
+        };
+        let machine = Execution::new(&definition, about, Limits::default(), true);
+        let state = State { machine, tasks: BTreeMap::new(), timers: BTreeMap::new() };
+        Live::with(core, id, place, workflow, definition, parent, state)
+    }
+
+    /// One that the journal has.
+    pub(super) fn of(
+        core: &Rc<Core<R>>,
+        id: u64,
+        checkpoint: Checkpoint,
+        workflow: Arc<Workflow>,
+        definition: Arc<Definition>,
+    ) -> Live<R> {
+        let Checkpoint { place, parent, tasks, timers, execution } = checkpoint;
+        let tasks = tasks.into_iter().map(|task| (task.task, task)).collect();
+        let state = State { machine: execution, tasks, timers: timers.into_iter().collect() };
+        Live::with(core, id, place, workflow, definition, parent, state)
+    }
+
+    fn with(
+        core: &Rc<Core<R>>,
+        id: u64,
+        place: Place,
+        workflow: Arc<Workflow>,
+        definition: Arc<Definition>,
+        parent: Option<Parent>,
+        state: State,
+    ) -> Live<R> {
+        let core = Rc::clone(core);
+        let (running, given_up) = (FuturesUnordered::new(), HashMap::new());
+        Live { core, id, place, workflow, definition, parent, state, running, given_up }
+    }
+
+    /// Whether there is nothing more to do, unless it is redriven.
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(self.state.machine.status(), Status::New | Status::Running)
+    }
+
+    /// Goes on until it has ended, or only waits, or the server stops.
+    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Said>) {
+        for task in self.state.tasks.keys().copied().collect::<Vec<_>>() {
+            self.begin(task);
+        }
+        while self.goes_on(&mut inbox).await {}
+        let due_ms = if self.has_ended() { None } else { self.state.timers.values().min().copied() };
+        self.core.leave(self.id, due_ms);
+        // It was told something in its last moment.
+        inbox.close();
+        while let Ok(Said { answer, .. }) = inbox.try_recv() {
+            if let Some(answer) = answer {
+                let _ = answer.send(Err(Refused::NoTask));
+            }
+        }
+    }
+
+    /// Takes in what happens next; whether there is more to come.
+    async fn goes_on(&mut self, inbox: &mut mpsc::UnboundedReceiver<Said>) -> bool {
+        let due_ms = self.state.timers.values().min().copied();
+        let is_stopping = self.core.is_stopping();
+        if self.running.is_empty() && (is_stopping || self.may_leave(due_ms)) && inbox.is_empty() {
+            return false;
+        }
+        let mut stopped = self.core.stopped.clone();
+        tokio::select! {
+            biased;
+            Some(said) = inbox.recv() => self.told(said).await,
+            Some(finished) = self.running.next(), if !self.running.is_empty() => match finished {
+                Some(finished) => self.finished(finished).await,
+                // It was given up.
+                None => true,
+            },
+            () = sleep_until(due_ms), if due_ms.is_some() && !is_stopping => self.fire().await,
+            _ = stopped.wait_for(|stopped| *stopped), if !is_stopping => true,
+        }
+    }
+
+    /// Whether nothing would be missed if it were only in the journal.
+    fn may_leave(&self, due_ms: Option<i64>) -> bool {
+        let is_soon = due_ms.is_some_and(|at_ms| express::time_until(at_ms) <= STAY);
+        self.has_ended() || (self.state.machine.status() == Status::Running && !is_soon)
+    }
+
+    /// Something from outside.
+    async fn told(&mut self, Said { event, answer }: Said) -> bool {
+        let is_wanted = match &event {
+            Event::CallbackSucceeded { token, .. } | Event::CallbackFailed { token, .. } | Event::CallbackHeartbeat { token } => {
+                self.state.machine.waits_for_callback(token)
+            }
+            _ => true,
+        };
+        let is_first = self.state.machine.status() == Status::New;
+        let result = if is_wanted {
+            match self.turn(vec![(express::now_ms(), event)], None, is_first).await {
+                Turn::Not(error) => Err(Refused::from(error)),
+                _ => Ok(()),
+            }
+        } else {
+            Err(Refused::NoTask)
+        };
+        let has_begun = !is_first || result.is_ok();
+        if let Some(answer) = answer {
+            // A client that has gone needs no answer.
+            let _ = answer.send(result);
+        }
+        has_begun && !self.has_ended()
+    }
+
+    /// Timers that have run out.
+    async fn fire(&mut self) -> bool {
+        let now_ms = express::now_ms();
+        let due = self.state.timers.iter().filter(|(_, at_ms)| **at_ms <= now_ms).map(|(timer, _)| *timer);
+        let events: Vec<_> = due.map(|timer| (now_ms, Event::TimerFired { timer })).collect();
+        if !events.is_empty() {
+            self.turn(events, None, false).await;
+        }
+        !self.has_ended()
+    }
+
+    /// A task has ended.
+    async fn finished(&mut self, finished: Finished) -> bool {
+        let Finished { task, begun_ms, result, made } = finished;
+        self.given_up.remove(&task);
+        if result.is_err() && self.core.is_stopping() {
+            // It may have failed since the server stops: it runs again when there is a server.
+            return true;
+        }
+        let events = |result| {
+            let ended = match result {
+                Ok(output) => Event::TaskSucceeded { task, output },
+                Err(Failure { error, cause }) => Event::TaskFailed { task, error, cause },
+            };
+            vec![(begun_ms, Event::TaskStarted { task }), (express::now_ms(), ended)]
+        };
+        match self.turn(events(result), made, false).await {
+            Turn::Made | Turn::Not(_) => {}
+            Turn::Again => self.begin(task),
+            Turn::TaskFailed(failure) => drop(self.turn(events(Err(failure)), None, false).await),
+        }
+        !self.has_ended()
+    }
+
+    /// Takes events in, each at its time, and does what follows. With `gives_up` a store that does not work ends it; otherwise it is tried again, unless the server stops.
+    async fn turn(&mut self, events: Vec<(i64, Event)>, made: Option<Made>, gives_up: bool) -> Turn {
+        let before = self.state.clone();
+        let mut plan = Plan::default();
+        for (now_ms, event) in events {
+            self.step(event, now_ms, &mut plan).await;
+        }
+        let is_without_task = made.is_none();
+        match self.make(&before, &plan, made, gives_up).await {
+            Ok(ended) => {
+                self.follow(&before, plan, ended);
+                Turn::Made
+            }
+            Err(turn) => {
+                self.state = before;
+                match turn {
+                    // All that it holds is more than one commit can be: it cannot go on.
+                    Turn::TaskFailed(Failure { cause, .. }) if is_without_task => {
+                        let event = Event::Stopped { error: Some("States.DataLimitExceeded".into()), cause };
+                        Box::pin(self.turn(vec![(express::now_ms(), event)], None, gives_up)).await
+                    }
+                    turn => turn,
+                }
+            }
+        }
+    }
+
+    /// Commits a step. What it is now, where that has changed.
+    async fn make(&self, before: &State, plan: &Plan, made: Option<Made>, gives_up: bool) -> Result<Option<Summary>, Turn> {
+        let (records, summary) = self.records(before, plan).map_err(Turn::Not)?;
+        let (transaction, commit) = match made {
+            Some(Made { transaction, commit }) => (Some(transaction), Commit { records, ..commit }),
+            None => (None, Commit { records, ..Commit::default() }),
+        };
+        let outcome = self.commit(&commit, gives_up).await.map_err(Turn::Not)?;
+        let settled = match &transaction {
+            Some(transaction) => {
+                transaction.came(outcome);
+                transaction.take_outcome(&commit)
+            }
+            None => outcome.map_or_else(Settled::Failed, |_| Settled::Done),
+        };
+        match settled {
+            Settled::Done => {}
+            Settled::Failed(error) => return Err(Turn::TaskFailed(of_store(&error))),
+            Settled::Stale | Settled::Commit(_) => return Err(Turn::Again),
+        }
+        if let Some(transaction) = transaction {
+            self.send_put_off(&transaction);
+        }
+        Ok(summary)
+    }
+
+    /// What is written of a step, and what the execution is from then on where that has changed.
+    fn records(&self, before: &State, plan: &Plan) -> Result<(Vec<Record>, Option<Summary>), KvError> {
+        let Live { id, place, definition, parent, state, core, .. } = self;
+        let (machine, was) = (&state.machine, before.machine.status());
+        let begins = was == Status::New;
+        let is_redriven = !begins && was != Status::Running;
+        let mut records: Vec<Record> = journal::history(*id, &plan.history).into_iter().collect();
+        let mut summary = None;
+        if begins || is_redriven || plan.outcome.is_some() {
+            let known = if begins { None } else { core.journal().summary(place)? };
+            let new = || Summary::new(*id, definition, machine, *parent);
+            let mut now = known.clone().unwrap_or_else(new);
+            if begins {
+                records.push(journal::definition(definition));
+            }
+            if is_redriven {
+                now.redriven(machine, express::now_ms());
+            }
+            if let Some(outcome) = &plan.outcome {
+                let kept_ms = i64::from(self.workflow.config.retention_days).saturating_mul(DAY_MS);
+                now.ended(outcome, express::now_ms(), kept_ms);
+            }
+            if begins || is_redriven {
+                records.extend(journal::begun(place, &now, known.as_ref()));
+            }
+            if plan.outcome.is_some() {
+                records.extend(journal::ended(place, &now));
+            }
+            summary = Some(now);
+        }
+        if machine.status() != Status::Succeeded {
+            let checkpoint = Checkpoint {
+                place: place.clone(),
+                parent: *parent,
+                tasks: state.tasks.values().cloned().collect(),
+                timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
+                execution: machine.clone(),
+            };
+            records.push(journal::checkpoint(*id, &checkpoint));
+        }
+        Ok((records, summary))
+    }
+
+    /// Makes a commit; where the store does not work, tries again until it does.
+    async fn commit(&self, commit: &Commit, gives_up: bool) -> Result<Result<kv::Outcome, KvError>, KvError> {
+        let space = self.workflow.reach.kv.as_ref().unwrap_or(&self.core.executions.0.space);
+        let mut back_off = BACK_OFF_MIN;
+        loop {
+            match space.clone().commit(commit.clone()).await {
+                Err(error @ KvError::Unavailable(_)) if gives_up || self.core.is_stopping() => return Err(error),
+                Err(KvError::Unavailable(error)) => {
+                    tracing::debug!(execution = &*self.place.name, error, "a step is written again later");
+                    tokio::time::sleep(back_off).await;
+                    back_off = (back_off * 2).min(BACK_OFF_MAX);
+                }
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    /// A step is made: does what the machine has asked for.
+    fn follow(&mut self, before: &State, plan: Plan, summary: Option<Summary>) {
+        if before.machine.status() != Status::Running {
+            self.core.count(&self.place, true);
+        }
+        for start in plan.give_up {
+            if let Some(handle) = self.given_up.remove(&start.task) {
+                handle.abort();
+            }
+            task::stop_child(&self.core, &self.workflow, self.id, &start);
+        }
+        plan.begin.into_iter().for_each(|task| self.begin(task));
+        if let Some(summary) = summary.filter(|_| plan.outcome.is_some()) {
+            self.core.count(&self.place, false);
+            self.core.ended(&summary);
+        }
+    }
+
+    /// Begins a task, if it is still to be carried out. Where the server stops, it is carried out when there is one again.
+    fn begin(&mut self, task: TaskId) {
+        let Some(start) = self.state.tasks.get(&task).filter(|_| !self.core.is_stopping()) else { return };
+        let (handle, registration) = AbortHandle::new_pair();
+        self.given_up.insert(task, handle);
+        let work = task::carry_out(Rc::clone(&self.core), Arc::clone(&self.workflow), self.id, start.clone());
+        let work = Abortable::new(work, registration);
+        self.running.push(Box::pin(async move { work.await.ok() }));
+    }
+
+    /// Calls whose reply is not wanted, and which a task's transaction has put off until it was made.
+    fn send_put_off(&self, transaction: &Transaction) {
+        for call in transaction.take_calls() {
+            let sent =
+                self.workflow.reach.functions.find(&call.name).and_then(|function| self.core.runner.send(&function, call.input));
+            if let Err(failure) = sent {
+                tracing::warn!(workflow = &*self.place.workflow, function = &*call.name, "a call was not made: {failure}");
+            }
+        }
+    }
+
+    /// One event: the machine steps as far as it goes.
+    async fn step(&mut self, event: Event, now_ms: i64, plan: &mut Plan) {
+        let mut actions = Vec::new();
+        if let Event::TimerFired { timer } = &event {
+            self.state.timers.remove(timer);
+        }
+        let mut next = Some(event);
+        while let Some(event) = next.take() {
+            let State { machine, .. } = &mut self.state;
+            step(&self.definition, machine, event, now_ms, &mut random, &mut actions);
+            for action in actions.drain(..) {
+                match action {
+                    Action::StartTask(start) => {
+                        plan.begin.push(start.task);
+                        self.state.tasks.insert(start.task, start);
+                    }
+                    Action::CancelTask { task } => plan.give_up.extend(self.state.tasks.remove(&task)),
+                    Action::SetTimer { timer, at_ms } => drop(self.state.timers.insert(timer, at_ms)),
+                    Action::CancelTimer { timer } => drop(self.state.timers.remove(&timer)),
+                    Action::Yield => next = Some(Event::Continue),
+                    Action::History(event) => plan.history.push(*event),
+                    Action::Ended(outcome) => plan.outcome = Some(outcome),
+                }
+            }
+            if next.is_some() {
+                tokio::task::yield_now().await;
+            }
+        }
+        // Those that have answered, and those for which a callback came first.
+        let State { machine, tasks, timers } = &mut self.state;
+        tasks.retain(|task, _| machine.waits_for(*task));
+        plan.begin.retain(|task| tasks.contains_key(task));
+        if plan.outcome.is_some() {
+            timers.clear();
+        }
+    }
+}
+
+/// 64 bits that cannot be guessed: tokens are made of them.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(_) => u64::from_le_bytes(bytes),
+        // Only a kernel that has just started has none.
+        Err(_) => fastrand::u64(..),
+    }
+}
+
+async fn sleep_until(at_ms: Option<i64>) {
+    match at_ms {
+        // The calendar's clock may be set meanwhile.
+        Some(at_ms) => tokio::time::sleep(express::time_until(at_ms).min(Duration::from_secs(30))).await,
+        None => std::future::pending().await,
+    }
+}

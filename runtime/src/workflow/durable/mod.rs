@@ -1,0 +1,267 @@
+//! Durable executions: they outlive the request that started them, the server's restarts and its crashes.
+//!
+//! ```text
+//!   http, admin --Message--> core (a thread) --spawn--> live, one task for each execution in memory
+//!      \--read--> journal <--- records, with the store's changes of the step, in one commit ---/
+//! ```
+//!
+//! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
+//!   `task`: what its tasks do.
+//!
+//! What holds:
+//! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
+//! - A task's changes of the store are made in the commit of the step that takes its result in. A crash before it leaves neither, and the task runs again; after it, both are there.
+//! - All that is in memory is also in the journal, but for what tasks have done since. So an execution that waits for a long time is not kept in memory at all.
+
+mod core;
+pub mod journal;
+mod live;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use sledge_workflow::machine::{Event, Status};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::journal::{Journal, Place, Summary};
+use super::{Runner, Workflow, Workflows};
+use crate::blocking;
+use crate::kv::{KvError, Records, Space, Store};
+
+/// Messages that wait for the thread; those that come then wait for room.
+const MESSAGES_MAX: usize = 1_024;
+/// The tenant in whose name records are written that concern none.
+const TENANT: &str = "default";
+/// Bytes of a name of an execution.
+pub const NAME_BYTES_MAX: usize = 80;
+
+/// All durable executions of a server: from any thread.
+#[derive(Clone, Debug)]
+pub struct Executions(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    journal: Journal,
+    /// Where records are written with which nothing of a tenant's changes.
+    space: Space,
+    messages: mpsc::Sender<Message>,
+    /// Until the thread takes it.
+    receiver: Mutex<Option<mpsc::Receiver<Message>>>,
+    /// By tenant.
+    workflows: Mutex<HashMap<Arc<str>, Arc<Workflows>>>,
+}
+
+/// An execution that has begun.
+#[derive(Debug)]
+pub struct Started {
+    /// Where it is found.
+    pub place: Place,
+    /// What it is.
+    pub summary: Summary,
+}
+
+/// Why something is not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is no such workflow.
+    #[error("there is no workflow of that name")]
+    NoWorkflow,
+    /// The workflow's definition is wrong.
+    #[error("the workflow is quarantined: {0}")]
+    Quarantined(String),
+    /// There is an execution of that name.
+    #[error("there is an execution of that name already")]
+    Exists {
+        /// What it is.
+        summary: Box<Summary>,
+    },
+    /// The name is none.
+    #[error("the name of an execution has 1 to {NAME_BYTES_MAX} letters, digits, `.`, `-` and `_`")]
+    Name,
+    /// The input is too large.
+    #[error("the input has more than {0} bytes")]
+    InputTooLarge(usize),
+    /// The workflow has as many executions as it may.
+    #[error("the workflow has {0} executions that have not ended (executions_max)")]
+    TooMany(usize),
+    /// There is no such execution.
+    #[error("there is no execution of that name")]
+    NoExecution,
+    /// It cannot go on.
+    #[error("the execution cannot be redriven: {0}")]
+    NotRedrivable(&'static str),
+    /// No task waits for that.
+    #[error("no task waits with that token")]
+    NoTask,
+    /// The store does not work.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server stops.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+impl From<KvError> for Refused {
+    fn from(error: KvError) -> Refused {
+        Refused::Unavailable(error.to_string())
+    }
+}
+
+impl Refused {
+    /// The name of the error for workflows that have started this.
+    const fn error(&self) -> &'static str {
+        match self {
+            Refused::NoWorkflow | Refused::Quarantined(_) => "StepFunctions.StateMachineDoesNotExistException",
+            Refused::Exists { .. } => "StepFunctions.ExecutionAlreadyExistsException",
+            Refused::Name => "StepFunctions.InvalidNameException",
+            Refused::InputTooLarge(_) => "StepFunctions.InvalidExecutionInputException",
+            Refused::TooMany(_) => "StepFunctions.ExecutionLimitExceededException",
+            Refused::NoExecution => "StepFunctions.ExecutionDoesNotExistException",
+            Refused::NotRedrivable(_) => "StepFunctions.ExecutionNotRedrivableException",
+            Refused::NoTask => "StepFunctions.TaskDoesNotExistException",
+            Refused::Unavailable(_) | Refused::Stopping => "StepFunctions.ServiceUnavailableException",
+        }
+    }
+}
+
+type Told<T> = oneshot::Sender<Result<T, Refused>>;
+
+/// What the thread is asked for.
+#[derive(Debug)]
+enum Message {
+    Start { workflow: Arc<Workflow>, name: Option<String>, input: Value, answer: Told<Started> },
+    Stop { place: Place, error: Option<Arc<str>>, cause: Option<Arc<str>>, answer: Told<Summary> },
+    Redrive { place: Place, answer: Told<Summary> },
+    Callback { token: Arc<str>, event: Event, answer: Told<()> },
+    Wait { place: Place, answer: Told<Summary> },
+}
+
+impl Executions {
+    /// Those of a store, if it can keep any.
+    #[must_use]
+    pub fn of(store: &Store) -> Option<Executions> {
+        Some(Executions::new(store.records()?, store.space(TENANT)))
+    }
+
+    /// Those in these records. `space` is where they are written.
+    #[must_use]
+    pub fn new(records: Records, space: Space) -> Executions {
+        let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
+        let (receiver, workflows) = (Mutex::new(Some(receiver)), Mutex::default());
+        Executions(Arc::new(Shared { journal: Journal::new(records), space, messages, receiver, workflows }))
+    }
+
+    /// Executions of that tenant are of these workflows.
+    pub fn know(&self, tenant: &str, workflows: &Arc<Workflows>) {
+        let mut known = self.0.workflows.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(tenant.into()).or_insert_with(|| Arc::clone(workflows));
+    }
+
+    /// The workflow of that name, as it is served now.
+    #[must_use]
+    pub fn workflow(&self, tenant: &str, name: &str) -> Option<Arc<Workflow>> {
+        self.0.workflows.lock().unwrap_or_else(PoisonError::into_inner).get(tenant)?.find(name)
+    }
+
+    /// Executes them, until `stopped` says so and nothing is under way any more. To be called once, within a runtime for local tasks; `places` is how many functions run for them at the same time.
+    pub async fn run<R: Runner + 'static>(&self, runner: R, places: usize, stopped: watch::Receiver<bool>) {
+        let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(receiver) = receiver {
+            core::run(self.clone(), runner, places, receiver, stopped).await;
+        }
+    }
+
+    /// Starts an execution; it has begun for good when this returns. Without a name it gets one. A name that an execution has which runs with the same input is that one.
+    ///
+    /// # Errors
+    /// What is wrong with the workflow, the name or the input, or when the store does not work.
+    pub async fn start(&self, workflow: &Arc<Workflow>, name: Option<String>, input: Value) -> Result<Started, Refused> {
+        self.ask(|answer| Message::Start { workflow: Arc::clone(workflow), name, input, answer }).await
+    }
+
+    /// Stops an execution. One that has ended stays as it is.
+    ///
+    /// # Errors
+    /// When there is none, or the store does not work.
+    pub async fn stop(&self, place: Place, error: Option<Arc<str>>, cause: Option<Arc<str>>) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Stop { place, error, cause, answer }).await
+    }
+
+    /// Has an execution that failed, timed out or was stopped go on where that happened.
+    ///
+    /// # Errors
+    /// When there is none, it has not failed, or the store does not work.
+    pub async fn redrive(&self, place: Place) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Redrive { place, answer }).await
+    }
+
+    /// Tells the task that waits with that token how its work has ended, or that it is alive. `event` is one of the machine's callbacks.
+    ///
+    /// # Errors
+    /// When no task waits with it, or the store does not work.
+    pub async fn call_back(&self, token: Arc<str>, event: Event) -> Result<(), Refused> {
+        self.ask(|answer| Message::Callback { token, event, answer }).await
+    }
+
+    /// Waits until an execution has ended.
+    ///
+    /// # Errors
+    /// When there is none, or the store does not work.
+    pub async fn wait(&self, place: Place) -> Result<Summary, Refused> {
+        self.ask(|answer| Message::Wait { place, answer }).await
+    }
+
+    /// Reads in the journal, on a thread that may block.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Journal) -> Result<T, KvError> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let executions = self.clone();
+        Ok(blocking::run(move || read(&executions.0.journal)).await?)
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(Told<T>) -> Message) -> Result<T, Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.0.messages.send(message(answer)).await.map_err(|_| Refused::Stopping)?;
+        answered.await.unwrap_or(Err(Refused::Stopping))
+    }
+}
+
+/// Whether that can be the name of an execution.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(fits)
+}
+
+/// An execution's name for clients: an ARN, as Step Functions has it.
+#[must_use]
+pub fn name_of(Place { tenant, workflow, name }: &Place) -> String {
+    format!("arn:aws:states:local:{tenant}:execution:{workflow}:{name}")
+}
+
+/// A workflow's name for clients.
+#[must_use]
+pub fn name_of_workflow(tenant: &str, workflow: &str) -> String {
+    format!("arn:aws:states:local:{tenant}:stateMachine:{workflow}")
+}
+
+/// A status as Step Functions calls it.
+#[must_use]
+pub const fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::New | Status::Running => "RUNNING",
+        Status::Succeeded => "SUCCEEDED",
+        Status::Failed => "FAILED",
+        Status::TimedOut => "TIMED_OUT",
+        Status::Aborted => "ABORTED",
+    }
+}

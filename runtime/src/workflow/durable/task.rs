@@ -1,0 +1,343 @@
+//! The tasks of a durable execution, each carried out so that its effects on the store are made together with the step that follows it.
+//!
+//! A function's or an operation's reads and writes are a transaction that is [settled](Transaction::settle) when it has answered: what is left of it is a [commit](Made), to which the execution
+//! adds its own next checkpoint. So both are there after a crash or neither is, and then the task is carried out again. What has been read and was changed meanwhile makes it run again, too.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sledge_workflow::definition::Resource;
+use sledge_workflow::definition::resource::{KeyValueOperation, WorkflowMode, workflow_name};
+use sledge_workflow::machine::{Failure, Outcome, StartTask, Status, TaskId};
+
+use super::core::Core;
+use super::journal::{Parent, Place, Summary};
+use super::{Refused, name_of};
+use crate::config::Instance;
+use crate::invoke::function::Function;
+use crate::kv::{self, Commit, KvError};
+use crate::outcome;
+use crate::txn::{Isolation, Settled, Transaction};
+use crate::workflow::failure::{failed, of_function, of_store};
+use crate::workflow::function::{Asked, Call, replied};
+use crate::workflow::{Runner, Workflow, express, store};
+
+/// How often a task runs again since what it has read was changed.
+const STALE_MAX: u32 = 1_000;
+/// How long to wait where the server has no room for a call, or the store does not work: the first time, and at most.
+const BACK_OFF_MIN: Duration = Duration::from_millis(20);
+const BACK_OFF_MAX: Duration = Duration::from_secs(1);
+/// A deadline for what has none.
+const FOR_EVER: Duration = Duration::from_secs(366 * 86_400);
+
+/// What a task came to.
+pub(super) struct Finished {
+    pub task: TaskId,
+    /// When it began, in milliseconds since 1970.
+    pub begun_ms: i64,
+    pub result: Result<Value, Failure>,
+    /// What is to be committed with that.
+    pub made: Option<Made>,
+}
+
+/// What a task has done to the store, as far as that has still to be made.
+#[derive(Clone)]
+pub(super) struct Made {
+    pub transaction: Arc<Transaction>,
+    pub commit: Commit,
+}
+
+/// One attempt of a task.
+struct Attempt {
+    result: Result<Value, Failure>,
+    /// Its transaction, if it had one, and whether what it has written is to stay: also where a function has replied with an error, since it has ended in good order.
+    transaction: Option<(Arc<Transaction>, bool)>,
+}
+
+impl From<Result<Value, Failure>> for Attempt {
+    fn from(result: Result<Value, Failure>) -> Attempt {
+        Attempt { result, transaction: None }
+    }
+}
+
+/// Carries a task of that execution out.
+pub(super) async fn carry_out<R: Runner + 'static>(
+    core: Rc<Core<R>>,
+    workflow: Arc<Workflow>,
+    execution: u64,
+    start: StartTask,
+) -> Finished {
+    let begun_ms = express::now_ms();
+    let mut runs = 0;
+    loop {
+        let Attempt { result, transaction } = attempt(&core, &workflow, execution, &start).await;
+        let Some((transaction, ended_well)) = transaction else {
+            return Finished { task: start.task, begun_ms, result, made: None };
+        };
+        let (result, made) = match transaction.settle(ended_well, workflow.reach.kv.as_ref()) {
+            Settled::Done => (result, None),
+            Settled::Commit(commit) => (result, Some(Made { transaction, commit })),
+            Settled::Failed(error) => (Err(of_store(&error)), None),
+            Settled::Stale if runs < STALE_MAX => {
+                runs += 1;
+                continue;
+            }
+            Settled::Stale => (Err(conflict()), None),
+        };
+        return Finished { task: start.task, begun_ms, result, made };
+    }
+}
+
+/// What a task failed with that has run again too often.
+pub(super) fn conflict() -> Failure {
+    failed("KeyValue.Conflict", format!("what the task reads was changed {STALE_MAX} times while it ran"))
+}
+
+async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) -> Attempt {
+    let StartTask { resource, input, .. } = start;
+    match &**resource {
+        Resource::Function { name, .. } => function(core, workflow, &Asked::plain(name, input), start).await,
+        Resource::LambdaInvoke { .. } => match Asked::invoke(input) {
+            Ok(asked) => function(core, workflow, &asked, start).await,
+            Err(failure) => Err(failure).into(),
+        },
+        Resource::KeyValue { operation } => key_value(core, workflow, *operation, input).await,
+        Resource::Workflow { .. } | Resource::StartExecution { .. } => nested(core, workflow, execution, start).await.into(),
+        Resource::Http { .. } | Resource::HttpInvoke => {
+            Err(failed("States.Runtime", format!("{resource} cannot be used yet"))).into()
+        }
+    }
+}
+
+/// Calls a function; where there is no room for that, later.
+async fn function<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, asked: &Asked<'_>, start: &StartTask) -> Attempt {
+    let Some(_place) = core.unless_stopping(core.places.acquire()).await else { return stopping().into() };
+    let mut back_off = BACK_OFF_MIN;
+    loop {
+        let function = match asked.find(workflow) {
+            Ok(function) => function,
+            Err(failure) => return Err(failure).into(),
+        };
+        let transaction = transaction(workflow, &function);
+        let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
+        let call = Call { function: &function, input: asked.input, deadline, joins: transaction.clone() };
+        match replied(&core.runner, call).await {
+            Ok(reply) => {
+                return Attempt { result: asked.output(reply), transaction: transaction.map(|transaction| (transaction, true)) };
+            }
+            Err(failure) if has_no_room(&failure) => {
+                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                    return stopping().into();
+                }
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+            }
+            Err(failure) => {
+                let result = Err(of_function(asked.name, &failure));
+                return Attempt { result, transaction: transaction.map(|transaction| (transaction, false)) };
+            }
+        }
+    }
+}
+
+/// What a task comes to that the server does not carry out any more. Nothing takes it in.
+fn stopping() -> Result<Value, Failure> {
+    Err(failed("States.Runtime", "the server is stopping"))
+}
+
+/// Whether the function was not called, and can be later.
+const fn has_no_room(failure: &outcome::Failure) -> bool {
+    use outcome::Failure::{Busy, FunctionBusy, NoStore, Overload, Shed};
+    matches!(failure, Busy | FunctionBusy | NoStore | Overload | Shed)
+}
+
+/// The transaction of which a call of that function is a part. What cannot run again with the same input, or keeps what it does in its own memory, has none: its writes are made when it makes
+/// them, and again if it runs again.
+fn transaction(workflow: &Workflow, function: &Function) -> Option<Arc<Transaction>> {
+    if function.streams_body || function.instance != Instance::Call {
+        return None;
+    }
+    // Requests to other servers are made again where the task is.
+    let default = || Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true };
+    Some(Transaction::begin(&function.isolation.clone().unwrap_or_else(default)))
+}
+
+/// An operation of the store.
+async fn key_value<R: Runner + 'static>(
+    core: &Core<R>,
+    workflow: &Workflow,
+    operation: KeyValueOperation,
+    input: &Value,
+) -> Attempt {
+    let asked = match store::Asked::read(operation, input) {
+        Ok(asked) => asked,
+        Err(failure) => return Err(failure).into(),
+    };
+    let space = match store::space(workflow.reach.kv.as_ref()) {
+        Ok(space) => space,
+        Err(failure) => return Err(failure).into(),
+    };
+    let transaction = Transaction::begin(&Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true });
+    let mut back_off = BACK_OFF_MIN;
+    loop {
+        match operate(space, &transaction, &asked).await {
+            Ok(output) => return Attempt { result: Ok(output), transaction: Some((transaction, true)) },
+            Err(KvError::Unavailable(_)) => {
+                if core.unless_stopping(tokio::time::sleep(back_off)).await.is_none() {
+                    return stopping().into();
+                }
+                back_off = (back_off * 2).min(BACK_OFF_MAX);
+            }
+            Err(error) => return Attempt { result: Err(of_store(&error)), transaction: Some((transaction, false)) },
+        }
+    }
+}
+
+async fn operate(space: &kv::Space, transaction: &Transaction, asked: &store::Asked) -> Result<Value, KvError> {
+    let store::Asked { bucket, key, change } = asked;
+    transaction.take_turns(transaction.contended(std::iter::once(key))).await;
+    let Some(change) = change else {
+        let entry = match transaction.read(key)? {
+            Some(known) => known,
+            None => transaction.learn(key, space.read(bucket, key.clone()).await?)?,
+        };
+        return Ok(store::read(entry.as_ref()));
+    };
+    let commit = Commit::new(Vec::new(), vec![(key.clone(), change.clone())]);
+    for unknown in transaction.needs(&commit, asked.is_sum())? {
+        let entry = space.read(bucket, unknown.clone()).await?;
+        transaction.learn(&unknown, entry)?;
+    }
+    match transaction.make(&commit)? {
+        kv::Outcome::Committed { sum, .. } => Ok(store::changed(asked.is_sum(), sum)),
+        // Nothing was expected.
+        kv::Outcome::Conflict { .. } => Err(KvError::Unavailable("a conflict without a condition".to_owned())),
+    }
+}
+
+/// An execution that a task starts.
+struct Child {
+    workflow: Arc<Workflow>,
+    name: Option<String>,
+    input: Value,
+    mode: WorkflowMode,
+    /// Whether the task's output is the execution's own, and not a description of it.
+    is_plain: bool,
+}
+
+/// What a task starts, if it starts an execution.
+fn child(workflow: &Workflow, start: &StartTask) -> Option<Result<Child, Failure>> {
+    let (name, input, mode, is_plain) = match &*start.resource {
+        Resource::Workflow { name, mode } => (Ok(Arc::clone(name)), (*start.input).clone(), *mode, true),
+        Resource::StartExecution { mode } => {
+            let named = workflow_name(start.input["StateMachineArn"].as_str().unwrap_or_default());
+            (named, start.input.get("Input").cloned().unwrap_or_else(|| json!({})), *mode, false)
+        }
+        _ => return None,
+    };
+    let name = match name {
+        Ok(name) => name,
+        Err(error) => return Some(Err(failed("StepFunctions.InvalidArnException", error.to_string()))),
+    };
+    let Some(found) = workflow.reach.workflows.find(&name) else {
+        let cause = format!("there is no workflow {name:?}");
+        return Some(Err(failed("StepFunctions.StateMachineDoesNotExistException", cause)));
+    };
+    let own_name = if is_plain { None } else { start.input["Name"].as_str().map(str::to_owned) };
+    Some(Ok(Child { workflow: found, name: own_name, input, mode, is_plain }))
+}
+
+/// The name of what a task of that execution starts, where the task does not give one: the same each time.
+fn child_name(execution: u64, task: TaskId) -> String {
+    format!("{execution:x}-{:x}", task.0)
+}
+
+/// Stops what a task has started and waits for: the task was given up.
+pub(super) fn stop_child<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) {
+    let Some(Ok(child)) = child(workflow, start) else { return };
+    if child.workflow.is_durable() && matches!(child.mode, WorkflowMode::Sync | WorkflowMode::SyncJson) {
+        let name = child.name.unwrap_or_else(|| child_name(execution, start.task));
+        let (core, place) = (Rc::clone(core), child.workflow.place(&name));
+        tokio::task::spawn_local(async move {
+            core.stop(&place, None, Some("the task that waited for it was given up".into())).await
+        });
+    }
+}
+
+/// Starts an execution of another workflow, and waits for it where the task does.
+async fn nested<R: Runner + 'static>(
+    core: &Rc<Core<R>>,
+    workflow: &Workflow,
+    execution: u64,
+    start: &StartTask,
+) -> Result<Value, Failure> {
+    let Some(child) = child(workflow, start) else { return Err(failed("States.Runtime", "no workflow is named")) };
+    let Child { workflow: other, name, input, mode, is_plain } = child?;
+    let waits = matches!(mode, WorkflowMode::Sync | WorkflowMode::SyncJson);
+    if !other.is_durable() {
+        return not_durable(core, other, input, waits).await;
+    }
+    let name = name.unwrap_or_else(|| child_name(execution, start.task));
+    let parent = Parent { execution, task: start.task };
+    let place = other.place(&name);
+    let summary = match core.start(&other, Some(&name), input, Some(parent)).await {
+        Ok(started) => started.summary,
+        // It began before the server was stopped.
+        Err(Refused::Exists { summary }) if summary.parent == Some(parent) => *summary,
+        Err(refused) => return Err(failed(refused.error(), refused.to_string())),
+    };
+    if !waits {
+        return Ok(json!({ "ExecutionArn": name_of(&place), "StartDate": summary.started_ms }));
+    }
+    let Some(ended) = core.unless_stopping(core.wait(&place, summary)).await else { return stopping() };
+    match (ended.status, ended.output.clone()) {
+        (Status::Succeeded, Some(output)) if is_plain => Ok(Arc::unwrap_or_clone(output)),
+        (Status::Succeeded, _) => Ok(described(&place, &ended, matches!(mode, WorkflowMode::SyncJson))),
+        _ => Err(failed("States.TaskFailed", described(&place, &ended, false).to_string())),
+    }
+}
+
+/// An express execution: it lives no longer than the task.
+async fn not_durable<R: Runner + 'static>(
+    core: &Rc<Core<R>>,
+    other: Arc<Workflow>,
+    input: Value,
+    waits: bool,
+) -> Result<Value, Failure> {
+    if !waits {
+        let core = Rc::clone(core);
+        tokio::task::spawn_local(async move { drop(express::execute(&other, &core.runner, input).await) });
+        return Ok(json!({}));
+    }
+    match express::execute(&other, &core.runner, input).await {
+        Outcome::Succeeded(output) => Ok(Arc::unwrap_or_clone(output)),
+        Outcome::Failed(failure) | Outcome::Aborted(failure) => Err(failure),
+        Outcome::TimedOut => Err(failed("States.Timeout", format!("the workflow {:?} took too long", other.config.name))),
+    }
+}
+
+/// An execution as Step Functions describes it to a task that has waited for it.
+fn described(place: &Place, summary: &Summary, is_json: bool) -> Value {
+    let document = |value: &Value| if is_json { value.clone() } else { Value::String(value.to_string()) };
+    let mut description = json!({
+        "ExecutionArn": name_of(place),
+        "Input": document(&summary.input),
+        "InputDetails": { "Included": true },
+        "Name": &*place.name,
+        "StartDate": summary.started_ms,
+        "StateMachineArn": super::name_of_workflow(&place.tenant, &place.workflow),
+        "Status": super::status_name(summary.status),
+        "StopDate": summary.stopped_ms,
+    });
+    if let Some(output) = &summary.output {
+        description["Output"] = document(output);
+        description["OutputDetails"] = json!({ "Included": true });
+    }
+    for (key, text) in [("Error", &summary.error), ("Cause", &summary.cause)] {
+        if let Some(text) = text {
+            description[key] = json!(&**text);
+        }
+    }
+    description
+}

@@ -1,0 +1,247 @@
+//! Durable executions on a real store, whose disk a crash can be played to, with functions that are played, too.
+
+mod crashes;
+mod life;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use serde_json::json;
+use sledge_workflow::definition::Definition;
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::*;
+use crate::config::{FunctionConfig, WorkflowConfig};
+use crate::invoke::by_hand;
+use crate::invoke::function::{Function, Home, Neighbours};
+use crate::kv::embedded::tests::disk::Disk;
+use crate::kv::{BucketKey, BucketName, Change, Commit, Embedded, KvLimits};
+use crate::outcome::Failure;
+use crate::reply::{self, Content, Record, Reply, ReplyHead};
+use crate::txn::Transaction;
+use crate::workflow::Reach;
+
+const TENANT: &str = "t";
+/// No test waits longer.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+fn bucket() -> BucketName {
+    BucketName::new(b"b").unwrap()
+}
+
+fn key(name: &str) -> BucketKey {
+    bucket().key(name.as_bytes()).unwrap()
+}
+
+/// Functions that run at once, within their task's transaction.
+struct Played {
+    space: Space,
+    runs: Arc<AtomicU64>,
+}
+
+impl Played {
+    /// What a key holds, as the call sees it.
+    fn number(&self, transaction: &Transaction, name: &str) -> i64 {
+        let key = key(name);
+        let Space::Embedded(space) = &self.space else { panic!("an embedded store") };
+        let of_store = || space.get(&bucket(), name.as_bytes(), |entry| entry.cloned()).unwrap();
+        let entry = match transaction.read(&key).unwrap() {
+            Some(known) => known,
+            None => transaction.learn(&key, of_store()).unwrap(),
+        };
+        entry.map_or(0, |entry| String::from_utf8(entry.value.to_vec()).unwrap().parse().unwrap())
+    }
+
+    fn run(&self, input: &Value, transaction: &Transaction) -> Result<(u16, Value), Failure> {
+        let text = |key: &str| input[key].as_str().unwrap_or_default();
+        let change = |name: &str, change| transaction.make(&Commit::new(Vec::new(), vec![(key(name), change)])).unwrap();
+        match text("do") {
+            "add" => drop(change(text("key"), Change::Add(input["by"].as_i64().unwrap_or(1)))),
+            "bump" => {
+                let saw = self.number(transaction, text("key"));
+                change(text("key"), Change::Put(Bytes::from((saw + 1).to_string())));
+            }
+            "flaky" => {
+                let before = self.number(transaction, text("key"));
+                change(text("key"), Change::Put(Bytes::from((before + 1).to_string())));
+                if before < input["times"].as_i64().unwrap_or(1) {
+                    return Ok((500, json!({ "errorType": "Flaky" })));
+                }
+            }
+            "trap" => {
+                change(text("key"), Change::Add(1_000_000));
+                return Err(Failure::Exit(1));
+            }
+            _ => {}
+        }
+        Ok((200, input.clone()))
+    }
+}
+
+impl Runner for Played {
+    fn begin(
+        &self,
+        _: &Arc<Function>,
+        body: Bytes,
+        _: Instant,
+        joins: Option<Arc<Transaction>>,
+    ) -> Result<reply::Answer, Failure> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let transaction = Transaction::join(&joins.expect("a task's transaction"));
+        let replied = self.run(&serde_json::from_slice(&body).unwrap(), &transaction);
+        transaction.settle(replied.is_ok(), Some(&self.space));
+        let head = |status| ReplyHead { status: StatusCode::from_u16(status).unwrap(), ..ReplyHead::default() };
+        let (result, head) = match replied {
+            Ok((status, output)) => (Ok(Content::Whole(output.to_string().into())), Some(Box::new(head(status)))),
+            Err(failure) => (Err(failure), None),
+        };
+        let zero = Duration::ZERO;
+        Ok(Reply { result, head, trailers: None, queued: zero, ran: zero, record: Record::default() }.into())
+    }
+
+    fn send(&self, _: &Arc<Function>, _: Bytes) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn ended(&self, _: &Function, _: Option<&Failure>) {}
+}
+
+/// A server's executions, on a thread of their own.
+struct Served {
+    store: Arc<Store>,
+    executions: Executions,
+    workflows: HashMap<String, Arc<Workflow>>,
+    _known: Arc<Workflows>,
+    _function: Arc<Function>,
+    runs: Arc<AtomicU64>,
+    stop: watch::Sender<bool>,
+    kill: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn workflow_config(name: &str, settings: &Value) -> WorkflowConfig {
+    let mut config = json!({ "name": name, "path": "none.json", "tenant": TENANT, "type": "standard" });
+    for (key, value) in settings.as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+    serde_json::from_value(config).unwrap()
+}
+
+impl Served {
+    /// Serves these workflows with what is on the disk.
+    fn start(disk: &Disk, workflows: &[(&str, Value)]) -> Served {
+        Served::start_with(disk, workflows, &json!({}))
+    }
+
+    fn start_with(disk: &Disk, workflows: &[(&str, Value)], settings: &Value) -> Served {
+        let embedded = Embedded::with_backend(disk.source(), KvLimits::default(), &Arc::default()).unwrap();
+        let store = Arc::new(Store::Embedded(embedded));
+        let executions = Executions::of(&store).unwrap();
+        let (known, neighbours) = (Arc::new(Workflows::default()), Arc::new(Neighbours::default()));
+        let function = Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()));
+        neighbours.put(&function);
+        executions.know(TENANT, &known);
+        let workflows = workflows.iter().map(|(name, definition)| {
+            let reach = Reach {
+                functions: Arc::clone(&neighbours),
+                workflows: Arc::clone(&known),
+                kv: Some(store.space(TENANT)),
+                contention: Arc::default(),
+                executions: Some(executions.clone()),
+            };
+            let definition = Definition::parse(&definition.to_string()).map_err(|mistakes| format!("{mistakes:?}"));
+            let workflow = Arc::new(Workflow::new(workflow_config(name, settings), definition, reach));
+            assert_eq!(workflow.problem(), None);
+            known.put(&workflow);
+            ((*name).to_owned(), workflow)
+        });
+        let workflows = workflows.collect();
+        let runs = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = watch::channel(false);
+        let (kill, killed) = oneshot::channel::<()>();
+        let runner = Played { space: store.space(TENANT), runs: Arc::clone(&runs) };
+        let own = executions.clone();
+        let thread = thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+            runtime.block_on(async {
+                tokio::select! {
+                    () = own.run(runner, 8, stopped) => {}
+                    _ = killed => {}
+                }
+            });
+        });
+        let (kill, thread) = (Some(kill), Some(thread));
+        Served { store, executions, workflows, _known: known, _function: function, runs, stop, kill, thread }
+    }
+
+    /// Ends it as SIGKILL does.
+    fn kill(mut self) {
+        drop(self.kill.take());
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    /// Ends it as SIGTERM does.
+    fn stop(mut self) {
+        self.stop.send(true).unwrap();
+        self.thread.take().unwrap().join().unwrap();
+    }
+
+    fn begin(&self, workflow: &str, name: &str, input: Value) -> Result<Started, Refused> {
+        wait(self.executions.start(&self.workflows[workflow], Some(name.to_owned()), input))
+    }
+
+    fn place(&self, workflow: &str, name: &str) -> Place {
+        self.workflows[workflow].place(name)
+    }
+
+    /// What an execution is when it has ended.
+    fn end_of(&self, workflow: &str, name: &str) -> Summary {
+        wait(self.executions.wait(self.place(workflow, name))).unwrap()
+    }
+
+    fn summary(&self, workflow: &str, name: &str) -> Option<Summary> {
+        self.executions.0.journal.summary(&self.place(workflow, name)).unwrap()
+    }
+
+    /// What a key holds.
+    fn number(&self, name: &str) -> i64 {
+        let Space::Embedded(space) = self.store.space(TENANT) else { panic!("an embedded store") };
+        let text = |entry: &crate::kv::Entry| String::from_utf8(entry.value.to_vec()).unwrap().parse().unwrap();
+        space.get(&bucket(), name.as_bytes(), |entry| entry.map_or(0, text)).unwrap()
+    }
+
+    /// The names of the events of an execution, in order.
+    fn events(&self, workflow: &str, name: &str) -> Vec<String> {
+        let id = self.summary(workflow, name).unwrap().id;
+        let events = self.executions.0.journal.history(id, crate::kv::Order::Rising, None, 1_000).unwrap();
+        let name = |event: &str| serde_json::from_str::<Value>(event).unwrap()["type"].as_str().unwrap().to_owned();
+        events.events.iter().map(|event| name(event.get())).collect()
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(TIME_MAX, future).await.expect("it takes too long") })
+}
+
+/// A task that calls the played function with that input.
+fn call(input: &Value, next: Option<&str>) -> Value {
+    let mut state = json!({ "Type": "Task", "Resource": "fn:f", "Parameters": input, "ResultPath": null });
+    match next {
+        Some(next) => state["Next"] = json!(next),
+        None => state["End"] = json!(true),
+    }
+    state
+}
+
+fn machine(first: &str, states: &Value) -> Value {
+    json!({ "StartAt": first, "States": states })
+}
+
+fn add(name: &str) -> Value {
+    json!({ "do": "add", "key": name })
+}

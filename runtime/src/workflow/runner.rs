@@ -1,0 +1,73 @@
+//! Calls of functions on behalf of executions, from a thread that is no worker's.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::Runner;
+use crate::host::Body;
+use crate::invoke::function::Function;
+use crate::invoke::{Dispatcher, Input, Invocation};
+use crate::metrics::Shard;
+use crate::outcome::Failure;
+use crate::reply;
+use crate::txn::Transaction;
+
+/// Has any worker run what is called.
+#[derive(Debug)]
+pub struct Remote {
+    dispatcher: Arc<Dispatcher>,
+    shard: Shard,
+}
+
+impl Remote {
+    /// For a thread with these counts.
+    #[must_use]
+    pub const fn new(dispatcher: Arc<Dispatcher>, shard: Shard) -> Remote {
+        Remote { dispatcher, shard }
+    }
+}
+
+/// An invocation with that body, until its function's deadline or that one; a part of a transaction, if it is one.
+///
+/// # Errors
+/// When it is not admitted.
+pub fn invocation(
+    dispatcher: &Arc<Dispatcher>,
+    function: &Arc<Function>,
+    body: Bytes,
+    deadline: Option<Instant>,
+    joins: Option<Arc<Transaction>>,
+) -> Result<Box<Invocation>, Failure> {
+    let admission = dispatcher.admit(function)?;
+    let mut input = Body::default();
+    input.push(body);
+    let input = Input { head: None, body: input };
+    let mut invocation = Invocation::new(Arc::clone(function), admission, None, input, Instant::now());
+    invocation.deadline = deadline.map_or(invocation.deadline, |deadline| invocation.deadline.min(deadline));
+    invocation.joins = joins;
+    Ok(invocation)
+}
+
+impl Runner for Remote {
+    fn begin(
+        &self,
+        function: &Arc<Function>,
+        body: Bytes,
+        deadline: Instant,
+        joins: Option<Arc<Transaction>>,
+    ) -> Result<reply::Answer, Failure> {
+        let invocation = invocation(&self.dispatcher, function, body, Some(deadline), joins)?;
+        Ok(self.dispatcher.begin(invocation, &*self.dispatcher))
+    }
+
+    fn send(&self, function: &Arc<Function>, body: Bytes) -> Result<(), Failure> {
+        self.dispatcher.begin_unanswered(invocation(&self.dispatcher, function, body, None, None)?, &*self.dispatcher);
+        Ok(())
+    }
+
+    fn ended(&self, function: &Function, failure: Option<&Failure>) {
+        self.shard.note(function, |row| row.ended(failure));
+    }
+}
