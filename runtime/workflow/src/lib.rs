@@ -1,11 +1,13 @@
 //! Workflows in Amazon States Language.
 //!
+//! - `calendar`: when a schedule is due.
 //! - `data`: values at rest: paths, templates, intrinsics, comparisons of Choice.
 //! - `definition`: what a file says, checked, with the place of every mistake.
 //! - `machine`: one execution as a pure step function.
 //! - `rehearse`: tests of workflows with mocked tasks and virtual time.
 //! - `draw`: the graph of a definition as SVG and as text.
 
+pub mod calendar;
 pub mod data;
 pub mod definition;
 pub mod draw;

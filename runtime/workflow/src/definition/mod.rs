@@ -33,6 +33,7 @@ mod values;
 pub use expression::Expression;
 pub(crate) use expression::{CONTEXT, ERROR, INPUT, RESULT, Reads};
 pub use mistake::Mistake;
+pub(crate) use mistake::{Suggestions, shown};
 pub use resource::Resource;
 pub use state::{Kind, Machine, MachineIndex, Next, QueryLanguage, State, StateIndex};
 

@@ -88,6 +88,14 @@ pub enum Event {
     },
     /// An execution that failed, timed out or was stopped goes on at the state of its top level that failed: `RedriveExecution`.
     Redriven,
+    /// An execution that has ended, however it did, goes on at a state of its top level, with the variables that it had at its end. If it cannot, nothing is changed:
+    /// see [`Execution::restartable`](super::Execution::restartable).
+    Restarted {
+        /// The state's name.
+        state: Arc<str>,
+        /// What the state is given.
+        input: Value,
+    },
 }
 
 /// What the caller does, in this order.

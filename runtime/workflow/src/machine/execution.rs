@@ -71,7 +71,7 @@ pub struct Execution {
     pub(super) deadline: Option<TimerId>,
     /// Number of the last event of the history. It counts whether or not the history is recorded.
     pub(super) events: u64,
-    /// Where the whole stood when it failed, so that it can go on from there.
+    /// Where the whole stood when it failed, so that it can go on from there. After a success: its variables alone.
     pub(super) halted: Option<Box<Frame>>,
 }
 

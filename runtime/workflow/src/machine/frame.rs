@@ -14,6 +14,9 @@ use crate::data::{Variables, json_bytes};
 use crate::definition::limits::NESTING_MAX;
 use crate::definition::{MachineIndex, StateIndex};
 
+/// A variable with its value.
+pub(super) type Variable = (Arc<str>, Arc<Value>);
+
 /// One branch or iteration, or the whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Frame {
@@ -27,7 +30,7 @@ pub(super) struct Frame {
     /// What the state was given.
     pub(super) input: Arc<Value>,
     /// What its own states assigned.
-    pub(super) variables: Vec<(Arc<str>, Arc<Value>)>,
+    pub(super) variables: Vec<Variable>,
     /// Bytes of them.
     pub(super) variable_bytes: usize,
     pub(super) phase: Phase,
@@ -42,6 +45,37 @@ pub(super) struct Frame {
     pub(super) item: Option<Arc<Value>>,
     /// The token of the task that waits for its callback.
     pub(super) token: Option<Arc<str>>,
+}
+
+impl Frame {
+    /// A frame that is about to enter a state: the whole, without variables.
+    pub(super) const fn new(
+        id: FrameId,
+        machine: MachineIndex,
+        state: StateIndex,
+        input: Arc<Value>,
+        now_ms: i64,
+        last_event: u64,
+    ) -> Self {
+        Self {
+            id,
+            parent: None,
+            number: 0,
+            machine,
+            state,
+            input,
+            variables: Vec::new(),
+            variable_bytes: 0,
+            phase: Phase::Ready,
+            entered_ms: now_ms,
+            retries: Vec::new(),
+            before_event: last_event,
+            entered_event: 0,
+            last_event,
+            item: None,
+            token: None,
+        }
+    }
 }
 
 /// What a frame waits for.

@@ -6,6 +6,7 @@
 //! ```
 //!
 //! - [`event`]: what goes in and out; [`execution`]: the state of an execution, which is serialised as a checkpoint; [`history`]: events as Step Functions has them;
+//! - `entry`: executions that begin or go on at a state that the caller names;
 //! - `run`: one step; `transition`: how states are entered and left, how errors are handled; `flow`: what becomes of their data; `tasks`, `timers`, `control`,
 //!   `branches`, `iterations`: what types of states do;
 //! - `evaluate`, `context`: paths, templates and expressions applied to a state's data; `frame`, `ids`: branches and iterations, and numbers for what they wait for;
@@ -16,11 +17,12 @@
 //! - No event makes the machine panic: late, repeated and unknown ones change nothing.
 //! - A step carries out at most [`Limits::transitions_per_step`] transitions, and then yields.
 //! - An execution that is running either has ready frames, or waits for a task or a timer that it has asked for.
-//! - [`Action::Ended`] is the last action of an execution, unless it is redriven.
+//! - [`Action::Ended`] is the last action of an execution, unless it is redriven or restarted.
 
 mod branches;
 mod context;
 mod control;
+mod entry;
 mod evaluate;
 pub mod event;
 pub mod execution;
@@ -36,6 +38,7 @@ mod tasks;
 mod timers;
 mod transition;
 
+pub use entry::{Entry, EntryError};
 pub use event::{Action, Event, Outcome, StartTask};
 pub use execution::{About, Execution, Status};
 pub use failure::Failure;

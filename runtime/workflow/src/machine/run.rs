@@ -29,6 +29,7 @@ impl<'a> Run<'a> {
         match event {
             Event::Started { input } => self.start(input),
             Event::Redriven => self.redrive(),
+            Event::Restarted { state, input } => self.restart(&state, input),
             _ if self.execution.status != Status::Running => {}
             Event::Continue => {}
             Event::TaskStarted { task } => self.task_started(task),
@@ -109,18 +110,18 @@ impl<'a> Run<'a> {
             return;
         }
         let Some(halted) = self.execution.halted.take() else { return };
+        self.resume(Details::default());
+        let last_event = self.execution.events;
+        self.execution.stand(|id| Frame { id, phase: Phase::Ready, retries: Vec::new(), token: None, last_event, ..*halted });
+    }
+
+    /// An execution that has ended goes on.
+    pub(super) fn resume(&mut self, details: Details) {
         self.execution.status = Status::Running;
         self.execution.redrives = self.execution.redrives.saturating_add(1);
-        self.note(0, HistoryKind::ExecutionRedriven, |run| Details {
-            redrives: Some(run.execution.redrives),
-            ..Details::default()
-        });
+        let redrives = Some(self.execution.redrives);
+        self.note(0, HistoryKind::ExecutionRedriven, |_| Details { redrives, ..details });
         self.set_deadline();
-        let slot = self.execution.frames.next_slot();
-        let id = FrameId(self.execution.number(slot));
-        let last_event = self.execution.events;
-        self.execution.frames.insert(Frame { id, phase: Phase::Ready, retries: Vec::new(), token: None, last_event, ..*halted });
-        self.execution.ready.push_back(id);
     }
 
     fn stop(&mut self, failure: Failure) {
@@ -143,24 +144,8 @@ impl<'a> Run<'a> {
         }
         let slot = self.execution.frames.next_slot();
         let id = FrameId(self.execution.number(slot));
-        self.execution.frames.insert(Frame {
-            id,
-            parent,
-            number,
-            machine,
-            state: start,
-            input,
-            variables: Vec::new(),
-            variable_bytes: 0,
-            phase: Phase::Ready,
-            entered_ms: self.now_ms,
-            retries: Vec::new(),
-            before_event: last_event,
-            entered_event: 0,
-            last_event,
-            item,
-            token: None,
-        });
+        let frame = Frame::new(id, machine, start, input, self.now_ms, last_event);
+        self.execution.frames.insert(Frame { parent, number, item, ..frame });
         self.execution.ready.push_back(id);
         true
     }
@@ -197,6 +182,7 @@ impl<'a> Run<'a> {
 
     /// Ends the execution with its output.
     pub(super) fn succeed(&mut self, output: Arc<Value>, last: u64) {
+        self.keep_variables();
         self.execution.status = Status::Succeeded;
         self.note(last, HistoryKind::ExecutionSucceeded, |_| Details { output: Some(Arc::clone(&output)), ..Details::default() });
         self.finish(Outcome::Succeeded(output));
@@ -221,6 +207,15 @@ impl<'a> Run<'a> {
     fn halt(&mut self) {
         let halted = self.top().map(|frame| Box::new(Frame { phase: Phase::Ready, ..frame.clone() }));
         self.execution.halted = halted;
+    }
+
+    /// Keeps the variables of the whole, if there are any, for a restart: its input is given anew.
+    fn keep_variables(&mut self) {
+        let Some(top) = self.execution.frames.get_mut(0).filter(|top| !top.variables.is_empty()) else { return };
+        let variables = std::mem::take(&mut top.variables);
+        let kept = Frame::new(top.id, top.machine, top.state, Arc::default(), top.entered_ms, top.last_event);
+        let kept = Frame { variables, variable_bytes: top.variable_bytes, ..kept };
+        self.execution.halted = Some(Box::new(kept));
     }
 
     fn cancel_all(&mut self) {

@@ -18,9 +18,8 @@
 //!
 //! Invariants: no clock and no I/O; the same file and definition give the same results; no file makes this code panic or go on without bound ([`limits`]).
 //!
-//! - [`Suite`] and `mock`, `expect`: the file; `place`, `form`, [`Problem`]: its mistakes; `play`: one case; `alone`: a state alone; `difference`, `trace`: for people.
+//! - [`Suite`] and `mock`, `expect`: the file; `place`, `form`, [`Problem`]: its mistakes; `play`: one case; `difference`, `trace`: for people.
 
-mod alone;
 mod difference;
 mod expect;
 mod form;

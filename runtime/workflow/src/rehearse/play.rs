@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::alone;
 use super::expect::{Ending, Seen};
 use super::limits::{NAMED_MAX, STEPS_MAX};
 use super::mock::{Answer, Reply};
@@ -13,7 +12,7 @@ use super::suite::Case;
 use super::{CaseResult, trace};
 use crate::definition::Definition;
 use crate::machine::{
-    About, Action, Event, Execution, HistoryEvent, HistoryKind, Limits, Outcome, StartTask, TaskId, TimerId, step,
+    About, Action, Entry, Event, Execution, HistoryEvent, HistoryKind, Limits, Outcome, StartTask, TaskId, TimerId, step,
 };
 
 /// Runs a case whose states were checked.
@@ -131,7 +130,10 @@ impl<'c> Player<'c> {
             return Ok((execution, Event::Started { input: (*case.input).clone() }));
         };
         let Some(state) = self.definition.find(name) else { return Err(format!("the workflow has no state \"{name}\"")) };
-        let execution = alone::execution(self.definition, state, &case.input, &case.variables, case.start_ms, about)
+        // One transition a step: the state after it is entered, and nothing more.
+        let limits = Limits { transitions_per_step: 1, ..Limits::default() };
+        let entry = Entry { state, input: (*case.input).clone(), variables: case.variables.clone(), start_ms: case.start_ms };
+        let execution = Execution::at(self.definition, about, limits, true, entry)
             .map_err(|why| format!("the state \"{name}\" cannot be started alone: {why}"))?;
         Ok((execution, Event::Continue))
     }
