@@ -16,6 +16,7 @@
 //! | `GET /status` | how the server is |
 //! | `GET /metrics` | numbers, in the OpenMetrics format |
 //! | `GET /healthz`, `GET /readyz` | 200 while the process lives, and while it takes requests; both without a token. `/readyz` lists what is wrong |
+//! | `/workflows`, `/callbacks` | workflows and their executions: see `workflows.rs` |
 //! | `POST /drain` | as SIGTERM: nothing new is taken, what runs is finished, the process ends |
 //!
 //! A client may do what its [`Rights`] say.
@@ -40,6 +41,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use super::workflows;
 use crate::deploy::catalogue::{CatalogueError, State};
 use crate::deploy::{Change, DeployError, Deployer};
 use crate::host::Line;
@@ -106,11 +108,11 @@ pub struct Api {
     followers: Arc<Semaphore>,
 }
 
-type Answer = Response<Either<Full<Bytes>, Channel<Bytes>>>;
+pub(super) type Answer = Response<Either<Full<Bytes>, Channel<Bytes>>>;
 
 /// What is wrong with a request.
 #[derive(Debug)]
-struct Refusal(StatusCode, String);
+pub(super) struct Refusal(pub(super) StatusCode, pub(super) String);
 
 impl Api {
     /// For a server that listens there.
@@ -145,6 +147,9 @@ impl Api {
             return refused(rights);
         }
         let path = request.uri().path().to_owned();
+        if workflows::is_own(&path) {
+            return workflows::answered(&self.deployer, request).await.unwrap_or_else(|refused| refusal(&refused));
+        }
         let below = path.strip_prefix("/functions/");
         let function = below.filter(|name| !name.is_empty() && !name.contains('/'));
         let part = |of: &str| below.and_then(|rest| rest.strip_suffix(of)).filter(|name| !name.contains('/'));
@@ -456,7 +461,7 @@ fn settings(headers: &HeaderMap) -> Result<Value, Refusal> {
 }
 
 /// An option of a query.
-fn option<'a>(query: Option<&'a str>, key: &str) -> Option<&'a str> {
+pub(super) fn option<'a>(query: Option<&'a str>, key: &str) -> Option<&'a str> {
     let mut pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(name, _)| *name == key).map(|(_, value)| value)
 }
@@ -520,7 +525,7 @@ fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) 
     response
 }
 
-fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Answer {
     // All of these are made of strings and numbers.
     let mut json = serde_json::to_vec(body).unwrap_or_default();
     json.push(b'\n');
@@ -545,7 +550,7 @@ fn refusal(Refusal(status, why): &Refusal) -> Answer {
     answer(*status, &json!({ "error": why }))
 }
 
-fn not_allowed(allow: &'static str) -> Answer {
+pub(super) fn not_allowed(allow: &'static str) -> Answer {
     let mut response = refusal(&Refusal(StatusCode::METHOD_NOT_ALLOWED, format!("allowed methods: {allow}")));
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response

@@ -16,8 +16,8 @@ use super::{
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
-    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, WORKFLOWS_MAX, compression, cors,
-    folder, isolation, redirect, workflow,
+    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX, WORKFLOWS_MAX, compression, cors,
+    folder, isolation, redirect, schedule, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -219,6 +219,7 @@ fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Proble
         ("redirects", redirects.len(), REDIRECTS_MAX),
         ("folders", folders.len(), FOLDERS_MAX),
         ("workflows", workflows.len(), WORKFLOWS_MAX),
+        ("schedules", config.schedules.len(), SCHEDULES_MAX),
     ] {
         if count > max {
             problems.push(key, format!("{count} {key}; a server has at most {max}"));
@@ -245,6 +246,17 @@ fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Proble
             problems.push(format!("{at}.name"), format!("`{}` is also used by {other}", workflow.name.escape_default()));
         }
         place(at, &workflow.listen, &workflow.route(), problems);
+    }
+    let has_workflow = |tenant: &str, name: &str| {
+        workflows.iter().any(|workflow| workflow.tenant == tenant && workflow.name == name)
+    };
+    let mut names = HashMap::new();
+    for (index, schedule) in config.schedules.iter().enumerate() {
+        let at = format!("schedules[{index}]");
+        schedule::check(&at, schedule, config.kv.as_deref(), has_workflow, problems);
+        if let Some(other) = names.insert((&schedule.tenant, &schedule.name), at.clone()) {
+            problems.push(format!("{at}.name"), format!("`{}` is also used by {other}", schedule.name.escape_default()));
+        }
     }
     for (index, folder) in folders.iter().enumerate() {
         let at = format!("folders[{index}]");

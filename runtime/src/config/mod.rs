@@ -16,6 +16,7 @@ mod isolation;
 mod read;
 mod redirect;
 mod settings;
+mod schedule;
 mod workflow;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,7 @@ use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
 pub use settings::{SettingChange, differences, merged, settings};
+pub use schedule::{SCHEDULES_MAX, ScheduleConfig};
 pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
 
 /// Where a server listens unless told otherwise.
@@ -213,6 +215,9 @@ pub struct Config {
     /// Workflows in Amazon States Language, which call functions.
     #[schemars(length(max = 1000))]
     pub workflows: Vec<WorkflowConfig>,
+    /// When workflows and functions are started without a request.
+    #[schemars(length(max = 1000))]
+    pub schedules: Vec<ScheduleConfig>,
     /// Folders of files that the server sends.
     #[schemars(length(max = 1000))]
     pub folders: Vec<FolderConfig>,
@@ -566,6 +571,7 @@ impl Default for Config {
             applications: Vec::new(),
             redirects: Vec::new(),
             workflows: Vec::new(),
+            schedules: Vec::new(),
             folders: Vec::new(),
         }
     }

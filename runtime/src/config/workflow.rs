@@ -87,6 +87,22 @@ const fn deadline_ms_default() -> u64 {
 }
 
 impl WorkflowConfig {
+    /// That of a workflow that is made of a function and has no route.
+    #[must_use]
+    pub fn of_function(tenant: &str, name: &str) -> WorkflowConfig {
+        WorkflowConfig {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            route: None,
+            listen: None,
+            kind: WorkflowKind::Standard,
+            tenant: tenant.to_owned(),
+            deadline_ms: deadline_ms_default(),
+            executions_max: executions_max_default(),
+            retention_days: retention_days_default(),
+        }
+    }
+
     /// The address at which the path is, if that is not the server's own.
     #[must_use]
     pub fn site(&self) -> Option<SocketAddr> {

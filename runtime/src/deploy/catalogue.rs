@@ -29,6 +29,7 @@ use crate::schedule::{FunctionId, TenantId};
 use crate::secret;
 use crate::txn::contention::Contention;
 use crate::upstream::Roots;
+use crate::workflow::durable::timetable::Scheduled;
 use crate::workflow::{Defined, Executions, Reach, Workflow, Workflows};
 
 /// Where a function is defined: nothing else may change it.
@@ -692,30 +693,51 @@ impl Catalogue {
         is_new
     }
 
+    /// What workflows of a tenant reach.
+    fn reach(&mut self, tenant: &str) -> Reach {
+        let reach = Reach {
+            functions: Arc::clone(self.neighbours.entry(tenant.to_owned()).or_default()),
+            workflows: Arc::clone(self.reachable_workflows.entry(tenant.to_owned()).or_default()),
+            kv: self.kv.as_ref().map(|kv| kv.space(tenant)),
+            contention: Arc::clone(self.contention.entry(tenant.to_owned()).or_default()),
+            executions: self.executions.clone(),
+        };
+        if let Some(executions) = &self.executions {
+            executions.know(tenant, &reach);
+        }
+        reach
+    }
+
+    /// Says what is started without requests from now on, and when.
+    pub fn set_schedules(&mut self, schedules: Vec<Arc<Scheduled>>) {
+        for scheduled in &schedules {
+            self.reach(&scheduled.config.tenant);
+        }
+        if let Some(executions) = &self.executions {
+            executions.keep(schedules);
+        }
+    }
+
     /// Says which workflows clients can start from now on, in place of those before. Whether that is another thing.
     pub fn set_workflows(&mut self, workflows: Vec<Defined>) -> bool {
         let is_new = workflows.len() != self.workflows.len()
             || workflows.iter().zip(&self.workflows).any(|((config, definition), before)| !before.is(config, definition));
         if is_new {
             let new = |(config, definition): Defined| {
-                let known = Arc::clone(self.reachable_workflows.entry(config.tenant.clone()).or_default());
-                let reach = Reach {
-                    functions: Arc::clone(self.neighbours.entry(config.tenant.clone()).or_default()),
-                    workflows: Arc::clone(&known),
-                    kv: self.kv.as_ref().map(|kv| kv.space(&config.tenant)),
-                    contention: Arc::clone(self.contention.entry(config.tenant.clone()).or_default()),
-                    executions: self.executions.clone(),
-                };
-                if let Some(executions) = &self.executions {
-                    executions.know(&config.tenant, &known);
-                }
+                let reach = self.reach(&config.tenant);
                 let workflow = Arc::new(Workflow::new(config, definition, reach));
-                known.put(&workflow);
+                workflow.register();
                 workflow
             };
             self.workflows = workflows.into_iter().map(new).collect();
         }
         is_new
+    }
+
+    /// The workflows, as operators see them.
+    #[must_use]
+    pub fn workflows(&self) -> &[Arc<Workflow>] {
+        &self.workflows
     }
 
     /// Says which folders' files the server sends from now on, in place of those before. Whether that is another thing.

@@ -34,7 +34,7 @@ use crate::load::{self, OpenError};
 use crate::memory;
 use crate::metrics::text::Gauges;
 use crate::upstream::{self, RootsError};
-use crate::workflow::Executions;
+use crate::workflow::{self, Executions};
 
 /// Why a change did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -245,6 +245,7 @@ impl Deployer {
         catalogue.set_redirects(loading::redirects(config));
         catalogue.set_folders(loading::folders(config, catalogue.budget()));
         catalogue.set_workflows(loading::workflows(config));
+        catalogue.set_schedules(loading::schedules(config));
         let contents = store.as_ref().map(Store::contents).transpose()?.unwrap_or_default();
         for name in &contents.functions {
             let is_shadowed = catalogue.get(name).is_some();
@@ -321,6 +322,12 @@ impl Deployer {
     #[must_use]
     pub fn executions(&self) -> Option<Executions> {
         self.catalogue().executions().cloned()
+    }
+
+    /// The workflows, as operators see them.
+    #[must_use]
+    pub fn workflows(&self) -> Vec<workflow::Info> {
+        self.catalogue().workflows().iter().map(|workflow| workflow.info()).collect()
     }
 
     /// What a function wrote to its standard error.
@@ -612,6 +619,7 @@ impl Deployer {
         good.into_iter().flatten().for_each(|candidate| reload.put(candidate));
         bad.into_iter().for_each(|unusable| reload.keep_or_quarantine(unusable));
         reload.answer_itself(loading::redirects(config), folders, workflows);
+        reload.keep(loading::schedules(config));
         again.into_iter().for_each(|(name, version, found)| reload.restore(&name, version, found));
         let (change, retired) = reload.end();
         catalogue.set_offers(offers);

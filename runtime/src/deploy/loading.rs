@@ -16,6 +16,7 @@ use crate::config::{self, ApplicationConfig, Config, FolderConfig, FunctionConfi
 use crate::grpc::{Descriptors, Offer};
 use crate::http::{Folder, Redirect, Site};
 use crate::load::{self, OpenError};
+use crate::workflow::durable::timetable::Scheduled;
 use crate::workflow::{self, Defined};
 
 /// What the applications of a configuration offer to clients that speak gRPC, and where.
@@ -38,6 +39,11 @@ pub(super) fn workflows(config: &Config) -> Vec<Defined> {
         (config.clone(), definition)
     };
     config.workflows.iter().map(read).collect()
+}
+
+/// Schedules of a configuration.
+pub(super) fn schedules(config: &Config) -> Vec<Arc<Scheduled>> {
+    config.schedules.iter().filter_map(Scheduled::new).map(Arc::new).collect()
 }
 
 /// Folders of a configuration whose files the server sends.

@@ -12,6 +12,7 @@ use crate::config::FunctionConfig;
 use crate::http::{Folder, Redirect, Site};
 use crate::invoke::function::Function;
 use crate::workflow::Defined;
+use crate::workflow::durable::timetable::Scheduled;
 
 /// A change that is being made.
 pub(super) struct Reload<'a> {
@@ -97,6 +98,11 @@ impl<'a> Reload<'a> {
                 self.change.removed.push(function.name);
             }
         }
+    }
+
+    /// These are the schedules.
+    pub(super) fn keep(&mut self, schedules: Vec<Arc<Scheduled>>) {
+        self.catalogue.set_schedules(schedules);
     }
 
     /// Serves one that is new, or its next version.

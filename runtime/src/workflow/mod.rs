@@ -23,6 +23,8 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use serde::Serialize;
+use serde_json::json;
 use sledge_workflow::definition::{Definition, Resource, resource::WorkflowMode};
 
 use self::durable::journal::Place;
@@ -38,6 +40,8 @@ pub use self::durable::Executions;
 pub use self::express::{Ended, execute};
 pub use self::runner::{Remote, invocation};
 
+/// What the names of workflows begin with that are made of a function. No configured workflow is called so.
+const OF_FUNCTION: &str = "fn:";
 /// Workflows that wait for each other, at most.
 const DEPTH_MAX: u32 = 8;
 
@@ -86,7 +90,7 @@ impl Workflows {
 }
 
 /// What a workflow of a tenant can reach.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Reach {
     /// The functions that it may call.
     pub functions: Arc<Neighbours>,
@@ -156,11 +160,45 @@ fn refusal(kind: WorkflowKind, resource: &Resource) -> Option<&'static str> {
     }
 }
 
+/// A workflow, as operators see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Info {
+    /// Its name.
+    pub name: String,
+    /// Its tenant.
+    pub tenant: String,
+    /// How long its executions live.
+    #[serde(rename = "type")]
+    pub kind: WorkflowKind,
+    /// Where clients start it.
+    pub route: String,
+    /// Why it is not served, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
 impl Workflow {
+    /// As operators see it.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        let WorkflowConfig { name, tenant, kind, .. } = &self.config;
+        let problem = self.problem().map(str::to_owned);
+        Info { name: name.clone(), tenant: tenant.clone(), kind: *kind, route: self.config.route(), problem }
+    }
+
     /// One with that definition, or that is not served since it has none.
     #[must_use]
     pub fn new(config: WorkflowConfig, definition: Result<Definition, String>, reach: Reach) -> Workflow {
         Workflow { config, definition: definition.map(Arc::new), reach }
+    }
+
+    /// One that calls a function, and again after one and two minutes where that fails, as AWS Lambda does with asynchronous calls.
+    fn of_function(tenant: &str, function: &str, reach: Reach) -> Workflow {
+        let retry = json!([{ "ErrorEquals": ["States.ALL"], "IntervalSeconds": 60, "BackoffRate": 2.0, "MaxAttempts": 2 }]);
+        let state = json!({ "Type": "Task", "Resource": format!("{OF_FUNCTION}{function}"), "Retry": retry, "End": true });
+        let definition = json!({ "StartAt": "Call", "States": { "Call": state } }).to_string();
+        let definition = Definition::parse(&definition).map_err(|mistakes| format!("{mistakes:?}"));
+        Workflow::new(WorkflowConfig::of_function(tenant, &format!("{OF_FUNCTION}{function}")), definition, reach)
     }
 
     /// Whether it is what that configuration and definition make.
@@ -172,6 +210,11 @@ impl Workflow {
             _ => false,
         };
         is_same && self.config == *config
+    }
+
+    /// Makes it known to the other workflows of its tenant.
+    pub fn register(self: &Arc<Self>) {
+        self.reach.workflows.put(self);
     }
 
     /// Why it is not served, if it is not.

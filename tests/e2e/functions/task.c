@@ -39,6 +39,12 @@ int main(void) {
         const struct timespec time = {60, 0};
         nanosleep(&time, NULL);
         count("ended");
+    } else if (strncmp(input, "\"count ", 7) == 0) {
+        // Under the key that it is given, for a moment.
+        const struct timespec time = {0, 5000000};
+        nanosleep(&time, NULL);
+        input[length - 1] = 0;
+        printf("%lld", (long long)count(input + 7));
     } else {
         fwrite(input, 1, length, stdout);
     }

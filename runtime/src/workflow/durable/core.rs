@@ -17,7 +17,7 @@ use tokio::task::spawn_local;
 
 use super::journal::{Journal, Parent, Place, Summary};
 use super::live::{Live, Said};
-use super::{Executions, Message, Refused, Started, is_name};
+use super::{Executions, Message, Refused, Started, is_name, timetable};
 use crate::kv::{Commit, KvError};
 use crate::workflow::{Runner, Workflow, express};
 
@@ -84,6 +84,7 @@ pub(super) async fn run<R: Runner + 'static>(
         core.recover().await;
         let _alarm = Aborted(spawn_local(alarm(Rc::clone(&core))));
         let _purge = Aborted(spawn_local(purge(Rc::clone(&core))));
+        let _timetable = Aborted(spawn_local(timetable::keep(Rc::clone(&core))));
         while let Some(message) = messages.recv().await {
             spawn_local(Rc::clone(&core).answer(message));
         }

@@ -7,12 +7,16 @@
 //!   L tenant workflow !started id      -> its name: all of a workflow, the newest first
 //!   S tenant workflow status !started id -> its name: the same by status
 //!   F expires id                       -> its place: what is removed when
+//!   T tenant schedule                  -> when the schedule has started something last
 //!   D fingerprint                      -> a definition with which executions began
 //! ```
 //!
 //! Numbers are big-endian, so that keys are in their order; `!` turns it around. Names end with a zero.
 
+use std::fmt;
+use std::num::ParseIntError;
 use std::ops::Bound;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,6 +26,7 @@ use serde_json::value::RawValue;
 use sledge_workflow::definition::Definition;
 use sledge_workflow::machine::{Execution, HistoryEvent, Outcome, StartTask, Status, TaskId, TimerId};
 
+use super::timetable::Kept;
 use crate::kv::{KvError, Order, Record, Records};
 
 /// Events that one answer gives.
@@ -36,6 +41,7 @@ const LISTED: u8 = b'L';
 const BY_STATUS: u8 = b'S';
 const EXPIRIES: u8 = b'F';
 const DEFINITIONS: u8 = b'D';
+const SCHEDULES: u8 = b'T';
 
 /// Where an execution is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -182,6 +188,21 @@ pub struct Position {
     pub id: u64,
 }
 
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}", self.started_ms, self.id)
+    }
+}
+
+impl FromStr for Position {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Position, ParseIntError> {
+        let (started, id) = text.split_once('-').unwrap_or((text, ""));
+        Ok(Position { started_ms: i64::from_str_radix(started, 16)?, id: u64::from_str_radix(id, 16)? })
+    }
+}
+
 /// Which executions are listed.
 #[derive(Clone, Debug)]
 pub struct Listing {
@@ -316,6 +337,11 @@ pub(super) fn definition(definition: &Definition) -> Record {
     Record::put(Key::new(DEFINITIONS).number(definition.fingerprint()), source)
 }
 
+/// When a schedule has started something last.
+pub(super) fn schedule(tenant: &str, name: &str, kept: &Kept) -> Record {
+    Record::put(of_workflow(SCHEDULES, tenant, name), json(kept))
+}
+
 /// Events of one step.
 pub(super) fn history(id: u64, events: &[HistoryEvent]) -> Option<Record> {
     let first = events.first()?;
@@ -408,6 +434,12 @@ impl Journal {
         let source = std::str::from_utf8(&found).map_err(|error| damaged("a definition", &error))?;
         let first = |mistakes: Vec<_>| mistakes.first().map(ToString::to_string).unwrap_or_default();
         Definition::parse(source).map(Some).map_err(|mistakes| damaged("a definition", &first(mistakes)))
+    }
+
+    /// When a schedule has started something last.
+    pub(super) fn schedule(&self, tenant: &str, name: &str) -> Result<Option<Kept>, KvError> {
+        let Some(found) = self.records.get(&of_workflow(SCHEDULES, tenant, name).0)? else { return Ok(None) };
+        serde_json::from_slice(&found).map(Some).map_err(|error| damaged(name, &error))
     }
 
     /// Calls `with` with the number of each execution that has a checkpoint, and what the head of that says.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
-//!   `task`: what its tasks do.
+//!   `task`: what its tasks do; [`timetable`]: what schedules start.
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -17,18 +17,20 @@ mod core;
 pub mod journal;
 mod live;
 mod task;
+pub mod timetable;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use sledge_workflow::machine::{Event, Status};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::journal::{Journal, Place, Summary};
-use super::{Runner, Workflow, Workflows};
+use self::timetable::Scheduled;
+use super::{OF_FUNCTION, Reach, Runner, Workflow};
 use crate::blocking;
 use crate::kv::{KvError, Records, Space, Store};
 
@@ -51,8 +53,9 @@ struct Shared {
     messages: mpsc::Sender<Message>,
     /// Until the thread takes it.
     receiver: Mutex<Option<mpsc::Receiver<Message>>>,
-    /// By tenant.
-    workflows: Mutex<HashMap<Arc<str>, Arc<Workflows>>>,
+    /// What executions of a tenant reach.
+    tenants: Mutex<HashMap<Arc<str>, Reach>>,
+    schedules: watch::Sender<Vec<Arc<Scheduled>>>,
 }
 
 /// An execution that has begun.
@@ -152,20 +155,39 @@ impl Executions {
     #[must_use]
     pub fn new(records: Records, space: Space) -> Executions {
         let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
-        let (receiver, workflows) = (Mutex::new(Some(receiver)), Mutex::default());
-        Executions(Arc::new(Shared { journal: Journal::new(records), space, messages, receiver, workflows }))
+        let (receiver, tenants, schedules) = (Mutex::new(Some(receiver)), Mutex::default(), watch::Sender::default());
+        Executions(Arc::new(Shared { journal: Journal::new(records), space, messages, receiver, tenants, schedules }))
     }
 
-    /// Executions of that tenant are of these workflows.
-    pub fn know(&self, tenant: &str, workflows: &Arc<Workflows>) {
-        let mut known = self.0.workflows.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(tenant.into()).or_insert_with(|| Arc::clone(workflows));
+    /// Executions of that tenant reach that.
+    pub fn know(&self, tenant: &str, reach: &Reach) {
+        self.tenants().entry(tenant.into()).or_insert_with(|| reach.clone());
+    }
+
+    /// These are the schedules from now on.
+    pub fn keep(&self, schedules: Vec<Arc<Scheduled>>) {
+        self.0.schedules.send_replace(schedules);
     }
 
     /// The workflow of that name, as it is served now.
     #[must_use]
     pub fn workflow(&self, tenant: &str, name: &str) -> Option<Arc<Workflow>> {
-        self.0.workflows.lock().unwrap_or_else(PoisonError::into_inner).get(tenant)?.find(name)
+        if let Some(function) = name.strip_prefix(OF_FUNCTION) {
+            return self.of_function(tenant, function);
+        }
+        self.tenants().get(tenant)?.workflows.find(name)
+    }
+
+    /// A workflow that calls that function, and again where it fails.
+    #[must_use]
+    pub fn of_function(&self, tenant: &str, function: &str) -> Option<Arc<Workflow>> {
+        let reach = self.tenants().get(tenant)?.clone();
+        Some(Arc::new(Workflow::of_function(tenant, function, reach)))
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, HashMap<Arc<str>, Reach>> {
+        // Single insertions, which cannot be half done.
+        self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executes them, until `stopped` says so and nothing is under way any more. To be called once, within a runtime for local tasks; `places` is how many functions run for them at the same time.

@@ -23,7 +23,7 @@ use crate::kv::{BucketKey, BucketName, Change, Commit, Embedded, KvLimits};
 use crate::outcome::Failure;
 use crate::reply::{self, Content, Record, Reply, ReplyHead};
 use crate::txn::Transaction;
-use crate::workflow::Reach;
+use crate::workflow::Workflows;
 
 const TENANT: &str = "t";
 /// No test waits longer.
@@ -115,7 +115,6 @@ struct Served {
     store: Arc<Store>,
     executions: Executions,
     workflows: HashMap<String, Arc<Workflow>>,
-    _known: Arc<Workflows>,
     _function: Arc<Function>,
     runs: Arc<AtomicU64>,
     stop: watch::Sender<bool>,
@@ -144,19 +143,19 @@ impl Served {
         let (known, neighbours) = (Arc::new(Workflows::default()), Arc::new(Neighbours::default()));
         let function = Arc::new(Function::new(by_hand::loaded(&FunctionConfig::new("f", "f.wasm")), Home::alone()));
         neighbours.put(&function);
-        executions.know(TENANT, &known);
+        let reach = Reach {
+            functions: Arc::clone(&neighbours),
+            workflows: Arc::clone(&known),
+            kv: Some(store.space(TENANT)),
+            contention: Arc::default(),
+            executions: Some(executions.clone()),
+        };
+        executions.know(TENANT, &reach);
         let workflows = workflows.iter().map(|(name, definition)| {
-            let reach = Reach {
-                functions: Arc::clone(&neighbours),
-                workflows: Arc::clone(&known),
-                kv: Some(store.space(TENANT)),
-                contention: Arc::default(),
-                executions: Some(executions.clone()),
-            };
             let definition = Definition::parse(&definition.to_string()).map_err(|mistakes| format!("{mistakes:?}"));
-            let workflow = Arc::new(Workflow::new(workflow_config(name, settings), definition, reach));
+            let workflow = Arc::new(Workflow::new(workflow_config(name, settings), definition, reach.clone()));
             assert_eq!(workflow.problem(), None);
-            known.put(&workflow);
+            workflow.register();
             ((*name).to_owned(), workflow)
         });
         let workflows = workflows.collect();
@@ -175,7 +174,7 @@ impl Served {
             });
         });
         let (kill, thread) = (Some(kill), Some(thread));
-        Served { store, executions, workflows, _known: known, _function: function, runs, stop, kill, thread }
+        Served { store, executions, workflows, _function: function, runs, stop, kill, thread }
     }
 
     /// Ends it as SIGKILL does.

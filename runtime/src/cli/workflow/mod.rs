@@ -1,4 +1,6 @@
-//! `sledge workflow`: definitions of workflows, without a server.
+//! `sledge workflow`: definitions of workflows, without a server; and their durable executions, in one (`executions`).
+
+mod executions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use sledge_workflow::definition::Definition;
 use sledge_workflow::draw;
 use sledge_workflow::rehearse::{CaseResult, Suite};
 
+use self::executions::{CallbackArgs, ListArgs, OneArgs, StartArgs, StopArgs};
 use super::{FAILURE, fail, print_line, say};
 
 /// What is done with definitions.
@@ -20,6 +23,20 @@ pub(super) enum WorkflowCommand {
     Test(TestArgs),
     /// Draw a definition: as text, or as SVG
     Draw(DrawArgs),
+    /// Start a durable execution in a running server
+    Start(StartArgs),
+    /// List workflows, or the executions of one, the newest first
+    List(ListArgs),
+    /// Show an execution: its status, input and output
+    Show(OneArgs),
+    /// Show what happened in an execution
+    History(OneArgs),
+    /// Stop an execution
+    Stop(StopArgs),
+    /// Have an execution go on that failed, timed out or was stopped, where that happened
+    Redrive(OneArgs),
+    /// Answer a task that waits for its callback (.waitForTaskToken)
+    Callback(CallbackArgs),
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +75,13 @@ pub(super) fn workflow(command: &WorkflowCommand) -> ExitCode {
                 Err(Told) => FAILURE.into(),
             }
         }
+        WorkflowCommand::Start(args) => executions::start(args),
+        WorkflowCommand::List(args) => executions::list(args),
+        WorkflowCommand::Show(args) => executions::show(args),
+        WorkflowCommand::History(args) => executions::history(args),
+        WorkflowCommand::Stop(args) => executions::stop(args),
+        WorkflowCommand::Redrive(args) => executions::redrive(args),
+        WorkflowCommand::Callback(args) => executions::callback(args),
     }
 }
 

@@ -1,0 +1,236 @@
+//! Workflows and their durable executions at the admin API.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `GET /workflows` | all workflows |
+//! | `GET /workflows/NAME/executions?status=S&after=POSITION&max=N` | executions, the newest first, and `next`, the position of the next page, if there is one |
+//! | `POST /workflows/NAME/executions?name=EXECUTION` | starts one with the body as its input |
+//! | `GET /workflows/NAME/executions/EXECUTION` | one execution |
+//! | `GET /workflows/NAME/executions/EXECUTION/history?after=N&max=N&reverse=true` | events of its history, named as Step Functions names them, and `next` |
+//! | `POST /workflows/NAME/executions/EXECUTION/stop` | stops it; the body may be `{"error": ..., "cause": ...}` |
+//! | `POST /workflows/NAME/executions/EXECUTION/redrive` | has it go on where it failed |
+//! | `POST /callbacks` | the answer of a task that waits for it: `{"token": ..., "output": ...}`, `{"token": ..., "error": ..., "cause": ...}`, or `{"token": ...}` as a sign of life |
+//!
+//! All but the last take `tenant=T`; without it the tenant is `default`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sledge_workflow::machine::{Event, Status};
+
+use super::api::{Answer, Refusal, answer, not_allowed, option};
+use crate::deploy::Deployer;
+use crate::kv::Order;
+use crate::workflow::durable::journal::{EVENTS_MAX, LISTED_MAX, Listing, Place, Position, Summary};
+use crate::workflow::durable::{Executions, Refused, Started, name_of, status_name};
+
+/// Bytes of a body: an input or an output, with room for how it is written.
+const BODY_BYTES_MAX: usize = 1 << 20;
+const TENANT: &str = "default";
+/// Entries of a page, where a client does not say how many it wants.
+const PAGE: usize = 100;
+
+/// Whether that path is answered here.
+pub(super) fn is_own(path: &str) -> bool {
+    path == "/callbacks" || path == "/workflows" || path.starts_with("/workflows/")
+}
+
+/// Answers a request for one of these paths.
+pub(super) async fn answered(deployer: &Deployer, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    let path = request.uri().path().to_owned();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    let query = request.uri().query().map(str::to_owned);
+    let query = query.as_deref();
+    let tenant: Arc<str> = option(query, "tenant").unwrap_or(TENANT).into();
+    if let ["workflows"] = &*parts {
+        return match *request.method() {
+            Method::GET => Ok(answer(StatusCode::OK, &deployer.workflows())),
+            _ => Ok(not_allowed("GET")),
+        };
+    }
+    let Some(executions) = deployer.executions() else {
+        let why = "the server keeps no executions: that needs `kv` in a file (or `memory`) in its configuration";
+        return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
+    };
+    let place = |workflow: &str, name: &str| Place { tenant: Arc::clone(&tenant), workflow: workflow.into(), name: name.into() };
+    match (&*parts, request.method()) {
+        (["workflows", workflow, "executions"], &Method::GET) => {
+            list(&executions, listing(tenant, (*workflow).into(), query)?).await
+        }
+        (["workflows", workflow, "executions"], &Method::POST) => {
+            let (workflow, name) = ((*workflow).to_owned(), option(query, "name").map(str::to_owned));
+            let Some(workflow) = executions.workflow(&tenant, &workflow) else { return Err(Refused::NoWorkflow.into()) };
+            if !workflow.is_durable() {
+                let why = "its executions are express: they live as long as a request to its route; set `type = \"standard\"`";
+                return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
+            }
+            let input = body(request).await?.unwrap_or_else(|| json!({}));
+            let Started { place, summary } = executions.start(&workflow, name, input).await?;
+            Ok(answer(StatusCode::ACCEPTED, &described(&place, &summary)))
+        }
+        (["workflows", workflow, "executions", name], &Method::GET) => {
+            let place = place(workflow, name);
+            Ok(answer(StatusCode::OK, &described(&place, &found(&executions, place.clone()).await?)))
+        }
+        (["workflows", workflow, "executions", name, "history"], &Method::GET) => {
+            history(&executions, place(workflow, name), query).await
+        }
+        (["workflows", workflow, "executions", name, "stop"], &Method::POST) => {
+            let place = place(workflow, name);
+            let Reason { error, cause } = read(body(request).await?.unwrap_or_else(|| json!({})))?;
+            let summary = executions.stop(place.clone(), error, cause).await?;
+            Ok(answer(StatusCode::OK, &described(&place, &summary)))
+        }
+        (["workflows", workflow, "executions", name, "redrive"], &Method::POST) => {
+            let place = place(workflow, name);
+            let summary = executions.redrive(place.clone()).await?;
+            Ok(answer(StatusCode::ACCEPTED, &described(&place, &summary)))
+        }
+        (["callbacks"], &Method::POST) => {
+            let Callback { token, output, reason } = read(body(request).await?.unwrap_or_default())?;
+            let event = match (output, reason) {
+                (Some(output), _) => Event::CallbackSucceeded { token: Arc::clone(&token), output },
+                (None, Reason { error: None, cause: None }) => Event::CallbackHeartbeat { token: Arc::clone(&token) },
+                (None, Reason { error, cause }) => Event::CallbackFailed { token: Arc::clone(&token), error, cause },
+            };
+            executions.call_back(token, event).await?;
+            Ok(answer(StatusCode::OK, &json!({})))
+        }
+        (["workflows", _, "executions"], _) => Ok(not_allowed("GET, POST")),
+        (["workflows", _, "executions", _] | ["workflows", _, "executions", _, "history"], _) => Ok(not_allowed("GET")),
+        (["workflows", _, "executions", _, "stop" | "redrive"] | ["callbacks"], _) => Ok(not_allowed("POST")),
+        _ => Err(Refusal(StatusCode::NOT_FOUND, format!("no such path: {}", awsm_abi::text::line(&path)))),
+    }
+}
+
+/// Why an execution ends.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Reason {
+    error: Option<Arc<str>>,
+    cause: Option<Arc<str>>,
+}
+
+/// What a task that waits for its callback is told.
+#[derive(Debug, Deserialize)]
+struct Callback {
+    token: Arc<str>,
+    #[serde(default, deserialize_with = "given")]
+    output: Option<Value>,
+    #[serde(flatten)]
+    reason: Reason,
+}
+
+/// An output that is there, also where it is null.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A body as JSON, if there is one.
+async fn body(request: Request<Incoming>) -> Result<Option<Value>, Refusal> {
+    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
+    let why = |error: &dyn std::fmt::Display| Refusal(StatusCode::BAD_REQUEST, format!("the body cannot be used: {error}"));
+    let bytes: Bytes = body.map_err(|error| why(&error))?.to_bytes();
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| why(&error))
+}
+
+fn read<T: for<'de> Deserialize<'de>>(body: Value) -> Result<T, Refusal> {
+    serde_json::from_value(body).map_err(|error| Refusal(StatusCode::BAD_REQUEST, format!("the body cannot be used: {error}")))
+}
+
+/// A number in a query.
+fn number<T: std::str::FromStr>(query: Option<&str>, key: &str) -> Result<Option<T>, Refusal> {
+    let wrong = |_| Refusal(StatusCode::BAD_REQUEST, format!("{key}: give a number"));
+    option(query, key).map(|number| number.parse().map_err(wrong)).transpose()
+}
+
+fn listing(tenant: Arc<str>, workflow: Arc<str>, query: Option<&str>) -> Result<Listing, Refusal> {
+    const STATUSES: [Status; 5] = [Status::Running, Status::Succeeded, Status::Failed, Status::TimedOut, Status::Aborted];
+    let status = match option(query, "status") {
+        None => None,
+        Some(given) => {
+            let known = STATUSES.into_iter().find(|status| status_name(*status).eq_ignore_ascii_case(given));
+            Some(known.ok_or_else(|| {
+                let names = STATUSES.map(status_name).join(", ");
+                Refusal(StatusCode::BAD_REQUEST, format!("status: give one of {names}"))
+            })?)
+        }
+    };
+    let after = option(query, "after").map(|given| {
+        given.parse::<Position>().map_err(|_| Refusal(StatusCode::BAD_REQUEST, "after: give `next` of the page before".to_owned()))
+    });
+    let max = number(query, "max")?.unwrap_or(PAGE).clamp(1, LISTED_MAX);
+    Ok(Listing { tenant, workflow, status, after: after.transpose()?, max })
+}
+
+async fn list(executions: &Executions, listing: Listing) -> Result<Answer, Refusal> {
+    let (found, next) = executions.read(move |journal| journal.list(&listing)).await?;
+    let found: Vec<Value> = found.iter().map(|(place, summary)| brief(place, summary)).collect();
+    Ok(answer(StatusCode::OK, &json!({ "executions": found, "next": next.map(|position| position.to_string()) })))
+}
+
+async fn found(executions: &Executions, place: Place) -> Result<Summary, Refused> {
+    executions.read(move |journal| journal.summary(&place)).await?.ok_or(Refused::NoExecution)
+}
+
+async fn history(executions: &Executions, place: Place, query: Option<&str>) -> Result<Answer, Refusal> {
+    let order = if option(query, "reverse") == Some("true") { Order::Falling } else { Order::Rising };
+    let (after, max) = (number(query, "after")?, number(query, "max")?.unwrap_or(EVENTS_MAX));
+    let Summary { id, .. } = found(executions, place).await?;
+    let page = executions.read(move |journal| journal.history(id, order, after, max)).await?;
+    #[derive(serde::Serialize)]
+    struct Page {
+        events: Vec<Box<serde_json::value::RawValue>>,
+        next: Option<u64>,
+    }
+    Ok(answer(StatusCode::OK, &Page { events: page.events, next: page.next }))
+}
+
+/// An execution in a list.
+fn brief(place: &Place, summary: &Summary) -> Value {
+    json!({
+        "name": &*place.name,
+        "workflow": &*place.workflow,
+        "arn": name_of(place),
+        "status": status_name(summary.status),
+        "started_ms": summary.started_ms,
+        "stopped_ms": summary.stopped_ms,
+        "redrives": summary.redrives,
+    })
+}
+
+/// One execution.
+fn described(place: &Place, summary: &Summary) -> Value {
+    let mut all = brief(place, summary);
+    all["input"] = (*summary.input).clone();
+    if let Some(output) = &summary.output {
+        all["output"] = (**output).clone();
+    }
+    for (key, text) in [("error", &summary.error), ("cause", &summary.cause)] {
+        if let Some(text) = text {
+            all[key] = json!(&**text);
+        }
+    }
+    all
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Refusal {
+        let status = match &refused {
+            Refused::NoWorkflow | Refused::NoExecution | Refused::NoTask => StatusCode::NOT_FOUND,
+            Refused::Exists { .. } | Refused::NotRedrivable(_) | Refused::Quarantined(_) => StatusCode::CONFLICT,
+            Refused::Name | Refused::InputTooLarge(_) => StatusCode::BAD_REQUEST,
+            Refused::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
+            Refused::Unavailable(_) | Refused::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refusal(status, refused.to_string())
+    }
+}
