@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -133,6 +133,13 @@ test-wasi-programs: programs ## components of wasmtime's test programs, from the
 test-jsonata: setup ## JSONata by jsonata-js's test suite, from the folder SUITE; JSONATA_FILTER=NAME
 	@test -n "$(SUITE)" || { echo "make test-jsonata SUITE=DIR; DIR is test/test-suite of github.com/jsonata-js/jsonata"; exit 1; }
 	@JSONATA_SUITE="$(abspath $(SUITE))" $(CARGO) test -p sledge-jsonata --release --locked $(if $(JOBS),-j $(JOBS)) --test suite -- --nocapture
+
+test-states: setup ## workflows by what AWS Step Functions has answered to LocalStack's tests, from the folder SUITE; STATES_FILTER=NAME; needs Python
+	@test -n "$(SUITE)" || { echo "make test-states SUITE=DIR; DIR is a checkout of github.com/localstack/localstack: scripts/fetch-states-suite DIR"; exit 1; }
+	@mkdir -p $(target)
+	@scripts/states-definitions "$(abspath $(SUITE))" > $(target)/states-definitions.json
+	@STATES_SUITE="$(abspath $(SUITE))" STATES_DEFINITIONS="$(target)/states-definitions.json" $(if $(STATES_FILTER),STATES_FILTER="$(STATES_FILTER)") \
+		$(CARGO) test -p sledge-workflow --release --locked $(if $(JOBS),-j $(JOBS)) --test states
 
 test-applications: programs ## gRPC applications beside the servers that their sources are otherwise; needs Go and protoc
 	@go version >/dev/null && protoc --version >/dev/null

@@ -125,13 +125,22 @@ impl Resource {
         }
     }
 
-    /// Whether the task ends with a callback (`.waitForTaskToken`), for which the machine makes a token.
+    /// Whether the task ends with a callback (`.waitForTaskToken`).
     #[must_use]
     pub const fn has_callback(&self) -> bool {
         match self {
             Self::Function { callback, .. } | Self::LambdaInvoke { callback } => *callback,
             Self::Workflow { mode, .. } | Self::StartExecution { mode } => matches!(mode, WorkflowMode::Callback),
             Self::Http { .. } | Self::HttpInvoke | Self::KeyValue { .. } => false,
+        }
+    }
+
+    /// Whether a callback may end the task: of those that wait for one, and of executions that are waited for, which may give the token on.
+    #[must_use]
+    pub const fn takes_callback(&self) -> bool {
+        match self {
+            Self::Workflow { mode, .. } | Self::StartExecution { mode } => !matches!(mode, WorkflowMode::Start),
+            _ => self.has_callback(),
         }
     }
 

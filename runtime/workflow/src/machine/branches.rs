@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::failure::{Failure, Fault};
-use super::frame::{Branches, Phase, Results};
+use super::failure::Fault;
+use super::frame::{Branches, Frame, Phase, Results};
 use super::history::{Details, HistoryKind};
 use super::run::Run;
 use super::transition::aborted;
@@ -81,7 +81,7 @@ impl Run<'_> {
     }
 
     /// A branch or an iteration has failed. Its frame is still there.
-    pub(super) fn child_failed(&mut self, slot: u32, child: u32, failure: Failure) {
+    pub(super) fn child_failed(&mut self, slot: u32, child: u32, fault: Fault) {
         let Some(state) = self.state(slot) else { return };
         let Some(failed) = self.execution.frames.remove(child) else { return };
         let Some(frame) = self.execution.frames.get_mut(slot) else { return };
@@ -89,18 +89,27 @@ impl Run<'_> {
             (Phase::Map(iterations), Kind::Map(map)) => {
                 iterations.running = iterations.running.saturating_sub(1);
                 iterations.failed = iterations.failed.saturating_add(1);
-                let fits = iterations.results.put(failed.number, Arc::new(failure.output()));
+                let fits = iterations.results.put(failed.number, Arc::new(fault.failure.output()));
                 frame.last_event = failed.last_event;
                 if fits {
-                    self.iteration_failed(slot, state, map, failed.number, failure);
+                    self.iteration_failed(slot, state, map, &failed, fault);
                 } else {
                     self.give_up(slot, Some(&state.name), Fault::too_large(&state.name));
                 }
             }
             _ => {
                 frame.last_event = failed.last_event;
-                self.give_up(slot, None, Fault::plain(failure));
+                self.note_aborted_task(slot, &failed);
+                self.give_up(slot, None, fault);
             }
+        }
+    }
+
+    /// A Task whose error ends the state around it is said to be given up, like those that run beside it. What follows does not follow that event.
+    pub(super) fn note_aborted_task(&mut self, slot: u32, failed: &Frame) {
+        let previous = self.execution.frames.get(slot).map_or(0, |frame| frame.last_event);
+        if matches!(self.definition.state(failed.state).map(|state| &state.kind), Some(Kind::Task(_))) {
+            self.note(previous, HistoryKind::TaskStateAborted, |_| Details::default());
         }
     }
 
@@ -112,15 +121,15 @@ impl Run<'_> {
             let Some(frame) = self.execution.frames.get(child) else { continue };
             let (parent, number) = (frame.parent, frame.number);
             let kind = self.definition.state(frame.state).and_then(|state| aborted(frame, &state.kind));
-            if let Some(kind) = kind {
-                self.note(previous, kind, |_| Details::default());
-            }
             if let Some(name) = map_name.filter(|_| parent == Some(slot)) {
                 self.note(previous, HistoryKind::MapIterationAborted, |_| Details {
                     name: Some(Arc::clone(name)),
                     index: Some(number),
                     ..Details::default()
                 });
+            }
+            if let Some(kind) = kind {
+                self.note(previous, kind, |_| Details::default());
             }
         }
         // Parents before children would leave children without a way up.

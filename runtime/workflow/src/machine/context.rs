@@ -26,7 +26,10 @@ pub(super) fn context(execution: &Execution, slot: u32, frame: &Frame, state: &S
     let mut of_state = Map::new();
     of_state.insert("Name".to_owned(), Value::from(&*state.name));
     of_state.insert("EnteredTime".to_owned(), time(frame.entered_ms));
-    of_state.insert("RetryCount".to_owned(), Value::from(frame.retries.iter().map(|count| u64::from(*count)).sum::<u64>()));
+    // As in Step Functions, only states that can be tried again have it.
+    if state.kind.handlers().is_some() {
+        of_state.insert("RetryCount".to_owned(), Value::from(frame.retries.iter().map(|count| u64::from(*count)).sum::<u64>()));
+    }
     let mut context = Map::new();
     context.insert("Execution".to_owned(), Value::Object(of_execution));
     context.insert("StateMachine".to_owned(), Value::Object(of_machine));

@@ -1,5 +1,6 @@
 //! Applies what a definition says (paths, templates, expressions) to the data of one state.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -145,11 +146,18 @@ impl<'a> View<'a> {
                 );
                 Err(Fault::query(location, cause))
             }
+            // The result holds a function.
+            Err(error) if error.code() == "U1004" => {
+                let cause = format!(
+                    "The JSONata expression '{source}' specified for the field '{location}' returned an unsupported result type."
+                );
+                Err(Fault::query(location, cause))
+            }
             Err(error) => {
                 let cause = format!(
                     "The JSONata expression '{source}' specified for the field '{location}' threw an error during evaluation. {}: {}",
                     error.code(),
-                    error.message()
+                    message(&error)
                 );
                 Err(Fault::query(location, cause))
             }
@@ -263,6 +271,14 @@ impl<'a> View<'a> {
                 other => Err(unexpected(expression, "string", &other)),
             },
         }
+    }
+}
+
+/// What Step Functions says of an error, where that is known to differ from what the expression's evaluation says.
+fn message(error: &sledge_jsonata::Error) -> Cow<'_, str> {
+    match error.code() {
+        "T1006" => Cow::Borrowed("Attempted to invoke a non-function"),
+        _ => Cow::from(error.message()),
     }
 }
 

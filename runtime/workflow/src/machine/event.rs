@@ -141,7 +141,7 @@ pub struct StartTask {
     pub resource: Arc<Resource>,
     /// What is handed over.
     pub input: Arc<Value>,
-    /// The token by which its callback names it, if it waits for one.
+    /// The token by which a callback names it, if one may end it: see [`Resource::takes_callback`].
     pub token: Option<Arc<str>>,
     /// When it times out by `TimeoutSeconds`, in milliseconds since 1970. The execution has set a timer for that: the caller may pass the deadline on.
     pub deadline_ms: Option<i64>,

@@ -41,6 +41,8 @@ pub(super) struct Fault {
     pub(super) prefixed: bool,
     /// A task's result is too large: unlike other values, which end the execution, `States.ALL` matches it. So Step Functions does, whatever its guide says.
     pub(super) of_task: bool,
+    /// A sign of life did not come. The error is `States.Timeout`, as Step Functions names it, and handlers of `States.HeartbeatTimeout` match it as well.
+    pub(super) missed: bool,
     /// Of an evaluation in JSONata: the field.
     pub(super) location: Option<Arc<str>>,
     /// An evaluation failed, which the history shows by an event of its own.
@@ -65,19 +67,22 @@ impl Failure {
         self.error.as_deref().unwrap_or_default()
     }
 
-    /// `{"Error": ..., "Cause": ...}`, as a catcher gives it to the next state.
+    /// `{"Error": ..., "Cause": ...}`, as a catcher gives it to the next state. A timeout has an empty cause where others without a cause have null, as in Step Functions.
     pub(super) fn output(&self) -> Value {
         let text = |text: &Option<Arc<str>>| text.as_deref().map_or(Value::Null, Value::from);
         let mut output = Map::with_capacity(2);
         output.insert("Error".to_owned(), text(&self.error));
-        output.insert("Cause".to_owned(), text(&self.cause));
+        let timed_out = self.cause.is_none() && self.name() == name::TIMEOUT;
+        output.insert("Cause".to_owned(), if timed_out { Value::from("") } else { text(&self.cause) });
         Value::Object(output)
     }
+}
 
+impl Fault {
     /// Whether `ErrorEquals` with these names matches. Source: States Language, "Errors", and the Developer Guide, "Handling errors".
-    pub(super) fn matches(&self, names: &[Arc<str>], of_task: bool) -> bool {
-        let own = self.name();
-        let ends = own == name::RUNTIME || (own == name::DATA_LIMIT && !of_task);
+    pub(super) fn matches(&self, names: &[Arc<str>]) -> bool {
+        let own = self.failure.name();
+        let ends = own == name::RUNTIME || (own == name::DATA_LIMIT && !self.of_task);
         names.iter().any(|wanted| match &**wanted {
             // These two end an execution unless they are named.
             name::ALL => !ends,
@@ -85,16 +90,15 @@ impl Failure {
             name::TASK_FAILED => own == name::TASK_FAILED || !(ends || matches!(own, name::TIMEOUT | name::HEARTBEAT)),
             // A missing heartbeat is a timeout as well.
             name::TIMEOUT => matches!(own, name::TIMEOUT | name::HEARTBEAT),
+            name::HEARTBEAT => own == name::HEARTBEAT || self.missed,
             // This one cannot be handled at all.
             wanted => own == wanted && own != name::RUNTIME,
         })
     }
-}
 
-impl Fault {
     /// A failure that is passed on as it is: a task's, a Fail state's, a branch's.
     pub(super) const fn plain(failure: Failure) -> Self {
-        Self { failure, prefixed: false, of_task: false, location: None, evaluation: false }
+        Self { failure, prefixed: false, of_task: false, missed: false, location: None, evaluation: false }
     }
 
     /// An error that the machine found, with its cause.
@@ -104,6 +108,7 @@ impl Fault {
             failure: Failure { error: Some(error.into()), cause: Some(cut(&cause, CAUSE_BYTES_MAX).into()) },
             prefixed: true,
             of_task: false,
+            missed: false,
             location: None,
             evaluation: false,
         }

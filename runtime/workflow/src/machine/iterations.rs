@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::evaluate::unexpected;
 use super::failure::{Failure, Fault, name};
-use super::frame::{Iterations, Phase, Results};
+use super::frame::{Frame, Iterations, Phase, Results};
 use super::history::{Details, HistoryKind};
 use super::run::Run;
 use crate::data::json_bytes;
@@ -175,22 +175,23 @@ impl Run<'_> {
         self.more_iterations(slot, state, map, last);
     }
 
-    pub(super) fn iteration_failed(&mut self, slot: u32, state: &State, map: &MapState, number: u32, failure: Failure) {
+    pub(super) fn iteration_failed(&mut self, slot: u32, state: &State, map: &MapState, failed: &Frame, fault: Fault) {
         let Some(frame) = self.execution.frames.get(slot) else { return };
         let last = frame.last_event;
         let Phase::Map(iterations) = &frame.phase else { return };
         let fault = match iterations.tolerated {
-            None => Some(Fault::plain(failure)),
+            None => Some(fault),
             Some(tolerated) if iterations.failed > tolerated => Some(Fault::plain(Failure::given(
                 Some(name::THRESHOLD),
                 Some("The specified tolerated failure threshold was exceeded"),
             ))),
             Some(_) => None,
         };
-        self.note(last, HistoryKind::MapIterationFailed, |_| iteration_details(state, number));
+        self.note(last, HistoryKind::MapIterationFailed, |_| iteration_details(state, failed.number));
         match fault {
             None => self.more_iterations(slot, state, map, last),
             Some(fault) => {
+                self.note_aborted_task(slot, failed);
                 self.give_up(slot, Some(&state.name), fault);
             }
         }

@@ -28,7 +28,8 @@ struct Asked<'s> {
 impl Run<'_> {
     /// Asks for the work of a Task.
     pub(super) fn start_task(&mut self, slot: u32, state: &State, task: &Task) -> Result<(), Fault> {
-        if task.resource.has_callback() {
+        // Without the context object nothing could give the token of an execution that is waited for.
+        if task.resource.has_callback() || (state.uses_context && task.resource.takes_callback()) {
             let token = self.new_token(slot);
             if let Some(frame) = self.execution.frames.get_mut(slot) {
                 frame.token = Some(token);
@@ -215,7 +216,7 @@ impl Run<'_> {
     pub(super) fn task_succeeded(&mut self, task: TaskId, output: Value) {
         let Some(slot) = self.waits_for(task) else { return };
         self.mark_started(slot);
-        if self.execution.frames.get(slot).is_some_and(|frame| frame.token.is_some()) {
+        if matches!(self.state(slot).map(|state| &state.kind), Some(Kind::Task(own)) if own.resource.has_callback()) {
             self.mark_submitted(slot, output);
         } else {
             self.ended_well(slot, output);

@@ -52,22 +52,22 @@ impl Run<'_> {
             Phase::Backoff { timer: own } if *own == timer => self.again(slot),
             Phase::Task(pending) if pending.timeout == Some(timer) => {
                 pending.timeout = None;
-                self.timed_out(slot, name::TIMEOUT);
+                self.timed_out(slot, false);
             }
             Phase::Task(pending) if pending.heartbeat == Some(timer) => {
                 pending.heartbeat = None;
-                self.timed_out(slot, name::HEARTBEAT);
+                self.timed_out(slot, true);
             }
             _ => {}
         }
     }
 
-    fn timed_out(&mut self, slot: u32, error: &str) {
+    fn timed_out(&mut self, slot: u32, missed: bool) {
         let Some(pending) = self.end_task(slot) else { return };
         self.actions.push(Action::CancelTask { task: pending.task });
-        let failure = Failure::named(error);
+        let failure = Failure::named(name::TIMEOUT);
         let details = Details { error: failure.error.clone(), ..Details::default() };
         self.note_task(slot, HistoryKind::LambdaFunctionTimedOut, HistoryKind::TaskTimedOut, details);
-        self.fail(slot, Fault::plain(failure));
+        self.fail(slot, Fault { missed, ..Fault::plain(failure) });
     }
 }

@@ -91,7 +91,7 @@ impl Run<'_> {
         });
         if !assigned.is_empty() && !self.assign(slot, assigned) {
             let cause = format!("The variables are more than {VARIABLES_MAX}, or larger than {VARIABLES_BYTES_MAX} bytes.");
-            return self.fail_frame(slot, Fault::found(name::DATA_LIMIT, cause).failure);
+            return self.fail_frame(slot, Fault::plain(Fault::found(name::DATA_LIMIT, cause).failure));
         }
         let Some(frame) = self.execution.frames.get_mut(slot) else { return };
         frame.token = None;
@@ -163,20 +163,19 @@ impl Run<'_> {
                 ..Details::default()
             });
         }
-        let (failure, of_task) = (fault.failure, fault.of_task);
         if let Some(handlers) = state.kind.handlers() {
-            if let Some(at) = handlers.retriers.iter().position(|retrier| failure.matches(&retrier.errors, of_task))
+            if let Some(at) = handlers.retriers.iter().position(|retrier| fault.matches(&retrier.errors))
                 && let Some(retrier) = handlers.retriers.get(at)
                 && self.retry(slot, retrier, at)
             {
                 return;
             }
-            self.note_failed(slot, state, &failure);
-            if let Some(catcher) = handlers.catchers.iter().find(|catcher| failure.matches(&catcher.errors, of_task)) {
-                return self.caught(slot, state, catcher, failure);
+            self.note_failed(slot, state, &fault.failure);
+            if let Some(catcher) = handlers.catchers.iter().find(|catcher| fault.matches(&catcher.errors)) {
+                return self.caught(slot, state, catcher, fault.failure);
             }
         }
-        self.fail_frame(slot, failure);
+        self.fail_frame(slot, Fault { missed: fault.missed, ..Fault::plain(fault.failure) });
     }
 
     /// An evaluation that fails at once follows the event before the state was entered, but in a Wait: so Step Functions numbers it.
@@ -236,7 +235,7 @@ impl Run<'_> {
                     "An error occurred while executing the state '{}' (entered at the event id #{entered}). {cause}",
                     state.name
                 );
-                self.fail_frame(slot, Failure { error: fault.failure.error, cause: Some(cause.into()) });
+                self.fail_frame(slot, Fault::plain(Failure { error: fault.failure.error, cause: Some(cause.into()) }));
             }
         }
     }
@@ -262,11 +261,11 @@ impl Run<'_> {
     }
 
     /// A frame ends with an error.
-    pub(super) fn fail_frame(&mut self, slot: u32, failure: Failure) {
+    pub(super) fn fail_frame(&mut self, slot: u32, fault: Fault) {
         let Some(frame) = self.execution.frames.get(slot) else { return };
         match frame.parent {
-            None => self.end(Status::Failed, failure),
-            Some(parent) => self.child_failed(parent, slot, failure),
+            None => self.end(Status::Failed, fault.failure),
+            Some(parent) => self.child_failed(parent, slot, fault),
         }
     }
 

@@ -218,7 +218,7 @@ impl<'c> Player<'c> {
         *call += 1;
         let Some(reply) = reply else {
             let name = Value::from(&**state);
-            let form = if start.token.is_some() { "{\"callback\": {\"return\": ...}}" } else { "{\"return\": ...}" };
+            let form = if start.resource.has_callback() { "{\"callback\": {\"return\": ...}}" } else { "{\"return\": ...}" };
             return Err(format!("the task of \"{state}\" ({}) has no mock: add {name}: {form} to \"mocks\"", start.resource));
         };
         let Reply { after_ms, answer } = reply;
@@ -230,7 +230,7 @@ impl<'c> Player<'c> {
                 self.push(after_ms, Coming::Event(Event::TaskFailed { task, error, cause }));
             }
             Answer::Return(output) => {
-                if start.token.is_some() {
+                if start.resource.has_callback() {
                     self.mute.insert(task, Arc::clone(state));
                 }
                 self.push(after_ms, Coming::Event(Event::TaskSucceeded { task, output }));
