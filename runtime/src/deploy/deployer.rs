@@ -34,6 +34,7 @@ use crate::load::{self, OpenError};
 use crate::memory;
 use crate::metrics::text::Gauges;
 use crate::upstream::{self, RootsError};
+use crate::workflow::durable::{ENDS, status_name};
 use crate::workflow::{self, Executions};
 
 /// Why a change did not happen.
@@ -358,6 +359,12 @@ impl Deployer {
             log_lines_dropped: catalogue.functions().map(dropped).collect(),
             concurrency_limits: catalogue.concurrency_limits(),
             phases: catalogue.phases(),
+            executions: catalogue.executions().map(|executions| {
+                let counted = executions.counted();
+                let mut ended = ENDS.map(|status| (status_name(status), 0));
+                ended.iter_mut().zip(counted.ended).for_each(|((_, count), now)| *count = now);
+                (counted.open, ended)
+            }),
             kv_commits: catalogue.kv().map(|kv| kv.commits().counts()),
             problems: self.health.problems_now().into_iter().map(|problem| problem.subject).collect(),
             ..Gauges::default()

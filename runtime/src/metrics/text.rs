@@ -44,6 +44,8 @@ pub struct Gauges {
     pub problems: Vec<String>,
     /// Commits of the key-value store, by what became of them, where there is one.
     pub kv_commits: Option<[(&'static str, u64); 5]>,
+    /// Durable executions, where the store can keep any: that have not ended, and that have, by how.
+    pub executions: Option<(u64, [(&'static str, u64); 4])>,
     /// Lines of the server's own log that were dropped.
     pub server_log_lines_dropped: u64,
     /// Spans, by what became of them, where they are wanted.
@@ -245,6 +247,7 @@ impl Collected {
             phases: _,
             problems,
             kv_commits,
+            executions,
         } = &self.gauges;
         let now = process::process();
         for (name, help, value) in [
@@ -290,6 +293,12 @@ impl Collected {
         if let Some(commits) = kv_commits {
             let commits = commits.iter().map(|(outcome, count)| ([("outcome", *outcome)], *count));
             counters(encoder, "kv_commits", "Commits of the key-value store, by what became of them", commits)?;
+        }
+        if let Some((open, ended)) = executions {
+            let (name, help) = ("executions_open", "Durable executions of workflows that have not ended");
+            ConstGauge::new(*open).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            let ended = ended.iter().map(|(status, count)| ([("status", *status)], *count));
+            counters(encoder, "executions", "Durable executions of workflows that have ended, by how", ended)?;
         }
         if let Some(spans) = spans {
             let spans = spans.iter().map(|(result, count)| ([("result", *result)], *count));

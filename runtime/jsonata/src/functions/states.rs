@@ -62,7 +62,8 @@ impl<'a> Interpreter<'a> {
         loop {
             let next = first + index * step;
             if (step > 0.0 && next > last) || (step < 0.0 && next < last) || !next.is_finite() {
-                return Ok(range.plain());
+                // A range of one number is that number, as in Step Functions.
+                return Ok(if index == 1.0 { range.sequence() } else { range.plain() });
             }
             range.push(Value::Number(next))?; // ends at the limits if the range does not
             index += 1.0;

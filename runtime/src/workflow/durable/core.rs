@@ -185,6 +185,7 @@ impl<R: Runner + 'static> Core<R> {
         let now_ms = express::now_ms();
         for (id, glance) in found {
             *self.open.borrow_mut().entry(glance.workflow).or_default() += 1;
+            self.executions.0.counts.begun();
             let due_ms = if glance.has_tasks { Some(now_ms) } else { glance.due_ms };
             // What waits for a callback alone is found by its token.
             if let Some(due_ms) = due_ms {
@@ -278,10 +279,11 @@ impl<R: Runner + 'static> Core<R> {
         cause: Option<Arc<str>>,
     ) -> Result<Summary, Refused> {
         let summary = self.find(place)?;
-        if summary.status == Status::Running {
-            self.tell(summary.id, Event::Stopped { error, cause }).await?;
+        match self.tell(summary.id, Event::Stopped { error, cause }).await {
+            // It has ended meanwhile, or before.
+            Ok(()) | Err(Refused::NoTask) => self.find(place),
+            Err(refused) => Err(refused),
         }
-        self.find(place)
     }
 
     async fn redrive(self: &Rc<Self>, place: &Place) -> Result<Summary, Refused> {
@@ -305,22 +307,24 @@ impl<R: Runner + 'static> Core<R> {
 
     /// Tells an execution something, and waits until it has taken that in for good.
     async fn tell(self: &Rc<Self>, id: u64, event: Event) -> Result<(), Refused> {
-        let (answer, taken) = oneshot::channel();
-        let mut said = Said { event, answer: Some(answer) };
-        let inbox = self.alive.borrow().get(&id).cloned();
-        if let Some(inbox) = inbox {
-            match inbox.send(said) {
-                Ok(()) => return taken.await.unwrap_or(Err(Refused::Stopping)),
-                // It has just ended.
-                Err(back) => said = back.0,
+        loop {
+            let (answer, taken) = oneshot::channel();
+            let said = Said { event: event.clone(), answer: Some(answer) };
+            let inbox = self.alive.borrow().get(&id).cloned();
+            match inbox {
+                // One that leaves memory at this moment does not take it.
+                Some(inbox) => drop(inbox.send(said)),
+                None if self.is_stopping() => return Err(Refused::Stopping),
+                None => {
+                    let live = self.load(id)?.ok_or(Refused::NoTask)?;
+                    self.spawn(live, said);
+                }
             }
+            if let Ok(result) = taken.await {
+                return result;
+            }
+            tokio::task::yield_now().await;
         }
-        if self.is_stopping() {
-            return Err(Refused::Stopping);
-        }
-        let live = self.load(id)?.ok_or(Refused::NoTask)?;
-        self.spawn(live, said);
-        taken.await.unwrap_or(Err(Refused::Stopping))
     }
 
     /// Waits until an execution that is that has ended.
@@ -422,15 +426,18 @@ impl<R: Runner + 'static> Core<R> {
         }
     }
 
-    /// One more execution of that workflow has begun, or has ended.
-    pub(super) fn count(&self, place: &Place, has_begun: bool) {
-        let mut open = self.open.borrow_mut();
-        let count = open.entry((Arc::clone(&place.tenant), Arc::clone(&place.workflow))).or_default();
-        *count = if has_begun { *count + 1 } else { count.saturating_sub(1) };
+    /// One more execution of that workflow goes on.
+    pub(super) fn begun(&self, place: &Place) {
+        *self.open.borrow_mut().entry((Arc::clone(&place.tenant), Arc::clone(&place.workflow))).or_default() += 1;
+        self.executions.0.counts.begun();
     }
 
     /// It has ended so.
-    pub(super) fn ended(&self, summary: &Summary) {
+    pub(super) fn ended(&self, place: &Place, summary: &Summary) {
+        if let Some(open) = self.open.borrow_mut().get_mut(&(Arc::clone(&place.tenant), Arc::clone(&place.workflow))) {
+            *open = open.saturating_sub(1);
+        }
+        self.executions.0.counts.ended(summary.status);
         let waiting = self.waiting.borrow_mut().remove(&summary.id).unwrap_or_default();
         waiting.into_iter().for_each(|sender| drop(sender.send(summary.clone())));
     }

@@ -149,12 +149,12 @@ impl Summary {
 }
 
 /// Where an execution stands: all that is needed to go on with it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct Checkpoint {
     /// Where it is found.
     pub place: Place,
     /// The task that waits for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub parent: Option<Parent>,
     /// Tasks that have to be carried out.
     pub tasks: Vec<StartTask>,
@@ -162,6 +162,17 @@ pub struct Checkpoint {
     pub timers: Vec<(TimerId, i64)>,
     /// The machine.
     pub execution: Execution,
+}
+
+/// The same, to be written as a [`Checkpoint`].
+#[derive(Debug, Serialize)]
+pub(super) struct Standing<'a> {
+    pub(super) place: &'a Place,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<Parent>,
+    pub(super) tasks: Vec<&'a StartTask>,
+    pub(super) timers: Vec<(TimerId, i64)>,
+    pub(super) execution: &'a Execution,
 }
 
 /// What the head of a checkpoint says, without reading all of it.
@@ -354,7 +365,7 @@ const HAS_TASKS: u8 = 2;
 const HEAD_BYTES: usize = 17;
 
 /// Where an execution stands.
-pub(super) fn checkpoint(id: u64, checkpoint: &Checkpoint) -> Record {
+pub(super) fn checkpoint(id: u64, checkpoint: &Standing<'_>) -> Record {
     let has_ended = !matches!(checkpoint.execution.status(), Status::New | Status::Running);
     let due_ms = checkpoint.timers.iter().map(|(_, at_ms)| *at_ms).min().unwrap_or(i64::MAX);
     let flags = if has_ended { HAS_ENDED } else { 0 } | if checkpoint.tasks.is_empty() { 0 } else { HAS_TASKS };

@@ -18,7 +18,7 @@ use sledge_workflow::machine::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::core::Core;
-use super::journal::{self, Checkpoint, Parent, Place, Summary};
+use super::journal::{self, Checkpoint, Parent, Place, Standing, Summary};
 use super::task::{self, Finished, Made};
 use super::{Refused, name_of, name_of_workflow};
 use crate::kv::{self, Commit, KvError, Record};
@@ -149,13 +149,7 @@ impl<R: Runner + 'static> Live<R> {
         while self.goes_on(&mut inbox).await {}
         let due_ms = if self.has_ended() { None } else { self.state.timers.values().min().copied() };
         self.core.leave(self.id, due_ms);
-        // It was told something in its last moment.
-        inbox.close();
-        while let Ok(Said { answer, .. }) = inbox.try_recv() {
-            if let Some(answer) = answer {
-                let _ = answer.send(Err(Refused::NoTask));
-            }
-        }
+        // What it was told in its last moment is not answered, and said again to what the journal has.
     }
 
     /// Takes in what happens next; whether there is more to come.
@@ -328,14 +322,14 @@ impl<R: Runner + 'static> Live<R> {
             summary = Some(now);
         }
         if machine.status() != Status::Succeeded {
-            let checkpoint = Checkpoint {
-                place: place.clone(),
+            let standing = Standing {
+                place,
                 parent: *parent,
-                tasks: state.tasks.values().cloned().collect(),
+                tasks: state.tasks.values().collect(),
                 timers: state.timers.iter().map(|(timer, at_ms)| (*timer, *at_ms)).collect(),
-                execution: machine.clone(),
+                execution: machine,
             };
-            records.push(journal::checkpoint(*id, &checkpoint));
+            records.push(journal::checkpoint(*id, &standing));
         }
         Ok((records, summary))
     }
@@ -360,7 +354,7 @@ impl<R: Runner + 'static> Live<R> {
     /// A step is made: does what the machine has asked for.
     fn follow(&mut self, before: &State, plan: Plan, summary: Option<Summary>) {
         if before.machine.status() != Status::Running {
-            self.core.count(&self.place, true);
+            self.core.begun(&self.place);
         }
         for start in plan.give_up {
             if let Some(handle) = self.given_up.remove(&start.task) {
@@ -370,8 +364,7 @@ impl<R: Runner + 'static> Live<R> {
         }
         plan.begin.into_iter().for_each(|task| self.begin(task));
         if let Some(summary) = summary.filter(|_| plan.outcome.is_some()) {
-            self.core.count(&self.place, false);
-            self.core.ended(&summary);
+            self.core.ended(&self.place, &summary);
         }
     }
 

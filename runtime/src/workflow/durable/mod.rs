@@ -6,7 +6,7 @@
 //! ```
 //!
 //! - [`journal`]: what is written, and reading it; `core`: which executions there are, their timers, starting and finding them; `live`: one that is in memory, step by step;
-//!   `task`: what its tasks do; [`timetable`]: what schedules start.
+//!   `task`: what its tasks do; [`timetable`]: what schedules start; `counts`: for the metrics.
 //!
 //! What holds:
 //! - A step is committed before anything that follows from it is done: tasks begin, callers are answered, other executions are told only then.
@@ -14,6 +14,7 @@
 //! - All that is in memory is also in the journal, but for what tasks have done since. So an execution that waits for a long time is not kept in memory at all.
 
 mod core;
+mod counts;
 pub mod journal;
 mod live;
 mod task;
@@ -28,6 +29,8 @@ use serde_json::Value;
 use sledge_workflow::machine::{Event, Status};
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use self::counts::{Counted, ENDS};
+use self::counts::Counts;
 use self::journal::{Journal, Place, Summary};
 use self::timetable::Scheduled;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};
@@ -56,6 +59,7 @@ struct Shared {
     /// What executions of a tenant reach.
     tenants: Mutex<HashMap<Arc<str>, Reach>>,
     schedules: watch::Sender<Vec<Arc<Scheduled>>>,
+    counts: Counts,
 }
 
 /// An execution that has begun.
@@ -156,12 +160,19 @@ impl Executions {
     pub fn new(records: Records, space: Space) -> Executions {
         let (messages, receiver) = mpsc::channel(MESSAGES_MAX);
         let (receiver, tenants, schedules) = (Mutex::new(Some(receiver)), Mutex::default(), watch::Sender::default());
-        Executions(Arc::new(Shared { journal: Journal::new(records), space, messages, receiver, tenants, schedules }))
+        let (journal, counts) = (Journal::new(records), Counts::default());
+        Executions(Arc::new(Shared { journal, space, messages, receiver, tenants, schedules, counts }))
     }
 
     /// Executions of that tenant reach that.
     pub fn know(&self, tenant: &str, reach: &Reach) {
         self.tenants().entry(tenant.into()).or_insert_with(|| reach.clone());
+    }
+
+    /// How many there are, and how they have ended.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        self.0.counts.now()
     }
 
     /// These are the schedules from now on.
