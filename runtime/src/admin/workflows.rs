@@ -165,7 +165,9 @@ fn listing(tenant: Arc<str>, workflow: Arc<str>, query: Option<&str>) -> Result<
         }
     };
     let after = option(query, "after").map(|given| {
-        given.parse::<Position>().map_err(|_| Refusal(StatusCode::BAD_REQUEST, "after: give `next` of the page before".to_owned()))
+        given
+            .parse::<Position>()
+            .map_err(|_| Refusal(StatusCode::BAD_REQUEST, "after: give `next` of the page before".to_owned()))
     });
     let max = number(query, "max")?.unwrap_or(PAGE).clamp(1, LISTED_MAX);
     Ok(Listing { tenant, workflow, status, after: after.transpose()?, max })

@@ -16,8 +16,8 @@ use super::{
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
     EdgeConfig, FOLDERS_MAX, FUNCTIONS_MAX, FunctionConfig, HOSTS_MAX, Instance, Isolation, KV_BYTES_MIN, MicrotaskClasses,
-    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX, WORKFLOWS_MAX, compression, cors,
-    folder, isolation, redirect, schedule, workflow,
+    NAME_BYTES_MAX, PHASE_NAME_BYTES_MAX, PHASES_MAX, Problem, REDIRECTS_MAX, ROUTES_MAX, SCHEDULES_MAX, WORKFLOWS_MAX,
+    compression, cors, folder, isolation, redirect, schedule, workflow,
 };
 use crate::compile::OPT_LEVEL_MAX;
 use crate::phases::{BEGIN, PhaseConfig};
@@ -247,9 +247,8 @@ fn others(config: &Config, places: HashMap<String, usize>, problems: &mut Proble
         }
         place(at, &workflow.listen, &workflow.route(), problems);
     }
-    let has_workflow = |tenant: &str, name: &str| {
-        workflows.iter().any(|workflow| workflow.tenant == tenant && workflow.name == name)
-    };
+    let has_workflow =
+        |tenant: &str, name: &str| workflows.iter().any(|workflow| workflow.tenant == tenant && workflow.name == name);
     let mut names = HashMap::new();
     for (index, schedule) in config.schedules.iter().enumerate() {
         let at = format!("schedules[{index}]");

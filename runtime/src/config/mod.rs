@@ -15,8 +15,8 @@ mod folder;
 mod isolation;
 mod read;
 mod redirect;
-mod settings;
 mod schedule;
+mod settings;
 mod workflow;
 
 use std::collections::BTreeMap;
@@ -49,8 +49,8 @@ pub use isolation::{Isolation, OutsideEffects};
 use read::nearest;
 pub use read::{function, read, schema};
 pub use redirect::{REDIRECTS_MAX, RedirectConfig};
-pub use settings::{SettingChange, differences, merged, settings};
 pub use schedule::{SCHEDULES_MAX, ScheduleConfig};
+pub use settings::{SettingChange, differences, merged, settings};
 pub use workflow::{WORKFLOWS_MAX, WorkflowConfig, WorkflowKind};
 
 /// Where a server listens unless told otherwise.

@@ -91,7 +91,8 @@ pub(super) fn check(
 ) {
     let ScheduleConfig { name, expression, zone, workflow, function, tenant, catch_up_max, .. } = schedule;
     if !is_name(name) || name.len() > NAME_BYTES_MAX {
-        let message = format!("`{}` is not a valid name of at most {NAME_BYTES_MAX} bytes; {}", name.escape_default(), name_rule());
+        let message =
+            format!("`{}` is not a valid name of at most {NAME_BYTES_MAX} bytes; {}", name.escape_default(), name_rule());
         problems.push(format!("{at}.name"), message);
     }
     if !is_name(tenant) {
@@ -103,7 +104,8 @@ pub(super) fn check(
     problems.range(format!("{at}.catch_up_max"), *catch_up_max as u64, 1, CATCH_UP_MAX as u64);
     match (workflow, function) {
         (Some(workflow), None) if !has_workflow(tenant, workflow) => {
-            let message = format!("there is no workflow `{}` of the tenant `{}`", workflow.escape_default(), tenant.escape_default());
+            let message =
+                format!("there is no workflow `{}` of the tenant `{}`", workflow.escape_default(), tenant.escape_default());
             problems.push(format!("{at}.workflow"), message);
         }
         (Some(_), None) | (None, Some(_)) => {}

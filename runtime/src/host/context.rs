@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use hyper::Request;
+use hyper::header::{Entry, HeaderName, HeaderValue};
 use sledge_sandbox::Share;
 
 use super::call::{CallFailure, CallId, Outgoing};
@@ -26,6 +28,9 @@ use crate::reply::{Answer, BUFFER_BYTES_MIN, Content, Fields, Pipe, ReplyHead, S
 use crate::telemetry::Trace;
 use crate::txn::{PutOff, Transaction};
 use crate::upstream::{SocketPolicy, Upstream};
+
+/// By what servers know a request that may be made again.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 pub(super) use ports::Ports;
 pub use ports::Streams;
@@ -264,6 +269,14 @@ impl Context {
     #[inline]
     pub(super) const fn is_observed(&self) -> bool {
         self.watch.is_some() | self.transaction.is_some()
+    }
+
+    /// Names a request to another server, where it may be made again: for a task of a durable execution that the server repeats after a crash. A name of the function's own stays.
+    pub(super) fn name_request<B>(&self, request: &mut Request<B>) {
+        let Some(name) = self.transaction.as_ref().and_then(|transaction| transaction.next_request()) else { return };
+        if let (Entry::Vacant(vacant), Ok(name)) = (request.headers_mut().entry(IDEMPOTENCY_KEY), HeaderValue::try_from(name)) {
+            vacant.insert(name);
+        }
     }
 
     /// Puts off the calls whose reply is not wanted, and that were not taken yet, until its transaction is over.

@@ -227,6 +227,7 @@ fn send(call: &mut Call<'_>) -> Result<i32, Stop> {
     if free >= REQUESTS_MAX {
         return Err(Errno::MFILE.into());
     }
+    call.context.name_request(&mut request);
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let sent = begin(upstream, request, times.head, None, span);
     let body_bytes = call.args.u32(7) as usize;

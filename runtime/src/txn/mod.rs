@@ -60,6 +60,8 @@ pub struct Transaction {
     bytes: AtomicUsize,
     /// What became of its commit, when that is known.
     outcome: Mutex<Option<Result<Outcome, KvError>>>,
+    /// By what requests to other servers are named that it makes, and how many it has made: where it may be repeated, so that it makes the same again.
+    requests: Option<(Box<str>, AtomicUsize)>,
 }
 
 /// A call whose reply is not wanted.
@@ -90,17 +92,24 @@ impl Transaction {
     /// That of an invocation that no transaction has called.
     #[must_use]
     pub fn begin(isolation: &Isolation) -> Arc<Transaction> {
-        Transaction::new(isolation.clone(), Versions::default(), None)
+        Arc::new(Transaction::new(isolation.clone(), Versions::default(), None))
+    }
+
+    /// The same of one that is repeated if the server dies. `name` is the same each time.
+    #[must_use]
+    pub fn begin_repeatable(isolation: &Isolation, name: &str) -> Arc<Transaction> {
+        let requests = Some((name.into(), AtomicUsize::new(0)));
+        Arc::new(Transaction { requests, ..Transaction::new(isolation.clone(), Versions::default(), None) })
     }
 
     /// That of one which an invocation with a transaction calls.
     #[must_use]
     pub fn join(above: &Arc<Transaction>) -> Arc<Transaction> {
-        Transaction::new(above.isolation.clone(), above.versions.clone(), Some(Arc::clone(above)))
+        Arc::new(Transaction::new(above.isolation.clone(), above.versions.clone(), Some(Arc::clone(above))))
     }
 
-    fn new(isolation: Isolation, versions: Versions, above: Option<Arc<Transaction>>) -> Arc<Transaction> {
-        Arc::new(Transaction {
+    fn new(isolation: Isolation, versions: Versions, above: Option<Arc<Transaction>>) -> Transaction {
+        Transaction {
             column: Mutex::new(Column::new(versions.clone())),
             above,
             isolation,
@@ -110,7 +119,15 @@ impl Transaction {
             calls: Mutex::default(),
             bytes: AtomicUsize::new(0),
             outcome: Mutex::default(),
-        })
+            requests: None,
+        }
+    }
+
+    /// The name of the next request to another server, if these have names: its own and a number, the same when it is repeated.
+    pub fn next_request(&self) -> Option<String> {
+        let (name, count) = self.outermost().requests.as_ref()?;
+        // Relaxed: a number that orders nothing else.
+        Some(format!("{name}-{}", count.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Whether its function may do what cannot be taken back.

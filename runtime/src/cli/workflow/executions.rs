@@ -173,7 +173,9 @@ pub(super) fn list(args: &ListArgs) -> ExitCode {
     let ListArgs { workflow, tenant, status, max, ask: AskArgs { json, door } } = args;
     let Some(workflow) = workflow else {
         let all = ask(door, Request::get("/workflows").body(Full::default()));
-        return done(all.map(|all| if *json { all.to_string() } else { table(&all, ["name", "tenant", "type", "route", "problem"]) }));
+        return done(
+            all.map(|all| if *json { all.to_string() } else { table(&all, ["name", "tenant", "type", "route", "problem"]) }),
+        );
     };
     let status = status.as_ref().map(|status| format!("&status={status}")).unwrap_or_default();
     let path = format!("/workflows/{workflow}/executions?tenant={tenant}&max={max}{status}");
@@ -239,7 +241,9 @@ fn line(event: &Value) -> String {
 
 pub(super) fn stop(StopArgs { one, error, cause }: &StopArgs) -> ExitCode {
     let stopped = post(&one.ask.door, one.path("/stop"), &json!({ "error": error, "cause": cause }));
-    done(stopped.map(|stopped| if one.ask.json { stopped.to_string() } else { format!("{} is {}", one.execution, plain(&stopped["status"])) }))
+    done(stopped.map(|stopped| {
+        if one.ask.json { stopped.to_string() } else { format!("{} is {}", one.execution, plain(&stopped["status"])) }
+    }))
 }
 
 pub(super) fn redrive(one: &OneArgs) -> ExitCode {

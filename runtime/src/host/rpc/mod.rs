@@ -172,6 +172,7 @@ fn begin_with(call: &mut Call<'_>, flags: u32) -> Result<Exchange, Stop> {
                     let mut asked = Request::new(body);
                     (*asked.method_mut(), *asked.uri_mut()) = (Method::POST, server.origin.uri(path));
                     *asked.headers_mut() = headers;
+                    call.context.name_request(&mut asked);
                     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut asked));
                     let deadline = timeout.map(|timeout| Instant::now() + timeout);
                     Exchange::sent(Sent::begin(server, asked, span, share), request, deadline, bytes)

@@ -18,9 +18,9 @@ mod counts;
 pub mod journal;
 mod live;
 mod task;
-pub mod timetable;
 #[cfg(test)]
 mod tests;
+pub mod timetable;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,8 @@ use serde_json::Value;
 use sledge_workflow::machine::{Event, Status};
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use self::counts::{Counted, ENDS};
 use self::counts::Counts;
+pub use self::counts::{Counted, ENDS};
 use self::journal::{Journal, Place, Summary};
 use self::timetable::Scheduled;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};

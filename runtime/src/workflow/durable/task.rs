@@ -98,9 +98,9 @@ pub(super) fn conflict() -> Failure {
 async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) -> Attempt {
     let StartTask { resource, input, .. } = start;
     match &**resource {
-        Resource::Function { name, .. } => function(core, workflow, &Asked::plain(name, input), start).await,
+        Resource::Function { name, .. } => function(core, workflow, execution, &Asked::plain(name, input), start).await,
         Resource::LambdaInvoke { .. } => match Asked::invoke(input) {
-            Ok(asked) => function(core, workflow, &asked, start).await,
+            Ok(asked) => function(core, workflow, execution, &asked, start).await,
             Err(failure) => Err(failure).into(),
         },
         Resource::KeyValue { operation } => key_value(core, workflow, *operation, input).await,
@@ -112,7 +112,13 @@ async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, e
 }
 
 /// Calls a function; where there is no room for that, later.
-async fn function<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, asked: &Asked<'_>, start: &StartTask) -> Attempt {
+async fn function<R: Runner + 'static>(
+    core: &Core<R>,
+    workflow: &Workflow,
+    execution: u64,
+    asked: &Asked<'_>,
+    start: &StartTask,
+) -> Attempt {
     let Some(_place) = core.unless_stopping(core.places.acquire()).await else { return stopping().into() };
     let mut back_off = BACK_OFF_MIN;
     loop {
@@ -120,7 +126,7 @@ async fn function<R: Runner + 'static>(core: &Core<R>, workflow: &Workflow, aske
             Ok(function) => function,
             Err(failure) => return Err(failure).into(),
         };
-        let transaction = transaction(workflow, &function);
+        let transaction = transaction(workflow, &function, &task_name(execution, start.task));
         let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
         let call = Call { function: &function, input: asked.input, deadline, joins: transaction.clone() };
         match replied(&core.runner, call).await {
@@ -154,13 +160,13 @@ const fn has_no_room(failure: &outcome::Failure) -> bool {
 
 /// The transaction of which a call of that function is a part. What cannot run again with the same input, or keeps what it does in its own memory, has none: its writes are made when it makes
 /// them, and again if it runs again.
-fn transaction(workflow: &Workflow, function: &Function) -> Option<Arc<Transaction>> {
+fn transaction(workflow: &Workflow, function: &Function, name: &str) -> Option<Arc<Transaction>> {
     if function.streams_body || function.instance != Instance::Call {
         return None;
     }
     // Requests to other servers are made again where the task is.
     let default = || Isolation { contention: Arc::clone(&workflow.reach.contention), may_split: true };
-    Some(Transaction::begin(&function.isolation.clone().unwrap_or_else(default)))
+    Some(Transaction::begin_repeatable(&function.isolation.clone().unwrap_or_else(default), name))
 }
 
 /// An operation of the store.
@@ -248,8 +254,8 @@ fn child(workflow: &Workflow, start: &StartTask) -> Option<Result<Child, Failure
     Some(Ok(Child { workflow: found, name: own_name, input, mode, is_plain }))
 }
 
-/// The name of what a task of that execution starts, where the task does not give one: the same each time.
-fn child_name(execution: u64, task: TaskId) -> String {
+/// The name of a task of that execution among all, and of what it starts where it does not give that a name: the same each time.
+fn task_name(execution: u64, task: TaskId) -> String {
     format!("{execution:x}-{:x}", task.0)
 }
 
@@ -257,7 +263,7 @@ fn child_name(execution: u64, task: TaskId) -> String {
 pub(super) fn stop_child<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, execution: u64, start: &StartTask) {
     let Some(Ok(child)) = child(workflow, start) else { return };
     if child.workflow.is_durable() && matches!(child.mode, WorkflowMode::Sync | WorkflowMode::SyncJson) {
-        let name = child.name.unwrap_or_else(|| child_name(execution, start.task));
+        let name = child.name.unwrap_or_else(|| task_name(execution, start.task));
         let (core, place) = (Rc::clone(core), child.workflow.place(&name));
         tokio::task::spawn_local(async move {
             core.stop(&place, None, Some("the task that waited for it was given up".into())).await
@@ -278,7 +284,7 @@ async fn nested<R: Runner + 'static>(
     if !other.is_durable() {
         return not_durable(core, other, input, waits).await;
     }
-    let name = name.unwrap_or_else(|| child_name(execution, start.task));
+    let name = name.unwrap_or_else(|| task_name(execution, start.task));
     let parent = Parent { execution, task: start.task };
     let place = other.place(&name);
     let summary = match core.start(&other, Some(&name), input, Some(parent)).await {

@@ -214,6 +214,7 @@ pub(in crate::host) fn send(
     if [Method::POST, Method::PUT, Method::PATCH].contains(request.method()) && request.body().is_end_stream() {
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
+    call.context.name_request(&mut request);
     let span = call.context.trace().map(|trace| ClientSpan::begin(trace, &mut request));
     let connect = options.connect.map(Duration::from_nanos);
     let exchange = begin(upstream, request, time_of(options.first_byte), connect, span);
