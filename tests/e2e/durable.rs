@@ -7,7 +7,10 @@ use sledge_tests::http::{Reply, TIME_MAX};
 use sledge_tests::process::{self, Finished};
 use sledge_tests::programs::sledge_command;
 use sledge_tests::server::Server;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -50,10 +53,7 @@ fn config(folder: &Path, workflows: &[(&str, Value)], more: &Value) -> Value {
             json!({ "name": name, "path": path, "type": "standard" })
         })
         .collect();
-    let functions = [
-        entry_with("task", "task.c", &json!({ "deadline_ms": 20_000 })),
-        entry_with("kv", "kv.c", &json!({})),
-    ];
+    let functions = [entry_with("task", "task.c", &json!({ "deadline_ms": 20_000 })), entry_with("kv", "kv.c", &json!({}))];
     let mut config = json!({ "kv": folder.join("kv.redb"), "workers": 2, "functions": functions, "workflows": entries });
     for (key, value) in more.as_object().expect("an object") {
         config[key] = value.clone();
@@ -111,14 +111,18 @@ fn a_client_starts_an_execution_and_may_wait_for_its_output() {
     assert_eq!(told["execution"], "one");
     assert_eq!(told["executionArn"], "arn:aws:states:local:default:execution:pass:one");
     let ended = wait_for_end(&server, "pass", "one");
-    assert_eq!((&ended["status"], &ended["input"], &ended["output"]), (&json!("SUCCEEDED"), &json!({ "x": 7 }), &json!({ "got": 7 })));
+    assert_eq!(
+        (&ended["status"], &ended["input"], &ended["output"]),
+        (&json!("SUCCEEDED"), &json!({ "x": 7 }), &json!({ "got": 7 }))
+    );
     let exists = start(&server, "/pass?name=one", &json!({ "x": 7 }));
     assert_eq!((exists.status, &exists.json()["code"]), (409, &json!("execution_exists")));
     let bad = start(&server, "/pass?name=a%20b", &json!({}));
     assert_eq!((bad.status, &bad.json()["code"]), (400, &json!("bad_name")));
     // Clients that wait.
     let waits = |path: &str, seconds: &str| {
-        server.client().send("POST", path, &[("prefer", &format!("respond-async, wait={seconds}"))], json!({ "x": 8 }).to_string())
+        let prefer = format!("respond-async, wait={seconds}");
+        server.client().try_post(path, json!({ "x": 8 }).to_string().as_bytes(), &[("prefer", &prefer)]).expect("an answer")
     };
     let reply = waits("/pass", "30");
     assert_eq!((reply.status, reply.json()), (200, json!({ "got": 8 })));
@@ -190,7 +194,7 @@ fn operators_start_watch_and_stop_executions() {
     assert_eq!(printed(&server, &["workflow", "start", "chain", r#"{"x": 1}"#, "--name", "one", "--wait"]), r#"{"x":1}"#);
     let failed = sledge(&server, &["workflow", "start", "refused", "--name", "no", "--wait"]);
     assert_eq!(failed.code(), 1);
-    assert!(failed.errors().contains("FAILED: Refused"), "{failed:?}");
+    assert!(failed.stderr.contains("FAILED: Refused"), "{failed:?}");
     let driven = printed(&server, &["workflow", "redrive", "refused", "no"]);
     assert_eq!(driven, "no goes on");
     let listed = printed(&server, &["workflow", "list", "chain", "--status", "succeeded"]);
@@ -213,7 +217,7 @@ fn operators_start_watch_and_stop_executions() {
     assert_eq!(printed(&server, &["workflow", "callback", &given, "--output", r#"{"paid": true}"#]), "the task was told");
     assert_eq!(wait_for_end(&server, "asks", "a")["output"], json!({ "paid": true }));
     let late = sledge(&server, &["workflow", "callback", &given, "--output", "1"]);
-    assert!(late.code() == 1 && late.errors().contains("no task waits with that token"), "{late:?}");
+    assert!(late.code() == 1 && late.stderr.contains("no task waits with that token"), "{late:?}");
     // One that is stopped.
     printed(&server, &["workflow", "start", "asks", "--name", "b"]);
     assert_eq!(printed(&server, &["workflow", "stop", "asks", "b", "--error", "Enough"]), "b is ABORTED");
@@ -227,7 +231,7 @@ fn operators_start_watch_and_stop_executions() {
         (&["workflow", "list", "chain", "--status", "odd"], "give one of RUNNING"),
     ] {
         let finished = sledge(&server, arguments);
-        assert!(finished.code() == 1 && finished.errors().contains(words), "{arguments:?}: {finished:?}");
+        assert!(finished.code() == 1 && finished.stderr.contains(words), "{arguments:?}: {finished:?}");
     }
     server.stop();
 }
@@ -236,7 +240,10 @@ fn operators_start_watch_and_stop_executions() {
 fn a_changed_definition_is_for_new_executions() {
     let folder = tempfile::tempdir().expect("a folder");
     let version = |word: &str| {
-        machine("W", &json!({ "W": { "Type": "Wait", "Seconds": 2, "Next": "P" }, "P": { "Type": "Pass", "Result": word, "End": true } }))
+        machine(
+            "W",
+            &json!({ "W": { "Type": "Wait", "Seconds": 2, "Next": "P" }, "P": { "Type": "Pass", "Result": word, "End": true } }),
+        )
     };
     let server = serve(folder.path(), &[("w", version("before"))]);
     assert_eq!(start(&server, "/w?name=old", &json!({})).status, 202);
@@ -265,7 +272,8 @@ fn schedules_start_workflows_and_functions() {
     let server = Server::start(config(&schedules));
     let listed = |workflow: &str| {
         let listed = server.admin().get(&format!("/workflows/{workflow}/executions?status=succeeded")).json();
-        let names = listed["executions"].as_array().expect("a list").iter().map(|one| one["name"].as_str().expect("a name").to_owned());
+        let names =
+            listed["executions"].as_array().expect("a list").iter().map(|one| one["name"].as_str().expect("a name").to_owned());
         names.collect::<Vec<_>>()
     };
     eventually("both have run twice", || listed("ticks").len() >= 2 && listed("fn:task").len() >= 2);
@@ -279,6 +287,85 @@ fn schedules_start_workflows_and_functions() {
     let server = Server::start(config(&catch_up));
     let count = || server.admin().get("/workflows/ticks/executions?max=1000").json()["executions"].as_array().map_or(0, Vec::len);
     eventually("times that were missed", || count() >= before + 3);
+    server.stop();
+}
+
+/// Another server: answers each request with what its head and body were, and what it was asked.
+fn other_server() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen");
+    let address = listener.local_addr().expect("an address").to_string();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    // It ends with the test.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.expect("a connection"));
+            loop {
+                let (mut head, mut length) = (String::new(), 0);
+                while stream.read_line(&mut head).is_ok_and(|bytes| bytes > 2) {}
+                if head.is_empty() {
+                    break;
+                }
+                for line in head.lines() {
+                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().expect("a number");
+                    }
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).expect("a body");
+                let status = if head.starts_with("GET /missing") { "404 Not Found" } else { "200 OK" };
+                let answer = json!({ "got": String::from_utf8_lossy(&body) }).to_string();
+                seen.lock().expect("no panic").push(head);
+                let reply = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nx-own: 1\r\n\r\n{answer}", answer.len());
+                stream.get_mut().write_all(reply.as_bytes()).expect("answer");
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[test]
+fn tasks_are_requests_to_other_servers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (address, asked) = other_server();
+    let invoke = |path: &str| json!({ "ApiEndpoint": format!("http://{address}{path}"), "Method": "GET", "Headers": { "X-Word": "hello" } });
+    let definition = machine(
+        "Post",
+        &json!({
+            "Post": { "Type": "Task", "Resource": format!("http://{address}/orders"), "ResultPath": "$.posted", "Next": "Get" },
+            "Get": { "Type": "Task", "Resource": "arn:aws:states:::http:invoke", "Parameters": invoke("/there"), "ResultPath": "$.got", "Next": "Missing" },
+            "Missing": { "Type": "Task", "Resource": "arn:aws:states:::http:invoke", "Parameters": invoke("/missing"),
+                         "Catch": [{ "ErrorEquals": ["States.Http.StatusCode.404"], "ResultPath": "$.missing", "Next": "Elsewhere" }], "End": true },
+            "Elsewhere": { "Type": "Task", "Resource": "http://127.0.0.1:1/", "Catch": [{ "ErrorEquals": ["States.ALL"], "ResultPath": "$.elsewhere", "Next": "Done" }], "End": true },
+            "Done": { "Type": "Pass", "End": true },
+        }),
+    );
+    let mut config = config(folder.path(), &[("asks", definition)], &json!({}));
+    config["workflows"][0]["http_hosts"] = json!([address]);
+    let mut express = config["workflows"][0].clone();
+    (express["name"], express["type"]) = (json!("express"), json!("express"));
+    config["workflows"].as_array_mut().expect("a list").push(express);
+    let server = Server::start(config);
+    assert_eq!(start(&server, "/asks?name=one", &json!({ "x": 1 })).status, 202);
+    let ended = wait_for_end(&server, "asks", "one");
+    // Only errors of States.Runtime's kind are not caught: what is not allowed is one.
+    assert_eq!((&ended["status"], &ended["error"]), (&json!("FAILED"), &json!("States.Runtime")), "{ended}");
+    assert!(ended["cause"].as_str().expect("a cause").contains("127.0.0.1:1 is not in the workflow's http_hosts"), "{ended}");
+    let heads = asked.lock().expect("no panic").clone();
+    assert_eq!(heads.len(), 3, "{heads:?}");
+    assert!(
+        heads[0].starts_with("POST /orders ") && heads[1].starts_with("GET /there ") && heads[1].contains("x-word: hello"),
+        "{heads:?}"
+    );
+    let key = |head: &str| head.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned));
+    let keys: Vec<_> = heads.iter().map(|head| key(head)).collect();
+    assert!(keys.iter().all(Option::is_some) && keys[0] != keys[1], "{keys:?}");
+    let history = printed(&server, &["workflow", "history", "asks", "one"]);
+    assert!(history.contains(r#"\"got\":\"{\\\"x\\\":1}\""#) || history.contains("x-own"), "{history}");
+    let failed = start(&server, "/express", &json!({ "x": 2 }));
+    assert_eq!((failed.status, &failed.json()["error"]), (500, &json!("States.Runtime")));
+    let heads = asked.lock().expect("no panic").clone();
+    assert!(heads.len() == 6 && key(&heads[3]).is_none(), "{heads:?}");
     server.stop();
 }
 
@@ -298,13 +385,15 @@ fn what_is_wrong_with_a_configuration_is_said() {
         process::run(sledge_command(&["config", "check"]).arg(&file), b"", TIME_MAX)
     };
     let checked = check(&config);
-    for words in ["schedules[0].expression", "schedules[1].workflow", "there is no workflow `none`", "give either workflow or function"] {
-        assert!(checked.code() == 1 && checked.errors().contains(words), "{words}: {checked:?}");
+    for words in
+        ["schedules[0].expression", "schedules[1].workflow", "there is no workflow `none`", "give either workflow or function"]
+    {
+        assert!(checked.code() == 1 && checked.stderr.contains(words), "{words}: {checked:?}");
     }
     config["schedules"] = json!([]);
     config["kv"] = json!("redis://127.0.0.1:1");
     let checked = check(&config);
-    assert!(checked.errors().contains("workflows[0].type") && checked.errors().contains("it is in Redis"), "{checked:?}");
+    assert!(checked.stderr.contains("workflows[0].type") && checked.stderr.contains("it is in Redis"), "{checked:?}");
     config.as_object_mut().expect("an object").remove("kv");
-    assert!(check(&config).errors().contains("set `kv` to a file"));
+    assert!(check(&config).stderr.contains("set `kv` to a file"));
 }

@@ -27,6 +27,7 @@ mod deploy;
 mod developed;
 mod disk;
 mod doctor;
+mod durable;
 mod effects;
 mod encoded;
 mod encodings;

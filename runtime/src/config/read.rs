@@ -314,6 +314,7 @@ mod tests {
             ("FunctionConfig", format!("{function}, KEY = 1 }}]")),
             ("RedirectConfig", "redirects = [{ route = '/a', to = '/b', KEY = 1 }]".to_owned()),
             ("PhaseConfig", format!("{function}, phases = [{{ id = 1, name = 'a', cpu_us = 1, cpu_percent = 1, KEY = 1 }}] }}]")),
+            ("ScheduleConfig", "schedules = [{ name = 's', expression = 'rate(1 day)', KEY = 1 }]".to_owned()),
             ("Secret", format!("{function}, env = {{ A = {{ file = 'a', KEY = 1 }} }} }}]")),
             ("WorkflowConfig", "workflows = [{ name = 'w', path = 'w.json', KEY = 1 }]".to_owned()),
             ("TelemetryConfig", "telemetry = { endpoint = 'http://a', KEY = 1 }".to_owned()),

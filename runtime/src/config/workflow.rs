@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{Problems, is_name, name_rule, route};
-use super::{DEADLINE_MS_MAX, tenant_default};
+use super::{DEADLINE_MS_MAX, HOSTS_MAX, tenant_default};
 use crate::kv::is_redis;
+use crate::upstream::Allowed;
 
 /// Workflows of one server.
 pub const WORKFLOWS_MAX: usize = 1_000;
@@ -36,6 +37,10 @@ pub struct WorkflowConfig {
     #[serde(default = "tenant_default")]
     #[schemars(length(min = 1, max = 200))]
     pub tenant: String,
+    /// Other servers that its tasks may ask (`http://...`, `https://...`, `http:invoke`): as `http_hosts` of functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub http_hosts: Vec<String>,
     /// The most time of an express execution, in milliseconds. Then the client gets 504. Standard ones have `TimeoutSeconds` of their definition.
     #[serde(default = "deadline_ms_default")]
     #[schemars(range(min = 1, max = 86_400_000))]
@@ -97,6 +102,7 @@ impl WorkflowConfig {
             listen: None,
             kind: WorkflowKind::Standard,
             tenant: tenant.to_owned(),
+            http_hosts: Vec::new(),
             deadline_ms: deadline_ms_default(),
             executions_max: executions_max_default(),
             retention_days: retention_days_default(),
@@ -136,6 +142,13 @@ pub(super) fn check(
     }
     self::route(format!("{at}.route"), &workflow.route(), problems);
     problems.range(format!("{at}.deadline_ms"), *deadline_ms, 1, DEADLINE_MS_MAX);
+    if workflow.http_hosts.len() > HOSTS_MAX {
+        let message = format!("{} hosts; a workflow has at most {HOSTS_MAX}", workflow.http_hosts.len());
+        problems.push(format!("{at}.http_hosts"), message);
+    }
+    if let Err(error) = Allowed::new(&workflow.http_hosts) {
+        problems.push(format!("{at}.http_hosts"), error.to_string());
+    }
     problems.range(format!("{at}.executions_max"), *executions_max as u64, 1, EXECUTIONS_MAX_MAX);
     problems.range(format!("{at}.retention_days"), u64::from(*retention_days), 0, RETENTION_DAYS_MAX);
     if workflow.kind == WorkflowKind::Standard && kv.is_none_or(is_redis) {

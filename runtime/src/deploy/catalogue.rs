@@ -700,6 +700,7 @@ impl Catalogue {
             workflows: Arc::clone(self.reachable_workflows.entry(tenant.to_owned()).or_default()),
             kv: self.kv.as_ref().map(|kv| kv.space(tenant)),
             contention: Arc::clone(self.contention.entry(tenant.to_owned()).or_default()),
+            roots: Arc::clone(&self.roots),
             executions: self.executions.clone(),
         };
         if let Some(executions) = &self.executions {

@@ -12,9 +12,9 @@ use serde_json::Value;
 use sledge_workflow::definition::Resource;
 use sledge_workflow::machine::{About, Action, Event, Execution, Failure, Limits, Outcome, StartTask, TaskId, TimerId, step};
 
-use super::failure::{self, failed};
+use super::failure::failed;
 use super::function::Asked;
-use super::{DEPTH_MAX, Runner, Workflow, function, store};
+use super::{DEPTH_MAX, Runner, Workflow, function, http, store};
 
 /// States that follow each other without a pause: nothing else runs on the thread meanwhile.
 const TRANSITIONS_PER_STEP: u32 = 8;
@@ -184,7 +184,9 @@ impl<'a, R: Runner> Running<'a, R> {
                     let name = input["StateMachineArn"].as_str().and_then(|arn| arn.rsplit(':').next()).unwrap_or_default();
                     other(workflow, runner, name, input["Input"].clone(), deadline, depth).await
                 }
-                Resource::Http { .. } | Resource::HttpInvoke => Err(failure::unsupported(&resource)),
+                Resource::Http { .. } | Resource::HttpInvoke => {
+                    http::carry_out(workflow.upstream.as_ref(), &resource, &input, None, deadline).await
+                }
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sledge_workflow::definition::Resource;
 use sledge_workflow::machine;
 
 use crate::kv::KvError;
@@ -12,11 +11,6 @@ use crate::outcome::Failure;
 /// A failure of that name, with that cause.
 pub(super) fn failed(error: &str, cause: impl Into<Arc<str>>) -> machine::Failure {
     machine::Failure { error: Some(error.into()), cause: Some(cause.into()) }
-}
-
-/// A resource that definitions with it are refused for.
-pub(super) fn unsupported(resource: &Resource) -> machine::Failure {
-    failed("States.Runtime", format!("{resource} cannot be used in an express execution"))
 }
 
 /// That of a function which has not replied.

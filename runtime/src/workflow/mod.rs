@@ -14,6 +14,7 @@ pub mod durable;
 mod express;
 mod failure;
 mod function;
+mod http;
 mod runner;
 mod store;
 
@@ -35,6 +36,7 @@ use crate::outcome::Failure;
 use crate::reply;
 use crate::txn::Transaction;
 use crate::txn::contention::Contention;
+use crate::upstream::{Allowed, Roots, Upstream};
 
 pub use self::durable::Executions;
 pub use self::express::{Ended, execute};
@@ -100,6 +102,8 @@ pub struct Reach {
     pub kv: Option<Space>,
     /// The keys over which its tenant's transactions conflict.
     pub contention: Arc<Contention>,
+    /// The roots to be believed about other servers.
+    pub roots: Arc<Roots>,
     /// Where durable executions are started, if the store can keep any.
     pub executions: Option<Executions>,
 }
@@ -110,6 +114,8 @@ pub struct Workflow {
     pub config: WorkflowConfig,
     definition: Result<Arc<Definition>, String>,
     reach: Reach,
+    /// The other servers that it may ask, if any.
+    upstream: Option<Arc<Upstream>>,
 }
 
 impl fmt::Debug for Workflow {
@@ -153,9 +159,6 @@ fn refusal(kind: WorkflowKind, resource: &Resource) -> Option<&'static str> {
                 "an execution that is started and not waited for would have to outlive the request: make the workflow `type = \"standard\"`, or use workflow:NAME or startExecution.sync:2",
             )
         }
-        Resource::Http { .. } | Resource::HttpInvoke => {
-            Some("workflows do not call other servers: call a function that does (http_hosts)")
-        }
         _ => None,
     }
 }
@@ -189,7 +192,9 @@ impl Workflow {
     /// One with that definition, or that is not served since it has none.
     #[must_use]
     pub fn new(config: WorkflowConfig, definition: Result<Definition, String>, reach: Reach) -> Workflow {
-        Workflow { config, definition: definition.map(Arc::new), reach }
+        let allowed = if config.http_hosts.is_empty() { None } else { Allowed::new(&config.http_hosts).ok() };
+        let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::clone(&reach.roots))));
+        Workflow { config, definition: definition.map(Arc::new), reach, upstream }
     }
 
     /// One that calls a function, and again after one and two minutes where that fails, as AWS Lambda does with asynchronous calls.

@@ -7,7 +7,7 @@
 //! of signed headers are in ascending order without repetition, and the body's hash is computed, never taken from the client. Signed queries (presigned URLs) and
 //! session tokens are not accepted.
 //!
-//! A request that somebody recorded verifies again for [`SKEW_MAX_S`] seconds, as at AWS: TLS keeps it private.
+//! A request that was recorded verifies again for [`SKEW_MAX_S`] seconds, as at AWS: TLS keeps it private.
 
 mod authorization;
 mod canonical;

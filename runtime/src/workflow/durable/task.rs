@@ -22,7 +22,7 @@ use crate::outcome;
 use crate::txn::{Isolation, Settled, Transaction};
 use crate::workflow::failure::{failed, of_function, of_store};
 use crate::workflow::function::{Asked, Call, replied};
-use crate::workflow::{Runner, Workflow, express, store};
+use crate::workflow::{Runner, Workflow, express, http, store};
 
 /// How often a task runs again since what it has read was changed.
 const STALE_MAX: u32 = 1_000;
@@ -105,9 +105,7 @@ async fn attempt<R: Runner + 'static>(core: &Rc<Core<R>>, workflow: &Workflow, e
         },
         Resource::KeyValue { operation } => key_value(core, workflow, *operation, input).await,
         Resource::Workflow { .. } | Resource::StartExecution { .. } => nested(core, workflow, execution, start).await.into(),
-        Resource::Http { .. } | Resource::HttpInvoke => {
-            Err(failed("States.Runtime", format!("{resource} cannot be used yet"))).into()
-        }
+        Resource::Http { .. } | Resource::HttpInvoke => request(core, workflow, execution, start).await.into(),
     }
 }
 
@@ -150,6 +148,19 @@ async fn function<R: Runner + 'static>(
 /// What a task comes to that the server does not carry out any more. Nothing takes it in.
 fn stopping() -> Result<Value, Failure> {
     Err(failed("States.Runtime", "the server is stopping"))
+}
+
+/// Asks another server: again after a crash, with the same name.
+async fn request<R: Runner + 'static>(
+    core: &Core<R>,
+    workflow: &Workflow,
+    execution: u64,
+    start: &StartTask,
+) -> Result<Value, Failure> {
+    let Some(_place) = core.unless_stopping(core.places.acquire()).await else { return stopping() };
+    let deadline = Instant::now() + start.deadline_ms.map_or(FOR_EVER, express::time_until);
+    let name = task_name(execution, start.task);
+    http::carry_out(workflow.upstream.as_ref(), &start.resource, &start.input, Some(&name), deadline).await
 }
 
 /// Whether the function was not called, and can be later.

@@ -148,6 +148,7 @@ impl Served {
             workflows: Arc::clone(&known),
             kv: Some(store.space(TENANT)),
             contention: Arc::default(),
+            roots: Arc::default(),
             executions: Some(executions.clone()),
         };
         executions.know(TENANT, &reach);
