@@ -34,7 +34,7 @@ peers_wasmtime_serve = $(if $(filter no,$(WASMTIME)),,$(filter wasmtime-serve,$(
 wasmtime_version = $(shell sed -n '/^name = "wasmtime"$$/{n;s/^version = "\(.*\)"$$/\1/p}' Cargo.lock)
 outside_flags := --locked --target-dir $(target)/outside $(if $(JOBS),-j $(JOBS))
 
-.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
+.PHONY: help setup build programs optimised demo install test test-end-to-end test-others test-aarch64 test-h2spec test-connect test-boto3 test-all test-spec-all test-components test-wasi test-wasi-programs test-jsonata test-states test-applications test-conformance test-projects aarch64 bench bench-peers load soak workloads polybench fuzz stress simulate pairs mutants promises audit fmt lint clean
 
 help: ## these lines
 	@echo "make TARGET; the targets are:"
@@ -81,6 +81,9 @@ test-h2spec: programs ## HTTP/2 by its specification (h2spec, strict); needs Go,
 
 test-connect: programs ## gRPC, gRPC-Web and Connect by connectrpc's conformance suite; needs Go; ARGUMENTS="--run PATTERN"
 	@TARGET=$(target) scripts/test-connect $(ARGUMENTS)
+
+test-boto3: build ## the API of AWS Step Functions by AWS's SDK for Python, boto3; needs Python and PyPI; ARGUMENTS="Api.test_stop"
+	@TARGET=$(target) scripts/test-boto3 $(ARGUMENTS)
 
 # Programs and tests are built together: by themselves, programs have fewer features of some dependencies, and all that depends on these would be built twice.
 test: setup ## what continuous integration runs; AARCH64=yes for test-aarch64, too

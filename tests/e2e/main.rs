@@ -7,6 +7,7 @@ mod alone;
 mod applications;
 mod artifacts;
 mod attacks;
+mod aws_api;
 mod beyond;
 mod bodies;
 mod calls;

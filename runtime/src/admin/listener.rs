@@ -9,6 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{fs, io, net, thread};
 
+use http_body_util::Either;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue};
@@ -22,6 +23,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::api::Rights;
+use super::states::StatesApi;
 use super::{Address, Api};
 use crate::secret::{Secret, SecretError};
 
@@ -29,6 +31,8 @@ use crate::secret::{Secret, SecretError};
 const KEEPALIVE: Duration = Duration::from_secs(60);
 /// Connections at the same time; further ones wait.
 const CONNECTIONS_MAX: usize = 64;
+/// The same where clients wait for executions of workflows.
+const STATES_CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait after accepting failed.
@@ -92,6 +96,8 @@ pub enum Guard {
     },
     /// Ask for metrics.
     Metrics,
+    /// What their signatures allow, at the API of AWS Step Functions.
+    States(Box<StatesApi>),
 }
 
 impl Guard {
@@ -101,7 +107,7 @@ impl Guard {
             Guard::Tokens { all: None, .. } => Rights::All,
             Guard::Tokens { all: Some(token), .. } if token.is_in(headers) => Rights::All,
             Guard::Tokens { read: Some(token), .. } if token.is_in(headers) => Rights::Read,
-            Guard::Tokens { .. } => Rights::None,
+            Guard::Tokens { .. } | Guard::States(_) => Rights::None,
         }
     }
 }
@@ -140,7 +146,11 @@ impl Listener {
     /// # Errors
     /// When the address cannot be had, also because another server is there.
     pub fn open(address: Address, guard: Guard) -> Result<Listener, ListenError> {
-        let key = if matches!(guard, Guard::Metrics) { "metrics_listen" } else { "admin" };
+        let key = match guard {
+            Guard::Tokens { .. } => "admin",
+            Guard::Metrics => "metrics_listen",
+            Guard::States(_) => "aws_api.listen",
+        };
         let failed = |source| ListenError::Listen { key, address: address.clone(), source };
         let (socket, address) = match &address {
             Address::Unix(path) => (Socket::Unix(bind_unix(path).map_err(failed)?), address),
@@ -154,10 +164,14 @@ impl Listener {
         Ok(Listener { socket, address, guard })
     }
 
-    /// Whether what comes here gets metrics alone.
+    /// What clients get here, for the log.
     #[must_use]
-    pub const fn is_for_metrics(&self) -> bool {
-        matches!(self.guard, Guard::Metrics)
+    pub const fn offers(&self) -> &'static str {
+        match self.guard {
+            Guard::Tokens { .. } => "admin API",
+            Guard::Metrics => "metrics",
+            Guard::States(_) => "API of AWS Step Functions",
+        }
     }
 }
 
@@ -219,8 +233,9 @@ fn bind_unix(path: &Path) -> io::Result<StdUnixListener> {
 }
 
 async fn accept(listener: Listener, api: Rc<Api>) -> io::Result<()> {
+    let places = if matches!(listener.guard, Guard::States(_)) { STATES_CONNECTIONS_MAX } else { CONNECTIONS_MAX };
+    let places = Arc::new(Semaphore::new(places));
     let shared = Rc::new((api, listener.guard));
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (mut unix, mut tcp) = (None, None);
     match listener.socket {
         Socket::Unix(listener) => unix = Some(UnixListener::from_std(listener)?),
@@ -257,13 +272,16 @@ fn serve_in_task(
             let shared = Rc::clone(&shared);
             async move {
                 let (api, guard) = &*shared;
+                if let Guard::States(states) = guard {
+                    return Ok::<_, Infallible>(states.answer(request).await.map(Either::Left));
+                }
                 let rights = guard.rights(request.headers());
                 let mut answer = api.answer(request, rights).await;
                 if rights == Rights::None {
                     // Places are for clients that have a token.
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok::<_, Infallible>(answer)
+                Ok(answer)
             }
         });
         let mut builder = http1::Builder::new();

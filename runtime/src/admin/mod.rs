@@ -2,7 +2,8 @@
 //! with a token; never on the port where functions are served.
 //!
 //! * [`address`]: where it is; [`door`]: listening, connections, the token;
-//! * [`api`]: what can be asked; `workflows`: of workflows and their executions; [`client`]: asking, for `sledge deploy` and its like.
+//! * [`api`]: what can be asked; `workflows`: of workflows and their executions; [`client`]: asking, for `sledge deploy` and its like;
+//! * [`states`]: the API of AWS Step Functions, at an address of its own, for clients with access keys.
 //!
 //! It has a thread of its own, and what takes long has others: workers never wait for it.
 
@@ -10,6 +11,7 @@ pub mod address;
 pub mod api;
 pub mod client;
 pub mod listener;
+pub mod states;
 mod workflows;
 
 pub use address::Address;

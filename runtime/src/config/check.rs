@@ -12,6 +12,7 @@ use hyper::header::HeaderValue;
 
 use super::{
     ADMIN_NONE, COMPILE_MEMORY_BYTES_MIN, MEMORY_TOTAL_BYTES_MIN, QUANTUM_US_MAX, QUANTUM_US_MIN, WORKERS_MAX, application,
+    aws_api,
 };
 use super::{
     BODY_BYTES_MAX, CLASS_SHARE_MAX, Concurrency, Config, ConfigError, DEADLINE_MS_MAX, DIRS_MAX, DirConfig, EDGES_MAX,
@@ -201,6 +202,9 @@ fn server(config: &Config, problems: &mut Problems<'_>) {
     problems.range("compile_ms_max", config.compile_ms_max, 1, DEADLINE_MS_MAX);
     problems.range("compile_memory_bytes_max", config.compile_memory_bytes_max, COMPILE_MEMORY_BYTES_MIN, u64::MAX);
     admin(config, problems);
+    if let Some(aws_api) = &config.aws_api {
+        aws_api::check(aws_api, config.kv.as_deref(), problems);
+    }
     if let Some(telemetry) = &config.telemetry {
         problems.range("telemetry.timeout_ms", telemetry.timeout_ms, 1, DEADLINE_MS_MAX);
         for (key, why) in telemetry::settings::problems(telemetry) {

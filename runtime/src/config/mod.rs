@@ -4,6 +4,7 @@
 //! wrong beyond that. Errors name the file and the key. Nothing here loads a function or opens a socket.
 
 mod application;
+mod aws_api;
 mod check;
 mod compression;
 mod concurrency;
@@ -37,6 +38,7 @@ use crate::secret::{Secret, Variable};
 use crate::telemetry::TelemetryConfig;
 
 pub use application::{ApplicationConfig, ApplicationFunction, BUILT_FOLDER, Expose, Language, descriptors_of, services_of};
+pub use aws_api::{AwsApiConfig, AwsKeyConfig};
 pub use check::{check, check_function, check_granted, check_usable, stem_name};
 pub use compression::{CompressionConfig, Encoding};
 pub use concurrency::Concurrency;
@@ -166,6 +168,8 @@ pub struct Config {
     /// An address, `IP:PORT`, at which any client gets `/metrics`, `/healthz` and `/readyz` over HTTP, without a token and without any other right: for Prometheus.
     /// Default: none.
     pub metrics_listen: Option<String>,
+    /// The API of AWS Step Functions, for workflows. Default: none.
+    pub aws_api: Option<AwsApiConfig>,
     /// Whether `/readyz` answers 200 while a part of the server fails: a function is quarantined, the key-value store fails. Otherwise it answers
     /// 503. Both answers list the problems.
     pub ready_when_degraded: bool,
@@ -551,6 +555,7 @@ impl Default for Config {
             admin_token: None,
             admin_read_token: None,
             metrics_listen: None,
+            aws_api: None,
             ready_when_degraded: true,
             state_dir: None,
             versions_max: 10,

@@ -56,6 +56,9 @@ pub fn read(path: &Path) -> Result<Config, ConfigError> {
     for secret in [&mut config.admin_token, &mut config.admin_read_token, &mut config.tls_key].into_iter().flatten() {
         secret.within(folder);
     }
+    if let Some(aws_api) = &mut config.aws_api {
+        aws_api.keys.iter_mut().for_each(|key| key.secret.within(folder));
+    }
     if let Some(telemetry) = &mut config.telemetry {
         telemetry.headers.values_mut().for_each(|header| header.within(folder));
     }
@@ -306,6 +309,8 @@ mod tests {
         let function = "functions = [{ name = 'f', path = 'f.so'";
         let samples = [
             ("Config", "KEY = 1".to_owned()),
+            ("AwsApiConfig", "aws_api = { listen = '127.0.0.1:1', KEY = 1 }".to_owned()),
+            ("AwsKeyConfig", "aws_api = { keys = [{ id = 'a', secret = { env = 'A' }, KEY = 1 }] }".to_owned()),
             ("CompressionConfig", format!("{function}, compression = {{ KEY = 1 }} }}]")),
             ("CorsConfig", format!("{function}, cors = {{ origins = ['*'], KEY = 1 }} }}]")),
             ("DirConfig", format!("{function}, dirs = [{{ guest = '/a', host = 'a', KEY = 1 }}] }}]")),

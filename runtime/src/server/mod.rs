@@ -31,6 +31,7 @@ use self::prepare::Prepared;
 use self::reload::Reloader;
 use crate::abort::{AbortOnPanic, vital};
 use crate::admin::listener::{self as admin_listener, Guard, ListenError, Listener, SocketFile, Token};
+use crate::admin::states::StatesApi;
 use crate::admin::{Address, Api};
 use crate::blocking;
 use crate::config::{Admission, Config, ConfigError, FunctionConfig, QUANTUM_US_DEFAULT};
@@ -72,7 +73,7 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServerError> {
     sledge_sandbox::bound_heap();
-    let Prepared { address, plan, tls, tokens, telemetry, deployer } = prepared;
+    let Prepared { address, plan, tls, tokens, aws_keys, telemetry, deployer } = prepared;
     let deployer = Arc::new(deployer);
     let certificate = tls.map(tls::Current::new).map(Arc::new);
     let (stop, stopped) = watch::channel(false);
@@ -100,7 +101,8 @@ pub fn serve(
         listeners.iter_mut().zip(sockets).for_each(|(of_thread, socket)| of_thread.push((Some(own), socket)));
     }
 
-    let doors = admin_listeners(config, address.port(), tokens)?;
+    let states = aws_keys.zip(deployer.executions()).map(|(keys, executions)| StatesApi::new(keys, executions));
+    let doors = admin_listeners(config, address.port(), tokens, states)?;
     if config.confined {
         confine::drop_privileges();
     }
@@ -183,8 +185,14 @@ fn connection_settings(
     }
 }
 
-/// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail. Beside it, what answers for metrics alone.
-fn admin_listeners(config: &Config, port: u16, [all, read]: [Option<Token>; 2]) -> Result<Vec<Listener>, ListenError> {
+/// Opens the admin API, where the configuration wants it; where it says nothing, that there is none is no reason to fail. Beside it, what answers for metrics alone, and the API of AWS Step
+/// Functions.
+fn admin_listeners(
+    config: &Config,
+    port: u16,
+    [all, read]: [Option<Token>; 2],
+    states: Option<StatesApi>,
+) -> Result<Vec<Listener>, ListenError> {
     let guard = Guard::Tokens { all, read };
     let admin = match &config.admin {
         Some(admin) => Address::parse(admin).map(|address| Listener::open(address, guard)).transpose()?,
@@ -195,21 +203,19 @@ fn admin_listeners(config: &Config, port: u16, [all, read]: [Option<Token>; 2]) 
     };
     let metrics = config.metrics_listen.as_deref().and_then(Address::parse);
     let metrics = metrics.map(|address| Listener::open(address, Guard::Metrics)).transpose()?;
-    Ok(admin.into_iter().chain(metrics).collect())
+    let states_address = config.aws_api.as_ref().and_then(|api| Address::parse(&api.listen));
+    let states = states_address.zip(states).map(|(address, states)| Listener::open(address, Guard::States(Box::new(states))));
+    Ok(admin.into_iter().chain(metrics).chain(states.transpose()?).collect())
 }
 
 fn serve_admin(listeners: Vec<Listener>, api: Api) -> Result<Option<SocketFile>, ServerError> {
     if listeners.is_empty() {
         return Ok(None);
     }
-    let addresses: Vec<_> = listeners.iter().map(|listener| (listener.address.clone(), listener.is_for_metrics())).collect();
+    let addresses: Vec<_> = listeners.iter().map(|listener| (listener.address.clone(), listener.offers())).collect();
     let file = admin_listener::serve(listeners, api).map_err(|error| thread_error("the admin API", error))?;
-    for (address, is_for_metrics) in addresses {
-        if is_for_metrics {
-            tracing::info!(%address, "metrics");
-        } else {
-            tracing::info!(%address, "admin API");
-        }
+    for (address, offered) in addresses {
+        tracing::info!(%address, "{offered}");
     }
     Ok(Some(file))
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use super::plan::Plan;
 use crate::admin::Address;
 use crate::admin::listener::Token;
+use crate::admin::states::Keys;
 use crate::config::{self, Config, ConfigError, Problem};
 use crate::deploy::{DeployError, Deployer};
 use crate::kernel;
@@ -24,6 +25,7 @@ pub struct Prepared {
     pub(crate) plan: Plan,
     pub(crate) tls: Option<tls::Pair>,
     pub(crate) tokens: [Option<Token>; 2],
+    pub(crate) aws_keys: Option<Keys>,
     pub(crate) telemetry: Option<Settings>,
     pub(crate) deployer: Deployer,
 }
@@ -60,6 +62,7 @@ pub fn prepare(
     let tokens = [("admin_token", &config.admin_token), ("admin_read_token", &config.admin_read_token)];
     let [all, read] = tokens.map(|(key, place)| problems.one(place.as_ref().map(|place| Token::read(key, place)).transpose()));
     let tokens = all.zip(read).map(|(all, read)| [all, read]);
+    let aws_keys = problems.each(config.aws_api.as_ref().map(Keys::read).transpose());
     let telemetry = problems
         .each(config.telemetry.as_ref().map(|telemetry| Settings::read(telemetry, config.http_ca_file.as_deref())).transpose());
     // Read once more with the functions; a file that cannot be read is told with all that is wrong.
@@ -76,9 +79,11 @@ pub fn prepare(
         problems.one(kernel::check(Path::new("/proc"), &plan.need(config)));
     }
     let deployer = load().map_err(|error| problems.of_deployer(config, &error)).ok();
-    match (address, plan, tls, tokens, telemetry, deployer) {
-        (Some(address), Some(plan), Some(tls), Some(tokens), Some(telemetry), Some(deployer)) if problems.list.is_empty() => {
-            Ok(Prepared { address, plan, tls, tokens, telemetry, deployer })
+    match (address, plan, tls, tokens.zip(aws_keys), telemetry, deployer) {
+        (Some(address), Some(plan), Some(tls), Some((tokens, aws_keys)), Some(telemetry), Some(deployer))
+            if problems.list.is_empty() =>
+        {
+            Ok(Prepared { address, plan, tls, tokens, aws_keys, telemetry, deployer })
         }
         _ => Err(ConfigError::Problems(problems.list)),
     }

@@ -30,17 +30,32 @@ static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Executes a workflow with that input, for as long as it may take. Dropping the future gives it up, with all that it has begun.
 pub async fn execute(workflow: &Workflow, runner: &impl Runner, input: Value) -> Ended {
-    within(workflow, runner, input, Instant::now() + workflow.time_max(), 0).await
+    execute_as(workflow, runner, input, None).await
+}
+
+/// The same for one that has a name already.
+pub(super) async fn execute_as(workflow: &Workflow, runner: &impl Runner, input: Value, named: Option<&Named>) -> Ended {
+    let about = about(workflow, named);
+    within(workflow, runner, input, about, Instant::now() + workflow.time_max(), 0).await
+}
+
+/// What an express execution is called, where the client has a say in that.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its name, which others may have, too.
+    pub name: Arc<str>,
+    /// What tells those apart.
+    pub id: Arc<str>,
 }
 
 /// The same for one that `depth` others wait for.
-async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, deadline: Instant, depth: u32) -> Ended {
+async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, about: About, deadline: Instant, depth: u32) -> Ended {
     let Ok(definition) = &workflow.definition else {
         return Outcome::Failed(failed("States.Runtime", "the workflow is not served"));
     };
     let mut running = Running { workflow, runner, deadline, depth, waiting: FuturesUnordered::new(), given_up: HashMap::new() };
     let limits = Limits { transitions_per_step: TRANSITIONS_PER_STEP, ..Limits::default() };
-    let mut execution = Execution::new(definition, about(workflow), limits, false);
+    let mut execution = Execution::new(definition, about, limits, false);
     let (mut random, mut actions) = (fastrand::Rng::new(), Vec::new());
     let mut event = Event::Started { input };
     loop {
@@ -58,14 +73,16 @@ async fn within(workflow: &Workflow, runner: &impl Runner, input: Value, deadlin
     }
 }
 
-fn about(workflow: &Workflow) -> About {
+fn about(workflow: &Workflow, named: Option<&Named>) -> About {
     let (name, tenant) = (workflow.config.name.as_str(), workflow.config.tenant.as_str());
-    // Relaxed: a number that orders nothing else.
-    let number = EXECUTIONS.fetch_add(1, Ordering::Relaxed) + 1;
-    let execution = format!("{name}-{number}");
+    let Named { name: execution, id } = named.cloned().unwrap_or_else(|| {
+        // Relaxed: a number that orders nothing else.
+        let number = EXECUTIONS.fetch_add(1, Ordering::Relaxed) + 1;
+        Named { name: format!("{name}-{number}").into(), id: number.to_string().into() }
+    });
     About {
-        id: format!("arn:aws:states:local:{tenant}:express:{name}:{execution}").into(),
-        name: execution.into(),
+        id: format!("arn:aws:states:local:{tenant}:express:{name}:{execution}:{id}").into(),
+        name: execution,
         role: format!("arn:aws:iam::{tenant}:role/{name}").into(),
         machine_id: format!("arn:aws:states:local:{tenant}:stateMachine:{name}").into(),
         machine_name: name.into(),
@@ -75,7 +92,7 @@ fn about(workflow: &Workflow) -> About {
 
 /// The time, in milliseconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "times of workflows are those of the calendar")]
-pub(super) fn now_ms() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
@@ -208,7 +225,8 @@ async fn other(
         return Err(failed("States.Runtime", format!("{DEPTH_MAX} workflows wait for each other, and no more can")));
     }
     let deadline = deadline.min(Instant::now() + other.time_max());
-    let executed: Pin<Box<dyn Future<Output = Ended> + '_>> = Box::pin(within(&other, runner, input, deadline, depth + 1));
+    let executed: Pin<Box<dyn Future<Output = Ended> + '_>> =
+        Box::pin(within(&other, runner, input, about(&other, None), deadline, depth + 1));
     match executed.await {
         Outcome::Succeeded(output) => Ok(Arc::unwrap_or_clone(output)),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => Err(failure),

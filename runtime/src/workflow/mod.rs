@@ -20,8 +20,9 @@ mod store;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -39,7 +40,8 @@ use crate::txn::contention::Contention;
 use crate::upstream::{Allowed, Roots, Upstream};
 
 pub use self::durable::Executions;
-pub use self::express::{Ended, execute};
+pub(crate) use self::express::now_ms;
+pub use self::express::{Ended, Named, execute};
 pub use self::runner::{Remote, invocation};
 
 /// What the names of workflows begin with that are made of a function. No configured workflow is called so.
@@ -83,6 +85,16 @@ impl Workflows {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name)?.upgrade()
     }
 
+    /// All of them, by name.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Workflow>> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = known.values().filter_map(Weak::upgrade).collect();
+        drop(known);
+        all.sort_unstable_by(|one, other| one.config.name.cmp(&other.config.name));
+        all
+    }
+
     /// Makes one known, in place of the one of its name.
     pub fn put(&self, workflow: &Arc<Workflow>) {
         let mut workflows = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -116,6 +128,7 @@ pub struct Workflow {
     reach: Reach,
     /// The other servers that it may ask, if any.
     upstream: Option<Arc<Upstream>>,
+    deployed_ms: i64,
 }
 
 impl fmt::Debug for Workflow {
@@ -180,6 +193,12 @@ pub struct Info {
     pub problem: Option<String>,
 }
 
+/// When a file was changed last, in milliseconds since 1970.
+fn changed_ms(path: &Path) -> Option<i64> {
+    let since = std::fs::metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
+}
+
 impl Workflow {
     /// As operators see it.
     #[must_use]
@@ -194,7 +213,8 @@ impl Workflow {
     pub fn new(config: WorkflowConfig, definition: Result<Definition, String>, reach: Reach) -> Workflow {
         let allowed = if config.http_hosts.is_empty() { None } else { Allowed::new(&config.http_hosts).ok() };
         let upstream = allowed.map(|allowed| Arc::new(Upstream::new(Arc::new(allowed), Arc::clone(&reach.roots))));
-        Workflow { config, definition: definition.map(Arc::new), reach, upstream }
+        let deployed_ms = changed_ms(&config.path).unwrap_or_else(now_ms);
+        Workflow { config, definition: definition.map(Arc::new), reach, upstream, deployed_ms }
     }
 
     /// One that calls a function, and again after one and two minutes where that fails, as AWS Lambda does with asynchronous calls.
@@ -204,6 +224,18 @@ impl Workflow {
         let definition = json!({ "StartAt": "Call", "States": { "Call": state } }).to_string();
         let definition = Definition::parse(&definition).map_err(|mistakes| format!("{mistakes:?}"));
         Workflow::new(WorkflowConfig::of_function(tenant, &format!("{OF_FUNCTION}{function}")), definition, reach)
+    }
+
+    /// Its definition, if that is right.
+    #[must_use]
+    pub fn definition(&self) -> Option<&Arc<Definition>> {
+        self.definition.as_ref().ok()
+    }
+
+    /// When the file with its definition was changed last, in milliseconds since 1970; where that is not known, since when it is served.
+    #[must_use]
+    pub const fn deployed_ms(&self) -> i64 {
+        self.deployed_ms
     }
 
     /// Whether it is what that configuration and definition make.

@@ -32,6 +32,9 @@ const PURGE_EVERY: Duration = Duration::from_secs(60);
 /// Executions that are removed in one commit.
 const PURGED_MAX: usize = 100;
 
+/// A tenant, and the name of a workflow of it.
+type OfWorkflow = (Arc<str>, Arc<str>);
+
 /// What all executions share. It belongs to one thread.
 pub(super) struct Core<R> {
     pub executions: Executions,
@@ -49,7 +52,7 @@ pub(super) struct Core<R> {
     /// Names that are being given.
     starting: RefCell<HashSet<Place>>,
     /// Executions that have not ended, by tenant and workflow.
-    open: RefCell<HashMap<(Arc<str>, Arc<str>), usize>>,
+    open: RefCell<HashMap<OfWorkflow, usize>>,
     last_id: Cell<u64>,
     /// Definitions that executions have begun with, or were read for them.
     definitions: RefCell<HashMap<u64, Arc<Definition>>>,
@@ -202,7 +205,18 @@ impl<R: Runner + 'static> Core<R> {
             }
             Message::Stop { place, error, cause, answer } => drop(answer.send(self.stop(&place, error, cause).await)),
             Message::Redrive { place, answer } => drop(answer.send(self.redrive(&place).await)),
-            Message::Callback { token, event, answer } => drop(answer.send(self.call_back(&token, event).await)),
+            Message::Callback { tenant, token, event, answer } => {
+                drop(answer.send(self.call_back(tenant.as_deref(), &token, event).await));
+            }
+            Message::Express { workflow, named, input, mut answer } => {
+                let executed = self.unless_stopping(express::execute_as(&workflow, &self.runner, input, Some(&named)));
+                // A client that has gone gives it up.
+                let ended = tokio::select! {
+                    ended = executed => ended.ok_or(Refused::Stopping),
+                    () = answer.closed() => return,
+                };
+                drop(answer.send(ended));
+            }
             Message::Wait { place, answer } => {
                 let ended = match self.find(&place) {
                     Ok(summary) => Ok(self.wait(&place, summary).await),
@@ -300,8 +314,13 @@ impl<R: Runner + 'static> Core<R> {
         self.find(place)
     }
 
-    async fn call_back(self: &Rc<Self>, token: &str, event: Event) -> Result<(), Refused> {
+    async fn call_back(self: &Rc<Self>, tenant: Option<&str>, token: &str, event: Event) -> Result<(), Refused> {
         let id = token.split_once('-').and_then(|(id, _)| u64::from_str_radix(id, 16).ok()).ok_or(Refused::NoTask)?;
+        if let Some(tenant) = tenant
+            && self.journal().tenant(id)?.as_deref() != Some(tenant)
+        {
+            return Err(Refused::NoTask);
+        }
         self.tell(id, event).await
     }
 

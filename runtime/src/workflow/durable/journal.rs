@@ -436,6 +436,16 @@ impl Journal {
         checkpoint.map(|checkpoint| Some((checkpoint, glance))).map_err(|error| damaged("a checkpoint", &error))
     }
 
+    /// The tenant of an execution that has not succeeded; none where there is no such.
+    ///
+    /// # Errors
+    /// As for [`summary`](Journal::summary).
+    pub fn tenant(&self, id: u64) -> Result<Option<Arc<str>>, KvError> {
+        let Some(found) = self.records.get(&checkpoint_key(id).0)? else { return Ok(None) };
+        let (glance, _) = Glance::read(&found).ok_or_else(|| damaged("a checkpoint", &"its head is wrong"))?;
+        Ok(Some(glance.workflow.0))
+    }
+
     /// A definition with which executions began.
     ///
     /// # Errors

@@ -26,13 +26,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use sledge_workflow::machine::{Event, Status};
+use sledge_workflow::machine::{Event, Outcome, Status};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::counts::Counts;
 pub use self::counts::{Counted, ENDS};
 use self::journal::{Journal, Place, Summary};
 use self::timetable::Scheduled;
+use super::express::Named;
 use super::{OF_FUNCTION, Reach, Runner, Workflow};
 use crate::blocking;
 use crate::kv::{KvError, Records, Space, Store};
@@ -144,7 +145,8 @@ enum Message {
     Start { workflow: Arc<Workflow>, name: Option<String>, input: Value, answer: Told<Started> },
     Stop { place: Place, error: Option<Arc<str>>, cause: Option<Arc<str>>, answer: Told<Summary> },
     Redrive { place: Place, answer: Told<Summary> },
-    Callback { token: Arc<str>, event: Event, answer: Told<()> },
+    Callback { tenant: Option<Arc<str>>, token: Arc<str>, event: Event, answer: Told<()> },
+    Express { workflow: Arc<Workflow>, named: Named, input: Value, answer: Told<Outcome> },
     Wait { place: Place, answer: Told<Summary> },
 }
 
@@ -201,6 +203,12 @@ impl Executions {
         self.0.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// All workflows of a tenant that are served now, by name.
+    #[must_use]
+    pub fn workflows(&self, tenant: &str) -> Vec<Arc<Workflow>> {
+        self.tenants().get(tenant).map(|reach| reach.workflows.all()).unwrap_or_default()
+    }
+
     /// Executes them, until `stopped` says so and nothing is under way any more. To be called once, within a runtime for local tasks; `places` is how many functions run for them at the same time.
     pub async fn run<R: Runner + 'static>(&self, runner: R, places: usize, stopped: watch::Receiver<bool>) {
         let receiver = self.0.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -238,7 +246,23 @@ impl Executions {
     /// # Errors
     /// When no task waits with it, or the store does not work.
     pub async fn call_back(&self, token: Arc<str>, event: Event) -> Result<(), Refused> {
-        self.ask(|answer| Message::Callback { token, event, answer }).await
+        self.ask(|answer| Message::Callback { tenant: None, token, event, answer }).await
+    }
+
+    /// The same for a client that may tell this tenant's tasks alone.
+    ///
+    /// # Errors
+    /// As for [`call_back`](Executions::call_back); tokens of other tenants are as those of no task.
+    pub async fn call_back_of(&self, tenant: Arc<str>, token: Arc<str>, event: Event) -> Result<(), Refused> {
+        self.ask(|answer| Message::Callback { tenant: Some(tenant), token, event, answer }).await
+    }
+
+    /// Has an express execution run to its end, under that name. It is given up when the future is dropped, and when the server stops.
+    ///
+    /// # Errors
+    /// When the server stops.
+    pub async fn execute(&self, workflow: &Arc<Workflow>, named: Named, input: Value) -> Result<Outcome, Refused> {
+        self.ask(|answer| Message::Express { workflow: Arc::clone(workflow), named, input, answer }).await
     }
 
     /// Waits until an execution has ended.

@@ -103,6 +103,7 @@ pub struct Details {
     pub heartbeat_s: Option<u64>,
     pub role: Option<Arc<str>>,
     pub redrives: Option<u32>,
+    pub region: Option<Arc<str>>,
 }
 
 /// One event of a history. It serialises to the JSON of `GetExecutionHistory`, with `timestamp` in seconds since 1970.
@@ -137,6 +138,7 @@ impl Details {
         text("location", self.location.as_deref());
         text("state", self.state.as_deref());
         text("roleArn", self.role.as_deref());
+        text("region", self.region.as_deref());
         let mut number = |key: &str, value: Option<u64>| {
             if let Some(value) = value {
                 members.insert(key.to_owned(), Value::from(value));

@@ -128,7 +128,9 @@ impl Run<'_> {
                 ..Details::default()
             });
         } else {
-            self.note_in(slot, HistoryKind::TaskScheduled, |_, _| Details {
+            self.note_in(slot, HistoryKind::TaskScheduled, |run, _| Details {
+                // The fourth part of an ARN.
+                region: run.execution.about.id.split(':').nth(3).map(Arc::from),
                 parameters: Some(Arc::clone(input)),
                 timeout_s,
                 heartbeat_s,
